@@ -1,8 +1,8 @@
 """The command `pipesched`: one module per verb.
 
-A verb's module has `add`, which adds its arguments to its parser, `run`, which runs it, and
-`EXAMPLE`. It reads its arguments with `arguments`, writes with `output`, and prints the equivalent
-passes with `passes`. It is imported when its verb is called, so that `pipesched --help` and each
+A verb's module in `verbs` has `add`, which adds its arguments to its parser, `run`, which runs it,
+and `EXAMPLE`. It reads its arguments with `options`, writes with `render` and says with `explain`
+what moves its answer. It is imported when its verb is called, so that `pipesched --help` and each
 verb wait for no other.
 """
 
@@ -31,7 +31,7 @@ VERBS = {
     "fit": "Fits the curves and latencies of a system to measurements.",
     "reproduce": "Published tables and figures, run again, beside the printed numbers.",
 }
-"""What each verb does. A verb is the name of its module."""
+"""What each verb does. A verb is the name of its module in `verbs`."""
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no, or there is no answer; the command line is wrong; Ctrl-C."""
@@ -50,7 +50,7 @@ class _Parser(argparse.ArgumentParser):
         """Refuses a value that is no choice, with the closest one."""
         if action.choices is None or value in action.choices:
             return
-        from .naming import closest_choice
+        from .options.names import closest_choice
 
         known = ", ".join(map(str, action.choices))
         near = closest_choice(value, action.choices)
@@ -87,10 +87,10 @@ class VerbParser(_Parser):
     def fill(self) -> None:
         """Adds the arguments of the verb, once."""
         if self.get_default("run") is None:
-            from .naming import same_as
-            from .options import rare_of
+            from .options.names import same_as
+            from .options.table import rare_of
 
-            verb = import_module(f".{self.prog.rpartition(' ')[2]}", __name__)
+            verb = import_module(f".verbs.{self.prog.rpartition(' ')[2]}", __name__)
             self.epilog = f"example:\n{verb.EXAMPLE}"
             self.set_defaults(run=verb.run, folders={}, rare=frozenset())
             verb.add(self)
@@ -140,7 +140,7 @@ class VerbParser(_Parser):
         """Refuses an unknown option, with what it may have meant. argparse would first miss
         others.
         """
-        from .naming import meant, unknown
+        from .options.names import meant, unknown
 
         flag = unknown(words, self._option_string_actions)
         if flag is None:
@@ -179,7 +179,7 @@ class _Completion(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
     ) -> None:
-        from .completion import script
+        from .options.completion import script
 
         (verbs,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
         for each in verbs.choices.values():
@@ -216,9 +216,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from .arguments import Run, UsageError  # With the verb's module, which has imported it.
-    from .naming import settle_tensor
-    from .paths import check
+    from .options.arguments import Run, UsageError  # With the verb's module, which has imported it.
+    from .options.names import settle_tensor
+    from .options.paths import check
 
     run: Run = arguments.run
     try:
@@ -244,7 +244,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _say(message: object) -> None:
-    from .output import say
+    from .render.output import say
 
     say(str(message))
 
@@ -261,7 +261,7 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     finally:
         if sys.stdout is not None:
             sys.stdout.flush()
-    from .naming import flags_of
+    from .options.names import flags_of
 
     arguments.flags = flags_of(words, arguments.same)
     arguments.flags |= {f"--{name.replace('_', '-')}" for name in arguments.rare}
@@ -276,7 +276,7 @@ def _renewed(words: Sequence[str]) -> tuple[Sequence[str], str]:
     """The command line with new names, and what to say of old ones."""
     if not words or words[0].startswith("-"):
         return words, ""
-    from .renamed import renewed
+    from .old_names import renewed
 
     return renewed(words)
 

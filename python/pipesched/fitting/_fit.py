@@ -99,7 +99,7 @@ class Fit:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the system file, whole or not at all."""
-        from ..command.output import write_text
+        from ..command.render.output import write_text
 
         write_text(self.to_json(), os.fspath(path))
 

@@ -17,7 +17,7 @@ from ..costs.costs import Description
 from ..costs.deployment import HELD
 from ..errors import PipeSchedError
 from ..planning.request import Request
-from ..planning.space import Space
+from ..planning.space.space import Space
 from ..planning.whatif import case_of
 from ..results.configuration import Configuration
 from ..support.files import read_json

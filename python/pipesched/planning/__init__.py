@@ -1,17 +1,17 @@
 """Plans what to run: searches over degrees of parallelism, schedules, placements and memory.
 
-`_request` describes the task, `_candidate` one candidate and `_space` all of them. `_search` finds
-the best candidates, `_optimized` improves their rows, and `_plan` makes proposals of them.
-`_passes`, `_launchers` and `_why` express proposals as passes, launcher arguments and sentences.
+`request` describes the task, `candidate` one candidate and the room `space` all of them. `search`
+finds the best candidates and improves their rows, and `proposals` makes proposals of them. `launch`
+expresses proposals as launcher arguments, scripts and passes, `explain` as sentences and tables.
 """
 
 from __future__ import annotations
 
-from ._candidate import Candidate, Shape
-from ._optimized import Attempt, Optimized
-from ._plan import Help, Plan, Proposal, plan
-from .launchers import Launcher, Launchers
+from .candidate import Candidate, Shape
+from .launch.launchers import Launcher, Launchers
+from .proposals import Help, Plan, Proposal, plan
 from .request import Limits, Request
+from .search.optimizer import Attempt, Optimized
 
 __all__ = [
     "Attempt",

@@ -44,8 +44,8 @@ from ..support.text import closest
 from ..support.units import DEFAULT_RESERVE as DEFAULT_RESERVE
 from ..support.units import bytes_of as bytes_of
 from ..support.units import reserve_of as reserve_of
-from . import own_times as _own_times
-from ._candidate import Shape
+from . import layer_times as _own_times
+from .candidate import Shape
 
 MOST_GPUS = 2**20
 MOST_BATCH = 2**31 - 1

@@ -31,15 +31,15 @@ from ..support.options import (
     text_of,
 )
 from ..support.text import closest
-from . import own_times as _own_times
-from ._candidate import ALONE, INTERLACED, Candidate, Shape
-from ._divisions import ALONE_EXCHANGE
-from .disturbed import Slow
-from .heads import kinds_of
-from .passes import ENDING, attaching, one_pass
+from . import layer_times as _own_times
+from .candidate import ALONE, INTERLACED, Candidate, Shape
+from .explain.reasons import gib, plural
+from .launch.passes import ENDING, attaching, one_pass
 from .request import Request, divisors
-from .space import Space
-from .why import gib, plural
+from .search.disturbances import Slow
+from .space.divisions import ALONE_EXCHANGE
+from .space.heads import kinds_of
+from .space.space import Space
 
 OFFLOADS = ("all", "half")
 """How many of the activations `pipe-add-offload` moves to the host."""

@@ -8,8 +8,10 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import FamilyOptions
-from pipesched.command import assumed, main, overlap
-from pipesched.command.options import rare_of
+from pipesched.command import main
+from pipesched.command.explain import assumptions
+from pipesched.command.options.table import rare_of
+from pipesched.command.verbs import overlap
 from test_command import Capture, rows_of
 from test_option_table import parser_of
 
@@ -211,7 +213,7 @@ def test_what_is_given_is_not_listed(capsys: Capture) -> None:
 def test_other_rates_are_said(capsys: Capture) -> None:
     """Of a chip with rates under load, by any of its names; those differ, and the chip does not."""
     known = pipesched.systems()
-    for name, loaded in assumed.LOADED.items():
+    for name, loaded in assumptions.LOADED.items():
         other = known[next(n for n, s in known.items() if loaded in s.get("aliases", ()))]
         assert "sustained" in other and "sustained" not in known[name]
         for field in ("tflops", "fp8_tflops"):

@@ -17,8 +17,9 @@ from typing import Any
 import pipesched
 import pytest
 from conftest import ROOT
-from pipesched.command import VERBS, main, parser, ranked
-from pipesched.command.output import write_text
+from pipesched.command import VERBS, main, parser
+from pipesched.command.explain import ranking
+from pipesched.command.render.output import write_text
 
 TIMES = "F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms"
 POINT = ["simulate", "--pp", "8", "--microbatches", "24", "--times", TIMES, "--transport", "delay"]
@@ -580,4 +581,4 @@ def test_interrupt() -> None:
 def test_columns_are_keys(capsys: Capture) -> None:
     rows = rows_of(capsys, *POINT, "--schedules", "1f1b")
     # `uses` is of --memory.
-    assert {column.key for column in ranked.COLUMNS} - set(rows[0]) == {"error", "uses"}
+    assert {column.key for column in ranking.COLUMNS} - set(rows[0]) == {"error", "uses"}

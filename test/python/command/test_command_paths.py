@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pipesched import generate, systems
 from pipesched.command import VERBS, main
-from pipesched.command.paths import READ, WRITTEN
+from pipesched.command.options.paths import READ, WRITTEN
 from test_files import parser_of, refuse
 
 Capture = pytest.CaptureFixture[str]
@@ -118,7 +118,7 @@ def test_no_output_is_an_input(
     monkeypatch: pytest.MonkeyPatch,
     capsys: Capture,
 ) -> None:
-    monkeypatch.setattr(importlib.import_module(f"pipesched.command.{verb}"), "run", refuse)
+    monkeypatch.setattr(importlib.import_module(f"pipesched.command.verbs.{verb}"), "run", refuse)
     words = read_by(verb)[read]
     suffix = ".py" if words[-1] == "PATH:own" else ".json"
     file = folder / f"kept{suffix}"
@@ -145,7 +145,7 @@ def test_no_output_is_an_input(
 def test_no_file_is_two_outputs(
     verb: str, one: str, other: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(importlib.import_module(f"pipesched.command.{verb}"), "run", refuse)
+    monkeypatch.setattr(importlib.import_module(f"pipesched.command.verbs.{verb}"), "run", refuse)
     file = folder / "kept"
     for spelled in (*SPELLINGS.values(), dash):
         file.write_text("as it was")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from pipesched.command import main
-from pipesched.command.output import View, table_text, wrapped
-from pipesched.command.own_steps import COLUMNS
+from pipesched.command.render.output import View, table_text, wrapped
+from pipesched.command.verbs.steps import COLUMNS
 from rich.cells import cell_len
 from test_command_tables import COSTS, LINE, LINES, PLAN, in_terminal
 

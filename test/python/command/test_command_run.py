@@ -19,7 +19,8 @@ from typing import Any
 import pipesched
 import pytest
 from conftest import ROOT
-from pipesched.command import main, trained
+from pipesched.command import main
+from pipesched.command.verbs import trainings
 
 needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="needs PyTorch: pip install 'pipesched[test]'"
@@ -442,12 +443,12 @@ def test_agreement() -> None:
         return SimpleNamespace(name=name, losses=losses)
 
     alike = [outcome("a", 4.0, 3.0), outcome("b", 4.0, 3.001), outcome("c", 4.0, 3.002)]
-    assert trained.Agreement.of(alike, "float32").holds
-    assert not trained.Agreement.of(alike, "float64").holds
-    apart = trained.Agreement.of([outcome("a", 4.0, 3.0), outcome("b", 4.0, 3.1)], "float32")
+    assert trainings.Agreement.of(alike, "float32").holds
+    assert not trainings.Agreement.of(alike, "float64").holds
+    apart = trainings.Agreement.of([outcome("a", 4.0, 3.0), outcome("b", 4.0, 3.1)], "float32")
     assert not apart.holds
     assert "different losses: step 2: a 3, b 3.1; wanted at most" in apart.text
-    assert not trained.Agreement.of([alike[0], outcome("b", 4.0, float("nan"))], "float32").holds
+    assert not trainings.Agreement.of([alike[0], outcome("b", 4.0, float("nan"))], "float32").holds
 
 
 # Failures

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from pipesched.command import main, trained
-from pipesched.command.fit import COLUMNS, SAMPLES
-from pipesched.command.output import Column, View, table_text
+from pipesched.command import main
+from pipesched.command.render.output import Column, View, table_text
+from pipesched.command.verbs import trainings
+from pipesched.command.verbs.fit import COLUMNS, SAMPLES
 from rich.cells import cell_len
 from test_command import Capture, failure_of
 
@@ -151,13 +152,13 @@ def test_tables_of_trainings_and_fits_fit() -> None:
         **{"size": "123.4 GFLOP", "group": 8, "count": 123, "measured_s": 0.1234567},
         **{"predicted_s": 0.1234567, "error": 0.123456},
     }
-    for columns, row in ((trained.COLUMNS, training), (COLUMNS, fit), (SAMPLES, fit)):
+    for columns, row in ((trainings.COLUMNS, training), (COLUMNS, fit), (SAMPLES, fit)):
         text = table_text([row] * 2, columns, View(100))
         lines = [line for line in text.splitlines() if "no room for" not in line]
         assert max(map(len, lines)) <= 100, text
         whole = table_text([row] * 2, columns, View())
         assert "no room" not in whole and max(map(len, whole.splitlines())) > 100
-    assert "interleaved-1f1b-4-chunks" in table_text([training], trained.COLUMNS, View(100))
+    assert "interleaved-1f1b-4-chunks" in table_text([training], trainings.COLUMNS, View(100))
 
 
 def test_details_go_first() -> None:

@@ -7,7 +7,7 @@ import pytest
 from heavy_head import heavy_head
 from pipesched import Configuration, Costs
 from pipesched.command import main
-from pipesched.command.output import seconds
+from pipesched.command.render.output import seconds
 from pipesched.results.configuration import head_in_layers
 from pipesched.support.options import Balance
 

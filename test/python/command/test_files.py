@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from pipesched import Measurement, Schedule, generate, load, sweep, systems
 from pipesched.command import VERBS, VerbParser, main, parser
-from pipesched.command.paths import WRITTEN
+from pipesched.command.options.paths import WRITTEN
 from pipesched.support.files import check_file, check_folder, write_whole
 
 MARK = b"\xef\xbb\xbf"
@@ -63,7 +63,7 @@ def test_new_files_have_the_permissions_of_others(
     isNamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if isNamed:  # as where the system has no files without names
-        monkeypatch.setattr("pipesched.support.files._unnamed", lambda folder: None)
+        monkeypatch.setattr("pipesched.files._unnamed", lambda folder: None)
     other, made = tmp_path / "other", tmp_path / "made"
     other.write_bytes(b"")
     write_whole(made, b"text")
@@ -151,7 +151,7 @@ def refuse(*_: object) -> int:
 def test_outputs_are_checked_first(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = importlib.import_module(f"pipesched.command.{verb}")
+    module = importlib.import_module(f"pipesched.command.verbs.{verb}")
     monkeypatch.setattr(module, "run", refuse)
     monkeypatch.chdir(tmp_path)
     Path("kept.mlir").write_text("as it was")
@@ -189,7 +189,7 @@ def test_checked_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A check writes nothing, and says what writing would."""
     for is_named in (False, True):
         if is_named:  # as where the system has no files without names
-            monkeypatch.setattr("pipesched.support.files._unnamed", lambda folder: None)
+            monkeypatch.setattr("pipesched.files._unnamed", lambda folder: None)
         check_file(str(tmp_path / "new"))
         check_folder(str(tmp_path / "a" / "b"))
         assert os.listdir(tmp_path) == []
@@ -308,7 +308,7 @@ def test_special_files_are_written_to(tmp_path: Path, capfd: pytest.CaptureFixtu
 
 def test_an_inherited_descriptor_is_not_truncated(tmp_path: Path) -> None:
     both = tmp_path / "both.txt"
-    line = "from pipesched.support.files import write_whole; write_whole('/dev/stdout', b'2')"
+    line = "import sys; from pipesched.files import write_whole; write_whole('/dev/stdout', b'2')"
     with both.open("wb") as out:
         out.write(b"1")
         out.flush()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pipesched
 import pytest
 from pipesched.command import VERBS, main
-from pipesched.command.naming import ELSEWHERE
+from pipesched.command.options.names import ELSEWHERE
 from test_command import Capture, failure_of, rows_of
 from test_option_table import parser_of
 

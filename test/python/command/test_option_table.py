@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from pipesched.command import VERBS, VerbParser, main, parser
-from pipesched.command.options import OPTIONS
-from pipesched.command.renamed import renewed
+from pipesched.command.old_names import renewed
+from pipesched.command.options.table import OPTIONS
 from test_command import Capture, rows_of
 
 MOST_VERBS, MOST_OPTIONS = 11, 300

@@ -8,7 +8,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched.command import main
-from pipesched.command.files import is_schedule_file, told_apart
+from pipesched.command.options.files import is_schedule_file, told_apart
 from test_command import Capture, failure_of, rows_of, run_passes
 
 OWN = '''def rows(problem, depth=1, wide=False):

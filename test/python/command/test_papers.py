@@ -8,8 +8,8 @@ from pathlib import Path
 import pipesched
 import pytest
 from pipesched.command import main
-from pipesched.command.output import Column
-from pipesched.command.papers import bibtex, latex_table
+from pipesched.command.render.output import Column
+from pipesched.command.render.papers import bibtex, latex_table
 from pipesched.viz.latex import latex_of
 from test_command import Capture, failure_of, rows_of
 

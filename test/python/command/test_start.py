@@ -96,7 +96,7 @@ def test_help_loads_no_verb() -> None:
 
 def test_a_verb_loads_no_other() -> None:
     own, others = loaded_by(COMMAND.format(["verify", "--help"]))
-    verbs = {name for name in VERBS if f"pipesched.command.{name}" in own}
+    verbs = {name for name in VERBS if f"pipesched.command.verbs.{name}" in own}
     assert verbs == {"verify"}
     assert others <= {"numpy", "nanobind_backend"}
 

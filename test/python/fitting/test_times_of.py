@@ -8,7 +8,7 @@ import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError
 from pipesched.command import main
-from pipesched.command.simulate import SLOTS as UNIT_SLOTS
+from pipesched.command.verbs.simulate import SLOTS as UNIT_SLOTS
 from pipesched.costs.stage_times import divided, entries_of, places_of, stages_per_worker
 from pipesched.results.batch import findings
 from points import SPREAD

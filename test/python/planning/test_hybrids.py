@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError, plan
 from pipesched.costs.settings import _fields_of
-from pipesched.planning._scripts import model_arguments
+from pipesched.planning.launch.scripts import model_arguments
 
 HYBRIDS = ("qwen3-next-80b-a3b", "nemotron-h-8b")
 

@@ -15,8 +15,8 @@ import pipesched
 import pytest
 from pipesched import Plan, Proposal
 from pipesched.command import main
-from pipesched.planning._scripts import _assignments, model_arguments
-from pipesched.planning.launchers import Launcher
+from pipesched.planning.launch.launchers import Launcher
+from pipesched.planning.launch.scripts import _assignments, model_arguments
 
 TORCHRUN = f"""#!{sys.executable}
 import json, os, runpy, sys

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from pipesched import PipeSchedError, Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request
-from pipesched.planning._divisions import base_of
-from pipesched.planning._search import Search
 from pipesched.planning.request import bytes_of, divisors
-from pipesched.planning.space import Space
+from pipesched.planning.search.search import Search
+from pipesched.planning.space.divisions import base_of
+from pipesched.planning.space.space import Space
 from points import SLICED, WHOLE
 from test_command import Capture, failure_of, rows_of, run_passes
 
@@ -200,8 +200,8 @@ def test_rounds_make_no_difference(
     request = Request(model=model, system=system, **arguments)
     found = []
     for cells in (10**9, 50_000, 2_000):
-        monkeypatch.setattr("pipesched.planning._search.FIRST_CELLS", cells)
-        monkeypatch.setattr("pipesched.planning._search.MOST_CELLS", cells)
+        monkeypatch.setattr("pipesched.planning.search.search.FIRST_CELLS", cells)
+        monkeypatch.setattr("pipesched.planning.search.search.MOST_CELLS", cells)
         found.append(Search(Space(request), None, None).run(5, 3))
     whole, *others = found
     assert whole.fitting or whole.missing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pipesched
-from pipesched.planning.launchers import TORCH_NAMES, needs_csv
+from pipesched.planning.launch.launchers import TORCH_NAMES, needs_csv
 from pipesched.schedule.traits import placement_kind
 from points import SLICED, SPREAD
 from test_plan import check, flags, small

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 from pipesched import Plan, Proposal, plan
 from pipesched.command import main
-from pipesched.command.plan import COLUMNS, _told_apart
-from pipesched.planning.why import _against, _missing, gib
+from pipesched.command.verbs.plan import COLUMNS, _told_apart
+from pipesched.planning.explain.reasons import _against, _missing, gib
 from test_command import Capture
 
 LINE = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
@@ -98,11 +98,11 @@ def test_changes_are_told_apart() -> None:
 
 def test_schedules_that_help_have_their_layers(made: Plan) -> None:
     """Two divisions of the layers, of which both fit, are two changes."""
-    from pipesched.planning._candidate import Shape
-    from pipesched.planning._plan import _others
-    from pipesched.planning._search import Search
+    from pipesched.planning.candidate import Shape
+    from pipesched.planning.proposals import _others
     from pipesched.planning.request import Request
-    from pipesched.planning.space import Space
+    from pipesched.planning.search.search import Search
+    from pipesched.planning.space.space import Space
 
     request = Request(model="llama3-8b", system="dgx-h100", gpus=16, global_batch=64)
     space = Space(request)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from pipesched import PipeSchedError, plan
-from pipesched.planning._overlapped import FLAGS
-from pipesched.planning._search import Search
+from pipesched.planning.launch.exchanges import FLAGS
 from pipesched.planning.request import Request
-from pipesched.planning.space import Space
+from pipesched.planning.search.search import Search
+from pipesched.planning.space.space import Space
 from test_plan import flags
 from test_plan_split import planned
 

@@ -6,7 +6,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Plan, plan
-from pipesched.planning import _shown
+from pipesched.planning.explain import tables
 
 SMALL: dict[str, Any] = {"gpus": 16, "global_batch": 32, "top": 3, "stages": [2, 4]}
 
@@ -74,7 +74,7 @@ def test_notebook(made: Plan) -> None:
 
 
 def test_large_timelines_are_left_out(made: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_shown, "MOST_CELLS", 10)
+    monkeypatch.setattr(tables, "MOST_CELLS", 10)
     assert "svg" not in Tags(made.fitting[0]._repr_html_()).count
 
 

@@ -8,9 +8,9 @@ import pytest
 from pipesched import Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request, Shape
-from pipesched.planning._divisions import Divisions
-from pipesched.planning.passes import attaching
+from pipesched.planning.launch.passes import attaching
 from pipesched.planning.request import divisors
+from pipesched.planning.space.divisions import Divisions
 from test_command import Capture, failure_of, rows_of
 from test_plan import check, flags
 

@@ -13,10 +13,10 @@ from pipesched.command import main
 from pipesched.costs.division import SPREAD
 from pipesched.costs.frameworks import LauncherName
 from pipesched.planning import Plan, plan
-from pipesched.planning._search import Search
-from pipesched.planning.heads import SHARDS, kinds_of
 from pipesched.planning.request import Request
-from pipesched.planning.space import Space
+from pipesched.planning.search.search import Search
+from pipesched.planning.space.heads import SHARDS, kinds_of
+from pipesched.planning.space.space import Space
 from pipesched.planning.whatif import case_of, with_vocabulary
 from pipesched.support.options import ReceivePlacement
 from test_command import Capture, rows_of

@@ -8,10 +8,10 @@ import pipesched
 import pytest
 from pipesched import PipeSchedError
 from pipesched.command import main
-from pipesched.planning._moves import Ends, move_of_best, moved, with_moves
-from pipesched.planning._search import Search
 from pipesched.planning.request import Request
-from pipesched.planning.space import Space
+from pipesched.planning.search.moves import Ends, move_of_best, moved, with_moves
+from pipesched.planning.search.search import Search
+from pipesched.planning.space.space import Space
 from test_command import Capture, failure_of, run_passes
 
 TIMES: dict[str, Any] = {

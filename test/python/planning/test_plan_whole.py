@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, PipeSchedError, Plan, families, plan
-from pipesched.planning import _bounds
-from pipesched.planning._limits import short
-from pipesched.planning._search import Search
 from pipesched.planning.request import Request, divisors
-from pipesched.planning.space import Space
+from pipesched.planning.search import bounds
+from pipesched.planning.search.limits import short
+from pipesched.planning.search.search import Search
+from pipesched.planning.space.space import Space
 from pipesched.results.batch import evaluate_points
 from points import SLICED, WHOLE
 
@@ -166,5 +166,5 @@ def test_some_cells_run_in_no_pair() -> None:
                 )
                 alone = Counter(re.sub("[BI]", "b", re.sub(r"\d+$", "", cell)) for cell in cells)
                 found.add(min(alone.values()))
-            assert found == {_bounds.alone(family, workers)}, (family, workers)
-    assert _bounds.alone("1f1b", 4) == 8 and _bounds.alone("no-family", 4) == 0
+            assert found == {bounds.alone(family, workers)}, (family, workers)
+    assert bounds.alone("1f1b", 4) == 8 and bounds.alone("no-family", 4) == 0

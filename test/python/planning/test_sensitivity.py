@@ -10,9 +10,9 @@ import pytest
 from pipesched import Configuration, Costs, PipeSchedError, Plan, plan, sensitivity
 from pipesched.command import main
 from pipesched.planning import Request
-from pipesched.planning._search import Search
-from pipesched.planning.disturbed import Slow
-from pipesched.planning.space import Space
+from pipesched.planning.search.disturbances import Slow
+from pipesched.planning.search.search import Search
+from pipesched.planning.space.space import Space
 from test_command import Capture, failure_of, rows_of, run_passes
 
 TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"

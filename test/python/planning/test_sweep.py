@@ -595,7 +595,7 @@ def test_interrupt_without_a_file(monkeypatch: pytest.MonkeyPatch, capsys: Captu
     def interrupted(*arguments: object, **options: object) -> list[str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipesched.command.sweep.lines_of", interrupted)
+    monkeypatch.setattr("pipesched.command.verbs.sweep.lines_of", interrupted)
     assert main(SLOW) == 130
     out, said = capsys.readouterr()
     assert out == ""

@@ -1,0 +1,179 @@
+"""What moves an answer, in one form for all verbs: keys of its rows, and the lines above its table.
+
+The lines are what was assumed (`assumed:`), the bands in which measured steps are (`band:`), what
+routers of experts do that nobody balances (`routing:`), and which schedules may be the fastest as
+far as predictions rank them (`order:`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pipesched import Costs, PipeSchedError
+from pipesched.bands import LEVEL, NO_BAND, Step, Traits, band_of, order_of, told
+from pipesched.costs.costs import NATURAL_BALANCE, with_natural_routing
+
+from ..options.entries import Entry, FromFamily, FromFile
+from ..render.output import percent, seconds
+from . import assumptions
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def keys_of(entry: Entry, step_s: float) -> dict[str, Any]:
+    """The keys of a row about what moves its step."""
+    return {**_band_keys(entry, step_s), **UNKNOWN, **_routing_keys(entry)}
+
+
+def above(facts: assumptions.Facts, costs: Sequence[Costs | None], rows: Rows) -> list[str]:
+    """The lines under the title of an answer."""
+    return [*assumptions.above(facts, costs), *moving(rows)]
+
+
+def moving(rows: Rows) -> list[str]:
+    """The lines on bands and on routing."""
+    return [*_bands(rows), *_routing(rows)]
+
+
+# Bands
+
+UNKNOWN = {"may_be_first": None, "run_decides": None}
+"""The keys of a row that is ranked with no others."""
+
+
+NOTHING: dict[str, Any] = {
+    "level": LEVEL,
+    **dict.fromkeys(("low_s", "high_s", "low_ratio", "high_ratio")),
+    **dict.fromkeys(("own_steps", "rows", "runs"), 0),
+    "shared": {},
+    "dropped": [],
+}
+OF_FILE = f"{NO_BAND}: its file names the model and the system; --model and --system give one"
+
+
+def _told(entry: Entry, step_s: float) -> dict[str, Any] | None:
+    """The band of the step of an entry for JSON; None where it is no prediction of a training."""
+    band = band_of(entry.costs)
+    if band is not None:
+        return band.to_dict(step_s)
+    if entry.costs is not None or not isinstance(entry, FromFile):
+        return None
+    facts = entry.schedule._facts
+    is_named = facts["has_model"] and facts["has_system"]
+    return {**NOTHING, "text": OF_FILE} if is_named else None
+
+
+def _band_keys(entry: Entry, step_s: float) -> dict[str, Any]:
+    """The keys of a row about the band of its step."""
+    told = _told(entry, step_s)
+    low, high = (None, None) if told is None else (told["low_s"], told["high_s"])
+    return {"step_low_s": low, "step_high_s": high, "band": told}
+
+
+def _traits(row: Mapping[str, Any]) -> Traits:
+    shared = row["band"]["shared"]
+    return Traits(shared["times"], rates=shared.get("rates"), kind=shared.get("kind"))
+
+
+def _by_system(group: Iterable[tuple[dict[str, Any], object]]) -> list[list[dict[str, Any]]]:
+    """The ranked rows of a group with a band, those of each system apart."""
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for row, _ in group:
+        if row.get("band") and row["band"]["shared"] and row["rank"]:
+            found.setdefault(row.get("system"), []).append(row)
+    return list(found.values())
+
+
+def add_order(ranked: Iterable[Sequence[tuple[dict[str, Any], object]]]) -> list[str]:
+    """Adds to the rows of each group, which are ranked with each other, whether they may be the
+    fastest on their system and whether their runs decide; those that may share the first rank if
+    there is one system. Returns the sentences on it.
+    """
+    lines: list[str] = []
+    groups = [_by_system(group) for group in ranked]
+    several = sum(len(rows) > 1 for group in groups for rows in group) > 1
+    for group in groups:
+        for rows in group:
+            steps = [Step(r["schedule"], r["step_s"], r["recompute"], _traits(r)) for r in rows]
+            order = order_of(steps)
+            for i, row in enumerate(rows):
+                row |= {"may_be_first": i in order.first, "run_decides": i in order.runs}
+                if row["may_be_first"] and len(group) == 1:
+                    row["rank"] = 1
+            where = _where(rows[0]) if several else ""
+            lines += [f"order: {where}{text}" for text in told(steps, order)]
+    return lines
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    system = f"{row['system']}, " if row.get("system") else ""
+    return f"{system}{row['workers']} workers, {row['microbatches']} microbatches: "
+
+
+def _bands(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each band of the rows of one system. If there are several, it names the rows that
+    have it.
+    """
+    named: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.get("band"):
+            named.setdefault(row["band"]["text"], {})[row.get("name") or row["schedule"]] = None
+    system = next((row.get("system") for row in rows), None)
+    on = f" on {system}" if system else ""
+    lines = []
+    for text, names in named.items():
+        what, _, why = text.partition(": ") if text.startswith(NO_BAND) else ("band", "", text)
+        of = f" of {', '.join(names)}" if len(named) > 1 else ""
+        lines.append(f"{what}{of}{on}: {why}")
+    return lines
+
+
+# Routing
+
+NATURAL = "natural_step_s"
+NAMED = 4
+"""Of so many rows the line says what they take; of more it says so of the first, and between what
+they take longer.
+"""
+
+
+def _routing_keys(entry: Entry) -> dict[str, float | None]:
+    """The key of a row: its step with natural routing; null where that makes no difference or a
+    balance is given.
+    """
+    costs = with_natural_routing(entry.costs)
+    if costs is None:
+        return {NATURAL: None}
+    routed: Entry
+    if isinstance(entry, FromFamily):
+        routed = replace(entry, point=replace(entry.point, costs=costs))
+    elif entry.ending:
+        return {NATURAL: None}  # whose costs stand in its passes
+    else:
+        routed = replace(entry, costs=costs)
+    try:
+        return {NATURAL: routed.simulate().execution.makespan_ps / 1e12}
+    except PipeSchedError:
+        return {NATURAL: None}
+
+
+def _routing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line on the rows that have such a step, which are those of one system."""
+    found = [row for row in rows if row.get(NATURAL) and row.get("step_s")]
+    if not found:
+        return []
+    longer = [row[NATURAL] / row["step_s"] - 1 for row in found]
+    named = found if len(found) <= NAMED else found[:1]
+    taken = "; ".join(
+        f"{row.get('name') or row['schedule']} takes {seconds(row[NATURAL])},"
+        f" {percent(more)} longer"
+        for row, more in zip(named, longer, strict=False)
+    )
+    if len(named) < len(found):
+        taken += f" (all rows {percent(min(longer))} to {percent(max(longer))})"
+    return [
+        "routing: all ranks get equally many rows of experts here; as routers choose, the fullest"
+        f" gets {NATURAL_BALANCE:g} times the mean (measured on Qwen3-235B), and {taken}"
+    ]

@@ -1,0 +1,326 @@
+"""The assumptions of a verb: every default that was not given and can move an answer by over 1 %.
+
+`test/python/command/test_assumed.py` changes each of them and measures the effect.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from pipesched import Configuration, Costs, Schedule, _core, systems
+from pipesched.costs import deployment as _deployment
+from pipesched.costs.costs import has_experts
+from pipesched.costs.division import Counts
+from pipesched.costs.frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
+from pipesched.schedule.backward import UNIT, takes_backward
+from pipesched.schedule.traits import overlaps
+from pipesched.support.units import DEFAULT_RESERVE, reserve_text
+
+from ..options.arguments import families
+
+Given = Callable[[str], bool]
+"""Whether the user gave an argument, by its name in Python."""
+
+Facts = dict[str, str]
+"""What was assumed, by what it is about."""
+
+Sizes = Sequence[tuple[int, int]]
+"""Numbers of microbatches, and the sequences of each."""
+
+FAMILY_DEFAULTS = {
+    "chunks": "2",
+    "waves": "one",
+    "pairs": "one",
+    "memory": "2D",
+    "construction": "concat",
+    "slices": "one",
+    "vocabulary": "vocab-1",
+    "backward": "as the costs say, or 200 % of F",
+    "embedding": "in S and T",
+    "split_backward": "the family's",
+    "gradient_after": "the family's",
+}
+"""What an option of families is if it is not given."""
+
+OF_SLICED = {
+    "seq1f1b": {"chunks": "one", "slices": "4"},
+    "slimpipe": {"chunks": "one", "slices": "D"},
+    "terapipe": {"slices": "4"},
+}
+"""And of families over slices, where it differs."""
+
+
+LOADED = {
+    "h100-sxm": "h100-load",
+    "dgx-h100": "h100-load",
+    "b200-sxm": "b200-load",
+    "dgx-b200": "b200-load",
+    "gb200-nvl72": "gb200-load",
+}
+"""Systems with the rates of data sheets, and the one with the same chip in a training that lasts,
+which predicts published steps better (docs/CostModel.md, "Which H100").
+"""
+
+
+def was_given(arguments: argparse.Namespace) -> Given:
+    """Whether an option is on the command line."""
+
+    def is_given(name: str) -> bool:
+        flag = name.replace("_", "-")
+        return f"--{flag}" in arguments.flags or f"--no-{flag}" in arguments.flags
+
+    return is_given
+
+
+# Facts
+
+
+def of_model(costs: Costs, is_given: Given) -> Facts:
+    model = json.loads(costs._raw.model())
+    found = {"sequence": str(model["sequence"] or "not known"), "attention": model["attention"]}
+    found |= {"precision": costs.precision, "recompute": costs.recompute}
+    return {name: value for name, value in found.items() if not is_given(name)}
+
+
+def _batch(costs: Costs, is_given: Given, sizes: Sizes) -> Facts:
+    """The size of microbatches, if it follows from the model's own batch."""
+    if is_given("microbatch_size") or is_given("global_batch") or not sizes:
+        return {}
+    batch = _core.sizes(costs._raw)["global_batch"]
+    if len({size for _, size in sizes}) == 1:
+        listed = str(sizes[0][1])
+    else:
+        listed = "/".join(f"{size} at N={count}" for count, size in sorted(set(sizes)))
+    return {"microbatch size": f"{listed} (the model's batch of {batch})"}
+
+
+def _system(costs: Costs, is_given: Given, *, sliced: bool, paired: bool) -> Facts:
+    found: Facts = {}
+    if not is_given("accelerators"):
+        found["GPUs/worker"] = str(costs._accelerators)
+    if not is_given("sequence_parallel") and costs._accelerators != 1:
+        found["sequence parallelism"] = "on" if costs.sequence_parallel else "off"
+    for name, option in _deployment.OPTIONS.items():
+        if is_given(name) or not _matters(costs, option, sliced=sliced, paired=paired):
+            continue
+        found[option.title] = shown_value(getattr(costs, name))
+    return found
+
+
+def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool, paired: bool) -> bool:
+    """Whether an option of a deployment can move an answer, beside the values of the others."""
+    if option.matters == "experts":
+        ranks = (costs._accelerators or 1) * costs.data_parallel
+        return ranks > 1 and has_experts(costs)
+    if option.matters == "slices":
+        return sliced and costs.model is not None
+    if option.matters == "pairs":
+        return paired and costs.expert_parallel > 1
+    if option.matters in _deployment.OPTIONS:
+        return int(getattr(costs, option.matters)) > 1
+    return option.matters == "always"
+
+
+def shown_value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def are_messages_free(costs: Costs | None) -> bool:
+    """Whether messages take no time because nobody said how much they take."""
+    if costs is None or (costs.model and costs.system):
+        return costs is None
+    return not {"comm", "send"} & costs._timed_names
+
+
+def of_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) -> Facts:
+    """Whose memory is counted, and what is kept free of it where rows say what fits."""
+    found: Facts = {}
+    if costs is None or costs.model is None or costs.system is None:
+        return found
+    if reserve and not is_given("reserve"):
+        found["reserve"] = reserve_text(DEFAULT_RESERVE, has_experts(costs))
+    if isinstance(costs.parameter_bytes, str) and not is_given("parameter_bytes"):
+        name: LauncherName = costs.parameter_bytes
+        held = parameter_bytes(name, costs.precision, costs.sharding)
+        found["memory as in"] = f"{FRAMEWORKS[name].title} ({bytes_text([held])})"
+    return found | of_rates(costs.system)
+
+
+def of_rates(system: object) -> Facts:
+    """That rates are those of a data sheet, if there are others for the chip."""
+    for name, loaded in LOADED.items():
+        if system in (name, *_aliases(name)):
+            return {"rates": f"of the data sheet ({loaded} has those under load)"}
+    return {}
+
+
+def _aliases(name: str) -> Sequence[str]:
+    aliases: Sequence[str] = systems()[name].get("aliases", ())
+    return aliases
+
+
+def overlap(
+    costs: Costs | None, families: Iterable[str] = (), stored: Iterable[Schedule] = ()
+) -> bool:
+    """Whether cells overlap in schedules of some of these families, or in some that files have: of
+    those the rows are read, since their family may be any text. Only experts make a difference.
+    """
+    if not has_experts(costs):
+        return False
+    rows = (row for each in stored if each.kind == "schedule" for row in each.rows)
+    return any(overlaps(name, ()) for name in families) or any(
+        "+" in (entry or "") for row in rows for entry in row
+    )
+
+
+def of_costs(
+    costs: Costs | None,
+    is_given: Given,
+    sizes: Sizes = (),
+    *,
+    sliced: bool = False,
+    paired: bool = False,
+) -> Facts:
+    """What the costs assume, at these numbers of microbatches and their sizes; whether some
+    schedule cuts them into slices, and whether cells of some overlap.
+    """
+    found: Facts = {}
+    if costs is not None and costs.model:
+        found |= of_model(costs, is_given) | _batch(costs, is_given, sizes)
+    if costs is not None and costs.system:
+        found |= _system(costs, is_given, sliced=sliced, paired=paired)
+    layer_times = costs._division.layer_times if costs is not None else None
+    if layer_times is not None and not layer_times.has_ends:
+        found["embedding and head"] = "free (no times)"
+    if are_messages_free(costs):
+        found["messages"] = "free (no comm)"
+    return found
+
+
+def of_layers(
+    points: Iterable[tuple[Costs | None, Sequence[Counts] | None]], is_given: Given
+) -> Facts:
+    """How the layers of schedules are divided among their stages: those costs, and the layers of
+    stages if a rule chose them.
+    """
+    stages: dict[int, set[int]] = {}
+    said: dict[str, None] = {}
+    for costs, counts in points:
+        if costs is None or is_given("balance") or not costs._division.divides_costs:
+            continue
+        if counts is None:
+            said["even"] = None
+        else:
+            stages.setdefault(costs._division.layers, set()).add(len(counts[0]))
+    for layers, several in stages.items():
+        listed = " or ".join(map(str, sorted(several)))
+        said[f"balanced by cost ({layers} on {listed} stages)"] = None
+    return {"layers": " or ".join(said)} if said else {}
+
+
+def of_timing(
+    defaults: Mapping[str, Any], is_given: Given, costs: Sequence[Costs | None] = ()
+) -> Facts:
+    """Options of everything that times, with the values that they have. With free messages no
+    transport matters, and without a time for it no end of a step.
+    """
+    found = {n.replace("_", " "): str(v) for n, v in defaults.items() if not is_given(n)}
+    if costs and all(map(are_messages_free, costs)):
+        found.pop("transport", None)
+        found.pop("receive placement", None)
+    if costs and all(map(_is_step_free, costs)):
+        found.pop("optimizer step", None)
+    return found
+
+
+def _is_step_free(costs: Costs | None) -> bool:
+    """Whether the end of a training step takes no time."""
+    if costs is None or (costs.model and costs.system):
+        return False
+    return not {"O", "G"} & costs._timed_names
+
+
+def of_families(
+    names: Collection[str], is_given: Given, points: Iterable[Configuration] = ()
+) -> Facts:
+    """The options that these families have and nobody gave; of what points take from their costs,
+    the values.
+    """
+    generated = families()  # a place of a Python function is none of them
+    found: dict[str, list[str]] = {}
+    taking = (point.made_options for point in points if takes_backward(point.family))
+    made = sorted({options.get("backward", UNIT) for options in taking})
+    shown = " or ".join(f"{percent} %" for percent in made)
+    usuals = FAMILY_DEFAULTS | ({"backward": f"{shown} of F"} if shown else {})
+    for option, usual in usuals.items():
+        having = [name for name in names if name in generated and option in generated[name].options]
+        if not having or is_given(option):
+            continue
+        values = [OF_SLICED.get(name, {}).get(option, usual) for name in having]
+        said = " or ".join(dict.fromkeys(values))
+        found.setdefault(said, []).append(option.replace("_", "-"))
+    return {" and ".join(options): value for value, options in found.items()}
+
+
+def of_own_times(labels: Sequence[str]) -> Facts:
+    """What is assumed of schedules from files whose own times say nothing of messages."""
+    return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}
+
+
+def of_disturbances(texts: Iterable[str | None]) -> Facts:
+    """The seed of those that have jitter and say no seed; None is no disturbance."""
+    for text in filter(None, texts):
+        names = {entry.partition("=")[0].strip() for entry in text.split(",")}
+        if "jitter" in names and "seed" not in names:
+            return {"jitter": "with seed 0"}
+    return {}
+
+
+# Lines
+
+
+def joined(facts: Iterable[Facts]) -> Facts:
+    """Several as one: values that differ stand beside each other."""
+    found: dict[str, dict[str, None]] = {}
+    for fact in facts:
+        for name, value in fact.items():
+            found.setdefault(name, {})[value] = None
+    return {name: " or ".join(values) for name, values in found.items()}
+
+
+def notes_of(costs: Iterable[Costs | None]) -> list[str]:
+    """What the readers of models assumed or left out."""
+    read = [json.loads(each._raw.model()) for each in costs if each is not None and each.model]
+    return list(dict.fromkeys(f"note: {m['model']}: {note}" for m in read for note in m["notes"]))
+
+
+def line(facts: Facts) -> list[str]:
+    """One line for all, or none."""
+    listed = ", ".join(f"{name} {value}" for name, value in facts.items())
+    return [f"assumed: {listed}"] if listed else []
+
+
+def keys_of(costs: Costs | None) -> dict[str, Any]:
+    """What rows say about their costs, given or assumed."""
+    found: dict[str, Any] = dict.fromkeys(
+        (
+            *("sequence", "attention", "precision", "recompute", "accelerators", "data_parallel"),
+            *("slice_cut", "slice_exchange"),
+        )
+    )
+    if costs is not None and costs.model:
+        model = json.loads(costs._raw.model())
+        found |= {"sequence": model["sequence"], "attention": model["attention"]}
+        found |= {"precision": costs.precision, "recompute": costs.recompute}
+    if costs is not None and costs.system:
+        found |= {"accelerators": costs._accelerators, "data_parallel": costs.data_parallel}
+        found |= {"slice_cut": costs.slice_cut, "slice_exchange": costs.slice_exchange}
+    return found
+
+
+def above(facts: Facts, costs: Sequence[Costs | None] = ()) -> list[str]:
+    """The lines under the title of an answer."""
+    return [*line(facts), *notes_of(costs)]

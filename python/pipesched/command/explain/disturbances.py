@@ -1,0 +1,232 @@
+"""Slow workers, slow stages and jitter: their option, and the table of what they cost."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from pipesched import Costs
+from pipesched.results.disturbances import (
+    SEEDS,
+    Disturbed,
+    Nodes,
+    Sensitivity,
+    disturbances,
+    measured,
+)
+
+from ..options import passes, table
+from ..options.arguments import UsageError
+from ..options.entries import Size
+from ..options.table import positive
+from ..render.output import Column, Row, View, percent, seconds, table_text
+
+COLUMNS = (
+    Column("D", "workers"),
+    Column("N", "microbatches"),
+    Column("disturbance", "disturbance", left=True),
+    Column("rank", "rank"),
+    Column("schedule", "schedule", left=True),
+    Column("step", "step_s", seconds, detail=2),
+    Column("disturbed", "disturbed_step_s", seconds),
+    Column("longer by", "longer_ratio", percent),
+    Column("at worst", "worst_longer_ratio", percent, detail=1),
+    Column("per unit", "per_unit", lambda value: f"{value:.2f}"),
+)
+
+
+class Timed(Protocol):
+    """What can be disturbed: a schedule of a size with its costs, and its steps."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def size(self) -> Size: ...
+    @property
+    def costs(self) -> Costs | None: ...
+    @property
+    def steps(self) -> Callable[[Sequence[str]], Sequence[int]]: ...
+
+
+KINDS = ("worker", "stage", "node")
+_NUMBERED = re.compile(rf"({'|'.join(KINDS)})\s*(\d+)")
+
+Factors = dict[int, str]
+"""The factors of workers, of stages or of nodes, by their numbers."""
+
+
+class _Disturb(argparse.Action):
+    """Takes `worker3=1.3,jitter=5%`, which is added to what was given before."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
+    ) -> None:
+        for part in values.split(","):
+            name, _, value = (each.strip() for each in part.partition("="))
+            numbered = _NUMBERED.fullmatch(name)
+            if not value or not (numbered or name in ("jitter", "seeds")):
+                raise argparse.ArgumentError(
+                    self,
+                    "expected a slow worker, stage or node and its factor, such as worker3=1.3, or"
+                    f" jitter=5%, with seeds=20 draws of it, found {part!r}",
+                )
+            try:
+                self._keep(namespace, name, numbered, value)
+            except argparse.ArgumentTypeError as error:
+                raise argparse.ArgumentError(self, str(error)) from None
+
+    @staticmethod
+    def _keep(
+        namespace: argparse.Namespace, name: str, numbered: re.Match[str] | None, value: str
+    ) -> None:
+        if numbered is None:
+            if getattr(namespace, name) is not None:
+                raise argparse.ArgumentTypeError(f"{name} is given twice")
+            setattr(namespace, name, value if name == "jitter" else positive(value))
+            return
+        what, number = numbered[1], int(numbered[2])
+        factors: Factors = getattr(namespace, f"slow_{what}")
+        if number in factors:
+            raise argparse.ArgumentTypeError(f"{what} {number} is given twice")
+        setattr(namespace, f"slow_{what}", {**factors, number: value})
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds `--disturbance`."""
+    option = table.OPTIONS["disturbance"]
+    parser.add_argument(
+        *option.flags, action=_Disturb, dest="disturbance", metavar=option.metavar, help=option.help
+    )
+    usual: dict[str, Any] = {f"slow_{what}": {} for what in KINDS}
+    parser.set_defaults(**usual, jitter=None, seeds=None)
+
+
+def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The options as arguments of `pipesched.plan`."""
+    check_seeds(arguments)
+    slow = {f"slow_{what}s": getattr(arguments, f"slow_{what}") for what in KINDS}
+    return {**slow, "jitter": arguments.jitter, "seeds": arguments.seeds or SEEDS}
+
+
+def check_seeds(arguments: argparse.Namespace) -> None:
+    if arguments.seeds and not arguments.jitter:
+        raise UsageError("--disturbance: seeds are draws of jitter; none is given")
+
+
+def given(arguments: argparse.Namespace, entry: Timed) -> list[Disturbed]:
+    """The disturbances of a schedule that were asked for, each alone and then together."""
+    check_seeds(arguments)
+    nodes = arguments.slow_node
+    if nodes and (entry.costs is None or entry.costs.system is None):
+        raise UsageError(
+            "--disturbance: a node is one of --system; else slow a worker, such as worker3=1.3"
+        )
+    return disturbances(
+        arguments.slow_worker,
+        arguments.slow_stage,
+        arguments.jitter,
+        nodes,
+        Nodes.of(entry.costs, entry.size[0]) if nodes else None,
+    )
+
+
+def timings(arguments: argparse.Namespace, entries: Sequence[Timed]) -> list[str]:
+    """The options of `pipesched-translate` for no disturbance and for each of them."""
+    seeds = arguments.seeds or SEEDS
+    found = {
+        tuple(text for each in given(arguments, entry) for text in each.seeded(seeds)): None
+        for entry in entries
+    }
+    if len(found) > 1:
+        raise UsageError(
+            "a slow node has other workers at each size; --show-passes takes one size with it"
+        )
+    return [passes.timing(arguments, text) for text in ("", *next(iter(found), ()))]
+
+
+def _row(entry: Timed, found: Sensitivity) -> dict[str, Any]:
+    workers, microbatches = entry.size
+    sizes = {"schedule": entry.label, "workers": workers, "microbatches": microbatches}
+    return {
+        **sizes,
+        **found.to_dict(),
+        "longer_ratio": found.ratio - 1,
+        "worst_longer_ratio": found.worst_ratio - 1,
+    }
+
+
+def rows(
+    arguments: argparse.Namespace,
+    entries: Sequence[Timed],
+    *,
+    is_ranked: bool = True,
+    across_sizes: bool = False,
+) -> list[dict[str, Any]]:
+    """A row for each schedule and disturbance, ranked by the disturbed step among the schedules of
+    one size, or of all sizes if these do the same work, unless they are not compared.
+    """
+    groups: dict[tuple[Size | None, str], list[dict[str, Any]]] = defaultdict(list)
+    for entry in entries:
+        chosen = given(arguments, entry)
+        for found in measured(entry.steps, chosen, arguments.seeds or SEEDS) if chosen else ():
+            size = None if across_sizes else entry.size
+            groups[size, found.disturbance].append(_row(entry, found))
+    ordered = []
+    for group in groups.values():
+        if not is_ranked:
+            ordered += group
+            continue
+        group.sort(key=lambda row: row["disturbed_step_s"])
+        steps = [row["disturbed_step_s"] for row in group]
+        ordered += [{**row, "rank": 1 + steps.index(row["disturbed_step_s"])} for row in group]
+    return ordered
+
+
+WHERE = ("schedule", "workers", "microbatches")
+"""The keys that say of which schedule a row is."""
+
+
+def add_to(
+    rows: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]], where: Sequence[str] = WHERE
+) -> None:
+    """Adds to each row what was found of its schedule, under `sensitivity`. `where` are the keys of
+    the row for the first ones of WHERE.
+    """
+    for row in rows:
+        same = [each for each in found if all(each[k] == row[own] for k, own in zip(WHERE, where))]
+        left_out = {*WHERE, "step_s", "longer_ratio", "worst_longer_ratio"}
+        row["sensitivity"] = [{k: v for k, v in e.items() if k not in left_out} for e in same]
+
+
+HEADING = "sensitivity"
+"""The line above the table of disturbances."""
+
+
+def remarks(found: Sequence[dict[str, Any]], width: int | None = None) -> list[str]:
+    """The table as lines, as far as a terminal has room for it, with what its columns mean."""
+    if not found:
+        return []
+    sizes = {row["workers"] for row in found}
+    columns = [c for c in COLUMNS if c.key != "workers" or len(sizes) > 1]
+    if all(row["seeds"] == 1 for row in found):
+        columns = [c for c in columns if c.key != "worst_longer_ratio"]
+    return ["", HEADING, *_table(found, columns, width), "", *_meaning(found)]
+
+
+def _table(found: Sequence[Row], columns: Sequence[Column], width: int | None) -> list[str]:
+    return table_text(found, columns, View(width)).splitlines()
+
+
+def _meaning(found: Sequence[dict[str, Any]]) -> list[str]:
+    drawn, seeds = "", max(row["seeds"] for row in found)
+    if seeds > 1:
+        drawn = f"; under jitter the mean and the worst of {seeds} draws, seeds 1 to {seeds}"
+    elif any("jitter" in row["disturbance"] for row in found):
+        drawn = "; under jitter that of seed 1"
+    return [
+        "- per unit: what the step loses for each unit that the disturbed cells lose, 1 if it slows"
+        f" down as they do{drawn}"
+    ]

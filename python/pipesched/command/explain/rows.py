@@ -1,0 +1,251 @@
+"""Rows of timed schedules: the three levels, throughput and memory, and what differs in work."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipesched import Costs, PipeSchedError, Simulation, _core
+from pipesched.costs.costs import has_experts
+from pipesched.costs.division import layers_text
+from pipesched.costs.stage_times import has_phases, listed_stages, stages_per_worker
+from pipesched.results.report import Formula
+from pipesched.schedule.ir import Saved, saved
+from pipesched.support.units import DEFAULT_RESERVE, reserve_of
+
+from ..options.arguments import UsageError
+from ..options.entries import Entry, FromFamily, FromFile
+from ..render.output import per_gpu
+from . import answers, assumptions
+
+
+def _causes(simulation: Simulation) -> dict[str, float]:
+    execution = simulation.execution
+    return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
+
+
+def formula_of(formula: Formula | None, workers: int, microbatches: int) -> dict[str, Any]:
+    """The literature's bubble, and of what it is a part. One between first and last cell is left
+    out where the literature does not state it, since it is none of the step.
+    """
+    if formula is None:
+        return {"formula_bubble_ratio": None, "formula_of": None}
+    is_stated = formula.of == "step" or formula.states(workers, microbatches)
+    return {
+        "formula_bubble_ratio": formula.bubble_ratio if is_stated else None,
+        "formula_of": formula.of if is_stated else None,
+    }
+
+
+def activations_of(simulation: Simulation) -> dict[str, Any]:
+    """The most activations of a worker: those of single stages and slices, and in units of what one
+    microbatch leaves on a worker that has an equal part of the model, as the literature plots
+    them. These can be compared among schedules with different numbers of stages.
+    """
+    if simulation.table is None:
+        return {"peak_activations": None, "activations": None}
+    peak = int(simulation.table.peak_activations.max())
+    stages_per_worker = simulation.stages / simulation.workers
+    return {"peak_activations": peak, "activations": peak / stages_per_worker / simulation.slices}
+
+
+def levels(simulation: Simulation) -> dict[str, Any]:
+    """The step, and the bubbles by formula, table and time."""
+    execution, table = simulation.execution, simulation.table
+    formula = simulation.formula
+    return {
+        "step_s": execution.makespan_ps / 1e12,
+        "idle_ratio": execution.idle_ratio,
+        "span_bubble_ratio": execution.span_bubble_ratio,
+        **formula_of(formula, simulation.workers, simulation.microbatches),
+        "table_bubble_ratio": table.bubble_ratio if table else None,
+        **_causes(simulation),
+        **activations_of(simulation),
+    }
+
+
+def memory_of(
+    simulation: Simulation,
+    costs: Costs | None,
+    named: Saved | None = None,
+    reserve: str = DEFAULT_RESERVE,
+) -> dict[str, Any]:
+    """Peak memory of the fullest worker, and of each of its accelerators, and whether it fits
+    beside the reserve; `named` is what the file of the schedule says, for costs of its own.
+    """
+    memory = simulation.memory
+    keys = ("peak_bytes", "peak_bytes_per_gpu", "worst_worker", "usable_bytes_per_gpu", "fits")
+    if memory is None:
+        return dict.fromkeys(keys)
+    worst = memory.bottleneck_worker
+    peak = int(memory.peak_bytes[worst])
+    own = named.accelerators if named is not None else None
+    accelerators = costs._accelerators if costs is not None else own
+    usable = fits = None
+    if memory.capacity_bytes is not None:
+        each = memory.capacity_bytes // (accelerators or 1)
+        usable = each - reserve_of(reserve, each, has_experts(costs))
+        fits = -(-peak // (accelerators or 1)) <= usable
+    values = (peak, per_gpu(peak, accelerators), worst, usable, fits)
+    return dict(zip(keys, values, strict=True))
+
+
+def microbatch_size(simulation: Simulation) -> int | None:
+    """The sequences of a microbatch, if they are known."""
+    size = int(_core.summaries([simulation._evaluation])["microbatch_size"][0])
+    return size if size > 0 else None
+
+
+def named_by(entry: Entry) -> Saved | None:
+    """What the file of an entry says about its model and its system, unless costs were given."""
+    if entry.costs is not None or not isinstance(entry, FromFile) or not entry.has_own_costs():
+        return None
+    return saved(entry.schedule)
+
+
+def rates(
+    costs: Costs | None, simulation: Simulation, named: Saved | None = None
+) -> dict[str, Any]:
+    """Tokens per second, and MFU (docs/CostModel.md)."""
+    makespan = simulation.execution.makespan_ps
+    tokens = _tokens(costs, simulation, named)
+    if tokens is None or not makespan:
+        return {"tokens_per_s": None, "mfu": None}
+    mfu = float(_core.summaries([simulation._evaluation])["mfu"][0])
+    return {"tokens_per_s": tokens * 1e12 / makespan, "mfu": None if math.isnan(mfu) else mfu}
+
+
+def _tokens(costs: Costs | None, simulation: Simulation, named: Saved | None) -> int | None:
+    """The tokens of a step of all pipelines, if they are known."""
+    if costs is None and named is not None:
+        return named.tokens(simulation.microbatches)
+    size = microbatch_size(simulation)
+    if costs is None or not costs.model or size is None:
+        return None
+    sequence = int(json.loads(costs._raw.model()).get("sequence") or 0)
+    return costs.data_parallel * simulation.microbatches * size * sequence or None
+
+
+def _own_formula(entry: Entry) -> dict[str, Any]:
+    """The bubble by the formula of a registered family."""
+    ratio = entry.point._own_bubble_ratio if isinstance(entry, FromFamily) else None
+    return {} if ratio is None else {"formula_bubble_ratio": ratio, "formula_of": "step"}
+
+
+def row_of(
+    entry: Entry, settings: Mapping[str, Any], reserve: str = DEFAULT_RESERVE
+) -> tuple[dict[str, Any], Simulation | None]:
+    """The row of an entry and its report, or a row that says why there is none."""
+    workers, microbatches = entry.size
+    row: dict[str, Any] = {
+        "schedule": entry.label,
+        "family": entry.family,
+        "file": entry.file and entry.file.path,
+        "stages": None,
+        "slices": None,
+        "workers": workers,
+        "microbatches": microbatches,
+    }
+    said = {**assumptions.keys_of(entry.costs), **settings}
+    try:
+        simulation = entry.simulate()
+    except PipeSchedError as error:
+        reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
+        return {**row, **said, "rank": None, "error": reason}, None
+    named = named_by(entry)
+    numbers = {
+        **levels(simulation),
+        **_own_formula(entry),
+        **answers.keys_of(entry, simulation.execution.makespan_ps / 1e12),
+        **rates(entry.costs, simulation, named),
+        **memory_of(simulation, entry.costs, named, reserve),
+        "stages": simulation.stages,
+        "slices": simulation.slices,
+        "stages_per_worker": stages_of(entry, simulation),
+        "layers": layers_of(entry),
+        "microbatch_size": microbatch_size(simulation),
+    }
+    return {**row, **said, "rank": None, **numbers}, simulation
+
+
+def layers_of(entry: Entry) -> str | None:
+    """The layers of stages, as `layers_text` says them."""
+    return layers_text(entry.costs._division.layers if entry.costs is not None else 0, entry.places)
+
+
+# Work
+
+
+def stages_of(entry: Entry, simulation: Simulation) -> float:
+    """The stages of a worker through which a microbatch goes."""
+    places = entry.places
+    return stages_per_worker(places) if places else simulation.stages / simulation.workers
+
+
+def _counted(counts: Mapping[str, float]) -> str:
+    """`2 in zb-v and VPP, 1 in 1f1b`."""
+    groups: dict[float, list[str]] = defaultdict(list)
+    for name, count in counts.items():
+        groups[count].append(name)
+    return ", ".join(
+        f"{count:g} in {_listed(names)}" for count, names in sorted(groups.items(), reverse=True)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = dict.fromkeys(names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _divided_work(ranked: Sequence[Mapping[str, float]], costs: Costs) -> list[str]:
+    """The line about times that every schedule divides among its stages by layers."""
+    division = costs._division
+    if division.layer_times is not None:
+        return [f"times are those of {division.layers} layers, which stages add up"]
+    listed = listed_stages(dict(division.entries))
+    if listed is None:
+        return []
+    several = {n: c for group in ranked for n, c in group.items() if c != 1}
+    parts = f": stages per worker {_counted(several)}" if several else ""
+    return [f"times are those of {listed} stages, which other numbers of stages divide{parts}"]
+
+
+def check_work(
+    ranked: Sequence[Mapping[str, float]],
+    costs: Costs | None,
+    times_of: str | None,
+    way: str | None = None,
+) -> list[str]:
+    """The first lines of an answer about schedules that are ranked under times of stages; `ranked`
+    has the stages per worker by schedule for each group that is ranked. Refuses a ranking of
+    different amounts of work unless it was asked for. `way` says what else the user can do.
+    """
+    if costs is not None and costs.times and (said := _divided_work(ranked, costs)):
+        return said
+    if costs is not None and costs.times and costs.times_of == "worker":
+        several = {n: c for group in ranked for n, c in group.items() if c != 1}
+        parts = f": stages per worker {_counted(several)}" if several else ""
+        return [f"times are those of a worker, which its stages divide{parts}"]
+    is_timed = costs is not None and costs.times is not None and has_phases(costs.times)
+    if costs is not None and not is_timed:
+        return []
+    unlike = [group for group in ranked if len(set(group.values())) > 1]
+    if not unlike:
+        return []
+    counts = _counted({name: count for group in unlike for name, count in group.items()})
+    what = "times" if is_timed else "slots"
+    if is_timed and times_of is None:
+        raise UsageError(
+            f"times are those of one stage, and stages per worker differ ({counts}), so that the"
+            " steps would do different amounts of work; give --set times-of=worker to divide times"
+            " among the stages of a worker, --set times-of=stage to rank them nevertheless,"
+            f"{f' {way},' if way else ''} or --model and --system, which divide the same layers"
+        )
+    return [
+        f"work differs: {what} are those of one stage, and stages per worker are {counts}; a step"
+        " with more of them does more work"
+    ]

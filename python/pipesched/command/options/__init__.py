@@ -1,0 +1,1 @@
+"""Options and arguments of verbs: defined, read and checked."""

@@ -1,0 +1,1 @@
+"""Answers as tables, pages, pictures and files."""

@@ -1,0 +1,441 @@
+"""`pipesched plan`: what to run on a number of accelerators, and why."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import pipesched
+from pipesched import Configuration, Costs
+from pipesched.costs import deployment as _deployment
+from pipesched.costs.costs import Description
+from pipesched.costs.frameworks import FRAMEWORKS, LauncherName
+from pipesched.costs.stage_times import places_of
+from pipesched.planning import Limits, Plan, Proposal
+from pipesched.planning.launch.launchers import needs_csv
+from pipesched.planning.launch.passes import ENDING, attaching, placing
+from pipesched.planning.layer_times import attaching as attaching_times
+from pipesched.planning.layer_times import said
+from pipesched.results.disturbances import steps_of
+from pipesched.schedule.schedule import Schedule
+from pipesched.support.options import Recompute, VocabularyKind, names_of, raw_options
+from pipesched.support.text import gib
+
+from ..explain import answers, assumptions, disturbances, plans
+from ..options import passes, table
+from ..options.arguments import UsageError, described, refused_passes, said_of_settings
+from ..options.entries import Size
+from ..options.table import RARE, some_of
+from ..render import drawings, page
+from ..render.output import (
+    BAND,
+    MAY_BE_FIRST,
+    TABLES,
+    Column,
+    add_output,
+    gibibytes,
+    json_text,
+    percent,
+    say,
+    seconds,
+    thousands,
+    view_of,
+    write_rows,
+    write_text,
+)
+
+EXAMPLE = """  pipesched plan --model llama3-70b --system dgx-h100 --gpus 64 --global-batch 256
+  pipesched plan --model llama3-8b --system dgx-h100 --gpus 16 --global-batch 64 \\
+      --schedules 1f1b,VPP,zb-v --recompute none,full --top 3 --format json"""
+
+
+def _missing(size: int) -> str:
+    return gib(size) if size else "-"
+
+
+COLUMNS = (
+    Column("", "name", left=True),
+    Column("step", "step_s", seconds),
+    Column("disturbed", "disturbed_step_s", seconds),
+    *BAND,
+    MAY_BE_FIRST,
+    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=2),
+    Column("MFU", "mfu", percent),
+    Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
+    Column("missing/GPU", "missing_bytes_per_gpu", _missing, detail=1),
+    Column("tensor", "tensor"),
+    Column("context", "context", detail=1),
+    Column("exchange", "context_exchange", left=True, detail=2),
+    Column("stages", "pipeline"),
+    Column("data", "data"),
+    Column("expert", "expert", detail=1),
+    Column("B", "microbatch_size"),
+    Column("N", "microbatches"),
+    Column("chunks", "chunks", detail=1),
+    Column("slices", "slices", detail=1),
+    Column("layers", "uneven_layers", left=True, detail=3),
+    Column("vocabulary", "vocabulary", left=True, detail=1),
+    Column("receives", "receive_placement", left=True, detail=1),
+    Column("placement", "placement", left=True, detail=3),
+    Column("recompute", "recompute", left=True, detail=1),
+    Column("free in", "free_in", left=True, detail=2),
+    Column("sharding", "sharding", left=True, detail=2),
+    Column("idle", "idle_ratio", percent, detail=2),
+)
+"""What tells rows apart, and what they lack, goes last where a terminal has no room."""
+PAGE_COLUMNS = (Column("schedule", "schedule", left=True), *COLUMNS[1:])
+
+
+def _add_costs(parser: argparse.ArgumentParser) -> None:
+    """Adds the options for costs, and for the memory that may be used."""
+    group = parser.add_argument_group("costs")
+    table.add(
+        group,
+        *("times", "transport", "precision", "memory", "reserve"),
+        transport={"default": "overlap"},
+        precision={"default": "bf16"},
+    )
+    rare = {name: RARE[name] for name in ("times_of", "attention", *_deployment.HELD)}
+    # By default as the framework does, or all that it has.
+    exchange = RARE["context_exchange"]
+    rare |= {
+        "context_exchange": replace(exchange, default=None),
+        "pair_order": replace(RARE["pair_order"], default=None),
+        "vocabulary": replace(RARE["vocabulary"], type=some_of(names_of(VocabularyKind))),
+    }
+    table.add_set(parser, group, rare)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `plan`."""
+    parser.description = f"{parser.description} The exit status is 1 if nothing fits."
+    required = {"required": True}
+    table.add(
+        parser,
+        *("model", "system", "gpus", "global_batch", "sequence"),
+        system=required,
+        gpus=required,
+        global_batch=required,
+    )
+    _add_choices(parser)
+    _add_costs(parser)
+    parser.add_argument(
+        "--for",
+        dest="launcher",
+        choices=names_of(LauncherName),
+        help="who runs the plan: what it holds in memory, and what it can run",
+    )
+    parser.add_argument(
+        "--optimize",
+        metavar="TIME",
+        help="also look for better rows for the best settings, such as 30s in all",
+    )
+    parser.add_argument("--explain", action="store_true", help="why, for each of them")
+    table.add(parser, "top", "save", top={"default": 10})
+    drawings.add_draw(parser, ("html",))
+    parser.set_defaults(folders={"save": (".mlir", ".svg", ".csv", ".json", ".sh")})
+    disturbances.add(parser)
+    add_output(parser)
+
+
+CHOICES = (
+    *("schedules", "tensor", "workers", "context_parallel", "expert_parallel"),
+    *("microbatch_size", "chunks", "recompute", "sharding"),
+)
+
+
+def _add_choices(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "what to choose from", "Lists; by default all that makes sense."
+    )
+    table.add(
+        group,
+        *CHOICES,
+        many=CHOICES,
+        workers={"dest": "stages"},
+        context_parallel={"dest": "context"},
+        expert_parallel={"dest": "expert"},
+        recompute={"default": list(names_of(Recompute))},
+    )
+
+
+# The plan
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    names_of_limits = {**Limits.__annotations__, **_deployment.HELD}
+    given = {name: getattr(arguments, name) for name in names_of_limits}
+    return cast(Limits, given)
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    if not arguments.model and not arguments.times:
+        raise UsageError("give --model, or --times of layers")
+    if arguments.show_passes and arguments.settings:
+        raise refused_passes(arguments, "system")
+    model, system = described(arguments)
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        return pipesched.plan(
+            model,
+            cast(Description, system),
+            gpus=arguments.gpus,
+            global_batch=arguments.global_batch,
+            top=arguments.top,
+            optimize=arguments.optimize,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            **disturbances.chosen(arguments),
+            **_limits(arguments),
+        )
+
+
+# Files
+
+
+def _whole_step(proposal: Proposal, schedule: Schedule) -> Schedule:
+    if proposal.optimized:
+        return proposal.optimized.step
+    with TemporaryDirectory() as folder:  # for descriptions that no name and no file has
+        return schedule.transform(",".join([*_costs_of(proposal, folder), ENDING]))
+
+
+def _save(plan: Plan, folder: Path) -> None:
+    """Writes IR, timeline and numbers of every proposal, and CSV if it is needed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for proposal in plan.fitting:
+        schedule = proposal.generate()
+        files: dict[str, str] = {
+            ".mlir": _whole_step(proposal, schedule).to_text(),
+            ".svg": proposal.report.to_svg(),
+            ".json": json_text([proposal.to_dict(str(folder))]),
+        }
+        if needs_csv(proposal.candidate) and proposal.launchers().torchtitan.lines:
+            files[".csv"] = schedule.to_csv()
+        for suffix, text in files.items():
+            write_text(text, str(folder / f"{proposal.name}{suffix}"))
+        for launcher, script in proposal.scripts().items():
+            path = folder / f"{proposal.name}.{launcher}.sh"
+            write_text(script, str(path))
+            path.chmod(path.stat().st_mode | path.stat().st_mode >> 2 & 0o111)
+    say(f"wrote {len(plan.fitting)} proposals to {folder}")
+    for timed, names in _timed_otherwise(plan).items():
+        say(f"simulate gives the step of {', '.join(names)} with {timed}")
+
+
+def _timed_otherwise(plan: Plan) -> dict[str, list[str]]:
+    """The options of timing that IR does not hold and that differ from the defaults of the verbs
+    that read it, with the proposals that they are of.
+    """
+    found: dict[str, list[str]] = {}
+    for proposal in plan.fitting:
+        receives = proposal.candidate.receives
+        timed = (
+            ("transport", proposal.request.transport, Configuration.transport),
+            ("receive-placement", receives, Configuration.receive_placement),
+        )
+        options = [f"--{name} {value}" for name, value, usual in timed if value != usual]
+        if options:
+            found.setdefault(" ".join(options), []).append(proposal.name)
+    return found
+
+
+def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
+    found = "".join(f"{sentence}\n" for sentence in plan.why())
+    groups: dict[Size, list[page.Pair]] = {}
+    for proposal, row in zip(plan.proposals, _told_apart(rows), strict=True):
+        size = proposal.shape.pipeline, proposal.shape.microbatches
+        groups.setdefault(size, []).append((row, proposal.report))
+    return page.comparison(title, groups, PAGE_COLUMNS, {next(iter(groups)): found})
+
+
+@dataclass(frozen=True)
+class _Disturbed:
+    """A proposal as `stragglers` takes it."""
+
+    proposal: Proposal
+
+    @property
+    def label(self) -> str:
+        return self.proposal.name
+
+    @property
+    def size(self) -> Size:
+        return self.proposal.shape.pipeline, self.proposal.shape.microbatches
+
+    @property
+    def costs(self) -> Costs:
+        return self.proposal.costs
+
+    @property
+    def steps(self) -> Callable[[Sequence[str]], Sequence[int]]:
+        """Steps under disturbances."""
+        if self.proposal.configuration is not None:
+            return steps_of(self.proposal.configuration)
+        return self._steps_of_rows
+
+    def _steps_of_rows(self, texts: Sequence[str]) -> list[int]:
+        assert self.proposal.optimized is not None
+        rows, transport = self.proposal.optimized.step, self.proposal.request.transport
+        timed = (rows.simulate(transport=transport, disturbance=text) for text in texts)
+        return [each.execution.makespan_ps for each in timed]
+
+
+def _disturbed(arguments: argparse.Namespace, plan: Plan) -> list[dict[str, Any]]:
+    """What slow workers and nodes cost, ranked among all proposals."""
+    entries = [_Disturbed(proposal) for proposal in plan.proposals]
+    return disturbances.rows(arguments, entries, across_sizes=True)
+
+
+# Passes
+
+
+def _costs_of(proposal: Proposal, folder: str = "") -> list[str]:
+    """The passes that attach the model, the system and the times of stages."""
+    attached = attaching(proposal.request, proposal.shape, folder)
+    if proposal.request.times is not None:
+        costs = proposal.costs
+        attached += attaching_times(costs, places_of(proposal.candidate.raw_paths))
+    return attached
+
+
+def _passes(proposal: Proposal) -> str:
+    shape = proposal.shape
+    configuration = proposal.configuration
+    chosen = {} if configuration is None else configuration.made_options
+    options = ",".join(f"{name}={value}" for name, value in raw_options(chosen))
+    made = [
+        passes.one_pass(
+            "pipe-create",
+            {
+                "name": proposal.name,
+                "workers": shape.pipeline,
+                "microbatches": shape.microbatches,
+                "slices": proposal.candidate.slices if proposal.optimized else None,
+            },
+        ),
+        placing(proposal.candidate),
+    ]
+    if proposal.optimized:
+        found = proposal.optimized.the_pass()
+        made += [*_costs_of(proposal), found, ENDING]
+    else:
+        filling = {"family": proposal.schedule, "options": options or None}
+        made += [passes.one_pass("pipe-schedule", filling), *_costs_of(proposal), ENDING]
+    export = f"--export-report --transport={proposal.request.transport}"
+    if proposal.candidate.receives != "arrival":
+        export += f" --receive-placement={proposal.candidate.receives}"
+    return passes.command_line(made, export=export)
+
+
+# Text
+
+
+def _launcher_lines(proposal: Proposal, folder: str) -> list[str]:
+    """The lines of the launcher that was named, or of all."""
+    lines = []
+    launchers = proposal.launchers(folder)
+    for name, framework in FRAMEWORKS.items():
+        if proposal.request.launcher not in (None, name):
+            continue
+        launcher = getattr(launchers, name)
+        title = f"{proposal.name} for {framework.described}:"
+        if launcher.lines:
+            lines += [title, *(f"  {line}" for line in launcher.lines)]
+            lines += [*(f"  # {note}" for note in launcher.notes), ""]
+        else:
+            lines += [f"{title} {launcher.reason}", ""]
+    return lines[:-1]
+
+
+def _remarks(plan: Plan, arguments: argparse.Namespace) -> list[str]:
+    remarks = ["", *(f"- {sentence}" for sentence in plan.why())]
+    if arguments.explain:
+        for proposal in plan.proposals:
+            remarks += ["", f"{proposal.name}:", *(f"- {line}" for line in proposal.why())]
+    if plan.fitting:
+        remarks += ["", *_launcher_lines(plan.fitting[0], arguments.save or "")]
+    return remarks
+
+
+def _title(arguments: argparse.Namespace) -> str:
+    given = assumptions.was_given(arguments)
+    transport = f", transport {arguments.transport}" if given("transport") else ""
+    if arguments.launcher:
+        transport += f", for {FRAMEWORKS[arguments.launcher].title}"
+    return (
+        f"{arguments.model or arguments.times} on {arguments.gpus} accelerators of"
+        f" {arguments.system}, {arguments.global_batch} sequences a step{transport}"
+    )
+
+
+def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
+    """What was assumed."""
+    facts = plans.of_plan(plan.request, assumptions.was_given(arguments))
+    own = [*said(plan.request), *said_of_settings(arguments)]
+    return [*own, *assumptions.above(facts, [plan.request.described])]
+
+
+def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the columns that tell them apart: layers if stages differ in them, degrees if
+    some are not 1, missing memory if some lack any, and the techniques of optimized rows.
+    """
+    uneven = any("+" in row["layers"] for row in rows)
+    ones = ("context", "expert", "slices")
+    alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}
+    if not any(row.get("missing_bytes_per_gpu") for row in rows):
+        alike["missing_bytes_per_gpu"] = None
+    if all(row.get("vocabulary", "whole") == "whole" for row in rows):
+        alike["vocabulary"] = None
+    if all(row.get("receive_placement", "arrival") == "arrival" for row in rows):
+        alike["receive_placement"] = None
+    exchanges = {row.get("context_exchange") for row in rows} - {None}
+    if len(exchanges) < 2:
+        alike["context_exchange"] = None
+    return [
+        {
+            **row,
+            **alike,
+            "uneven_layers": row["layers"] if uneven else None,
+            "free_in": row["optimized"] and _freedoms(row["optimized"]["freedoms"]),
+        }
+        for row in rows
+    ]
+
+
+def _freedoms(freedoms: dict[str, Any]) -> str:
+    recompute = freedoms["recompute"]
+    found = ["offload"] if freedoms["offload"] else []
+    found += [f"recompute {recompute}"] if recompute != "none" else []
+    return ", ".join(["order", *found])
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plans; fails if nothing fits, after saying what would help."""
+    plan = _plan(arguments)
+    if arguments.show_passes:
+        write_text("".join(f"{_passes(p)}\n" for p in plan.proposals), arguments.output)
+        return 0 if plan.fitting else 1
+    rows = plan.to_dicts(arguments.save or "")
+    disturbed = _disturbed(arguments, plan)
+    if disturbed:
+        disturbances.add_to(rows, disturbed, ("name",))
+    above = [*_above(arguments, plan), *answers.moving(rows)]
+    if arguments.save:
+        _save(plan, Path(arguments.save))
+    if arguments.html:
+        title = "; ".join([_title(arguments), *above])
+        write_text(_page(plan, rows, title), arguments.html)
+        say(f"wrote {arguments.html}")
+    remarks = _remarks(plan, arguments) if arguments.format == "text" else []
+    remarks[:0] = disturbances.remarks(disturbed, view_of(arguments).width)
+    shown = _told_apart(rows) if arguments.format in TABLES else rows
+    write_rows(arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks)
+    return 0 if plan.fitting else 1

@@ -1,0 +1,256 @@
+"""`pipesched reproduce`: published results, computed again, beside the printed ones."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipesched import PipeSchedError
+from pipesched.paper import TARGETS, Finding, Study, Target, find, picture_files
+from pipesched.paper.setting import SYSTEMS, MessageVolume
+from pipesched.paper.table1 import Durations
+from pipesched.support.files import check_folder
+from pipesched.support.options import Slots, names_of
+
+from ..options import table
+from ..options.arguments import UsageError
+from ..options.table import Rare, names, one_of, positive
+from ..render.output import (
+    FORMATS,
+    Column,
+    View,
+    add_output,
+    csv_text,
+    json_text,
+    plain,
+    say,
+    table_text,
+    terminal_width,
+    view_of,
+    wrapped,
+    write_text,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXAMPLE = """  pipesched reproduce table1
+  pipesched reproduce figure6 --set ratio=1:3 --pp 4 --microbatches 8,16 -o pictures"""
+
+ALL = "all"
+PICTURES = "out"
+"""Default folder of pictures."""
+
+
+def _systems(text: str) -> list[str]:
+    chosen = names(text)
+    unknown = [name for name in chosen if name not in SYSTEMS]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"expected some of {', '.join(SYSTEMS)}, found {unknown[0]!r}"
+        )
+    return chosen
+
+
+FLAGGED = ("workers", "microbatches", "transport")
+RARE = {
+    "systems": Rare("NAMES: some of the nine", _systems),
+    "durations": Rare("where F, I and W come from", one_of(names_of(Durations))),
+    "message_volume": Rare(
+        "messages of a microbatch, or of one size whatever N is", one_of(names_of(MessageVolume))
+    ),
+    "ratio": Rare("A:B: first half of a path to its second half"),
+    "blocks": Rare("a number: layers of the model", positive),
+    "slots": Rare("what tables are filled by", one_of(names_of(Slots))),
+}
+OPTIONS = ("stages", *FLAGGED[1:], *RARE)
+"""The arguments of studies that have options."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `reproduce`."""
+    listed = "; ".join(f"{target.name}: {target.summary}" for target in TARGETS.values())
+    parser.add_argument("target", metavar="TARGET", help=f"{listed}; {ALL}")
+    group = parser.add_argument_group("options of targets", _having())
+    table.add(group, *FLAGGED, many=FLAGGED[:2], workers={"dest": "stages"})
+    table.add_set(parser, group, RARE)
+    add_output(parser, FORMATS)
+    parser.set_defaults(folders={"output": (".png", ".svg")})
+
+
+def _having() -> str:
+    """Which targets have options."""
+    listed = (
+        f"{target.name}: {', '.join(each.replace('_', '-') for each in target.options)}"
+        for target in TARGETS.values()
+        if target.options
+    )
+    return f"stages is --pp; -o is the folder of pictures. {'; '.join(listed)}"
+
+
+# What is run
+
+
+def _targets(arguments: argparse.Namespace) -> list[Target]:
+    return list(TARGETS.values()) if arguments.target == ALL else [find(arguments.target)]
+
+
+def _given(arguments: argparse.Namespace, targets: Sequence[Target]) -> dict[str, Any]:
+    """The given options; each must belong to some target, and no value may occur twice."""
+    given = {name: getattr(arguments, name) for name in OPTIONS}
+    given = {
+        name: list(dict.fromkeys(value)) if isinstance(value, list) else value
+        for name, value in given.items()
+        if value is not None
+    }
+    for name in given:
+        if not any(name in target.options for target in targets):
+            having = [target.name for target in TARGETS.values() if name in target.options]
+            raise UsageError(
+                f"{arguments.target} has no {arguments.shown[name]}, which is for"
+                f" {', '.join(having)}"
+            )
+    return given
+
+
+def _studies(arguments: argparse.Namespace) -> dict[str, Study]:
+    targets = _targets(arguments)
+    given = _given(arguments, targets)
+    return {
+        target.name: target.function(
+            **{name: value for name, value in given.items() if name in target.options}
+        )
+        for target in targets
+    }
+
+
+# Tables
+
+UNITS = {
+    "_s": "{:.2f} s",
+    "_percent": "{:.2f} %",
+    "_points": "{:+.2f} points",
+    "_gib": "{:.1f} GiB",
+}
+"""The text form of values, by the ending of their name."""
+
+
+def _plainly(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
+
+
+def _column(key: str, *, left: bool) -> Column:
+    """A column for the values of this key."""
+    for ending, unit in UNITS.items():
+        if key.endswith(ending):
+            return Column(key.removesuffix(ending).replace("_", " "), key, unit.format)
+    return Column(key.replace("_", " "), key, _plainly, left)
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows without unknown values."""
+    rows = (
+        {str(key): plain(value) for key, value in row.items()} for row in frame.to_dict("records")
+    )
+    return [{key: value for key, value in row.items() if value is not None} for row in rows]
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """The columns of single values; text is left-aligned. In a terminal the right ones go first,
+    and the first three stay.
+    """
+    keys = dict.fromkeys(key for row in rows for key in row)
+    columns = []
+    for key in keys:
+        values = [row[key] for row in rows if key in row]
+        if not any(isinstance(value, list) for value in values):
+            columns.append(_column(key, left=any(isinstance(value, str) for value in values)))
+    return [
+        replace(column, detail=at if at > 2 else 0, wraps=column.left)
+        for at, column in enumerate(columns)
+    ]
+
+
+def _view(arguments: argparse.Namespace) -> View:
+    """What is shown of tables, which go to standard output whatever --output says."""
+    return view_of(argparse.Namespace(**{**vars(arguments), "output": None}))
+
+
+def _finding_text(finding: Finding, width: int | None) -> str:
+    marks = {True: "yes", False: "no "}
+    lines = [f"finding {finding.number}, {finding.verdict}: {finding.claim}"]
+    for check in finding.checks:
+        mark = f"  {marks[bool(check.holds)]}  "
+        room = None if width is None else width - len(mark)
+        said = wrapped(f"{check.says}: {check.found}", room)
+        lines.append(mark + said.replace("\n", "\n" + " " * len(mark)))
+    return "\n".join(lines) + "\n"
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    return "".join(
+        f"finding {finding.number}, {finding.verdict}: {finding.claim}\n" for finding in findings
+    )
+
+
+def _text(name: str, study: Study, view: View, width: int | None) -> str:
+    rows = _rows(study.frame if study.digest is None else study.digest)
+    parts = [f"{study.title}\n{table_text(rows, _columns(rows), view)}"]
+    if name == "findings":
+        parts.append(_summary(study.findings))
+    else:
+        parts += [_finding_text(finding, width) for finding in study.findings]
+    basis = study.basis
+    parts.append(f"given: {basis.given}\nfitted: {basis.fitted}\nopen: {basis.open}\n")
+    return wrapped("\n".join(parts), width)
+
+
+def _answer(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
+    if arguments.format == "text":
+        width = terminal_width()  # pictures alone go to the folder of --output
+        view = _view(arguments)
+        return "\n".join(_text(name, study, view, width) for name, study in studies.items())
+    rows: list[dict[str, Any]] = []
+    for name, study in studies.items():
+        tag = {"target": name} if len(studies) > 1 else {}
+        rows += [{**tag, **row} for row in _rows(study.frame)]
+    return json_text(rows) if arguments.format == "json" else csv_text(rows)
+
+
+# Pictures
+
+
+def _write_pictures(folder: str, studies: Mapping[str, Study]) -> None:
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for study in studies.values():
+        for name, contents in picture_files(study.draw).items():
+            write_text(contents, str(target / name))
+            say(f"wrote {target / name}")
+
+
+def _passes(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
+    lines = [line for study in studies.values() for line in study.passes]
+    if not lines:
+        raise PipeSchedError(f"{arguments.target} has no command lines of its own")
+    return "".join(f"{line}\n" for line in dict.fromkeys(lines))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs one target or all, writes their pictures and prints their numbers."""
+    if arguments.show_passes:
+        write_text(_passes(arguments, _studies(arguments)))
+        return 0
+    folder = arguments.output or (PICTURES if arguments.format == "text" else None)
+    if folder:
+        check_folder(folder)
+    studies = _studies(arguments)
+    if folder:
+        _write_pictures(folder, studies)
+    write_text(_answer(arguments, studies))
+    return 0

@@ -1,0 +1,572 @@
+"""`pipesched simulate`: schedules of families and files, timed; several are ranked.
+
+One schedule gets a table of its numbers, several a table in which they are ranked, with what makes
+them differ. `--memory` lets each recompute and offload what makes it the fastest one that fits, and
+`--order` times a forward and a backward whose layers overlap (`overlap`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import pipesched
+from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
+from pipesched.costs.stage_times import stages_per_worker
+from pipesched.support.options import TimingOptions
+from pipesched.support.text import gib
+from pipesched.support.units import DEFAULT_RESERVE
+
+from ..explain import answers, assumptions, disturbances, memory, slices, vocabulary
+from ..explain.ranking import (
+    TIMING,
+    Pair,
+    by_size,
+    columns_of,
+    fit_remarks,
+    have_own_costs,
+    page_text,
+    remarks,
+    stages_of_groups,
+    timed,
+)
+from ..explain.rows import check_work
+from ..options import files, passes, table
+from ..options.arguments import (
+    UsageError,
+    add_costs,
+    add_family_options,
+    add_timing,
+    canonical,
+    given_costs,
+    given_family_options,
+    no_option,
+    options_for,
+    said_of_settings,
+)
+from ..options.entries import (
+    Entry,
+    FromFamily,
+    FromFile,
+    Size,
+    check_costs,
+    from_files,
+    lines_of_files,
+    times_by_schedule,
+    with_ending,
+)
+from ..render import drawings
+from ..render.output import (
+    CAUSES,
+    Column,
+    add_output,
+    results,
+    say,
+    view_of,
+    write_rows,
+    write_text,
+)
+
+EXAMPLE = """  pipesched simulate 1f1b --pp 8 --microbatches 24 --model llama3-70b \\
+      --system dgx-h100 --global-batch 24
+  pipesched simulate 1f1b zb-h1 --pp 8 --microbatches 24,32 \\
+      --times F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms --transport delay
+  pipesched simulate schedule.mlir 1f1b zb-v --disturbance worker3=1.3
+  pipesched simulate segments.json --order deepseek,best"""
+
+FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
+"""The families that are compared if neither files nor families are given."""
+
+ONE = (Column("schedule", "schedule", left=True), *results(*CAUSES, "may_be_first"))
+"""The columns of a single schedule."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `simulate`."""
+    from . import overlap
+
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE|FAMILY",
+        help="families, and own schedules and programs: IR, bytecode or PyTorch's CSV; - for"
+        f" standard input; without any the families {','.join(FAMILIES)}",
+    )
+    table.add(parser, "name", "schedules", many=("schedules",))
+    add_family_options(parser, many=("microbatches", "chunks", "slices"))
+    add_costs(parser, many=("system",), rare={"runtime": table.RARE["runtime"], **overlap.RARE})
+    add_timing(parser)
+    table.add(parser, "memory", "reserve")
+    disturbances.add(parser)
+    overlap.add_order(parser)
+    drawings.add_draw(parser)
+    drawings.add_width(parser)
+    add_output(parser)
+
+
+# Entries
+
+
+def _families(arguments: argparse.Namespace) -> list[str]:
+    given = arguments.schedules or (() if arguments.files else FAMILIES)
+    return list(dict.fromkeys(canonical(name) for name in given))
+
+
+def _sizes(arguments: argparse.Namespace, own: Sequence[FromFile]) -> list[Size]:
+    """The sizes of families: those that were given, else those of the files."""
+    sizes_of = {"--pp": arguments.workers, "--microbatches": arguments.microbatches}
+    missing = [flag for flag, value in sizes_of.items() if value is None]
+    if missing and not own:
+        raise UsageError(f"give {' and '.join(missing)}, or files")
+    sizes = [entry.size for entry in own] or [(0, 0)]
+    chosen = [
+        (arguments.workers or workers, count)
+        for workers, microbatches in sizes
+        for count in arguments.microbatches or [microbatches]
+    ]
+    return list(dict.fromkeys(chosen))
+
+
+def _timing(arguments: argparse.Namespace) -> TimingOptions:
+    return {
+        "transport": arguments.transport,
+        "receive_placement": arguments.receive_placement,
+        "runtime": arguments.runtime,
+    }
+
+
+def _of_families(
+    arguments: argparse.Namespace, costs: Costs | None, own: Sequence[FromFile]
+) -> list[Entry]:
+    given, families = given_family_options(arguments), _families(arguments)
+    if not families:
+        for name in ("workers", "microbatches", *given):
+            if name in given or getattr(arguments, name) is not None:
+                flag = arguments.shown.get(name, "--option")
+                raise UsageError(f"{flag} is about families; --schedules names them")
+        return []
+    _check_options_apply(given, families)
+    return [
+        FromFamily(
+            Configuration(
+                family,
+                workers,
+                microbatches,
+                options,
+                costs=costs,
+                optimizer_step=arguments.optimizer_step,
+                **_timing(arguments),
+            ),
+            name=name,
+        )
+        for workers, microbatches in _sizes(arguments, own)
+        for family in families
+        for options, name in _with_lists(family, options_for(family, given))
+    ]
+
+
+def _with_lists(family: str, given: FamilyOptions) -> Iterator[tuple[FamilyOptions, str]]:
+    """The options for each number of chunks and of slices, and a name that tells several of them
+    apart.
+    """
+    lists = {
+        option: list(dict.fromkeys(cast("list[int]", given[option])))
+        for option in ("chunks", "slices")
+        if isinstance(given.get(option), list)
+    }
+    for values in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, values, strict=True))
+        parts = [f"{value}-{name}" for name, value in chosen.items() if len(lists[name]) > 1]
+        name = "-".join((family, *parts)) if parts else ""
+        yield cast(FamilyOptions, {**given, **chosen}), name
+
+
+def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
+    """Refuses an option that none of the families has."""
+    for option in given:
+        if not any(option in options_for(family, given) for family in families):
+            raise no_option(option, families)
+
+
+def _of_files(arguments: argparse.Namespace, costs: Costs | None) -> list[FromFile]:
+    made = from_files(arguments.read, costs, _timing(arguments), _families(arguments))
+    return [with_ending(entry, arguments) for entry in made]
+
+
+def _entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
+    own = _of_files(arguments, costs)
+    entries: list[Entry] = [*own, *_of_families(arguments, costs, own)]
+    check_costs(entries, costs)
+    return entries
+
+
+SLOTS = "F=1us,B=2us,I=1us,W=1us,R=1us,D=0ps,U=0ps,O=1us,S=1us,T=1us"
+"""Unit slots as times, without those of all-reduces."""
+
+REDUCING = f"{SLOTS},G=1us"
+"""The same, with those of all-reduces."""
+
+
+def _do_unlike_work(entries: Sequence[Entry]) -> bool:
+    """Whether some schedules of the same size have different numbers of stages per worker."""
+    found: dict[Size, set[float]] = defaultdict(set)
+    for entry in entries:
+        with contextlib.suppress(PipeSchedError):  # its row says what is wrong
+            if entry.places:
+                found[entry.size].add(stages_per_worker(entry.places))
+    return any(len(each) > 1 for each in found.values())
+
+
+def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
+    """The entry with divided slots, also for its all-reduces. The times of all-reduces are given
+    only to schedules that have some: otherwise a schedule of one path that ends in an optimizer
+    step would get all-reduces, which it has not under unit slots.
+    """
+    reduces = arguments.optimizer_step == "none"
+    with contextlib.suppress(PipeSchedError):  # its row says what is wrong
+        reduces = reduces or len({workers for workers, _ in entry.places}) > 1
+    if not reduces or entry.costs is None:
+        return entry
+    costs = replace(entry.costs, times=REDUCING)
+    if isinstance(entry, FromFamily):
+        return replace(entry, point=replace(entry.point, costs=costs))
+    return with_ending(replace(entry, costs=costs), arguments)
+
+
+def _with_equal_work(
+    arguments: argparse.Namespace,
+) -> tuple[argparse.Namespace, Costs | None, list[Entry]]:
+    """The entries to time. Without costs, slots are divided among the stages of a worker if
+    schedules would otherwise do different amounts of work.
+    """
+    costs = given_costs(arguments)
+    entries = _entries(arguments, costs)
+    if costs is not None or have_own_costs(entries) or not _do_unlike_work(entries):
+        return arguments, costs, entries
+    slots = {"times": SLOTS, "times_of": "worker", "divides_slots": True}
+    divided = argparse.Namespace(**{**vars(arguments), **slots})
+    costs = given_costs(divided)
+    made = [_with_all_reduces(entry, divided) for entry in _entries(divided, costs)]
+    return divided, costs, made
+
+
+def _divides_slots(arguments: argparse.Namespace) -> bool:
+    """Whether the times are unit slots, divided by `_with_equal_work`."""
+    return getattr(arguments, "divides_slots", False)
+
+
+# Output
+
+
+def _passes(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
+    """A line for each file and one for all families, for each disturbance."""
+    timings = disturbances.timings(arguments, entries)
+    lines = lines_of_files(arguments, entries, timings)
+    generated = [entry for entry in entries if isinstance(entry, FromFamily)]
+    if generated:
+        made = _generating(arguments, generated)
+        for timing in timings:
+            lines.append(passes.command_line(made, export=f"--export-report {timing}"))
+    return "\n".join(lines)
+
+
+def _generating(arguments: argparse.Namespace, entries: Sequence[FromFamily]) -> list[str]:
+    several = len({entry.point.workers for entry in entries}) > 1
+    made: list[str] = []
+    named: list[tuple[str, Entry]] = []
+    for entry in entries:
+        point = entry.point
+        name = f"{entry.label}-{point.microbatches}"
+        name = f"{name}-{point.workers}" if several else name
+        named.append((name, entry))
+        made += passes.generating(
+            point.family,
+            name,
+            point.workers,
+            point.microbatches,
+            point.made_options,
+            point.places if point._counts else (),
+        )
+    times = times_by_schedule(named)
+    return [*made, *passes.attaching(arguments, times), *passes.stepping(arguments)]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is compared under the costs of one system, or under others."""
+
+    arguments: argparse.Namespace
+    costs: Costs | None
+    entries: list[Entry]
+    pairs: list[Pair]
+    possible: list[Entry]
+    """What was timed, of which disturbances are told."""
+
+    @property
+    def simulations(self) -> list[Simulation]:
+        """The reports of what was timed."""
+        return [simulation for _, simulation in self.pairs if simulation]
+
+    def above(self) -> list[str]:
+        """What to know before reading its rows."""
+        rows = [row for row, _ in self.pairs]
+        return _above(self.arguments, self.costs, self.entries, rows, self.simulations)
+
+    def below(self, found: Sequence[str]) -> list[str]:
+        """What stands out, and what disturbances do, which are also added to the rows."""
+        disturbed = disturbances.rows(self.arguments, self.possible)
+        if disturbed:
+            disturbances.add_to([row for row, _ in self.pairs], disturbed)
+        lines = [*found, *disturbances.remarks(disturbed, view_of(self.arguments).width)]
+        system = self.pairs[0][0]["system"] if self.pairs else None
+        return [_on(system, line) for line in lines] if system else lines
+
+
+def _on(system: str, line: str) -> str:
+    """A line of those below a table, with its system."""
+    if line.startswith("- "):
+        return f"- on {system}: {line[2:]}"
+    return f"{line} on {system}" if line == disturbances.HEADING else line
+
+
+def _by_system(arguments: argparse.Namespace) -> list[argparse.Namespace]:
+    """The arguments for each system."""
+    systems = dict.fromkeys(arguments.system or [None])
+    return [argparse.Namespace(**{**vars(arguments), "system": each}) for each in systems]
+
+
+def _name_system(
+    arguments: argparse.Namespace, one: argparse.Namespace, pairs: Iterable[Pair]
+) -> None:
+    """Gives rows the name of their system if there are several."""
+    several = len(set(arguments.system or ())) > 1
+    for row, _ in pairs:
+        row["system"] = one.system if several else None
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+
+
+def _parts(arguments: argparse.Namespace) -> list[Part]:
+    """One part for each system, whose rows and schedules then have its name."""
+    found = []
+    for one in _by_system(arguments):
+        one, costs, entries = _with_equal_work(one)
+        pairs = timed(entries, _settings(one), one.reserve or DEFAULT_RESERVE)
+        _name_system(arguments, one, pairs)
+        possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
+        found.append(Part(one, costs, entries, pairs, possible))
+    return found
+
+
+def _title(parts: Sequence[Part]) -> str:
+    arguments = parts[0].arguments
+    entries = [entry for part in parts for entry in part.entries]
+    times = None if _divides_slots(arguments) else arguments.times
+    systems = " and ".join(part.arguments.system for part in parts if part.arguments.system)
+    costs = times or " on ".join(filter(None, (arguments.model, systems)))
+    own = "times of their own" if entries and have_own_costs(entries) else "unit slots of 1 us"
+    given = assumptions.was_given(arguments)
+    timing = [
+        f", {name.replace('_', ' ')} {getattr(arguments, name)}" for name in TIMING if given(name)
+    ]
+    sizes = list(dict.fromkeys(str(entry.size[0]) for entry in entries))
+    return f"{' and '.join(sizes)} workers, {costs or own}{''.join(timing)}"
+
+
+def _ends_in_optimizer(simulation: Simulation) -> bool:
+    """Whether the cell that ends the step is an optimizer step."""
+    return any("O" in cell for cell in (simulation.execution.critical_path or ())[-1:])
+
+
+def _free(entries: Sequence[Entry]) -> assumptions.Facts:
+    own = [entry for entry in entries if isinstance(entry, FromFile)]
+    return assumptions.of_own_times([entry.label for entry in own if entry.has_free_messages()])
+
+
+def _names_model(entry: Entry) -> bool:
+    """Whether the file of an entry names the model that it is timed with."""
+    if entry.costs is not None or not isinstance(entry, FromFile):
+        return False
+    facts = entry.schedule._facts
+    return bool(facts["has_model"] and not facts["times"])
+
+
+def _above(
+    arguments: argparse.Namespace,
+    costs: Costs | None,
+    entries: Sequence[Entry],
+    rows: Sequence[dict[str, Any]],
+    simulations: Sequence[Simulation],
+) -> list[str]:
+    """What to know before reading the table."""
+    has_own = costs is None and bool(entries) and have_own_costs(entries)
+    # The layers of a model are divided among the stages; `findings` compares the work of models.
+    staged = [row for entry, row in zip(entries, rows, strict=True) if not _names_model(entry)]
+    work = check_work(stages_of_groups(staged), costs, arguments.times_of)
+    if _divides_slots(arguments):
+        work = [line.replace("times are", "slots are", 1) for line in work]
+    if has_own:
+        work = [line.replace("slots are", "times are", 1) for line in work]
+    given = assumptions.was_given(arguments)
+    sized = [row for row in rows if row.get("microbatch_size")]
+    sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
+    settings = _settings(arguments)
+    if simulations and all(map(_ends_in_optimizer, simulations)):
+        del settings["optimizer_step"]
+    points = [entry.point for entry in entries if isinstance(entry, FromFamily)]
+    families = [point.family for point in points]
+    sliced = any((row.get("slices") or 1) > 1 for row in rows)
+    stored = (entry.schedule for entry in entries if isinstance(entry, FromFile))
+    paired = assumptions.overlap(costs, families, stored)
+    known = assumptions.of_costs(costs, given, sizes, sliced=sliced, paired=paired)
+    facts = assumptions.joined(
+        [
+            _free(entries) if has_own else known,
+            assumptions.of_layers([(entry.costs, entry.counts) for entry in entries], given),
+            assumptions.of_timing(settings, given, () if has_own else (costs,)),
+            assumptions.of_families(families, given, points),
+            assumptions.of_memory(costs, given, reserve=True),
+        ]
+    )
+    return [*work, *said_of_settings(arguments), *answers.above(facts, [costs], rows)]
+
+
+def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
+    """Times every schedule in all ways that change its memory; fails if none fits."""
+    parts, found, bounds, below = [], [], [], []
+    for one in _by_system(arguments):
+        one, costs, entries = _with_equal_work(one)
+        tried = memory.chosen(entries, budget, one, _settings(one))
+        least = memory.bounds_of(tried, budget, one)
+        pairs = [(each.row, each.simulation) for each in tried]
+        part = Part(one, costs, entries, pairs, [e.variant.entry for e in tried if e.simulation])
+        _name_system(arguments, one, [*pairs, *least])
+        groups = memory.ranked(tried, least)
+        below += part.below(memory.remarks(groups))
+        parts.append(part)
+        found += tried
+        bounds += least
+    groups = memory.ranked(found, bounds)
+    title = f"{_title(parts)}, {gib(budget)} an accelerator"
+    for part in parts:
+        part.arguments.flags |= {"--recompute"}  # which was chosen, not assumed
+    order = answers.add_order(groups.values())
+    _write(arguments, groups, title, [*_lines_above(parts), *order], below)
+    return 0 if any(each.fits for each in found) else 1
+
+
+def _lines_above(parts: Sequence[Part]) -> list[str]:
+    """What to know before reading the rows, each once; what is assumed names its systems where they
+    differ.
+    """
+    found: dict[str, list[str]] = {}
+    for part in parts:
+        for line in part.above():
+            found.setdefault(line, []).append(str(part.arguments.system))
+    lines = []
+    for line, systems in found.items():
+        what, _, said = line.partition(": ")
+        differs = len(systems) < len(parts) and what in ("assumed", "changed")
+        lines.append(f"{what} on {' and '.join(systems)}: {said}" if differs else line)
+    return lines
+
+
+def _with_reports(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
+    """The rows with the whole reports of what was timed."""
+    return [{**json.loads(made.to_json()), **row} if made else row for row, made in pairs]
+
+
+def _write(
+    arguments: argparse.Namespace,
+    groups: Mapping[Size, Sequence[Pair]],
+    title: str,
+    above: Sequence[str],
+    below: Sequence[str],
+) -> None:
+    """Writes the table, and the page and pictures if they are asked for. One schedule has a table
+    of its own, without what only several have.
+    """
+    pairs = [pair for group in groups.values() for pair in group]
+    rows = [row for row, _ in pairs]
+    is_one = len(pairs) == 1 and not arguments.memory and pairs[0][1] is not None
+    made = [simulation for _, simulation in pairs if simulation]
+    pictured = argparse.Namespace(**{**vars(arguments), "html": None})
+    drawings.write_drawings(pictured, made)
+    if arguments.html:
+        page = "; ".join([title, *above])
+        text = pipesched.page(made, title=page) if is_one else page_text(page, groups)
+        write_text(text, arguments.html)
+        say(f"wrote {arguments.html}")
+    written = _with_reports(pairs) if arguments.format == "json" else rows
+    columns = ONE if is_one else columns_of(rows)
+    blank = [""] if below and not is_one else []
+    write_rows(
+        arguments,
+        written,
+        columns,
+        title=None if is_one else title,
+        above=above,
+        remarks=[*blank, *below] if arguments.format == "text" else [],
+    )
+
+
+def _read(arguments: argparse.Namespace) -> None:
+    """Keeps the schedules of files and the names of families, which may stand among them."""
+    arguments.files, named = files.told_apart(arguments.files)
+    arguments.schedules = [*named, *(arguments.schedules or ())] or None
+    if arguments.name and not arguments.files:
+        raise UsageError("--name chooses from files; none are given")
+    arguments.read = files.read_all(arguments.files, arguments.name) if arguments.files else []
+
+
+def _below(parts: Sequence[Part], is_one: bool) -> list[str]:
+    """What stands out, by part."""
+    found = []
+    for part in parts:
+        if is_one:
+            lines = fit_remarks(part.pairs)
+            found += part.below(["", *lines] if lines else [])
+            continue
+        lines = remarks(part.pairs)
+        if part.arguments.format == "text":
+            lines += slices.remarks(part.entries, part.pairs)
+            lines += vocabulary.remarks(part.entries, part.pairs)
+        found += part.below(lines)
+    return found
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Times every schedule at every size; fails if none could be timed."""
+    if arguments.order:
+        from . import overlap
+
+        return overlap.run(arguments)
+    _read(arguments)
+    budget = memory.take_budget(arguments)
+    if budget is not None:
+        return _run_equal_memory(arguments, budget)
+    parts = _parts(arguments)
+    pairs = [pair for part in parts for pair in part.pairs]
+    groups = by_size(pairs)
+    if arguments.show_passes:
+        rows = [row for group in groups.values() for row, _ in group]
+        if not any(part.possible for part in parts):
+            reasons = "; ".join(f"{row['schedule']}: {row['error']}" for row in rows)
+            raise PipeSchedError(f"no schedule can be timed, and no pass makes one: {reasons}")
+        lines = [_passes(part.arguments, part.possible) for part in parts if part.possible]
+        write_text("".join(f"{line}\n" for line in lines), arguments.output)
+        return 0
+    if len(pairs) == 1 and not parts[0].possible:
+        parts[0].entries[0].simulate()  # raises why it cannot be timed
+    order = answers.add_order(groups.values())
+    below = _below(parts, len(pairs) == 1)
+    _write(arguments, groups, _title(parts), [*_lines_above(parts), *order], below)
+    return 0 if any(part.simulations for part in parts) else 1

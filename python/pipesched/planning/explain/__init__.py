@@ -1,0 +1,1 @@
+"""Why a plan is the best, in sentences and tables."""

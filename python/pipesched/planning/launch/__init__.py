@@ -1,0 +1,1 @@
+"""Proposals as arguments of launchers, scripts and passes."""

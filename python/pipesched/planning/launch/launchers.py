@@ -1,0 +1,419 @@
+"""Lines to copy into a launcher: flags of torchtitan, arguments of Megatron-LM.
+
+torchtitan 0.3.0 (`torchtitan/config/configs.py`, `torchtitan/trainer.py`,
+`torchtitan/distributed/pipeline_parallel.py` and `activation_checkpoint.py`); Megatron-LM with
+Megatron-Core 0.16.1 (`megatron/training/arguments.py`, `megatron/core/transformer/
+transformer_config.py`). Lines are given only if the launcher then holds what the plan counts.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...costs.division import SPREAD
+from ...costs.frameworks import (
+    FRAMEWORKS,
+    LauncherName,
+    exchanges_of,
+    no_pipeline,
+    parameter_bytes,
+    sharding_of,
+)
+from ...schedule.generation import problem
+from ...schedule.megatron import NAME as COMBINED
+from ...schedule.traits import placement_kind
+from ...support.options import Path, Recompute
+from ..candidate import OPTIMIZED, Candidate
+from ..request import Request
+from . import exchanges
+
+TORCH_NAMES = {
+    "gpipe": "GPipe",
+    "1f1b": "1F1B",
+    "interleaved-1f1b": "Interleaved1F1B",
+    "looped-bfs": "LoopedBFS",
+    "interleaved-zb": "InterleavedZeroBubble",
+    "zb-v": "ZBVZeroBubble",
+    "dualpipe-v": "DualPipeV",
+}
+"""The classes of torch.distributed.pipelining that run the same rows."""
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """Lines to copy, or the reason why there are none."""
+
+    lines: tuple[str, ...] | None
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+    """Notes: settings that the lines cannot express, and their names in other versions."""
+
+
+@dataclass(frozen=True)
+class Launchers:
+    """The same configuration for each launcher."""
+
+    torchtitan: Launcher
+    megatron: Launcher
+
+    def to_dict(self) -> dict[str, object]:
+        """Lines by launcher, null if there are none; the reasons, notes and versions."""
+        both = {"torchtitan": self.torchtitan, "megatron": self.megatron}
+        lines = {name: list(one.lines) if one.lines else None for name, one in both.items()}
+        return {
+            **lines,
+            "reasons": {n: one.reason for n, one in both.items() if one.reason},
+            "notes": {n: list(one.notes) for n, one in both.items() if one.notes},
+            "versions": {n: FRAMEWORKS[n].described for n in FRAMEWORKS},
+        }
+
+
+class Cannot(Exception):
+    """Raised if a launcher cannot express the configuration."""
+
+
+def needs_csv(candidate: Candidate) -> bool:
+    """Whether PyTorch has no class for the schedule and must read it from a file."""
+    return candidate.shape.pipeline > 1 and candidate.schedule not in TORCH_NAMES
+
+
+def launchers(
+    request: Request, candidate: Candidate, csv: str, unknown: str | None = None
+) -> Launchers:
+    """Lines for both launchers. `csv` is the file of the schedule, which need not exist yet;
+    `unknown` says what in its rows PyTorch cannot run.
+    """
+
+    names: tuple[LauncherName, LauncherName] = ("torchtitan", "megatron")
+    torchtitan, megatron = (_made(name, request, candidate, csv) for name in names)
+    if unknown and torchtitan.lines is not None:
+        torchtitan = Launcher(None, unknown)
+    return Launchers(torchtitan, megatron)
+
+
+def _made(name: LauncherName, request: Request, candidate: Candidate, csv: str) -> Launcher:
+    try:
+        check_runs(name, candidate)
+        check_model(name, request, candidate)
+        _check_held(name, request, candidate)
+        if name == "megatron":
+            if (against := exchanges.reason_against(request, candidate)) is not None:
+                raise Cannot(against)
+            notes = tuple(exchanges.megatron_notes(request, candidate))
+            return Launcher(tuple(_megatron(request, candidate)), notes=notes)
+        lines = tuple(_torchtitan(request, candidate, csv))
+        return Launcher(lines, notes=tuple(_torch_notes(request, candidate)))
+    except Cannot as reason:
+        return Launcher(None, str(reason))
+
+
+def check_runs(name: LauncherName, candidate: Candidate) -> None:
+    """Raises `Cannot` for schedules and placements that the launcher cannot run."""
+    if name == "megatron":
+        _check_megatron(candidate)
+    else:
+        _torch_placement(candidate)
+
+
+def check_model(name: LauncherName, request: Request, candidate: Candidate) -> None:
+    """Raises `Cannot` for models that the launcher does not train in this division."""
+    if reason := no_pipeline(name, request.has_tied_head, candidate.shape.pipeline):
+        raise Cannot(reason)
+    if name != "megatron":
+        return
+    if reason := _against_hybrid(request.recurrence, candidate):
+        raise Cannot(f"Megatron-LM {reason}")
+    shape, sequence = candidate.shape, request.sizes["sequence"]
+    if shape.tensor > 1 and sequence % (shape.tensor * shape.context):
+        raise Cannot(
+            f"Megatron-LM divides the tokens of a sequence among {shape.tensor * shape.context}"
+            f" accelerators, which do not divide {sequence}"
+        )
+
+
+def _against_hybrid(recurrence: str | None, candidate: Candidate) -> str | None:
+    """Why Megatron-LM refuses a model whose layers have recurrences: Mamba-2 is in its MambaModel
+    (`megatron/core/ssm/mamba_block.py`), whose stages have equally many layers and no chunks, and
+    which `combined_1f1b.py` refuses; Gated DeltaNet is in its GPTModel.
+    """
+    if recurrence in ("mamba", "convolution"):
+        return f"has no layers with the recurrence {recurrence}"
+    if recurrence == "gated_delta" and candidate.shape.context > 1:
+        return "divides no sequences in models with Gated DeltaNet"
+    if recurrence != "mamba2":
+        return None
+    if candidate.chunks > 1:
+        return "has no chunks in models with Mamba-2"
+    if not candidate.is_even:
+        return "takes no layout of the stages of models with Mamba-2: their layers have to divide"
+    return "overlaps no layers of models with Mamba-2" if candidate.schedule == COMBINED else None
+
+
+KEPT = ("optimizer", "full-kept")
+"""Kinds of sharding that hold and move the same: whole weights and gradients, sharded state."""
+
+
+def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> None:
+    """Raises `Cannot` if the launcher would hold something else in memory than the plan counts."""
+    shape, title = candidate.shape, FRAMEWORKS[name].title
+    made = sharding_of(name, shape.pipeline, shape.sharding)
+    if made is None:
+        without = "" if shape.pipeline > 1 else " without a pipeline"
+        raise Cannot(
+            f"{title} has no sharding like {shape.sharding}{without}; plan with --for {name}"
+        )
+    if shape.context > 1 and shape.exchange not in exchanges_of(name):
+        raise Cannot(f"{title} has no context exchange {shape.exchange}; plan with --for {name}")
+    held = parameter_bytes(name, request.precision, made)
+    counted = request.parameter_bytes(shape.sharding)
+    if held != counted or (made != shape.sharding and not {made, shape.sharding} <= set(KEPT)):
+        own = request.own_bytes is not None
+        raise Cannot(
+            f"{title} holds {_bytes_text(held)} for a parameter,"
+            f" {'the model says' if own else 'the plan counts'} {_bytes_text(counted)}"
+            + ("" if own else f"; plan with --for {name}")
+        )
+
+
+def _bytes_text(held: Sequence[int]) -> str:
+    """Such as `2 + 4 + 12 bytes`."""
+    return f"{' + '.join(map(str, held))} bytes"
+
+
+# torchtitan
+
+
+def _modules(layers: Sequence[int]) -> str:
+    """The modules of each stage, in the form of the flag.
+
+    >>> _modules([2, 1])
+    'tok_embeddings,layers.0,layers.1 layers.2,norm,lm_head'
+    """
+    stages, first = [], 0
+    for stage, count in enumerate(layers):
+        names = ["tok_embeddings"] if stage == 0 else []
+        names += [f"layers.{layer}" for layer in range(first, first + count)]
+        names += ["norm", "lm_head"] if stage == len(layers) - 1 else []
+        stages.append(",".join(names))
+        first += count
+    return " ".join(stages)
+
+
+def _torch_division(candidate: Candidate) -> list[str]:
+    """The flags for the layers of each stage. By default torchtitan gives remaining layers to the
+    first stages; other divisions need lists of modules.
+    """
+    layers = candidate.layers[0]
+    each, over = divmod(sum(layers), len(layers))
+    if layers == tuple(each + (stage < over) for stage in range(len(layers))):
+        per_stage = each + (over > 0)
+        if -(-sum(layers) // per_stage) == len(layers):
+            return [
+                "--parallelism.pipeline_parallel_first_stage_less_layers 0",
+                "--parallelism.pipeline_parallel_last_stage_less_layers 0",
+                f"--parallelism.pipeline_parallel_layers_per_stage {per_stage}",
+            ]
+    return [f"--parallelism.module_fqns_per_model_part {_modules(layers)}"]
+
+
+def _torch_placement(candidate: Candidate) -> str:
+    """The schedule by whose name torchtitan places the stages of a file; for a schedule that needs
+    none, its own name.
+    """
+    if candidate.slices > 1:
+        raise Cannot("torchtitan runs whole microbatches; pipesched.torch runs slices")
+    if candidate.schedule in SPREAD:
+        raise Cannot(f"torchtitan keeps the head whole; pipesched.torch runs {candidate.schedule}")
+    if candidate.schedule in TORCH_NAMES:
+        return TORCH_NAMES[candidate.schedule]
+    kind = placement_kind(candidate.paths, candidate.shape.pipeline)
+    if kind == "bidirectional":
+        raise Cannot("torchtitan holds each stage once; this schedule has replicas of stages")
+    placing = {"linear": "1F1B", "interleaved": "Interleaved1F1B", "v": "ZBVZeroBubble"}
+    if kind not in placing:
+        raise Cannot("torchtitan places stages in loops or in one V, not in waves")
+    return placing[kind]
+
+
+def _torch_schedule(candidate: Candidate, csv: str) -> list[str]:
+    """The flags for the schedule, by name or from a file."""
+    flag = "--parallelism.pipeline_parallel_schedule"
+    name = f"{flag} {_torch_placement(candidate)}"
+    return [name, f"{flag}_csv {shlex.quote(csv)}"] if needs_csv(candidate) else [name]
+
+
+def _torch_sharding(candidate: Candidate) -> list[str]:
+    shape = candidate.shape
+    replicated = "--parallelism.data_parallel_replicate_degree"
+    sharded = "--parallelism.data_parallel_shard_degree"
+    if shape.sharding == "none":
+        return [f"{replicated} {shape.data}", f"{sharded} 1"]
+    policy = "always" if shape.sharding == "full" else "never"
+    return [
+        f"{replicated} 1",
+        f"{sharded} {shape.data}",
+        f"--parallelism.fsdp_reshard_after_forward {policy}",
+    ]
+
+
+def _torchtitan(request: Request, candidate: Candidate, csv: str) -> list[str]:
+    shape = candidate.shape
+    local = request.global_batch // shape.data if shape.pipeline > 1 else shape.microbatch_size
+    lines = [
+        *_torch_sharding(candidate),
+        f"--parallelism.tensor_parallel_degree {shape.tensor}",
+        f"--parallelism.pipeline_parallel_degree {shape.pipeline}",
+        f"--parallelism.context_parallel_degree {shape.context}",
+    ]
+    if request.experts:
+        lines.append(f"--parallelism.expert_parallel_degree {shape.expert}")
+    if shape.pipeline > 1:
+        lines += [
+            *_torch_schedule(candidate, csv),
+            f"--parallelism.pipeline_parallel_microbatch_size {shape.microbatch_size}",
+            *_torch_division(candidate),
+        ]
+    if shape.pipeline > 1 or shape.expert > 1:
+        # CUDA graphs, the default, are refused with pipelines and with all-to-alls that wait for
+        # the host.
+        lines.append("--training.disable_cuda_graphs")
+    return [
+        *lines,
+        f"--training.local_batch_size {local}",
+        f"--training.global_batch_size {request.global_batch}",
+        f"--training.seq_len {request.sizes['sequence']}",
+        # A subcommand, which goes behind all flags.
+        f"activation-checkpoint:{shape.recompute}",
+    ]
+
+
+def _torch_notes(request: Request, candidate: Candidate) -> list[str]:
+    shape, sequence = candidate.shape, request.sizes["sequence"]
+    notes = []
+    if request.precision == "fp8":
+        notes.append(
+            "0.3.0 has no flag for FP8: convert the linear layers in the code of --config, as"
+            " llama3_debugmodel_float8 does"
+        )
+    tokens = [
+        f"--training.num_tokens_per_microbatch_per_dp_rank {shape.microbatch_size * sequence}",
+        f"--training.num_tokens_per_train_step {request.global_batch * sequence}",
+        f"--training.max_context_length {sequence}",
+    ]
+    replaced = "local_batch_size, global_batch_size and seq_len"
+    if shape.pipeline > 1:
+        tokens.insert(0, f"--parallelism.num_pp_microbatches {shape.microbatches}")
+        replaced = f"pipeline_parallel_microbatch_size, {replaced}"
+    notes += exchanges.torch_notes(request, candidate)
+    notes.append(f"behind 0.3.0, {' '.join(tokens)} replace {replaced}")
+    return notes
+
+
+# Megatron-LM
+
+
+def _layout(layers: Sequence[int]) -> str:
+    """The string of --pipeline-model-parallel-layout, which does not depend on the workers."""
+    workers = list(range(len(layers)))
+    made = problem(workers=len(layers), microbatches=1, paths=[Path(workers, blocks=layers)])
+    return made.to_megatron_layout()
+
+
+def _check_megatron(candidate: Candidate) -> None:
+    shape = candidate.shape
+    if candidate.schedule not in ("1f1b", "interleaved-1f1b", COMBINED):
+        other = "other rows" if candidate.schedule == OPTIMIZED else candidate.schedule
+        raise Cannot(f"Megatron-LM has 1F1B and interleaved 1F1B, not {other}")
+    if (against := exchanges.reason_against_combined(candidate)) is not None:
+        raise Cannot(against)
+    if candidate.schedule != "1f1b" and shape.microbatches % shape.pipeline:
+        raise Cannot(
+            f"Megatron-LM interleaves {shape.pipeline} microbatches at a time, which do not"
+            f" divide {shape.microbatches}"
+        )
+
+
+def _megatron_pipeline(candidate: Candidate) -> list[str]:
+    shape, layers = candidate.shape, candidate.layers[0]
+    lines = [f"--pipeline-model-parallel-size {shape.pipeline}"]
+    if len(set(layers)) > 1:
+        return [*lines, f"--pipeline-model-parallel-layout '{_layout(layers)}'"]
+    if candidate.chunks > 1:
+        lines.append(f"--num-virtual-stages-per-pipeline-rank {candidate.chunks}")
+    return lines
+
+
+def _megatron_sharding(candidate: Candidate) -> list[str]:
+    shape = candidate.shape
+    if shape.sharding == "none":
+        return ["--overlap-grad-reduce"] if shape.data * shape.context > 1 else []
+    optimizer = ["--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"]
+    if shape.sharding == "optimizer":
+        return optimizer
+    strategy = {"gradients": "optim_grads", "full": "optim_grads_params"}[shape.sharding]
+    return [
+        *optimizer,
+        "--use-megatron-fsdp",
+        f"--data-parallel-sharding-strategy {strategy}",
+        "--no-gradient-accumulation-fusion",
+        "--ckpt-format fsdp_dtensor",
+    ]
+
+
+def _megatron_context(candidate: Candidate) -> list[str]:
+    if candidate.shape.context == 1:
+        return []
+    exchange = {"ring": "p2p", "gather": "all_gather"}[candidate.shape.exchange]
+    return [f"--context-parallel-size {candidate.shape.context}", f"--cp-comm-type {exchange}"]
+
+
+def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:
+    """Experts are divided over tensor-parallel accelerators by default, as plans count them."""
+    if candidate.shape.expert == 1:
+        return []
+    dispatcher = ["--moe-token-dispatcher-type alltoall"]
+    if request.expert_dispatch != "all-to-all":
+        dispatcher = ["--moe-token-dispatcher-type flex", "--moe-flex-dispatcher-backend deepep"]
+    return [
+        f"--expert-model-parallel-size {candidate.shape.expert}",
+        "--expert-tensor-parallel-size 1",
+        *dispatcher,
+        *exchanges.megatron_flags(request, candidate),
+    ]
+
+
+_MEGATRON_RECOMPUTE: dict[Recompute, tuple[str, ...]] = {
+    "none": (),
+    "selective": ("--recompute-granularity selective",),
+    "full": (
+        "--recompute-granularity full",
+        "--recompute-method uniform",
+        "--recompute-num-layers 1",
+    ),
+}
+
+
+def _megatron_precision(request: Request, candidate: Candidate) -> list[str]:
+    if request.precision != "fp8":
+        return ["--bf16"]
+    gathered = [] if candidate.shape.sharding == "none" else ["--fp8-param-gather"]
+    return ["--bf16", "--fp8-format hybrid", *gathered]
+
+
+def _megatron(request: Request, candidate: Candidate) -> list[str]:
+    shape = candidate.shape
+    return [
+        f"--tensor-model-parallel-size {shape.tensor}",
+        *(["--sequence-parallel"] if shape.tensor > 1 else []),
+        *_megatron_pipeline(candidate),
+        *_megatron_context(candidate),
+        *_megatron_experts(request, candidate),
+        f"--micro-batch-size {shape.microbatch_size}",
+        f"--global-batch-size {request.global_batch}",
+        f"--seq-length {request.sizes['sequence']}",
+        *_MEGATRON_RECOMPUTE[shape.recompute],
+        *_megatron_sharding(candidate),
+        *_megatron_precision(request, candidate),
+    ]

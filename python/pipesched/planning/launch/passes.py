@@ -1,0 +1,77 @@
+"""The passes that attach costs and end a training step, in the form that `pipesched-opt` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from ...costs.costs import _FILE, _JSON, Description, _description
+from ...costs.deployment import unlike
+from ...support.files import write_whole
+from ...support.options import pass_options
+from ..candidate import Candidate, Shape
+from ..request import Request
+
+ENDING = "pipe-add-optimizer{all-reduce=eager}"
+"""Reduces gradients beside the remaining compute, and adds optimizer steps."""
+
+
+def one_pass(name: str, options: Mapping[str, Any]) -> str:
+    """`pipe-create{workers=8 microbatches=24}`, without options that are None."""
+    return name + pass_options(options)
+
+
+def _source(what: str, given: Description, folder: str) -> dict[str, str]:
+    """The option of a pass for a description; fields are written to a file in `folder`."""
+    source = _description(given)
+    assert source is not None
+    kind, text = source
+    if kind == _JSON:
+        file = FilePath(folder, f"{what}.json")
+        write_whole(file, text.encode())
+        return {"file": str(file)}
+    return {"file" if kind == _FILE else "name": text}
+
+
+def _reduces(shape: Shape) -> bool:
+    """Whether several accelerators hold the same parameters."""
+    return shape.data > 1 or shape.context > 1 or 1 < shape.expert < shape.worker
+
+
+def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
+    """The passes that attach model and system. Descriptions given as fields are written to
+    `folder`.
+    """
+    model = request.model is not None and {
+        **_source("model", request.model, folder),
+        "sequence": request.sequence,
+        "microbatch-size": shape.microbatch_size,
+        "parameter-bytes": None
+        if request.own_bytes
+        else ",".join(map(str, request.parameter_bytes(shape.sharding))),
+        "recompute": None if shape.recompute == "none" else shape.recompute,
+        "attention": request.attention,
+        "precision": None if request.precision == "bf16" else request.precision,
+    }
+    system = {
+        **_source("system", request.system, folder),
+        "accelerators": shape.worker,
+        **unlike(request.deployment(shape), effective=True),
+        # The parts of a sequence hold the same parameters, as the replicas do.
+        "sharding": None if shape.sharding == "none" else shape.sharding,
+    }
+    if _reduces(shape) and request.gradient_buckets == "auto":
+        # What `Configuration` does for a step with ENDING; rows do not tell passes.
+        system["gradient-buckets"] = "layers"
+    attached = one_pass("pipe-attach-system", system)
+    return [one_pass("pipe-attach-model", model), attached] if model else [attached]
+
+
+def placing(candidate: Candidate) -> str:
+    """Paths with the layers of their stages, as `0,1,2,3 blocks 20,20,20,20`."""
+    pairs = zip(candidate.paths, candidate.layers, strict=True)
+    paths = ";".join(
+        f"{','.join(map(str, path))} blocks {','.join(map(str, layers))}" for path, layers in pairs
+    )
+    return one_pass("pipe-place-list", {"paths": paths})

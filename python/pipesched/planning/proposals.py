@@ -1,0 +1,591 @@
+"""Plans: the best configurations that fit, the nearest that do not, and what would help."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ..bands import Band, band_of
+from ..costs.costs import Costs, Description, with_natural_routing
+from ..costs.frameworks import ParameterBytes
+from ..errors import PipeSchedError
+from ..results.configuration import Configuration
+from ..results.disturbances import SEEDS, Factor
+from ..results.simulation import Simulation
+from ..schedule.schedule import Schedule
+from ..schedule.traits import PlacementKind, placement_kind
+from ..support.options import callable_of, integer
+from ..support.units import seconds_of
+from .candidate import Candidate, Shape
+from .explain.changes import changes_of
+from .explain.order import order_keys
+from .explain.reasons import about, at_consumers, findings
+from .explain.tables import (
+    plan_html,
+    plan_line,
+    plan_text,
+    proposal_html,
+    proposal_line,
+    proposal_text,
+)
+from .launch.launchers import Launcher, Launchers, launchers, needs_csv
+from .launch.scripts import scripts_of
+from .layer_times import holds
+from .request import Limits, Progress, Request, check_limits
+from .search.disturbances import Slow, slow_of
+from .search.moves import Moved, ends_of, moved, with_moves
+from .search.optimizer import Attempt, Optimized, optimize_best
+from .search.search import Counts, Found, Outcome, Search, by_step, few_collections
+from .space.heads import RECEIVES, of_equal_rows
+from .space.space import Space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HELD = ("weight", "gradient", "optimizer")
+"""The parts of memory that grow with parameters."""
+
+MOST_ALIKE = 8
+"""The maximal number of schedules to compare with the best on its shape."""
+
+
+@dataclass(frozen=True)
+class Help:
+    """One evaluated change of a configuration that does not fit, and whether it then fits."""
+
+    change: str
+    fits: bool
+    missing_bytes: int
+    peak_bytes: int
+    step_s: float
+    allowed: bool = True
+    """Whether the request leaves this choice, or needs only more accelerators for it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values for JSON."""
+        per_gpu = ("missing_bytes", "peak_bytes")
+        return {f"{n}_per_gpu" if n in per_gpu else n: v for n, v in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One configuration and its results. Bytes are those of one accelerator."""
+
+    place: int
+    """The position in the plan, from 1."""
+    request: Request = field(repr=False)
+    candidate: Candidate = field(repr=False)
+    configuration: Configuration | None = field(repr=False)
+    """Generates and times the schedule; None for optimized rows, which no family generates."""
+    step_s: float
+    peak_bytes: int
+    disturbed_step_s: float | None = None
+    """The step under the disturbances of the plan, by which it is ranked; None without any."""
+    help: tuple[Help, ...] = ()
+    optimized: Optimized | None = field(default=None, repr=False)
+    """How the rows were found, if the optimizer found them."""
+
+    @property
+    def name(self) -> str:
+        """The name of its files: the place in the plan and the schedule."""
+        return f"{self.place:02}-{self.schedule}"
+
+    @property
+    def ranked_s(self) -> float:
+        """The step by which proposals are compared."""
+        return self.step_s if self.disturbed_step_s is None else self.disturbed_step_s
+
+    @property
+    def shape(self) -> Shape:
+        """How accelerators and the batch are divided."""
+        return self.candidate.shape
+
+    @property
+    def schedule(self) -> str:
+        """The family, or `optimized`."""
+        return self.candidate.schedule
+
+    @property
+    def placement(self) -> PlacementKind:
+        """The name of the placement."""
+        return placement_kind(self.candidate.paths, self.shape.pipeline)
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits into the memory."""
+        return self.missing_bytes == 0
+
+    @property
+    def missing_bytes(self) -> int:
+        """The bytes that the fullest accelerator lacks."""
+        return max(0, self.peak_bytes - self.request.usable_bytes)
+
+    @cached_property
+    def band(self) -> Band | None:
+        """Between which times the measured steps are that resemble this one."""
+        return band_of(self.costs, self.request.launcher)
+
+    @cached_property
+    def natural_step_s(self) -> float | None:
+        """The step if nobody balances rows of experts; None where that makes no difference, where
+        a balance is given, and for optimized rows.
+        """
+        costs = with_natural_routing(self.costs)
+        if costs is None or self.configuration is None:
+            return None
+        routed = replace(self.configuration, costs=costs).simulate()
+        return routed.execution.makespan_ps / 1e12
+
+    @property
+    def _parameter_bytes(self) -> ParameterBytes:
+        return self.request.parameter_bytes(self.shape.sharding)
+
+    @property
+    def tokens_per_s_per_gpu(self) -> float | None:
+        """Tokens per second and accelerator; None if the length of sequences is not known."""
+        return self.request.tokens / self.step_s / self.request.gpus or None
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs divided by the peak FLOPs of the matrix engines in its precision."""
+        peak, flops = self.request.peak_flops, self.request.flops_per_token
+        tokens = self.tokens_per_s_per_gpu
+        return tokens * flops / peak if tokens and peak and flops else None
+
+    @property
+    def costs(self) -> Costs:
+        """The costs of its shape."""
+        return Space(self.request).costs(self.shape)
+
+    @cached_property
+    def report(self) -> Simulation:
+        """The full report of one pipeline."""
+        return self._simulate(whole=True)
+
+    def _simulate(self, *, whole: bool) -> Simulation:
+        if self.optimized:
+            rows = self.optimized.step if whole else self.optimized.schedule
+            return rows.simulate(transport=self.request.transport)
+        assert self.configuration is not None
+        if whole:
+            return self.configuration.simulate()
+        return replace(self.configuration, optimizer_step="none").simulate()
+
+    @cached_property
+    def update_s(self) -> float:
+        """The time that all-reduces of gradients and optimizer steps add to the training step."""
+        return self.step_s - self._simulate(whole=False).execution.makespan_ps / 1e12
+
+    @property
+    def worst_worker(self) -> int | None:
+        """The worker with the largest peak memory; None without a model."""
+        memory = self.report.memory
+        return None if memory is None else memory.bottleneck_worker
+
+    @property
+    def peak_cell(self) -> str | None:
+        """The cell at which this worker reaches its peak memory."""
+        memory = self.report.memory
+        return None if memory is None else memory.peak_cell[memory.bottleneck_worker]
+
+    def why(self) -> list[str]:
+        """Explains where its time and its memory go, one sentence each."""
+        return about(self)
+
+    def __repr__(self) -> str:
+        return proposal_line(self)
+
+    def __str__(self) -> str:
+        return proposal_text(self)
+
+    def _repr_html_(self) -> str:
+        return proposal_html(self)
+
+    def generate(self) -> Schedule:
+        """The schedule as IR, with the layers of its stages but without the end of the training
+        step.
+        """
+        if self.optimized:
+            return self.optimized.schedule
+        assert self.configuration is not None
+        return self.configuration.generate(self.name)
+
+    def launchers(self, folder: str = "") -> Launchers:
+        """The lines to copy into a launcher. For schedules without a PyTorch class, the lines name
+        a CSV file in `folder`, which need not exist yet.
+        """
+        if not self.request.sizes["sequence"]:
+            unknown = Launcher(None, "the length of sequences is not known; give sequence")
+            return Launchers(unknown, unknown)
+        csv = os.path.join(folder, f"{self.name}.csv")
+        return launchers(self.request, self.candidate, csv, self._launch_problem)
+
+    def scripts(self) -> dict[str, str]:
+        """Bash scripts that start a training by torchrun, by launcher: `torchtitan`, `megatron` and
+        `bridge` (Megatron-Bridge), without those that cannot run it. A CSV file that PyTorch reads
+        is expected beside the script, under the name of the proposal.
+        """
+        return scripts_of(self)
+
+    @cached_property
+    def _launch_problem(self) -> str | None:
+        """The reason why PyTorch cannot run the rows of a file; None without a file."""
+        if self.optimized and self.optimized.launch_problem:
+            return self.optimized.launch_problem
+        if not needs_csv(self.candidate) or len(self.candidate.paths) > 1:
+            return None
+        try:
+            self.generate().to_csv()
+        except PipeSchedError as error:
+            return error.diagnostics[0].message
+        return None
+
+    def causes(self) -> dict[str, float]:
+        """Idle time of workers by cause, as fractions of the step: docs/CostModel.md, "Why workers
+        idle".
+        """
+        execution = self.report.execution
+        return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
+
+    def to_dict(self, folder: str = "") -> dict[str, Any]:
+        """The values for JSON; `folder` as for `launchers`."""
+        shape, report = self.shape, self.report
+        paths = zip(self.candidate.paths, self.candidate.layers, strict=True)
+        is_known = self.request.model is not None
+        return {
+            "rank": self.place,
+            "name": self.name,
+            "fits": self.fits if is_known else None,
+            "step_s": self.step_s,
+            "disturbed_step_s": self.disturbed_step_s,
+            **_band_keys(self),
+            "natural_step_s": self.natural_step_s,
+            "update_s": self.update_s,
+            "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
+            "mfu": self.mfu,
+            "peak_bytes_per_gpu": self.peak_bytes if is_known else None,
+            "capacity_bytes": self.request.capacity_bytes,
+            "reserve_bytes": self.request.reserve_bytes,
+            "usable_bytes": self.request.usable_bytes,
+            "missing_bytes_per_gpu": self.missing_bytes if is_known else None,
+            "worst_worker": self.worst_worker,
+            "peak_cell": self.peak_cell,
+            "gpus": shape.gpus,
+            "global_batch": self.request.global_batch,
+            "tensor": shape.tensor,
+            "pipeline": shape.pipeline,
+            "data": shape.data,
+            "context": shape.context,
+            "context_exchange": shape.exchange if shape.context > 1 else None,
+            "expert": shape.expert,
+            "schedule": self.schedule,
+            "options": dict(self.candidate.options),
+            "vocabulary": self.candidate.vocabulary,
+            "receive_placement": self.candidate.receives,
+            "microbatch_size": shape.microbatch_size,
+            "microbatches": shape.microbatches,
+            "chunks": self.candidate.chunks,
+            "slices": self.candidate.slices,
+            "layers": self.candidate.layers_text,
+            "placement": self.placement,
+            "paths": [{"workers": list(p), "layers": list(n)} for p, n in paths],
+            "recompute": shape.recompute,
+            "sharding": shape.sharding,
+            "for": self.request.framework.name,
+            "parameter_bytes": dict(zip(HELD, self._parameter_bytes, strict=True)),
+            "sequence": self.request.sizes["sequence"] or None,
+            "attention": self.request.attention_kernels,
+            "precision": self.request.precision,
+            "transport": self.request.transport,
+            "idle_ratio": report.execution.idle_ratio,
+            **self.causes(),
+            "formula_bubble_ratio": report.formula.bubble_ratio if report.formula else None,
+            "table_bubble_ratio": report.table.bubble_ratio if report.table else None,
+            "optimized": self.optimized.to_dict() if self.optimized else None,
+            "help": [help.to_dict() for help in self.help],
+            "request": self.request.to_dict(),
+            "launcher": self.launchers(folder).to_dict(),
+        }
+
+
+def _band_keys(proposal: Proposal) -> dict[str, Any]:
+    """The band of a proposal for JSON."""
+    band = proposal.band
+    low, high = (None, None) if band is None else band.seconds(proposal.step_s)
+    told = None if band is None else band.to_dict(proposal.step_s)
+    return {"step_low_s": low, "step_high_s": high, "band": told}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The best configurations that fit, in order, then the nearest that do not."""
+
+    request: Request
+    fitting: tuple[Proposal, ...]
+    missing: tuple[Proposal, ...]
+    alike: tuple[Proposal, ...] = field(repr=False)
+    """The best outcome of each schedule that was evaluated on the shape of the best, fitting or
+    not.
+    """
+    counts: Counts
+    attempts: tuple[Attempt, ...] = field(default=(), repr=False)
+    """The settings that were optimized, and their results."""
+    moved: Moved | None = None
+    """The effect of moving layers, if the first or the last stage of the best is the slowest."""
+    slow: Slow | None = field(default=None, repr=False)
+    """What is slow, if proposals are ranked by their steps under it."""
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """All proposals in order."""
+        return self.fitting + self.missing
+
+    def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
+        """The values for JSON."""
+        rows = (proposal.to_dict(folder) for proposal in self.proposals)
+        return [{**row, **keys} for row, keys in zip(rows, order_keys(self), strict=True)]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per proposal: its numbers, without launchers and paths."""
+        import pandas as pd
+
+        nested = {"name", "band", "options", "paths", "help", "optimized", "launcher", "request"}
+        rows = [
+            {key: value for key, value in row.items() if key not in nested}
+            for row in self.to_dicts()
+        ]
+        return pd.DataFrame(rows, index=[proposal.name for proposal in self.proposals])
+
+    def why(self) -> list[str]:
+        """Findings with numbers, one sentence each: which configuration is best, where its time
+        goes, what nearly fits and what would make it fit.
+        """
+        return findings(self)
+
+    def __repr__(self) -> str:
+        return plan_line(self)
+
+    def __str__(self) -> str:
+        return plan_text(self)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
+
+
+# What would help
+
+
+def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
+    """Changed candidates: the same schedule on other shapes, and other schedules on the same
+    shape.
+    """
+    space = search.space
+    for change, changes in changes_of(space.request, candidate.shape):
+        if not holds(space.request, changes):
+            continue
+        for other in space.near(candidate, **changes):
+            yield change, other
+            break
+    for other in space.candidates_of(candidate.shape):
+        if other.schedule != candidate.schedule:
+            options = "".join(
+                f" of {value} {name}" if isinstance(value, int) else f" with {name} {value}"
+                for name, value in other.options
+            )
+            layers = "" if other.is_even else f", layers {other.layers_text}"
+            yield f"schedule {other.schedule}{options}{at_consumers(other)}{layers}", other
+
+
+def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidate]]:
+    """The move of layers that fits and is the fastest, or that lacks the least memory."""
+    space = search.space
+    changes = moved(candidate, ends_of(space, candidate))
+    moves = {c: change for change, c in changes if space.is_run(c)}
+    usable = search.space.request.usable_bytes
+    tried = search.evaluate(list(moves))
+    tried.sort(key=lambda o: (max(0, o.peak_bytes - usable), by_step(o)))
+    return [(moves[o.candidate], o.candidate) for o in tried[:1]]
+
+
+def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
+    """The changes that help: those that fit, the fastest first; then those that lack the least
+    memory.
+    """
+    usable = search.space.request.usable_bytes
+    changed = [*_best_move(search, outcome.candidate), *_others(search, outcome.candidate)]
+    search.evaluate([candidate for _, candidate in changed])
+    found: list[tuple[Help, Candidate]] = []
+    for change, candidate in changed:
+        tried = search.outcomes.get(candidate)
+        if tried is not None and tried.peak_bytes < outcome.peak_bytes:
+            missing = max(0, tried.peak_bytes - usable)
+            help = Help(
+                *(change, missing == 0, missing, tried.peak_bytes, tried.step_ps / 1e12),
+                allowed=candidate.shape.gpus != search.space.request.gpus
+                or search.space.allows(candidate),
+            )
+            found.append((help, candidate))
+    found.sort(key=lambda changed: (changed[0].missing_bytes, changed[0].step_s))
+    return tuple(_without_more(found, outcome.candidate))
+
+
+def _without_more(found: list[tuple[Help, Candidate]], given: Candidate) -> Iterator[Help]:
+    """Drops changes: keeps at most two other schedules, and of the changes that need more
+    accelerators only the smallest that fits. Drops the latter too if a change without more
+    accelerators fits.
+    """
+    schedules = [h for h, c in found if c.schedule != given.schedule]
+    more = [h for h, c in found if c.shape.gpus > given.shape.gpus]
+    enough = [h for h in more if h.fits]
+    is_helped = any(h.fits for h, _ in found if h not in more)
+    dropped = schedules[2:] + (more if is_helped else [h for h in more if h not in enough[-1:]])
+    return (h for h, _ in found if h not in dropped)
+
+
+# The plan
+
+
+def _alike(search: Search, best: Outcome) -> list[Outcome]:
+    """The best outcome of each schedule on the shape of the best."""
+    shape = best.candidate.shape
+    same = [o for o in search.outcomes.values() if o.candidate.shape == shape]
+    same.sort(key=by_step, reverse=True)
+    firsts = {o.candidate.schedule: o for o in same}
+    return sorted(firsts.values(), key=by_step)[:MOST_ALIKE]
+
+
+def _proposal(
+    space: Space,
+    place: int,
+    outcome: Outcome,
+    help: tuple[Help, ...] = (),
+    optimized: Optimized | None = None,
+) -> Proposal:
+    return Proposal(
+        place=place,
+        request=space.request,
+        candidate=outcome.candidate,
+        configuration=None if optimized else space.configuration(outcome.candidate),
+        optimized=optimized,
+        step_s=outcome.plain_ps / 1e12,
+        disturbed_step_s=None if outcome.undisturbed_ps is None else outcome.step_ps / 1e12,
+        peak_bytes=outcome.peak_bytes,
+        help=help,
+    )
+
+
+def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
+    """The changes that help what does not fit. A change that makes it better than the best that
+    fits, and that the request leaves, becomes the best.
+    """
+    while True:
+        helps = {o.candidate: _help(search, o) for o in found.missing}
+        best = found.fitting[0] if found.fitting else None
+        better = [
+            o
+            for o in search.outcomes.values()
+            if o.peak_bytes <= search.usable
+            and (best is None or by_step(o) < by_step(best))
+            and search.space.allows(o.candidate)
+        ]
+        if not better:
+            return helps
+        found.fitting.insert(0, min(better, key=by_step))
+        fastest = found.fitting[0].step_ps
+        found.missing = [o for o in found.missing if o.step_ps < fastest]
+
+
+def _made(
+    search: Search, found: Found, attempts: list[Attempt], top: int, move: Moved | None
+) -> Plan:
+    """The plan of what a search found."""
+    space = search.space
+    rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
+    helps = _helps(search, found)
+    fitting = [
+        _proposal(space, i, o, optimized=rows.get(o.candidate))
+        for i, o in enumerate(of_equal_rows(found.fitting)[:top], start=1)
+    ]
+    alike = _alike(search, found.fitting[0]) if found.fitting else []
+    first = len(fitting) + 1
+    missing = [
+        _proposal(space, i, o, helps[o.candidate], rows.get(o.candidate))
+        for i, o in enumerate(found.missing, start=first)
+    ]
+    same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))
+    move = None if fitting and fitting[0].optimized else move
+    return Plan(
+        space.request,
+        tuple(fitting),
+        tuple(missing),
+        same,
+        found.counts,
+        tuple(attempts),
+        move,
+        search.slow,
+    )
+
+
+def plan(
+    model: Description | None,
+    system: Description,
+    *,
+    gpus: int,
+    global_batch: int,
+    top: int = 10,
+    misses: int = 3,
+    optimize: float | str | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    slow_workers: Mapping[int, Factor] | None = None,
+    slow_stages: Mapping[int, Factor] | None = None,
+    slow_nodes: Mapping[int, Factor] | None = None,
+    jitter: Factor | None = None,
+    seeds: int = SEEDS,
+    **limits: Unpack[Limits],
+) -> Plan:
+    """Finds the schedule, placement, microbatch size, recomputation and degrees of parallelism with
+    the shortest training step of a model on `gpus` accelerators: the `top` ones that fit, then
+    `misses` that nearly fit.
+
+    `limits` restrict the choice; `Limits` lists them.
+
+    `times` are measured ones of layers (docs/Planning.md, "Your own times"), for the one `tensor`,
+    `microbatch_size` and `recompute` given. Without a model memory and tokens are then not known.
+
+    With `optimize`, a time such as `"30s"`, the optimizer searches for better rows for the best
+    settings, including some that nearly fit (docs/Planning.md). Its results are listed with the
+    others. Because the clock ends the search, the answer may differ from run to run.
+
+    What is slow, as for `sensitivity`, makes the search look for the shortest step under all of it
+    together (`disturbed_step_s`); under jitter that is the mean for `seeds` draws. Pipelines
+    without a worker or a stage that is slow are left out.
+
+    Raises an error if there are no candidates. That nothing fits is not an error: `fitting` is then
+    empty, and `missing` says what would help.
+
+    >>> import pipesched
+    >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, stages=[2, 4])
+    >>> best = made.fitting[0]
+    >>> best.shape.gpus, best.fits, best.step_s <= made.fitting[1].step_s
+    (16, True, True)
+    """
+    check_limits(limits)
+    request = Request(model=model, system=system, gpus=gpus, global_batch=global_batch, **limits)
+    slow = slow_of(slow_workers, slow_stages, slow_nodes, jitter)
+    callable_of("progress", progress)
+    top, misses = integer("top", top, 1, 1000), integer("misses", misses, 0, 1000)
+    seconds = None if optimize is None else seconds_of("optimize", optimize)
+    space = Space(request)
+    search = Search(space, threads, progress, slow, seeds)
+    with few_collections():
+        found = search.run(top * len(RECEIVES) if space.spreads else top, misses)
+        if not search.outcomes:
+            reasons = "; ".join(list(search.reasons)[:3])
+            raise PipeSchedError(f"there is nothing to plan: {reasons}")
+        move = with_moves(search, found)
+        attempts = optimize_best(search, found, seconds, progress) if seconds else []
+        return _made(search, found, attempts, top, move)

@@ -1,0 +1,1 @@
+"""Bounds on configurations, and the search for the best of them."""

@@ -1,0 +1,518 @@
+"""Bounds for the shapes and the candidates of a space, and the order in which they are tried.
+
+A base is all that the time of a microbatch depends on beside its size (`_divisions.Base`). Larger
+microbatches never take longer per sequence, so that the largest which the memory may hold bounds
+all of a base, and the activations of one grow in proportion to its size. Both are measured by
+probes: one or two microbatches through all layers on one worker.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...costs.division import SPREAD
+from ...errors import PipeSchedError
+from ...results.configuration import Configuration
+from ...schedule.megatron import NAME as COMBINED
+from ...schedule.traits import overlaps
+from ...support.options import Sharding
+from ..candidate import Candidate, Shape
+from ..space.divisions import Base, Split, base_of
+from ..space.space import Space
+from . import bounds
+from .bounds import CLOSE, Bounds, Layers, Placed
+
+if TYPE_CHECKING:
+    from .bounds import Array
+
+BASES = 32
+"""The number of bases whose sizes of microbatches are probed at once."""
+
+SEEDS = 12
+"""The number of shapes to try first."""
+
+
+class Numbers(NamedTuple):
+    """The numbers of an evaluated configuration that a search needs. They are valid only if there
+    is no error. Bytes are those of a worker, and 0 if they are not known, because there is no
+    model.
+    """
+
+    makespan_ps: int
+    idle_ratio: float
+    persistent_bytes: int
+    peak_bytes: int
+    worker: int
+    """The fullest worker."""
+    error: str | None
+
+
+WAITING = ("gradients", "full")
+"""Kinds of sharding for whose messages cells wait."""
+
+SHARDED: dict[Sharding, tuple[bool, bool, bool]] = {
+    "none": (False, False, False),
+    "optimizer": (False, False, True),
+    "full-kept": (False, False, True),
+    "gradients": (False, True, True),
+    "full": (True, True, True),
+}
+"""Whether weights, gradients and optimizer state are divided among the replicas."""
+
+Evaluate = Callable[[Iterable[Configuration]], list[Numbers]]
+Sized = tuple[Base, int]
+"""A base, and the size of its microbatches."""
+
+
+def short(candidate: Candidate) -> int:
+    """The number of microbatches from which on rows hold no less than with fewer."""
+    return 2 * candidate.shape.pipeline
+
+
+class Limits:
+    """Lower bounds on what shapes and candidates take."""
+
+    def __init__(self, space: Space, evaluate: Evaluate) -> None:
+        self.space = space
+        self.evaluate = evaluate
+        self.usable = space.request.usable_bytes
+        self.splits: dict[Base, list[Split]] = space.divisions.bases()
+        self._times: dict[Sized, float | None] = {}
+        """The time of a microbatch through all layers; None if a probe has an error."""
+        self._stashes: dict[Base, float] = {}
+        """The activations of a sequence, of a worker that has all layers."""
+        self._exchanged: dict[Sized, float] = {}
+        """What experts exchange for a microbatch."""
+        self._shown: dict[Base, float] = {}
+        """What experts exchange for a sequence at least, which pairs of cells need as well."""
+        self._hidden: dict[Sized, float] = {}
+        self._firsts: dict[Base, Base] = {}
+        self._holders: dict[Shape, Shape] = {}
+        self._held: dict[Shape, float] = {}
+        self._sharded: dict[Shape, float] = {}
+        """The time of a microbatch through all layers where cells wait for what is sharded."""
+        self._waits: dict[Shape, float] = {}
+        """What `of_sharding` found."""
+        self._visible: dict[tuple[Shape, tuple[str, ...]], float] = {}
+        """What `visible_on` found."""
+        self._layers: dict[Sized, Layers] = {}
+        self._bytes: dict[Shape, Array] = {}
+        self._parts: dict[Shape, Array] = {}
+        self._most: dict[Shape, Array] = {}
+        self._placed: dict[object, Placed] = {}
+        self._alive: dict[object, tuple[int, float]] = {}
+        """A worker of a schedule, and what it has held beside what it always holds."""
+
+    # Probes
+
+    def _shape(self, base: Base, size: int) -> Shape:
+        return self.space.shape_of(base, self.splits[base][0].data, size)
+
+    def _probe_times(self, sized: Iterable[Sized]) -> None:
+        new = [each for each in dict.fromkeys(sized) if each not in self._times]
+        if not new:
+            return
+        rows = self.evaluate(self.space.shape_probe(self._shape(*each)) for each in new)
+        for each, row in zip(new, rows, strict=True):
+            self._times[each] = None if row.error else float(row.makespan_ps)
+
+    def _probe_stashes(self) -> None:
+        """What each base holds for a sequence. Drops bases without costs."""
+        least = {
+            base: min(map(min, map(self._sizes, splits)), default=0)
+            for base, splits in self._splits_with_sizes()
+        }
+        configurations = [
+            self.space.shape_probe(self._shape(base, size), count)
+            for base, size in least.items()
+            for count in (1, 2)
+        ]
+        rows = iter(self.evaluate(configurations))
+        errors = []
+        for base, size in least.items():
+            one, two = next(rows), next(rows)
+            if one.error is not None:
+                errors.append(one.error)
+                continue
+            self._times[base, size] = float(one.makespan_ps)
+            self._stashes[base] = (two.peak_bytes - one.peak_bytes) / size
+        if least and not self._stashes:
+            raise PipeSchedError(errors[0])
+
+    def _sizes(self, split: Split) -> tuple[int, ...]:
+        return self.space.divisions.sizes(split)
+
+    def _splits_with_sizes(self) -> Iterable[tuple[Base, list[Split]]]:
+        for base, splits in self.splits.items():
+            if kept := [split for split in splits if self._sizes(split)]:
+                yield base, kept
+
+    def time(self, base: Base, size: int) -> float:
+        """The time of a microbatch through all layers."""
+        return self._times.get((base, size)) or math.inf
+
+    def _held_by(self, shapes: Iterable[Shape]) -> None:
+        """Probes what shapes of one worker always hold."""
+        new = [shape for shape in dict.fromkeys(shapes) if shape not in self._held]
+        rows = self.evaluate(map(self.space.shape_probe, new)) if new else []
+        for shape, row in zip(new, rows, strict=True):
+            self._held[shape] = math.inf if row.error else float(row.persistent_bytes)
+
+    def _holder(self, shape: Shape) -> Shape:
+        """The shape that holds the same, whatever its microbatches and its workers are, and what
+        it recomputes.
+        """
+        if shape not in self._holders:
+            base = self._alike(base_of(shape))
+            self._holders[shape] = self.space.shape_of(base, shape.data, 1, shape.sharding)
+        return self._holders[shape]
+
+    def _alike(self, base: Base) -> Base:
+        """The base that holds the same, of those that recompute and exchange otherwise."""
+        return self._firsts.setdefault(base._replace(recompute="none", exchange="ring"), base)
+
+    # Layers
+
+    @cached_property
+    def _runs(self) -> tuple[int, ...]:
+        base, splits = next(iter(self._splits_with_sizes()))
+        shape = self._shape(base, self._sizes(splits[0])[0])
+        return bounds.alike(self.space.costs(shape), self.space.request.sizes["layers"])
+
+    def layers(self, base: Base, size: int) -> Layers:
+        """What the layers of a base take, without what sharding adds."""
+        if (base, size) not in self._layers:
+            costs = self.space.costs(self._shape(base, size))
+            self._layers[base, size] = Layers(costs, self._runs)
+        return self._layers[base, size]
+
+    def _persistent(self, shape: Shape) -> Array:
+        holder = self._holder(shape)
+        if holder not in self._bytes:
+            # Whole parameters take as much whatever the number of replicas is.
+            data = self.splits[base_of(holder)][0].data
+            whole = holder._replace(sharding="none", data=data)
+            request = self.space.request
+            before, after = map(request.parameter_bytes, ("none", shape.sharding))
+            ratios = [a / b if b else 1.0 for a, b in zip(after, before, strict=True)]
+            replicas = shape.data * shape.context * max(1.0, shape.tensor / shape.expert)
+            sharded = SHARDED[shape.sharding]
+            shares = [r / replicas if is_cut else r for r, is_cut in zip(ratios, sharded)]
+            if whole not in self._parts:
+                self._parts[whole] = bounds.persistent(self.space.costs(whole), self._runs)
+            self._bytes[holder] = np.asarray(shares) @ self._parts[whole]
+        return self._bytes[holder]
+
+    # Bounds
+
+    def step(self, base: Base, size: int) -> float:
+        """Of all shapes with microbatches of this size."""
+        sequences = self.space.request.global_batch * base.worker / self.space.request.gpus
+        visible = self.visible(base, size) if self._has_pairs else 1.0
+        return CLOSE * visible * self.time(base, size) / size * sequences
+
+    def whole_step(self, shape: Shape) -> float:
+        """Of schedules of a shape that hide nothing of what experts exchange."""
+        time = self.time(base_of(shape), shape.microbatch_size)
+        known = time if math.isfinite(time) else 0.0
+        return CLOSE * known * shape.microbatches / shape.pipeline
+
+    @cached_property
+    def _pairs(self) -> tuple[str, ...]:
+        """The families that run pairs of cells."""
+        return tuple(f for f in self.space.families if overlaps(f, ()))
+
+    @property
+    def _has_pairs(self) -> bool:
+        return bool(self._pairs)
+
+    def hidden(self, base: Base, size: int) -> float:
+        """The part of a microbatch's time that pairs of cells may hide: what experts exchange."""
+        if base.expert == 1:
+            return 0.0
+        sized = base, size
+        if sized not in self._hidden:
+            self._hidden[sized] = self._find_hidden(base, size)
+        return self._hidden[sized]
+
+    def _find_hidden(self, base: Base, size: int) -> float:
+        key = base._replace(exchange="ring"), size
+        if key not in self._exchanged:
+            costs = self.space.costs(self._shape(base, size))
+            layers = self.space.request.sizes["layers"]
+            self._exchanged[key] = bounds.exchanged_ps(costs, layers)
+        self._probe_times([(base, size)])
+        return min(0.9, self._exchanged[key] / self.time(base, size))
+
+    def shown(self, base: Base, size: int) -> float:
+        """The part of a microbatch's time that experts exchange at least. A pair of cells takes
+        no less than what both exchange, and larger microbatches exchange no more per sequence.
+        """
+        if base.expert == 1:
+            return 0.0
+        key = base._replace(exchange="ring", recompute="none")
+        if key not in self._shown:
+            splits = self.splits[base]
+            most = max((size for split in splits for size in self._sizes(split)), default=1)
+            costs = self.space.costs(self.space.shape_of(key, splits[0].data, most))
+            layers = self.space.request.sizes["layers"]
+            self._shown[key] = bounds.shown_ps(costs, layers) / most
+        self._probe_times([(base, size)])
+        return self._shown[key] * size / self.time(base, size)
+
+    def visible(self, base: Base, size: int) -> float:
+        """The part of a microbatch's time that is left if pairs of cells hide all that they can."""
+        return max(1 - self.hidden(base, size), self.shown(base, size))
+
+    def visible_on(self, shape: Shape, families: tuple[str, ...] | None = None) -> float:
+        """The same on a shape, where some cells run in no pair: of the schedules of some families,
+        or of all.
+        """
+        pairs = self._pairs if families is None else families
+        if shape.pipeline == 1:
+            pairs = tuple(family for family in pairs if family == COMBINED)
+        if shape.expert == 1 or not pairs:
+            return 1.0
+        key = shape, pairs
+        if key not in self._visible:
+            base, size = base_of(shape), shape.microbatch_size
+            alone = min((bounds.alone(family, shape.pipeline) for family in pairs), default=0)
+            part = max(0.0, 1 - alone / shape.microbatches)
+            self._visible[key] = 1 - self.hidden(base, size) * part
+        return self._visible[key]
+
+    def step_on(self, shape: Shape) -> float:
+        """Of all schedules of a shape."""
+        if not self._has_pairs:
+            return self.whole_step(shape)
+        shown = self.shown(base_of(shape), shape.microbatch_size)
+        return self.whole_step(shape) * max(self.visible_on(shape), shown)
+
+    def of_sharding(self, shape: Shape) -> float:
+        """A bound on the step for sharding for whose messages cells wait. Several stages wait no
+        less than one that has all layers.
+        """
+        if shape.sharding not in WAITING:
+            return 0.0
+        if shape not in self._waits:
+            alone = self.space.of_equal_costs(shape)
+            self._probe_sharded([alone])
+            visible = self.visible_on(shape) if self._has_pairs else 1.0
+            step = visible * CLOSE * self._sharded[alone] * shape.microbatches / shape.pipeline
+            self._waits[shape] = step
+        return self._waits[shape]
+
+    def _probe_sharded(self, shapes: Iterable[Shape]) -> None:
+        new = [shape for shape in dict.fromkeys(shapes) if shape not in self._sharded]
+        rows = self.evaluate(map(self.space.shape_probe, new)) if new else []
+        for shape, row in zip(new, rows, strict=True):
+            self._sharded[shape] = 0.0 if row.error else float(row.makespan_ps)
+
+    def prune(
+        self, shapes: Sequence[tuple[float, Shape]], limit_ps: float
+    ) -> tuple[list[Shape], list[tuple[Shape, Bounds]], int]:
+        """Of shapes with bounds on the step: those that may fit and take at most `limit_ps`; those
+        that cannot fit; and the number of those that take longer.
+        """
+        self._held_by(self._holder(shape) for _, shape in shapes)
+        kept, large = [], []
+        for step, shape in shapes:
+            peak = self.peak(shape, limit_ps)
+            if peak > self.usable:
+                large.append((shape, Bounds(step, peak)))
+            else:
+                kept.append(shape)
+        waiting = (self.space.of_equal_costs(s) for s in kept if s.sharding in WAITING)
+        self._probe_sharded(waiting)
+        fast = [shape for shape in kept if self.of_sharding(shape) <= limit_ps]
+        return fast, large, len(kept) - len(fast)
+
+    def peak(self, shape: Shape, limit_ps: float) -> int:
+        """What an accelerator holds at least in a step of at most `limit_ps`."""
+        base, workers = base_of(shape), shape.pipeline * shape.worker
+        holder = self._holder(shape)
+        self._held_by([holder])
+        least = self._held[holder] + self._stashes[base] * shape.microbatch_size
+        if least <= self.usable * workers and math.isfinite(limit_ps):
+            layers = self.layers(base, shape.microbatch_size)
+            sums = layers.headless if self.space.spreads else layers.held
+            held = float(sums[1][-1]) * shape.microbatches / limit_ps
+            if self._has_pairs:
+                held *= self.visible_on(shape)
+            least = max(least, self._held[holder] + held)
+        return int(CLOSE * least / workers) if math.isfinite(least) else 2**62
+
+    def of_candidate(self, candidate: Candidate, limit_ps: float) -> Bounds:
+        """Of a schedule on a placement, in a step of at most `limit_ps`."""
+        shape = candidate.shape
+        visible = 1.0
+        if overlaps(candidate.schedule, candidate.options):
+            visible = self.visible_on(shape, (candidate.schedule,))
+        found = self.placed(candidate).bounds(candidate, limit_ps / visible)
+        step = visible * max(found.step_ps, self.of_sharding(shape))
+        if visible < 1:
+            shown = self.shown(base_of(shape), shape.microbatch_size)
+            step = max(step, shown * self.whole_step(shape))
+        return Bounds(step, max(found.peak_bytes, self.alive(candidate)))
+
+    def work_of(self, candidate: Candidate, factors: Array) -> float:
+        """The work of the busiest worker if cells take these factors of their time."""
+        found = self.placed(candidate)
+        visible = 1.0
+        if overlaps(candidate.schedule, candidate.options):
+            visible = self.visible_on(candidate.shape, (candidate.schedule,))
+        return visible * found.work(candidate, factors)
+
+    def placed(self, candidate: Candidate) -> Placed:
+        """The sums over the layers of each worker."""
+        shape = candidate.shape
+        key = shape, candidate.paths, candidate.layers, candidate.schedule in SPREAD
+        if key not in self._placed:
+            layers = self.layers(base_of(shape), shape.microbatch_size)
+            self._placed[key] = bounds.placed(candidate, layers, self._persistent(shape))
+        return self._placed[key]
+
+    # Activations that schedules hold
+
+    def same_rows(self, candidate: Candidate) -> object:
+        """What the activations that a schedule holds depend on. Those of more than `short`
+        microbatches are no less than those of so many.
+        """
+        shape = candidate.shape
+        of_costs = shape.tensor, shape.context, shape.expert, shape.recompute, shape.microbatch_size
+        count = min(shape.microbatches, short(candidate))
+        return of_costs, count, candidate.variant, candidate.paths, candidate.layers
+
+    def note(self, candidate: Candidate, row: Numbers) -> None:
+        """Remembers what the fullest worker of a schedule held, of a candidate of the space."""
+        if row.error is None and base_of(candidate.shape) in self.splits:
+            holder = self._holder(candidate.shape)
+            if holder not in self._most:
+                self._most[holder] = bounds.at_most(self.space.costs(holder), self._runs)
+            always = bounds.of_worker(candidate, self._most[holder], row.worker)
+            self._alive[self.same_rows(candidate)] = row.worker, row.peak_bytes - always
+
+    def knows(self, rows: object) -> bool:
+        """Whether it is known what such rows hold."""
+        return rows in self._alive
+
+    def alive(self, candidate: Candidate) -> int:
+        """What an accelerator holds at least, by what is known of the same rows."""
+        found = self._alive.get(self.same_rows(candidate))
+        if found is None:
+            return 0
+        worker, alive = found
+        least = float(self.placed(candidate).bytes[worker]) + alive
+        return int(CLOSE * least / candidate.shape.worker)
+
+    # The order
+
+    def largest(self, base: Base) -> int | None:
+        """The largest microbatch of which one may be held; None without any."""
+        stash = self._stashes[base] / (self.usable * base.worker)
+        sizes = [
+            size
+            for split in self.splits[base]
+            for size in self._sizes(split)
+            if CLOSE * size * stash <= split.pipeline
+        ]
+        return max(sizes, default=None)
+
+    @cached_property
+    def bases(self) -> list[tuple[float, Base]]:
+        """Bounds on the step of each base, the least first."""
+        self._probe_stashes()
+        most = {base: self.largest(base) for base in self._stashes}
+        known = [(base, size) for base, size in most.items() if size is not None]
+        self._probe_times(known)
+        return sorted((self.step(base, size), base) for base, size in known)
+
+    def expand(self, bases: Iterable[Base]) -> list[tuple[float, Shape]]:
+        """The shapes of some bases of which a microbatch may be held, with bounds on the step."""
+        found: list[tuple[Base, Split, int]] = []
+        for base in bases:
+            stash = self._stashes[base] / (self.usable * base.worker)
+            for split in self.splits[base]:
+                sizes = self._sizes(split)
+                fit = (size for size in sizes if CLOSE * size * stash <= split.pipeline)
+                found += ((base, split, size) for size in fit)
+        self._probe_times((base, size) for base, _, size in found)
+        return [
+            (self.step_on(shape), shape)
+            for base, split, size in found
+            if math.isfinite(self.time(base, size))
+            for shape in self.space.divisions.shapes_of(base, split, size)
+        ]
+
+    def seeds(self) -> list[Shape]:
+        """Shapes that 1F1B is estimated to run fast and to fit, if there are some without sharding
+        for which cells wait.
+        """
+        best: list[tuple[float, Shape]] = []
+        for at in range(0, len(self.bases), BASES):
+            some = self.bases[at : at + BASES]
+            slowest = best[-1][0] if len(best) >= SEEDS else math.inf
+            if some[0][0] > slowest:
+                break
+            likely = []
+            for step, shape in self.expand(base for _, base in some):
+                estimate = step * (1.03 + (shape.pipeline - 1) / shape.microbatches)
+                if shape.sharding not in WAITING and estimate < slowest:
+                    likely.append((estimate, shape))
+            self._held_by(self._holder(shape) for _, shape in likely)
+            best += [pair for pair in likely if self._is_likely_to_fit(pair[1])]
+            best = sorted(best)[:SEEDS]
+        return [shape for _, shape in best]
+
+    def _is_likely_to_fit(self, shape: Shape) -> bool:
+        workers = shape.pipeline * shape.worker
+        alive = min(shape.pipeline, shape.microbatches) * shape.microbatch_size
+        least = self._held[self._holder(shape)] + self._stashes[base_of(shape)] * alive
+        return 1.08 * least / workers <= self.usable
+
+
+class Queue:
+    """Shapes in the order of their bounds on the step. Bases are expanded when they are reached."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.bases = limits.bases
+        self.at = 0
+        self.heap: list[tuple[float, int, Shape]] = []
+        self.done = 0
+        self._numbers = itertools.count()
+
+    @cached_property
+    def total(self) -> int:
+        """The number of all shapes."""
+        divisions = self.limits.space.divisions
+        return sum(
+            sum(1 for _ in divisions.shapes_of(base, split, 1)) * len(divisions.sizes(split))
+            for base, splits in self.limits.splits.items()
+            for split in splits
+        )
+
+    def pop(self, limit_ps: float) -> tuple[float, Shape] | None:
+        """The next shape, with its bound; None if all others take longer than `limit_ps`."""
+        while self.at < len(self.bases) and (
+            not self.heap or self.bases[self.at][0] <= self.heap[0][0]
+        ):
+            if self.bases[self.at][0] > limit_ps:
+                break
+            some = self.bases[self.at : self.at + BASES]
+            for step, shape in sorted(self.limits.expand(base for _, base in some)):
+                if step <= limit_ps:
+                    heapq.heappush(self.heap, (step, next(self._numbers), shape))
+            self.at += BASES
+        if not self.heap or self.heap[0][0] > limit_ps:
+            return None
+        self.done += 1
+        step, _, shape = heapq.heappop(self.heap)
+        return step, shape

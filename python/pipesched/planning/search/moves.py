@@ -1,0 +1,237 @@
+"""Moves layers from a stage that is too full or too slow to another one, and says what the effect
+is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..candidate import OPTIMIZED, Candidate
+from ..space.space import Space
+from .bounds import Bounds
+from .limits import Limits
+from .search import Found, Outcome, Search, only_better
+
+if TYPE_CHECKING:
+    from ...results.simulation import Simulation
+
+MOST_LAYERS = 2
+"""The maximal number of layers to move at once."""
+
+MOST_TARGETS = 4
+"""The number of stages to try to move layers to: those with the least to do."""
+
+MOST_TRIES = 4
+"""The maximal number of moves of the best configuration, one after the other."""
+
+SLACK = 0.02
+"""By how much, as a ratio, a step may be longer than the best for moves to be tried."""
+
+SLOWER = 0.01
+"""How much longer than the mean of all workers, as a ratio, the slowest one must compute for a move
+to be tried.
+"""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The best move of layers of a configuration, and the step before and after it."""
+
+    stage: str
+    """The stage that is the slowest: first or last."""
+    above_mean: float
+    """How much longer its worker computes than the mean of all workers, as a ratio."""
+    change: str
+    outcome: Outcome
+    before_ps: int
+
+
+def _named(stage: int, stages: int) -> str:
+    """`the first stage`, `stage 3`, `the last stage`."""
+    return {0: "the first stage", stages - 1: "the last stage"}.get(stage, f"stage {stage}")
+
+
+def _text(count: int, source: int, target: int, stages: int) -> str:
+    layers = "a layer" if count == 1 else f"{count} layers"
+    return f"{layers} moved from {_named(source, stages)} to {_named(target, stages)}"
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The stages to move layers from and to, the most urgent first."""
+
+    sources: Sequence[int]
+    targets: Sequence[int]
+
+
+def moved(candidate: Candidate, ends: Ends) -> Iterator[tuple[str, Candidate]]:
+    """The same configuration with layers moved, with a text that says which. Every stage keeps a
+    layer. Where several paths divide layers in different ways, nothing is moved.
+    """
+    if len(set(candidate.layers)) > 1:
+        return
+    counts, stages = candidate.layers[0], len(candidate.layers[0])
+    for source in ends.sources:
+        for target in ends.targets:
+            for count in range(1, min(MOST_LAYERS, counts[source] - 1) + 1):
+                if target == source:
+                    break
+                layers = list(counts)
+                layers[source] -= count
+                layers[target] += count
+                other = candidate._replace(layers=(tuple(layers),) * len(candidate.layers))
+                yield _text(count, source, target, stages), other
+
+
+def _by_worker(candidate: Candidate, loads: Sequence[float]) -> list[int]:
+    """The stages of the first path by the load of their workers, the least first."""
+    workers = candidate.paths[0]
+    return sorted(range(len(workers)), key=lambda stage: (loads[workers[stage]], -stage))
+
+
+def _report(space: Space, candidate: Candidate) -> Simulation:
+    return space.configuration(candidate).simulate()
+
+
+def ends_of(space: Space, candidate: Candidate) -> Ends:
+    """From the fullest worker and from the ends of the path, to the emptiest workers."""
+    stages = len(candidate.paths[0])
+    is_made = stages > 1 and candidate.schedule != OPTIMIZED
+    memory = _report(space, candidate).memory if is_made else None
+    if memory is None:
+        return Ends((), ())
+    ordered = _by_worker(candidate, [float(size) for size in memory.peak_bytes])
+    sources = dict.fromkeys([ordered[-1], stages - 1, 0])
+    return Ends(list(sources), ordered[:MOST_TARGETS])
+
+
+def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
+    """The best move from the first or the last stage of a configuration, if the worker of one of
+    them computes the longest; None if neither does, or if no move fits. It need not be better.
+    """
+    candidate, space = outcome.candidate, search.space
+    stages = len(candidate.paths[0])
+    if stages < 2 or len(candidate.paths) > 1:
+        return None
+    busy = [float(ps) for ps in _report(space, candidate).execution.busy_ps]
+    slowest, mean = max(range(len(busy)), key=busy.__getitem__), sum(busy) / len(busy)
+    above = busy[slowest] / mean - 1
+    held = [s for s in (stages - 1, 0) if candidate.paths[0][s] == slowest]
+    if above < SLOWER or not held:
+        return None
+    ends = Ends(held[:1], _by_worker(candidate, busy)[:MOST_TARGETS])
+    changes = {c: change for change, c in moved(candidate, ends) if space.is_run(c)}
+    usable = space.request.usable_bytes
+    tried = [o for o in search.evaluate(list(changes)) if o.peak_bytes <= usable]
+    if not tried:
+        return None
+    best = min(tried, key=lambda o: (o.step_ps, o.peak_bytes))
+    change = changes[best.candidate]
+    return Moved(_named(held[0], stages), above, change, best, outcome.step_ps)
+
+
+def _may_fit(limits: Limits, candidate: Candidate, least: Bounds) -> bool:
+    """Whether what moves take from a worker may be enough: all that its layers hold, in equal
+    parts.
+    """
+    layers = limits.placed(candidate).layers
+    part = MOST_LAYERS / max(1.0, float(layers.max()))
+    return least.peak_bytes * (1 - part) <= limits.usable
+
+
+def _loads(limits: Limits, candidate: Candidate) -> tuple[list[float], list[float]]:
+    """What workers compute and hold at least, as estimates that order them."""
+    placed = limits.placed(candidate)
+    each = candidate.shape.microbatches / placed.paths
+    busy = placed.work_ps
+    held = placed.bytes + each * placed.held[0] / max(1.0, each * float(busy.max()))
+    return busy.tolist(), held.tolist()
+
+
+def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
+    """From where layers are moved, and where to: from the fullest worker and from the ends of the
+    path to the emptiest ones, and from the busiest end to the least busy ones.
+    """
+    busy, held = _loads(limits, candidate)
+    stages = len(candidate.paths[0])
+    by_memory, by_time = _by_worker(candidate, held), _by_worker(candidate, busy)
+    sources = list(dict.fromkeys([by_memory[-1], stages - 1, 0]))
+    yield Ends(sources, by_memory[:MOST_TARGETS])
+    slowest = max(range(len(busy)), key=busy.__getitem__)
+    ends = [s for s in (stages - 1, 0) if candidate.paths[0][s] == slowest]
+    yield Ends(ends[:1], by_time[:MOST_TARGETS])
+
+
+def _variants(search: Search, candidate: Candidate, limit_ps: float) -> list[Candidate]:
+    """The configurations with layers moved that may fit and take at most `limit_ps`."""
+    found = {c: None for ends in _ends(search.limits, candidate) for _, c in moved(candidate, ends)}
+    kept = []
+    for other in filter(search.space.is_run, found):
+        least = search.bounds(other, limit_ps)
+        if least.peak_bytes <= search.usable and least.step_ps <= limit_ps:
+            kept.append(other)
+    return kept
+
+
+def _movable(search: Search, limit_ps: float) -> list[Candidate]:
+    """The configurations, whether they fit or not, whose step is at most a little longer than the
+    best, and that may fit once layers are moved.
+    """
+    known = [(o.candidate, Bounds(o.step_ps, o.peak_bytes)) for o in search.outcomes.values()]
+    near = limit_ps * (1 + SLACK)
+    wide = near * search.widening
+    found = [
+        candidate
+        for candidate, least in [*known, *search.large]
+        if least.step_ps <= near
+        and len(candidate.paths) == 1
+        and len(candidate.paths[0]) > 1
+        and search.bounds(candidate, wide).step_ps <= wide
+        and _may_fit(search.limits, candidate, least)
+    ]
+    return [o.candidate for o in search.evaluate(found) if o.step_ps <= near]
+
+
+def with_moves(search: Search, found: Found) -> Moved | None:
+    """Adds configurations that fit and are better than the best once layers are moved, in several
+    rounds. Returns the effect of moves on the best of all.
+    """
+    limit = float(found.fitting[0].step_ps) if found.fitting else math.inf
+    frontier = _movable(search, limit) if found.fitting else _nearest(found)
+    for _ in range(MOST_TRIES):
+        wide = limit * search.widening
+        variants = [v for c in frontier for v in _variants(search, c, wide)]
+        new = [c for c in dict.fromkeys(variants) if c not in search.outcomes]
+        search.moved.update(new)
+        fitting = search.evaluate_small(new)
+        found.fitting = only_better([*found.fitting, *fitting], set(new))
+        if not found.fitting or found.fitting[0].step_ps >= limit:
+            break
+        limit = float(found.fitting[0].step_ps)
+        frontier = [o.candidate for o in found.fitting[:MOST_TRIES]]
+    if found.fitting:
+        fastest = found.fitting[0].step_ps
+        found.missing = [o for o in found.missing if o.step_ps < fastest]
+        return move_of_best(search, found.fitting[0])
+    return None
+
+
+def _nearest(found: Found) -> list[Candidate]:
+    return [o.candidate for o in found.missing]
+
+
+def told(move: Moved) -> str:
+    """The sentence on a move."""
+    step = move.outcome.step_ps
+    ratio = step / move.before_ps - 1
+    result = f"{100 * abs(ratio):.1f} % {'less' if ratio < 0 else 'more'}"
+    if abs(ratio) < 0.0005:
+        result = "as long"
+    best = "" if ratio < 0 else "at best "
+    return (
+        f"its worker of {move.stage} computes the longest, {100 * move.above_mean:.1f} % above the"
+        f" mean: {best}with {move.change} a step takes {step / 1e12:.4g} s, {result}"
+    )

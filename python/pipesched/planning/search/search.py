@@ -1,0 +1,458 @@
+"""Best-first search. Candidates that cannot fit or cannot be fast enough are never generated.
+
+Every shape, and every candidate on it, has two lower bounds for all its schedules: on the step, the
+work of all microbatches spread evenly over the workers; on the memory, that of one microbatch.
+Both come from probes. That of a shape runs one microbatch through all layers on one worker: any
+placement divides its work, and what it holds when its backward begins, among the workers. That of a
+candidate is a step of one microbatch per path on its placement. Shapes are expanded to candidates,
+and these evaluated, in order of the first bound, until it exceeds the slowest of the best found.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ...results.batch import evaluate_points
+from ...results.configuration import Configuration
+from ...results.disturbances import SEEDS
+from ...support.options import integer
+from ..candidate import Candidate, Shape
+from ..request import Progress
+from ..space.space import Kind, Space
+from .bounds import Bounds
+from .disturbances import Slow, mean_step
+from .limits import WAITING, Limits, Numbers, Queue, short
+
+FIRST_CELLS, MOST_CELLS = 20_000, 50_000
+"""The number of cells of the first round of evaluation and of the largest. Rounds are small because
+the results of each prune the next ones, and large enough to keep all cores busy.
+"""
+
+LEAST_SHAPES = 48
+"""The least number of shapes of a round, of which most are pruned."""
+
+COLLECTED = 100_000
+"""The number of new objects after which Python looks for cycles during a search."""
+
+NEAREST, NEAREST_SHAPES = 96, 48
+"""The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find those
+that nearly fit.
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of evaluating a candidate."""
+
+    candidate: Candidate
+    step_ps: int
+    """The step by which outcomes are ranked: under the disturbances of the plan, if it has any."""
+    peak_bytes: int
+    """Peak memory of one accelerator of the fullest worker."""
+    undisturbed_ps: int | None = None
+    """The step without the disturbances; None if there are none."""
+
+    @property
+    def plain_ps(self) -> int:
+        """The step without any disturbance."""
+        return self.step_ps if self.undisturbed_ps is None else self.undisturbed_ps
+
+
+@dataclass
+class Counts:
+    """The number of candidates by their fate."""
+
+    shapes: int = 0
+    """Divisions of accelerators and batch."""
+    left_out: int = 0
+    """The shapes that no placement makes small or fast enough. They have no candidates."""
+    considered: int = 0
+    too_large: int = 0
+    """A single microbatch exceeds the memory."""
+    too_slow: int = 0
+    """Their work alone takes longer than the steps of the best."""
+    impossible: int = 0
+    """The family has no schedule at this size."""
+    evaluated: int = 0
+    fitting: int = 0
+
+
+@dataclass
+class Found:
+    """The result of a search."""
+
+    fitting: list[Outcome] = field(default_factory=list)
+    """The best outcomes that fit, in order of step time."""
+    missing: list[Outcome] = field(default_factory=list)
+    """The outcomes that nearly fit, the nearest first. If anything fits, each of these is faster
+    than the best that fits.
+    """
+    counts: Counts = field(default_factory=Counts)
+
+
+def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
+    """An accelerator's share of a worker's memory."""
+    return -(-worker_bytes // candidate.shape.worker)
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Lets Python look for unreachable cycles less often. A search makes few of these, and keeps
+    most of what it makes, which each collection visits again.
+    """
+    given = gc.get_threshold()
+    if not 0 < given[0] < COLLECTED:
+        yield
+        return
+    gc.set_threshold(COLLECTED, *given[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*given)
+
+
+class Search:
+    """One search through a space."""
+
+    def __init__(
+        self,
+        space: Space,
+        threads: int | None,
+        progress: Progress | None,
+        slow: Slow | None = None,
+        seeds: int = SEEDS,
+    ) -> None:
+        self.space = space
+        self.slow, self.seeds = slow, integer("seeds", seeds, 1, 10_000)
+        self.widening = 1 / slow.least() if slow else 1.0
+        """How many times as long limits are for bounds, which know no disturbances."""
+        self._draws: dict[Shape, list[list[str]]] = {}
+        self._factors: dict[Shape, npt.NDArray[np.float64]] = {}
+        self.threads = 0 if threads is None else integer("threads", threads, 1, 2**16)
+        self.progress = progress
+        self.counts = Counts()
+        self.outcomes: dict[Candidate, Outcome] = {}
+        self.reasons: dict[str, None] = {}
+        """The reasons why schedules are impossible, each once."""
+        self.limits = Limits(space, self._numbers)
+        self.large: list[tuple[Candidate, Bounds]] = []
+        """Candidates that cannot fit, of shapes that might."""
+        self.moved: set[Candidate] = set()
+        """Candidates whose layers were moved by hand from those of another one."""
+        self.usable = space.request.usable_bytes
+        """The memory of an accelerator that may be used."""
+        self.seeded: set[Shape] = set()
+        """The shapes that were tried first, which are not tried again."""
+        self.visited: list[tuple[float, Shape]] = []
+        """The shapes that were reached, with their bounds on the step, in order of these."""
+
+    # Evaluation
+
+    def _numbers(self, configurations: Iterable[Configuration]) -> list[Numbers]:
+        """Evaluates configurations on threads, in order. No frame: pandas takes longer to import
+        than most searches take.
+        """
+        found = evaluate_points(list(configurations), threads=self.threads)
+        names = ("persistent_bytes", "peak_bytes", "bottleneck_worker")
+        bytes_of = (found.columns[name].clip(0) for name in names)
+        columns = (found.columns["makespan_ps"], found.columns["idle_ratio"], *bytes_of)
+        numbers = zip(*(column.tolist() for column in columns), found.errors, strict=True)
+        return list(map(Numbers._make, numbers))
+
+    def evaluate(self, candidates: Sequence[Candidate]) -> list[Outcome]:
+        """Evaluates candidates, each only once, and returns those that have a schedule, in
+        order.
+        """
+        new = [c for c in dict.fromkeys(candidates) if c not in self.outcomes]
+        if new:
+            rows = self._disturbed(new, self._numbers(map(self.space.configuration, new)))
+            for c, row, disturbed_ps in rows:
+                if row.error is None:
+                    if c.shape.microbatches <= short(c) and c.shape.sharding not in WAITING:
+                        self.limits.note(c, row)
+                    size = per_accelerator(row.peak_bytes, c)
+                    self.outcomes[c] = self.outcome(c, row.makespan_ps, size, disturbed_ps)
+                else:
+                    self.counts.impossible += 1
+                    self.reasons.setdefault(row.error)
+            self.counts.evaluated += len(new)
+        return [self.outcomes[c] for c in candidates if c in self.outcomes]
+
+    def draws(self, candidate: Candidate) -> list[list[str]]:
+        """The disturbances of a candidate, as `Slow.draws` has them."""
+        assert self.slow is not None
+        shape = candidate.shape
+        if shape not in self._draws:
+            self._draws[shape] = self.slow.draws(
+                self.space.costs(shape), shape.pipeline, self.seeds
+            )
+        return self._draws[shape]
+
+    def bounds(self, candidate: Candidate, limit_ps: float) -> Bounds:
+        """As `Limits.of_candidate`, with the work of slow workers."""
+        least = self.limits.of_candidate(candidate, limit_ps)
+        if self.slow is None:
+            return least
+        shape = candidate.shape
+        if shape not in self._factors:
+            self._factors[shape] = self.slow.factors(self.space.costs(shape), shape.pipeline)
+        slowed = self.limits.work_of(candidate, self._factors[shape])
+        return Bounds(max(least.step_ps, self.widening * slowed), least.peak_bytes)
+
+    def outcome(
+        self, candidate: Candidate, step_ps: int, peak_bytes: int, disturbed_ps: int | None
+    ) -> Outcome:
+        """What a candidate takes, with the step under the disturbances if there are any."""
+        if disturbed_ps is None:
+            return Outcome(candidate, step_ps, peak_bytes)
+        return Outcome(candidate, disturbed_ps, peak_bytes, step_ps)
+
+    def _disturbed(
+        self, candidates: Sequence[Candidate], rows: Sequence[Numbers]
+    ) -> Iterator[tuple[Candidate, Numbers, int | None]]:
+        """Adds to the rows of candidates their steps under the disturbances; a candidate without
+        the worker or stage that is slow gets an error.
+        """
+        if self.slow is None:
+            yield from ((c, row, None) for c, row in zip(candidates, rows, strict=True))
+            return
+        draws = [[] if r.error else self.draws(c) for c, r in zip(candidates, rows, strict=True)]
+        points = [
+            replace(self.space.configuration(c), disturbance=text)
+            for c, drawn in zip(candidates, draws, strict=True)
+            for texts in drawn
+            for text in texts
+        ]
+        found = iter(self._numbers(points))
+        for c, row, drawn in zip(candidates, rows, draws, strict=True):
+            each = [next(found) for texts in drawn for _ in texts]
+            errors = [one.error for one in each if one.error is not None]
+            if row.error is not None or errors:
+                yield c, row._replace(error=row.error or errors[0]), None
+                continue
+            steps = iter(each)
+            yield c, row, mean_step(drawn, lambda _: next(steps).makespan_ps)
+
+    # The search
+
+    def run(self, top: int, misses: int) -> Found:
+        """Finds the best that fit and those that nearly fit."""
+        fitting, large = self._best(top)
+        fitting = self._others(fitting)
+        missing = self._nearest(large, fitting, misses)
+        if not self.counts.considered:
+            raise self.space.nothing()
+        self.counts.fitting = len(fitting)
+        return Found(fitting[:top], missing, replace(self.counts))
+
+    def _expand(
+        self, shapes: Iterable[Shape], limit_ps: float, kind: Kind = "usual"
+    ) -> list[tuple[Candidate, Bounds]]:
+        """The candidates of some shapes, with bounds for those that take at most `limit_ps`, the
+        fastest by these first.
+        """
+        found = [
+            (candidate, self.bounds(candidate, limit_ps))
+            for shape in shapes
+            for candidate in self.space.candidates_of(
+                shape, kind, only_pairs=self.limits.whole_step(shape) > limit_ps
+            )
+        ]
+        self.counts.considered += len(found)
+        return sorted(found, key=lambda p: (p[1].step_ps, p[0].order, p[0].shape))
+
+    def _round(self, shapes: Sequence[Shape], limit_ps: float, kind: Kind) -> list[Outcome]:
+        """Evaluates the candidates of some shapes that may fit and take at most `limit_ps`, and
+        returns those that fit.
+        """
+        pairs = self._expand(shapes, limit_ps, kind)
+        self.large += [(c, least) for c, least in pairs if least.peak_bytes > self.usable]
+        possible = [(c, least) for c, least in pairs if least.peak_bytes <= self.usable]
+        fast = [(c, least) for c, least in possible if least.step_ps <= limit_ps]
+        self.counts.too_slow += len(possible) - len(fast)
+        return [o for o in self.evaluate(self._small(fast)) if o.peak_bytes <= self.usable]
+
+    def evaluate_small(self, candidates: Sequence[Candidate]) -> list[Outcome]:
+        """Evaluates those of some candidates that may fit, and returns those that do."""
+        small = self._small([(c, Bounds(0.0, 0)) for c in candidates])
+        return [o for o in self.evaluate(small) if o.peak_bytes <= self.usable]
+
+    def _small(self, pairs: list[tuple[Candidate, Bounds]]) -> list[Candidate]:
+        """Those of some candidates that may fit by what a step of few microbatches holds, or by
+        that of others with the same rows. The others are large.
+        """
+        firsts = {self.limits.same_rows(c): c for c, _ in reversed(pairs)}
+        many = [
+            c._replace(shape=c.shape._replace(sharding="none"))
+            for key, c in firsts.items()
+            if c.shape.microbatches > short(c) and not self.limits.knows(key)
+        ]
+        for c, row in zip(many, self._numbers(map(self.space.short, many)), strict=True):
+            self.limits.note(c, row)
+        kept = []
+        for candidate, least in pairs:
+            peak = self.limits.alive(candidate)
+            if peak > self.usable:
+                self.large.append((candidate, Bounds(least.step_ps, peak)))
+            else:
+                kept.append(candidate)
+        return kept
+
+    def _best(self, top: int) -> tuple[list[Outcome], list[tuple[Shape, Bounds]]]:
+        """The best of the usual schedules that fit, and the shapes that cannot fit."""
+        fitting: dict[Candidate, Outcome] = {}
+        large: list[tuple[Shape, Bounds]] = []
+        queue, budget = Queue(self.limits), FIRST_CELLS
+        found, steps = self._seeds(), Slowest(top)
+        while True:
+            new = {o.candidate: o for o in found if o.candidate not in fitting}
+            steps.add(new.values())
+            fitting |= new
+            limit = steps.limit_ps * self.widening
+            reached: list[tuple[float, Shape]] = []
+            cells = 0
+            while cells < budget or len(reached) < LEAST_SHAPES:
+                if (item := queue.pop(limit)) is None:
+                    break
+                reached.append(item)
+                cells += self._cells(item[1])
+            if not reached:
+                break
+            self.visited += reached
+            untried = [pair for pair in reached if pair[1] not in self.seeded]
+            shapes, too_large, slow = self.limits.prune(untried, limit)
+            large += too_large
+            self.counts.left_out += slow
+            self._report(queue.done, queue.total)
+            found = self._round(shapes, limit, "usual")
+            budget = min(2 * budget, MOST_CELLS)
+        self._report(queue.total, queue.total)
+        self.counts.shapes = queue.total
+        self.counts.left_out += queue.total - len(self.visited) + len(large)
+        return sorted(fitting.values(), key=by_step), large
+
+    def _seeds(self) -> list[Outcome]:
+        """Some outcomes that fit, so that the bounds on memory of others hold from the begin."""
+        shapes = self.limits.seeds()
+        self.seeded.update(shapes)
+        return self._round(shapes, math.inf, "usual")
+
+    def _others(self, fitting: list[Outcome]) -> list[Outcome]:
+        """Adds what is better than the best of the usual schedules: with other numbers of stages
+        per worker.
+        """
+        at = 0
+        limit = self.widening * fitting[0].step_ps if fitting else math.inf
+        variants: list[Outcome] = []
+        while at < len(self.visited):
+            cells, begin = 0, at
+            while at < len(self.visited) and self.visited[at][0] < limit:
+                if cells >= MOST_CELLS and at - begin >= LEAST_SHAPES:
+                    break
+                cells += self._cells(self.visited[at][1])
+                at += 1
+            if begin == at:
+                break
+            shapes, _, _ = self.limits.prune(self.visited[begin:at], limit)
+            found = self._round(shapes, limit, "unusual")
+            variants += found
+            limit = min(limit, *(self.widening * o.step_ps for o in found), math.inf)
+        # A shape is visited once, so that all its variants are among those of one round.
+        return only_better([*fitting, *variants], {o.candidate for o in variants})
+
+    @staticmethod
+    def _cells(shape: Shape) -> int:
+        """The number of cells of a schedule with one stage per worker."""
+        return 3 * shape.pipeline * shape.microbatches
+
+    def _report(self, done: int, total: int) -> None:
+        if self.progress:
+            self.progress(done, total)
+
+    def _nearest(
+        self, shapes: list[tuple[Shape, Bounds]], fitting: list[Outcome], misses: int
+    ) -> list[Outcome]:
+        """The nearest outcome for each choice of degrees, without those that are no faster than
+        the best that fits.
+        """
+        fastest = float(fitting[0].step_ps) if fitting else math.inf
+        tried = [o for o in self.outcomes.values() if o.peak_bytes > self.usable]
+        shapes.sort(key=lambda p: (p[1].step_ps > fastest, p[1].peak_bytes, p[0]))
+        near = self._expand([shape for shape, _ in shapes[:NEAREST_SHAPES]], math.inf)
+        large = [*self.large, *near]
+        self.counts.too_large = len(large)
+        large.sort(key=lambda p: (p[1].step_ps > fastest, p[1].peak_bytes, p[0].order))
+        tried += self.evaluate([candidate for candidate, _ in large[:NEAREST]])
+        tried = [o for o in tried if o.step_ps < fastest and o.peak_bytes > self.usable]
+        tried.sort(key=nearness)
+        degrees = {o.candidate.shape.degrees: o for o in reversed(tried)}
+        return sorted(degrees.values(), key=nearness)[:misses]
+
+
+class Slowest:
+    """The slowest of the best steps so far."""
+
+    def __init__(self, top: int) -> None:
+        self.top = top
+        self.best: list[int] = []
+        """The fastest steps with their signs changed: a heap, the slowest first."""
+
+    def add(self, outcomes: Iterable[Outcome]) -> None:
+        """Takes note of some outcomes, each of which is given once."""
+        for outcome in outcomes:
+            if len(self.best) < self.top:
+                heapq.heappush(self.best, -outcome.step_ps)
+            else:
+                heapq.heappushpop(self.best, -outcome.step_ps)
+
+    @property
+    def limit_ps(self) -> float:
+        """Infinite until there are enough.
+
+        >>> steps = Slowest(2)
+        >>> steps.add(Outcome(None, ps, 0) for ps in (5, 3, 4, 9))
+        >>> steps.limit_ps, Slowest(1).limit_ps
+        (4.0, inf)
+        """
+        return float(-self.best[0]) if len(self.best) == self.top else math.inf
+
+
+def only_better(fitting: list[Outcome], variants: set[Candidate]) -> list[Outcome]:
+    """All outcomes in order, but of variants only what is better than others of the same shape and
+    schedule.
+    """
+    seen: set[object] = set()
+    kept = []
+    for outcome in sorted(fitting, key=by_step):
+        candidate = outcome.candidate
+        key = candidate.shape, candidate.schedule
+        if candidate not in variants or key not in seen:
+            kept.append(outcome)
+        seen.add(key)
+    return kept
+
+
+def nearness(outcome: Outcome) -> tuple[object, ...]:
+    """Sort key: memory, then as `by_step`."""
+    return outcome.peak_bytes, by_step(outcome)
+
+
+def by_step(outcome: Outcome) -> tuple[object, ...]:
+    """Sort key: step time, then memory, then simplicity of the schedule."""
+    candidate = outcome.candidate
+    return (
+        outcome.step_ps,
+        outcome.peak_bytes,
+        candidate.order,
+        candidate.shape,
+        candidate.options,
+        candidate.layers,
+    )

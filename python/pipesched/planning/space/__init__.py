@@ -1,0 +1,1 @@
+"""The configurations that a request leaves to search."""

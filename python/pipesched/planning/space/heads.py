@@ -1,0 +1,63 @@
+"""How the head of a model lies on the workers: whole, or as shards of its vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ...costs.division import SPREAD
+from ...schedule.families import families
+from ...support.options import ReceivePlacement, VocabularyKind
+from ..candidate import INTERLACED
+from ..request import Request
+
+if TYPE_CHECKING:
+    from ..search.search import Outcome
+
+SHARDS: tuple[VocabularyKind, ...] = ("vocab-1", "vocab-2", "interlaced")
+
+RECEIVES: tuple[ReceivePlacement, ...] = ("arrival", "consumer")
+"""Where the receives of schedules with shards are tried. Those of a whole head stand where their
+framework has them.
+"""
+
+
+def kinds_of(family: str) -> tuple[VocabularyKind, ...]:
+    """How a family may treat the head.
+
+    >>> kinds_of("1f1b"), kinds_of("vocab-1f1b"), kinds_of("interlaced-1f1b")
+    (('whole',), ('vocab-1', 'vocab-2'), ('interlaced',))
+    """
+    if family not in SPREAD:
+        return ("whole",)
+    return ("interlaced",) if family == INTERLACED else ("vocab-1", "vocab-2")
+
+
+def searched(request: Request, family: str) -> tuple[VocabularyKind, ...]:
+    """Those that a request leaves."""
+    left = request.vocabulary
+    return tuple(kind for kind in kinds_of(family) if left is None or kind in left)
+
+
+def spread_by(request: Request) -> tuple[str, ...]:
+    """The families with shards that are searched though `schedules` names none."""
+    return SPREAD if set(request.vocabulary or ()) & set(SHARDS) else ()
+
+
+def variants_of(request: Request, family: str) -> list[tuple[tuple[str, str], ...]]:
+    """The options of a family with shards."""
+    has_option = "vocabulary" in families()[family].options
+    return [(("vocabulary", kind),) if has_option else () for kind in searched(request, family)]
+
+
+def of_equal_rows(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """Without those that differ from one before them in nothing but where receives stand."""
+    firsts: dict[object, Outcome] = {}
+    for outcome in outcomes:
+        firsts.setdefault(outcome.candidate._replace(receives=RECEIVES[0]), outcome)
+    return list(firsts.values())
+
+
+def receives_of(family: str) -> tuple[ReceivePlacement, ...]:
+    """Where the receives of a family may stand."""
+    return RECEIVES if family in SPREAD else RECEIVES[:1]

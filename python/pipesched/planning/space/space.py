@@ -1,0 +1,400 @@
+"""All candidates: how accelerators and batch are divided, which schedule runs on which placement,
+and what is recomputed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import product
+from math import gcd
+from typing import Any, Literal
+
+from ...costs.costs import Costs
+from ...costs.deployment import OPTIONS
+from ...costs.division import SPREAD
+from ...costs.stage_times import places_of_family
+from ...errors import PipeSchedError
+from ...results.configuration import Configuration
+from ...schedule.families import Family, families
+from ...schedule.megatron import NAME as COMBINED
+from ...schedule.traits import overlaps
+from ...support.options import Path, Sharding
+from ..candidate import ALONE, Candidate, Shape, Workers
+from ..launch.launchers import Cannot, check_model, check_runs
+from ..layer_times import make_costs
+from ..request import Request
+from .divisions import Base, Divisions, base_of
+from .heads import receives_of, searched, spread_by, variants_of
+
+MOST_CELLS = 4_000_000
+"""Configurations with more cells are left out; larger microbatches or more replicas have fewer
+cells.
+"""
+
+FEW_CHUNKS = 8
+"""The maximal number of stages per worker of what is tried first."""
+
+WAVES = (1, 2, 4)
+
+
+Kind = Literal["all", "usual", "unusual"]
+
+
+def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) -> Sequence[Workers]:
+    """The placement that a family takes; empty if it has none for this number of workers."""
+    return [workers for workers, _ in places_of_family(family, workers, options)]
+
+
+SLICED = ("seq1f1b", "slimpipe", "terapipe")
+"""Families over slices of microbatches."""
+
+SLICES = (2, 4, 8, 16)
+
+LONG_SEQUENCE = 32768
+"""From this length on slices are searched although `schedules` does not name their families, unless
+a launcher is named: none runs them.
+"""
+
+SHORTEST_SLICE = 4096
+"""The fewest tokens of a slice that is searched unnamed: runs of Seq1F1B gain from there on, as
+MindSpeed-LLM's documentation says.
+"""
+
+
+def may_slice(request: Request) -> bool:
+    """Whether slices are among what a plan searches."""
+    if request.schedules is not None:
+        return any(name in SLICED for name in request.schedules)
+    return request.launcher is None and request.sizes["sequence"] >= LONG_SEQUENCE
+
+
+def may_overlap(request: Request) -> bool:
+    """Whether schedules whose cells overlap are among what a plan searches."""
+    names = families() if request.schedules is None else request.schedules
+    return any(overlaps(name, ()) for name in names)
+
+
+def _given_sizes(request: Request) -> int | None:
+    """How many slices `slice_cut` gives the sizes of."""
+    text = OPTIONS["slice_cut"].text(request.slice_cut)
+    return None if text in OPTIONS["slice_cut"].choices else text.count(",") + 1
+
+
+class Space:
+    """The candidates of a request, and their costs."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.left_out: Counter[str] = Counter()
+        """The reasons why divisions were left out, and how many for each."""
+        self.divisions = Divisions(request, self.left_out)
+        self._costs: dict[Shape, Costs] = {}
+        self._counts: dict[object, tuple[int, ...]] = {}
+
+    # Schedules for a shape
+
+    @cached_property
+    def _known(self) -> dict[str, Family]:
+        return families()
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """The families, simpler ones first, that treat the head as the request allows."""
+        found = []
+        for family in self._listed():
+            if searched(self.request, family):
+                found.append(family)
+            elif self.request.schedules is not None:
+                kinds = " or ".join(self.request.vocabulary or ())
+                self.left_out[f"{family} has no vocabulary {kinds}"] += 1
+        return tuple(found)
+
+    def _listed(self) -> tuple[str, ...]:
+        """Families. Greedy is a rule that fills any placement; on a linear one it gives 1F1B."""
+        if self.request.schedules is not None:
+            return tuple(self.request.schedules)
+        # Families that spread the head are searched only where they, or what they do, are named: no
+        # launcher runs them, and models without a head have no costs for them.
+        left = ["greedy", *SLICED, *SPREAD]
+        if self.request.launcher == "torchtitan":
+            left.append(COMBINED)  # it hides nothing in these pairs
+        known = [name for name in self._known if name not in left]
+        sliced = ("seq1f1b", "slimpipe") if may_slice(self.request) else ()
+        others = (name for name in known if name != ALONE)
+        return (ALONE, *others, *sliced, *spread_by(self.request))
+
+    @property
+    def spreads(self) -> bool:
+        """Whether families that spread the head are searched."""
+        return any(family in SPREAD for family in self.families)
+
+    def _slices(self) -> list[int]:
+        """The numbers of slices to search: that of given sizes, all of a family that is named, else
+        long ones.
+        """
+        if (given := _given_sizes(self.request)) is not None:
+            return [given] if given > 1 else []
+        if self.request.schedules is not None:
+            return list(SLICES)
+        sequence = self.request.sizes["sequence"]
+        return [slices for slices in SLICES if sequence // slices >= SHORTEST_SLICE]
+
+    def _chunks(self, pipeline: int) -> list[int]:
+        most = self.request.sizes["layers"] // pipeline
+        if self.request.chunks is not None:
+            return [c for c in self.request.chunks if 1 < c <= most]
+        return list(range(2, most + 1))
+
+    def _is_usual(self, pipeline: int, options: tuple[tuple[str, Any], ...]) -> bool:
+        """Whether stages are few, and powers of two or such that layers divide evenly."""
+        chunks = dict(options).get("chunks", 1)
+        if self.request.chunks is not None:
+            return True
+        is_even: bool = self.request.sizes["layers"] % (pipeline * chunks) == 0
+        return chunks <= FEW_CHUNKS and (is_even or chunks & (chunks - 1) == 0)
+
+    def _variants(self, family: str, pipeline: int) -> list[tuple[tuple[str, Any], ...]]:
+        options = self._known[family].options
+        if family in SLICED:
+            return [(("slices", slices),) for slices in self._slices()]
+        if family in SPREAD:
+            return [*variants_of(self.request, family)]
+        if "chunks" in options:
+            return [(("chunks", chunks),) for chunks in self._chunks(pipeline)]
+        if "waves" in options:
+            return [(("waves", waves),) for waves in WAVES]
+        if family == "greedy":
+            # Launchers send gradients after I, not after W.
+            return [(("gradient_after", "I"),)]
+        return [()]
+
+    def _schedules(self, pipeline: int) -> Iterator[tuple[str, tuple[tuple[str, Any], ...]]]:
+        if pipeline == 1:
+            # a single worker does the same work under every schedule without pairs
+            found = [name for name in (ALONE, COMBINED) if name in self.families]
+            if not found:
+                self.left_out[f"one stage is no pipeline, which goes as {ALONE}"] += 1
+            yield from ((name, ()) for name in found)
+            return
+        for family in self.families:
+            variants = self._variants(family, pipeline)
+            if not variants:
+                self.left_out[
+                    f"{self.request.sizes['layers']} layers are too few for several stages on"
+                    f" each of {pipeline} workers"
+                ] += 1
+            for options in variants:
+                yield family, options
+
+    def _can_hold(self, family: str, pipeline: int, paths: Sequence[Workers]) -> bool:
+        """Whether there are paths and every stage gets at least one layer."""
+        if not paths:
+            self.left_out[f"{family} is not defined on {pipeline} workers"] += 1
+            return False
+        if len(paths[0]) > self.request.sizes["layers"]:
+            self.left_out[
+                f"{len(paths[0])} stages are more than {self.request.sizes['layers']} layers"
+            ] += 1
+            return False
+        return True
+
+    def _divisions(
+        self, shape: Shape, paths: Sequence[Workers], is_spread: bool
+    ) -> Iterator[tuple[Any, ...]]:
+        """Divisions of layers over the stages: evenly if possible, and by costs. Where the head is
+        spread over the workers, as evenly as possible.
+        """
+        if is_spread:
+            yield tuple(self.costs(shape)._division.by_number(path) for path in paths)
+            return
+        layers = self.request.sizes["layers"]
+        stages = len(paths[0])
+        seen = set()
+        if layers % stages == 0:
+            seen.add(even := ((layers // stages,) * stages,) * len(paths))
+            yield even
+        balanced = tuple(self._balanced(shape, path) for path in paths)
+        if balanced not in seen:
+            yield balanced
+
+    def _balanced(self, shape: Shape, path: Workers) -> tuple[int, ...]:
+        """Layers divided by their times, which are the same for all shapes of a base."""
+        key = base_of(shape), shape.microbatch_size, path
+        if key not in self._counts:
+            division = self.costs(shape)._division
+            self._counts[key] = division.balanced(path, shape.microbatches)
+        return self._counts[key]
+
+    def is_run(self, candidate: Candidate) -> bool:
+        """Whether the launcher that the request names, if it does, runs the schedule."""
+        launcher = self.request.launcher
+        if launcher is None:
+            return True
+        try:
+            check_runs(launcher, candidate)
+            check_model(launcher, self.request, candidate)
+        except Cannot as reason:
+            self.left_out[str(reason)] += 1
+            return False
+        return True
+
+    def candidates_of(
+        self, shape: Shape, kind: Kind = "all", only_pairs: bool = False
+    ) -> Iterator[Candidate]:
+        """All schedules for one shape, or only those with usual numbers of stages per worker, or
+        only the others; of these all, or only those that run pairs of cells.
+        """
+        order = 0
+        divided: dict[Any, list[Any]] = {}
+        for family, options in self._schedules(shape.pipeline):
+            if kind != "all" and (kind == "usual") != self._is_usual(shape.pipeline, options):
+                order += 1
+                continue
+            if only_pairs and not overlaps(family, options):
+                order += 1
+                continue
+            if family == COMBINED and shape.expert == 1 and self.request.schedules is None:
+                order += 1  # there is nothing that its pairs hide
+                continue
+            paths = tuple(paths_of(family, shape.pipeline, options))
+            order += 1
+            if not self._can_hold(family, shape.pipeline, paths):
+                continue
+            key = paths, family in SPREAD
+            if key not in divided:
+                divided[key] = list(self._divisions(shape, *key))
+            for layers, receives in product(divided[key], receives_of(family)):
+                candidate = Candidate(shape, family, options, paths, layers, order, receives)
+                if candidate.cells > MOST_CELLS:
+                    self.left_out[f"more than {MOST_CELLS:,} cells"] += 1
+                elif self.is_run(candidate):
+                    yield candidate
+
+    def shapes(self) -> list[Shape]:
+        """All divisions of accelerators and batch. Raises an error if there are none."""
+        found = list(self.divisions.shapes())
+        if not found:
+            raise self.nothing()
+        return found
+
+    def candidates(self) -> list[Candidate]:
+        """All schedules for all shapes. Raises an error if there are none."""
+        found = [c for shape in self.shapes() for c in self.candidates_of(shape)]
+        if not found:
+            raise self.nothing()
+        return found
+
+    def nothing(self) -> PipeSchedError:
+        """The error that there is nothing to plan, with reasons."""
+        return PipeSchedError(self._reason())
+
+    def _reason(self) -> str:
+        request = self.request
+        reasons = list(self.left_out) or ["no schedule is defined for these sizes"]
+        shown = "; ".join(reasons[:4])
+        more = f"; and {len(reasons) - 4} more reasons" if len(reasons) > 4 else ""
+        return (
+            f"there is nothing to plan for {request.gpus} accelerators and a global batch of"
+            f" {request.global_batch}: {shown}{more}"
+        )
+
+    # Costs
+
+    def of_equal_costs(self, shape: Shape) -> Shape:
+        """The same for all shapes of the same costs."""
+        return shape._replace(pipeline=1, microbatches=1)
+
+    def shape_of(self, base: Base, data: int, size: int, sharding: Sharding = "none") -> Shape:
+        """A shape of one worker, for the costs of a base."""
+        return Shape(
+            *(base.tensor, 1, data, size, 1, base.recompute, sharding),
+            context=base.context,
+            expert=base.expert,
+            exchange=base.exchange,
+        )
+
+    def shape_probe(self, shape: Shape, microbatches: int = 1) -> Configuration:
+        """A probe with microbatches that are held together through all layers on one worker."""
+        layers = self.request.sizes["layers"]
+        return Configuration(
+            "gpipe",
+            1,
+            microbatches,
+            paths=[Path((0,), blocks=(layers,))],
+            costs=self.costs(shape),
+            transport="delay",
+        )
+
+    def costs(self, shape: Shape) -> Costs:
+        """The costs of schedules of this shape."""
+        key = self.of_equal_costs(shape)
+        if key not in self._costs:
+            request = self.request
+            self._costs[key] = make_costs(
+                request,
+                model=request.model,
+                system=request.system,
+                sequence=request.sequence,
+                attention=request.attention,
+                accelerators=shape.worker,
+                microbatch_size=shape.microbatch_size,
+                recompute=shape.recompute,
+                precision=request.precision,
+                parameter_bytes=request.parameter_bytes(shape.sharding),
+                **request.deployment(shape),
+            )
+        return self._costs[key]
+
+    def configuration(self, candidate: Candidate) -> Configuration:
+        """The whole training step, with all-reduces of gradients and optimizer steps."""
+        return Configuration(
+            candidate.schedule,
+            candidate.shape.pipeline,
+            candidate.shape.microbatches,
+            candidate.family_options,
+            paths=candidate.raw_paths,
+            costs=self.costs(candidate.shape),
+            transport=self.request.transport,
+            receive_placement=candidate.receives,
+            optimizer_step="overlapped",
+        )
+
+    def allows(self, candidate: Candidate) -> bool:
+        """Whether the request leaves this configuration to choose."""
+        shape, request = candidate.shape, self.request
+        lists = (
+            (request.tensor, shape.tensor),
+            (request.stages, shape.pipeline),
+            (request.context, shape.context),
+            (request.expert, shape.expert),
+            (request.microbatch_size, shape.microbatch_size),
+            (request.recompute, shape.recompute),
+            (self.divisions.shardings(shape.pipeline, shape.context * shape.data), shape.sharding),
+        )
+        return (
+            shape.gpus == request.gpus
+            and all(given is None or value in given for given, value in lists)
+            and (shape.context == 1 or shape.exchange in request.exchanges)
+        )
+
+    def short(self, candidate: Candidate) -> Configuration:
+        """The training step with few microbatches, for what its rows hold. Its end, at which no
+        activations are held, is left out.
+        """
+        count = 2 * candidate.shape.pipeline
+        return replace(self.configuration(candidate), microbatches=count, optimizer_step="none")
+
+    def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
+        """The same schedule on a changed shape, sharded as the framework does there."""
+        shape = candidate.shape._replace(**changes)
+        kinds = self.divisions.shardings(shape.pipeline, shape.context * shape.data)
+        if "sharding" not in changes and shape.sharding not in kinds:
+            shape = shape._replace(sharding=next(iter(kinds), "none"))
+        if shape.stage % shape.expert:
+            shape = shape._replace(expert=gcd(shape.expert, shape.stage))
+        for other in self.candidates_of(shape):
+            if other.variant == candidate.variant:
+                yield other
