@@ -23,7 +23,6 @@ from . import (
     residuals,
     routing,
     slices,
-    stability,
     unknowns,
     unseen,
     validation,
@@ -47,7 +46,6 @@ STUDIES: dict[str, Callable[..., Study]] = {
     "slices": slices.slices,
     "vocabulary": vocabulary.vocabulary,
     "zero-bubble": zero_bubble.zero_bubble,
-    "stability": stability.stability,
 }
 
 UNITS = {
