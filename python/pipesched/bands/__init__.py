@@ -1,7 +1,7 @@
 """How sure a predicted step is, by published rows that resemble it: docs/Validation.md, Bands."""
 
 from ._band import NO_BAND, Band, band_of, band_of_traits
-from ._order import Order, Step, order_of, told
+from ._order import Order, Step, order_of, tell
 from ._residuals import Residual, resembling, residuals
 from ._statistics import LEVEL
 from .differences import Tolerance, Tolerances, like, of_layouts, of_schedules, tolerances
@@ -28,7 +28,7 @@ __all__ = [
     "order_of",
     "resembling",
     "residuals",
-    "told",
+    "tell",
     "tolerances",
     "traits_of",
 ]

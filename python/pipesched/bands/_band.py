@@ -34,7 +34,7 @@ WORDS = {
 """Values of traits as sentences say them."""
 
 
-def _said(name: str, value: str) -> str:
+def _show(name: str, value: str) -> str:
     said = WORDS.get(value, value)
     return f"tensor {said}" if name == "tensor" else said
 
@@ -87,7 +87,7 @@ class Band:
         if self.traits.times == OF_TIMES:
             return "times of stages that were measured"
         values = ((name, getattr(self.traits, name)) for name in self.found.shared)
-        return ", ".join(_said(name, value) for name, value in values if name != "times")
+        return ", ".join(_show(name, value) for name, value in values if name != "times")
 
     @property
     def text(self) -> str:

@@ -72,7 +72,7 @@ def order_of(steps: Sequence[Step]) -> Order:
 # Sentences
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -94,12 +94,12 @@ def _tolerances_of(steps: Sequence[Step]) -> str:
     return " and ".join(found)
 
 
-def told(steps: Sequence[Step], order: Order) -> list[str]:
+def tell(steps: Sequence[Step], order: Order) -> list[str]:
     """The sentences on the order of steps; none for a single one.
 
     >>> traits = Traits("computed", "Hopper", "under load", "dense")
     >>> steps = [Step("a", 1.0, 0, traits), Step("b", 1.05, 0, traits), Step("c", 1.5, 0, traits)]
-    >>> print("; ".join(told(steps, order_of(steps))))
+    >>> print("; ".join(tell(steps, order_of(steps))))
     not told apart from a: b; published rows tell schedules of one layout apart from 7 % on (21 \
 differences of 5 runs); short runs of a and b decide
     """
@@ -112,11 +112,11 @@ differences of 5 runs); short runs of a and b decide
         return [f"{name} is the fastest by more than predictions are off: {apart}"]
     parts = [f"not told apart from {name}: {', '.join(steps[i].name for i in others)}", apart]
     if order.runs:
-        parts.append(f"short runs of {_listed([steps[i].name for i in order.runs])} decide")
+        parts.append(f"short runs of {_list_names([steps[i].name for i in order.runs])} decide")
     alike: dict[int, list[str]] = {}
     for i, run in order.alike:
         alike.setdefault(run, []).append(steps[i].name)
     for run, names in alike.items():
         verb = "is" if len(names) == 1 else "are"
-        parts.append(f"{_listed(names)} {verb} within 1 % of {steps[run].name} on its layout")
+        parts.append(f"{_list_names(names)} {verb} within 1 % of {steps[run].name} on its layout")
     return ["; ".join(parts)]

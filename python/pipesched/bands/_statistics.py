@@ -47,10 +47,10 @@ def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def pooled(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
+def pool(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
     """The standard deviation of values within their groups, and its degrees of freedom.
 
-    >>> spread, degrees = pooled([[0.0, 0.2], [1.0, 1.2], [5.0]])
+    >>> spread, degrees = pool([[0.0, 0.2], [1.0, 1.2], [5.0]])
     >>> round(spread, 4), degrees
     (0.1414, 2)
     """

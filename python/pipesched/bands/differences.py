@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from ._residuals import Residual, residuals
-from ._statistics import pooled, student
+from ._statistics import pool, student
 from .traits import DATA_SHEET, OF_TIMES, Traits
 
 LEAST_RUNS = 2
@@ -88,7 +88,7 @@ def _tolerance(groups: Iterable[Group]) -> Tolerance | None:
     runs = len({group.run for group in several})
     if runs < LEAST_RUNS:
         return None
-    spread, differences = pooled(group.values for group in several)
+    spread, differences = pool(group.values for group in several)
     log = student(runs) * spread * math.sqrt(2)
     return Tolerance(math.exp(log), differences, runs, spread)
 

@@ -225,7 +225,7 @@ def samples_of(traces: Sequence[Trace]) -> Found:
             count = counts[rank, key, call.kind]
             number = ("counted", count) if call.number is None else ("stated", call.number)
             numbered[*key, number].append(call)
-    _matched(numbered, found)
+    _match(numbered, found)
     if left:
         names = ", ".join(f"{name} ({number})" for name, number in left.most_common(4))
         found.notes.append(
@@ -234,7 +234,7 @@ def samples_of(traces: Sequence[Trace]) -> Found:
     return found
 
 
-def _matched(numbered: dict[tuple[Any, ...], list[_Call]], found: Found) -> None:
+def _match(numbered: dict[tuple[Any, ...], list[_Call]], found: Found) -> None:
     """Samples from calls that are the same, by whether all of their ranks are there."""
     alone: dict[tuple[Any, ...], Sample] = {}
     hidden = 0

@@ -79,7 +79,7 @@ def _fields(system: System, term: Term) -> list[str]:
     return [field for field in term.fields if _value(system, field) is not None]
 
 
-def _changed(system: System, logs: Mapping[Term, float]) -> System:
+def _change(system: System, logs: Mapping[Term, float]) -> System:
     """The system with factors on the times of terms."""
     made = deepcopy(system)
     for term, log in logs.items():
@@ -92,7 +92,7 @@ def _changed(system: System, logs: Mapping[Term, float]) -> System:
     return made
 
 
-def _predicted(step: OwnStep, system: System) -> float:
+def _predict(step: OwnStep, system: System) -> float:
     costs = step.configuration.costs
     assert costs is not None
     changed = replace(step.configuration, costs=replace(costs, system=system))
@@ -169,8 +169,8 @@ class _Problem(NamedTuple):
 
     def residuals(self, logs: Vector) -> Vector:
         """The logarithms of measured steps in terms of predicted ones."""
-        changed = _changed(self.system, dict(zip(self.terms, map(float, logs), strict=True)))
-        ratios = [step.seconds / _predicted(step, changed) for step in self.steps]
+        changed = _change(self.system, dict(zip(self.terms, map(float, logs), strict=True)))
+        ratios = [step.seconds / _predict(step, changed) for step in self.steps]
         return np.array([math.log(ratio) for ratio in ratios])
 
     def slopes(self, logs: Vector, residuals: Vector) -> npt.NDArray[np.float64]:
@@ -186,7 +186,7 @@ class _Problem(NamedTuple):
         """The spread of each term beforehand."""
         return np.array([t.spread_under_load if self.is_loaded else t.spread for t in self.terms])
 
-    def bounded(self, logs: Vector) -> Vector:
+    def bound(self, logs: Vector) -> Vector:
         """Rates are sustained at most as data sheets say."""
         least = [
             math.log(_value(self.system, "sustained") or 1.0) if t.name == "compute" else -math.inf
@@ -195,7 +195,7 @@ class _Problem(NamedTuple):
         return np.array([max(pair) for pair in zip(logs, least, strict=True)])
 
 
-def _solved(problem: _Problem) -> tuple[Vector, Vector]:
+def _solve(problem: _Problem) -> tuple[Vector, Vector]:
     """The most probable logarithms, and what is left of the variance of each."""
     prior = 1 / problem.spreads() ** 2
     logs = np.zeros(len(problem.terms))
@@ -204,7 +204,7 @@ def _solved(problem: _Problem) -> tuple[Vector, Vector]:
         slopes = problem.slopes(logs, residuals)
         curvature = slopes.T @ slopes / problem.noise**2 + np.diag(prior)
         gradient = slopes.T @ residuals / problem.noise**2 - prior * logs
-        new = problem.bounded(logs + np.linalg.solve(curvature, gradient))
+        new = problem.bound(logs + np.linalg.solve(curvature, gradient))
         moved = float(np.max(np.abs(new - logs)))
         logs = new
         if moved < CLOSE:
@@ -213,13 +213,13 @@ def _solved(problem: _Problem) -> tuple[Vector, Vector]:
     return logs, left
 
 
-def _determined(problem: _Problem) -> tuple[dict[Term, float], list[Term]]:
+def _determine(problem: _Problem) -> tuple[dict[Term, float], list[Term]]:
     """The logarithms of the terms that the steps determine, and the other terms. The one that is
     known least is left out first; one step determines the first term alone.
     """
     terms = list(problem.terms[:1] if len(problem.steps) == 1 else problem.terms)
     while True:
-        logs, left = _solved(problem._replace(terms=terms))
+        logs, left = _solve(problem._replace(terms=terms))
         worst = int(np.argmax(left[1:])) + 1 if len(terms) > 1 else 0
         too_many = len(terms) > len(problem.steps)
         if worst == 0 or (left[worst] <= HALVED and not too_many):
@@ -254,7 +254,7 @@ def _notes(system: System, others: Sequence[Term], steps: int) -> list[str]:
     return found
 
 
-def _named(system: System, base: System, steps: int, command: str, ratios: Vector) -> System:
+def _name(system: System, base: System, steps: int, command: str, ratios: Vector) -> System:
     """The system with its name and sources."""
     made = deepcopy(system)
     name = str(base.get("name", "system"))
@@ -272,7 +272,7 @@ def _named(system: System, base: System, steps: int, command: str, ratios: Vecto
     return made
 
 
-def _with_sustained(system: System) -> System:
+def _add_sustained(system: System) -> System:
     """The system with its sustained share, which a correction changes."""
     return system if "sustained" in system else {**system, "sustained": 1.0}
 
@@ -290,13 +290,13 @@ def correct(
     if not len(steps):
         raise PipeSchedError("found no measured steps")
     base = read_base(system)
-    start = _with_sustained(base)
+    start = _add_sustained(base)
     terms = [term for term in TERMS if _fields(start, term)]
     problem = _Problem(start, steps, terms, _noise(steps), is_under_load(base))
-    logs, others = _determined(problem)
-    changed = _changed(start, logs)
-    before = tuple(_predicted(step, base) for step in steps)
-    after = tuple(_predicted(step, changed) for step in steps)
+    logs, others = _determine(problem)
+    changed = _change(start, logs)
+    before = tuple(_predict(step, base) for step in steps)
+    after = tuple(_predict(step, changed) for step in steps)
     ratios = np.log(np.array([s.seconds for s in steps]) / np.array(after))
     corrected = [
         Corrected(
@@ -310,7 +310,7 @@ def correct(
         for term in terms
         for field in _fields(start, term)
     ]
-    made = _named(changed, base, len(steps), command, ratios)
+    made = _name(changed, base, len(steps), command, ratios)
     Costs(system=made)
     notes = _notes(base, others, len(steps))
     return Correction(made, tuple(corrected), tuple(steps), before, after, tuple(notes))

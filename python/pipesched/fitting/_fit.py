@@ -293,7 +293,7 @@ def fit(
     )
     made_by = command or f"pipesched.fit({', '.join(repr(os.fspath(file)) for file in files)})"
     request = _Request(read_base(system), base_name, values, settings, made_by)
-    return _made(request, found, name)
+    return _make_fit(request, found, name)
 
 
 def _check_texts(**texts: str | None) -> None:
@@ -325,9 +325,9 @@ def _dtype(text: str | None) -> str | None:
     return found
 
 
-def _made(request: _Request, found: Found, name: str | None) -> Fit:
+def _make_fit(request: _Request, found: Found, name: str | None) -> Fit:
     fitted = _start(request)
-    distinct = medians(_placed(found, fitted, request.settings))
+    distinct = medians(_place(found, fitted, request.settings))
     if not distinct:
         raise PipeSchedError(_nothing(found))
     fits = _fit_all(distinct, fitted, request.settings)
@@ -356,7 +356,7 @@ def _nothing(found: Found) -> str:
     return "\n".join([text, *(f"note: {note}" for note in found.notes)])
 
 
-def _placed(found: Found, system: System, settings: Settings) -> list[Sample]:
+def _place(found: Found, system: System, settings: Settings) -> list[Sample]:
     """The samples; those between ranks go over the link of a node or over the network. Ranks are
     numbered node by node.
     """

@@ -141,10 +141,10 @@ def _on_device(trace: Trace, found: Found) -> list[_Timed]:
         timed.seconds += seconds
     if lost:
         _note(found, f"{trace.path}: {lost} kernels belong to no operation and are left out")
-    return _given_to_callers(times, owners)
+    return _give_to_callers(times, owners)
 
 
-def _given_to_callers(times: dict[int, _Timed], owners: _Owners) -> list[_Timed]:
+def _give_to_callers(times: dict[int, _Timed], owners: _Owners) -> list[_Timed]:
     """Attention names its kernels' operation differently from version to version: if the work of
     an operation is not known and a caller of it is attention, the time is the caller's.
     """

@@ -112,7 +112,7 @@ def _gemm(given: Tensors, first: int, rank: int) -> Work | None:
     return _product(*pair) if pair else None
 
 
-def _added(given: Tensors, rank: int) -> Work | None:
+def _count_added(given: Tensors, rank: int) -> Work | None:
     pair = _at(given, 1, 2, rank=rank)
     return _product(*pair, added=given[0]) if pair else None
 
@@ -196,7 +196,7 @@ _POINTWISE = frozenset(
 )
 
 
-def _written(given: Sequence[Tensor]) -> float:
+def _count_written(given: Sequence[Tensor]) -> float:
     """Bytes of the result: all dimensions broadcast, the widest type."""
     rank = max(len(t.dims) for t in given)
     padded = [(1,) * (rank - len(t.dims)) + t.dims for t in given]
@@ -204,7 +204,7 @@ def _written(given: Sequence[Tensor]) -> float:
     return float(math.prod(shape) * max(t.item for t in given if t.dims or rank == 0))
 
 
-def _moved(name: str, given: Tensors) -> float | None:
+def _count_moved(name: str, given: Tensors) -> float | None:
     """Bytes that an operation reads and writes; None if that is not known."""
     there = [tensor for tensor in given if tensor is not None]
     if not there or not any(t.elements for t in there):
@@ -222,7 +222,7 @@ def _moved(name: str, given: Tensors) -> float | None:
     if bare not in _POINTWISE:
         return None
     in_place = name.endswith("_") and not name.startswith("_")
-    return read + (there[0].bytes if in_place else _written(there))
+    return read + (there[0].bytes if in_place else _count_written(there))
 
 
 def work_of(name: str, args: dict[str, Any]) -> Work | None:
@@ -236,7 +236,7 @@ def work_of(name: str, args: dict[str, Any]) -> Work | None:
     if found is not None or name in _PRODUCTS:
         return found if found and found.flops > 0 else None
     namespace, _, bare = name.partition("::")
-    moved = _moved(bare, given) if namespace == "aten" else None
+    moved = _count_moved(bare, given) if namespace == "aten" else None
     return Work("memory", "kernel", 0.0, moved) if moved else None
 
 
@@ -244,11 +244,11 @@ _PRODUCTS = {
     "aten::mm": lambda given: _gemm(given, 0, 2),
     "aten::_scaled_mm": lambda given: _gemm(given, 0, 2),
     "aten::bmm": lambda given: _gemm(given, 0, 3),
-    "aten::addmm": lambda given: _added(given, 2),
-    "aten::_addmm_activation": lambda given: _added(given, 2),
-    "aten::addmm_": lambda given: _added(given, 2),
-    "aten::baddbmm": lambda given: _added(given, 3),
-    "aten::baddbmm_": lambda given: _added(given, 3),
+    "aten::addmm": lambda given: _count_added(given, 2),
+    "aten::_addmm_activation": lambda given: _count_added(given, 2),
+    "aten::addmm_": lambda given: _count_added(given, 2),
+    "aten::baddbmm": lambda given: _count_added(given, 3),
+    "aten::baddbmm_": lambda given: _count_added(given, 3),
     "aten::linear": _linear,
     "aten::mkldnn_linear": _linear,
     "aten::matmul": _matmul,

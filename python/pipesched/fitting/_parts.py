@@ -95,7 +95,7 @@ def _link_data(chosen: Sequence[Sample], system: System) -> Data:
     )
 
 
-def _rounded(value: float, digits: int = 5) -> float:
+def _round(value: float, digits: int = 5) -> float:
     """To significant digits; whole numbers without a point."""
     rounded = float(f"{value:.{digits}g}")
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
@@ -106,7 +106,7 @@ def _curve_fields(solution: Solution, scale: float, name: str) -> dict[str, Any]
     are one point.
     """
     shares = [round(min(max(float(f"{s:.4g}"), 1e-6), 1.0), 6) for s in solution.shares]
-    sizes = [_rounded(size / scale) for size in solution.points]
+    sizes = [_round(size / scale) for size in solution.points]
     points = [[size, share] for size, share in zip(sizes, shares, strict=True)]
     while len(points) > 1 and points[-1][1] == points[-2][1]:
         points.pop()
@@ -142,7 +142,7 @@ def _with_measured_peak(
     """Sets the peak to the highest rate of a sample."""
     unit, text = (TERA, "TFLOP/s") if part in ENGINES else (GIGA, "GB/s")
     best = float((data.size / data.seconds).max())
-    put(system, field, _rounded(best / unit))
+    put(system, field, _round(best / unit))
     settings.assume(
         f"{part}: the peak is the highest rate that was measured, {best / unit:.4g} {text}; "
         "utilization is relative to it"
@@ -166,7 +166,7 @@ def fit_engine(
     """Fits the curve of an engine to what is bound by it, or that of the memory to kernels that
     only move bytes. Their peak comes from the system.
     """
-    chosen = _chosen(part, samples, system, settings)
+    chosen = _choose(part, samples, system, settings)
     if not chosen:
         return None
     key = "tflops" if part in ENGINES else "bandwidth_gb_per_s"
@@ -195,7 +195,7 @@ def fit_engine(
         _check_peak(part, solution, system, settings)
         fields = _curve_fields(solution, scale, name)
         if has_latency:
-            fields["latency_us"] = _rounded(solution.latency / MICRO)
+            fields["latency_us"] = _round(solution.latency / MICRO)
         _replace(system, part, fields)
         bound = [at for at in chosen if _is_bound_by(part, samples[at], system)]
         if bound == used or not bound:
@@ -220,7 +220,7 @@ def _is_bound_by(part: str, sample: Sample, system: System) -> bool:
     return compute >= memory
 
 
-def _chosen(part: str, samples: Sequence[Sample], system: System, settings: Settings) -> list[int]:
+def _choose(part: str, samples: Sequence[Sample], system: System, settings: Settings) -> list[int]:
     """The samples of a part: for the matrix engine those of one kind of number, and attention only
     where there is nothing else.
     """
@@ -292,14 +292,14 @@ def fit_link(
             f"{part}: the times do not grow with the bytes, up to {data.size.max():.4g} bytes; "
             "the bandwidth needs larger messages"
         )
-    fields["bandwidth_gb_per_s"] = _rounded(plateau)
+    fields["bandwidth_gb_per_s"] = _round(plateau)
     scaled = tuple(share / plateau for share in solution.shares)
     curve = Solution(solution.points, scaled, latency, solution.rms)
     fields |= _curve_fields(curve, MEGA, "efficiency_by_mb")
     if fields.get("efficiency") == 1:
         del fields["efficiency"]
     if latency > 0:
-        fields["latency_us"] = _rounded(latency / MICRO)
+        fields["latency_us"] = _round(latency / MICRO)
     elif data.sizes > 1:
         settings.assume(f"{part}: the latency is 0: times grow from no bytes on as with the bytes")
     if solution.latency_error > max(latency, 0) > 0:

@@ -307,15 +307,15 @@ class _Search:
         begin = problem.unknowns(self.best.at(np.array(points)))
         return problem.solution(*problem.solve(begin, self.best.latency, rounds))
 
-    def grown(self, sizes: list[float]) -> Solution | None:
+    def grow(self, sizes: list[float]) -> Solution | None:
         """The best curve with one point more, which is then moved."""
         points = self.best.points
         tried = [self.at(tuple(sorted((*points, s))), 6) for s in sizes if s not in points]
         if not tried:
             return None
-        return self.moved(min(tried, key=lambda solution: solution.rms))
+        return self.move_points(min(tried, key=lambda solution: solution.rms))
 
-    def moved(self, found: Solution) -> Solution:
+    def move_points(self, found: Solution) -> Solution:
         """Moves each point but the first to the size near it that fits best."""
         last = float(self.data.size.max())
         for at in range(1, len(found.points)):
@@ -337,14 +337,14 @@ class _Search:
                 self.best = found
 
 
-def _searched(data: Data, max_points: int, falls: bool) -> Solution:
+def _search(data: Data, max_points: int, falls: bool) -> Solution:
     """A curve that starts at size 0 and gets one round size after the other, always the one that
     reduces the errors most, as long as that is worth a further point.
     """
     search = _Search(data, flat(data), falls)
     sizes = _sizes(float(data.size.min()), float(data.size.max()) * 1.001, _COARSE)
     while len(search.best.points) < min(max_points, data.sizes - 1):
-        found = search.grown(sizes)
+        found = search.grow(sizes)
         if found is None or found.rms > GAIN * search.best.rms:
             break
         if _criterion(found, data) >= _criterion(search.best, data):
@@ -357,8 +357,8 @@ def _searched(data: Data, max_points: int, falls: bool) -> Solution:
 
 def _best(data: Data, max_points: int) -> Solution:
     """The best curve that rises, or one that falls somewhere if that is much better."""
-    rising = _searched(data, max_points, falls=False)
-    free = _searched(data, max_points, falls=True)
+    rising = _search(data, max_points, falls=False)
+    free = _search(data, max_points, falls=True)
     if all(np.diff(free.shares) >= 0) or not _falls_by_several(free, data):
         return rising
     errors = [each.predict(data) / data.seconds - 1 for each in (rising, free)]
@@ -389,7 +389,7 @@ def _rms(errors: Array, weight: Array, scale: float) -> float:
 # Samples that something else has slowed down
 
 
-def _lost(data: Data) -> frozenset[int]:
+def _find_lost(data: Data) -> frozenset[int]:
     """The samples that are slow, and those that are slow beside what is left then. Where several
     sizes beside each other are slow, that is the curve itself.
     """
@@ -454,16 +454,16 @@ def _beyond(size: Array, time: Array) -> Array:
 
 def curve(data: Data, max_points: int = MAX_POINTS) -> Solution:
     """The best curve, by the samples that nothing else has slowed down."""
-    lost = _lost(data)
-    best = _without(data, lost, max_points)
+    lost = _find_lost(data)
+    best = _fit_without(data, lost, max_points)
     if not lost or not np.isfinite(best.shares[0]):
         return best
     late = np.log(data.seconds / best.predict(data))
     still = frozenset(at for at in lost if late[at] > LEAST_LOST)
-    return replace(best if still == lost else _without(data, still, max_points), lost=still)
+    return replace(best if still == lost else _fit_without(data, still, max_points), lost=still)
 
 
-def _without(data: Data, lost: frozenset[int], max_points: int) -> Solution:
+def _fit_without(data: Data, lost: frozenset[int], max_points: int) -> Solution:
     """The best curve without some samples."""
     rest = data.of(np.setdiff1d(np.arange(len(data.work)), list(lost)))
     found = flat(rest)

@@ -39,7 +39,7 @@ def read_base(base: Description | None) -> System:
     if isinstance(base, Mapping):
         found = dict(base)
     else:
-        found = _named(os.fspath(base))
+        found = _read_named(os.fspath(base))
     if not isinstance(found.get("matrix"), dict) or "tflops" not in found["matrix"]:
         raise PipeSchedError(
             f"{base}: found a system of another tool, wanted one with the fields of systems/*.json"
@@ -47,7 +47,7 @@ def read_base(base: Description | None) -> System:
     return deepcopy(found)
 
 
-def _named(name: str) -> System:
+def _read_named(name: str) -> System:
     for shipped, fields in systems().items():
         if name == shipped or name in fields.get("aliases", ()):
             return dict(fields)

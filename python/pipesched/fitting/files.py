@@ -25,7 +25,7 @@ def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> 
     of one job.
     """
     found, traces = Found(), list[Trace]()
-    for path in _expanded(files):
+    for path in _expand(files):
         try:
             kind = kind_of(path)
             if kind == "steps":
@@ -59,7 +59,7 @@ def _text_of(path: Path) -> str:
     return text.decode("utf-8-sig", errors="replace")
 
 
-def _expanded(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
+def _expand(files: Sequence[str | os.PathLike[str]]) -> list[Path]:
     """Replaces folders by the traces in them."""
     paths = []
     for file in map(Path, files):

@@ -74,7 +74,7 @@ def compare(
     given: list[Tensor] = []
     for seed in range(_TRIES):
         given = _noisy(joint, torch.Generator().manual_seed(seed))
-        wanted = _computed(joint, given)
+        wanted = _compute(joint, given)
         limits = _limits(joint, given, wanted)
         try:
             results = _run(made, _by_role(joint, given), worker)
@@ -112,7 +112,7 @@ def _noisy(joint: Joint, generator: torch.Generator) -> list[Tensor]:
     return noisy
 
 
-def _computed(joint: Joint, given: Sequence[Tensor]) -> Values:
+def _compute(joint: Joint, given: Sequence[Tensor]) -> Values:
     made = joint.eager(*given)
     return {
         role: each.detach()
@@ -151,7 +151,7 @@ def _limits(joint: Joint, given: Sequence[Tensor], wanted: Values) -> dict[Role,
             bits = torch.randint(0, 2, each.shape, generator=generator) * 2 - 1
             each = (each * (1 + epsilon * bits)).to(each.dtype)
         moved.append(each)
-    near = _computed(joint, moved)
+    near = _compute(joint, moved)
     norms = [_norm(each) for (role, _), each in wanted.items() if role != "output"]
     largest = max(norms, default=0)
     limits = {}

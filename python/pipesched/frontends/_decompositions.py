@@ -237,7 +237,7 @@ def _last(mask: Tensor, dimension: int) -> Tensor:
     return mask & (torch.where(mask, places, -1).amax(dimension, keepdim=True) == places)
 
 
-def _found(value: Tensor, dimension: int, index: Tensor) -> Tensor:
+def _find_places(value: Tensor, dimension: int, index: Tensor) -> Tensor:
     """A mask with one more dimension before `dimension` of the index: the places of `value` to
     which each entry of `index` writes.
     """
@@ -246,7 +246,7 @@ def _found(value: Tensor, dimension: int, index: Tensor) -> Tensor:
     return index.unsqueeze(dimension) == places
 
 
-def _grown(value: Tensor, like: Tensor, number: float = 0) -> Tensor:
+def _grow(value: Tensor, like: Tensor, number: float = 0) -> Tensor:
     """With rows at the ends of dimensions in which `like` is larger."""
     amounts: list[int] = []
     for size, wanted in zip(reversed(value.shape), reversed(like.shape), strict=True):
@@ -254,7 +254,7 @@ def _grown(value: Tensor, like: Tensor, number: float = 0) -> Tensor:
     return torch.nn.functional.pad(value, amounts, value=number) if any(amounts) else value
 
 
-def _shrunk(value: Tensor, like: Tensor) -> Tensor:
+def _shrink(value: Tensor, like: Tensor) -> Tensor:
     for dimension, size in enumerate(like.shape):
         value = value.narrow(dimension, 0, size)
     return value
@@ -262,20 +262,20 @@ def _shrunk(value: Tensor, like: Tensor) -> Tensor:
 
 def _scatter_add(value: Tensor, dimension: int, index: Tensor, source: Tensor) -> Tensor:
     dimension %= value.dim()
-    mask = _found(value, dimension, index)
-    added = torch.where(mask, _shrunk(source, index).unsqueeze(dimension), 0).sum(dimension + 1)
-    return value + _grown(added, value)
+    mask = _find_places(value, dimension, index)
+    added = torch.where(mask, _shrink(source, index).unsqueeze(dimension), 0).sum(dimension + 1)
+    return value + _grow(added, value)
 
 
 def _scatter(value: Tensor, dimension: int, index: Tensor, source: Any) -> Tensor:
     dimension %= value.dim()
-    mask = _found(value, dimension, index)
-    written = _grown(mask.any(dimension + 1).to(torch.int8), value) != 0
+    mask = _find_places(value, dimension, index)
+    written = _grow(mask.any(dimension + 1).to(torch.int8), value) != 0
     if not isinstance(source, Tensor):
         return torch.where(written, torch.full((), source, dtype=value.dtype), value)
     chosen = _last(mask, dimension + 1)
-    given = torch.where(chosen, _shrunk(source, index).unsqueeze(dimension), 0)
-    return torch.where(written, _grown(given.sum(dimension + 1), value), value)
+    given = torch.where(chosen, _shrink(source, index).unsqueeze(dimension), 0)
+    return torch.where(written, _grow(given.sum(dimension + 1), value), value)
 
 
 def _index_put(
@@ -287,7 +287,7 @@ def _index_put(
 ) -> Tensor:
     given = [(place, each) for place, each in enumerate(indices) if each is not None]
     if any(each.dtype == torch.bool for _, each in given):
-        return _masked_put(value, given, source, accumulate)
+        return _put_masked(value, given, source, accumulate)
     places = [place for place, _ in given]
     rest = [place for place in range(value.dim()) if place not in places]
     numbers = torch.broadcast_tensors(  # type: ignore[no-untyped-call]
@@ -306,7 +306,7 @@ def _index_put(
     )
     sizes = [value.shape[place] for place in places + rest]
     rows = value.permute(places + rest).reshape(math.prod(sizes[: len(places)]), -1)
-    mask = _found(rows, 0, flat.reshape(-1))
+    mask = _find_places(rows, 0, flat.reshape(-1))
     written = (mask if accumulate else _last(mask, 1)).to(source.dtype)
     made = written @ source.reshape(mask.shape[1], -1)
     made = rows + made if accumulate else torch.where(mask.any(1, keepdim=True), made, rows)
@@ -314,7 +314,7 @@ def _index_put(
     return made.reshape(sizes).permute(back)
 
 
-def _masked_put(
+def _put_masked(
     value: Tensor, given: list[tuple[int, Tensor]], source: Tensor, accumulate: bool
 ) -> Tensor:
     """Writes one number where a mask says."""
@@ -350,7 +350,7 @@ def _replication_gradient(gradient: Tensor, value: Tensor, amounts: list[int]) -
 # Windows
 
 
-def _unpooled(gradient: Tensor, shares: list[Tensor]) -> Tensor:
+def _unpool(gradient: Tensor, shares: list[Tensor]) -> Tensor:
     """The gradient of means over windows: `shares` has, for each of the last dimensions, the
     weight of each place in each window.
     """
@@ -391,7 +391,7 @@ def _pool_gradient(
         counts = inside - (first if counts_padding else first.clamp(min=0))
         counts = torch.ones_like(counts) if divisor else counts
         shares.append(_share(first, last, size, counts))
-    found = _unpooled(gradient, shares)
+    found = _unpool(gradient, shares)
     return found / divisor if divisor else found
 
 
@@ -412,7 +412,7 @@ def _adaptive_gradient(gradient: Tensor, value: Tensor) -> Tensor:
         steps = torch.arange(made)
         first, last = steps * size // made, ((steps + 1) * size + made - 1) // made
         shares.append(_share(first, last, size, last - first))
-    return _unpooled(gradient, shares)
+    return _unpool(gradient, shares)
 
 
 def _convolution_gradient(

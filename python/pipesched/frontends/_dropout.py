@@ -47,14 +47,14 @@ _OTHERS = {
 def module_name() -> str:
     """The module whose forward runs, with its type, for errors: empty if that is not known."""
     found: Mapping[str, str] = fx_traceback.current_meta.get("custom", {})
-    return described(found)
+    return describe(found)
 
 
 MODULE, KIND = "pipesched_module", "pipesched_kind"
 """What tracing notes at a node: the module that it comes from, and the type of the module."""
 
 
-def described(noted: Mapping[str, str]) -> str:
+def describe(noted: Mapping[str, str]) -> str:
     """`the module '1.drop' (Dropout)` of what is noted, empty without a name."""
     name, kind = noted.get(MODULE, ""), noted.get(KIND, "")
     return f"the module {name!r}" + (f" ({kind})" if kind else "") if name else ""
@@ -70,7 +70,7 @@ def threshold_of(p: float) -> int:
     return round((1 - p) * (LOW + 1))
 
 
-def checked_seed(seed: int) -> int:
+def check_seed(seed: int) -> int:
     """The seed as a signed number of 64 bits. Raises FrontendError if it has more."""
     if not -(1 << 63) <= seed < 1 << 64:
         raise FrontendError(f"the seed of dropout is {seed}; wanted one of 64 bits")
@@ -132,7 +132,7 @@ def dropout_mask(
     (e, site, microbatch, step) and the key (lower, upper half of the seed) is less than
     round((1 - p) 2^32).
     """
-    key = torch.tensor([checked_seed(seed), site])
+    key = torch.tensor([check_seed(seed), site])
     made: Tensor = _mask(
         key, torch.tensor(microbatch), torch.tensor(step), 0, threshold_of(p), _sizes(shape)
     )
@@ -258,7 +258,7 @@ def dropout_masks(
 
     Raises FrontendError for other kinds of dropout.
     """
-    key = torch.tensor([checked_seed(seed), 0], device=device)
+    key = torch.tensor([check_seed(seed), 0], device=device)
     counts = (torch.tensor(number, device=device) for number in (microbatch, step))
     with drawing(Masks(key, next(counts), next(counts))):
         yield

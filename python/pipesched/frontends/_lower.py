@@ -13,7 +13,7 @@ from . import EXTRA, FrontendError
 from ._cut import Part
 from ._dropout import MASK, is_random, mask_code
 from ._file import Function
-from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parsed, with_values
+from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parse, with_values
 from ._process import Failure, Worker
 from ._trace import Joint, module_of, op_name
 
@@ -70,11 +70,11 @@ class Lowering:
         try:
             text = self.text(whole, _PIPELINES if masks else (*_PIPELINES, _LAST))
             if masks:
-                text = str(with_values(parsed(text), part.arguments, masks))
+                text = str(with_values(parse(text), part.arguments, masks))
                 text = self.worker.lower(text, [_LAST])
         except Failure as failure:
-            raise self._refused(what, whole, str(failure)) from None
-        module = parsed(text)  # An operation does not keep its module.
+            raise self._make_refusal(what, whole, str(failure)) from None
+        module = parse(text)  # An operation does not keep its module.
         return function_of(only_function(module, what), part.arguments, part.results)
 
     def text(self, graph: fx.Graph, passes: Sequence[str] = _PIPELINES) -> str:
@@ -89,7 +89,7 @@ class Lowering:
             raise Failure(f"needs {other}, which LLVM 22 does not have")
         return text
 
-    def _refused(self, what: str, graph: fx.Graph, said: str) -> FrontendError:
+    def _make_refusal(self, what: str, graph: fx.Graph, said: str) -> FrontendError:
         """The error of a graph that cannot be lowered: that of the first operation that cannot be
         lowered without the others, if there is one.
         """

@@ -27,7 +27,7 @@ def foreign_operation(text: str) -> str:
     return f"{found[1]}.{found[2]}" if found else ""
 
 
-def parsed(text: str) -> Any:
+def parse(text: str) -> Any:
     """The module of a text with upstream's operations."""
     from torch_mlir.ir import Context, Module
 

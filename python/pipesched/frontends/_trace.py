@@ -19,12 +19,12 @@ from torch.utils import _pytree as pytree
 
 from . import FrontendError
 from ._decompositions import decompositions
-from ._dropout import KIND, MODULE, Draws, Masks, described, drawing, module_name
+from ._dropout import KIND, MODULE, Draws, Masks, describe, drawing, module_name
 
 
 def module_of(node: fx.Node) -> str:
     """The module whose forward has made a node, with its type, empty if that is not known."""
-    return described(node.meta.get("custom", {}))
+    return describe(node.meta.get("custom", {}))
 
 
 def op_name(node: fx.Node) -> str:
@@ -83,7 +83,7 @@ class Packing:
         if not tensors:
             raise FrontendError(f"{what} passes no tensor; wanted at least one")
         if len(dtypes) > 1 or (not dtypes and len(tensors) > 1):
-            found = ", ".join(map(_described, tensors))
+            found = ", ".join(map(_describe, tensors))
             raise FrontendError(
                 f"{what} pass tensors of several types ({found}); one message carries numbers of "
                 "one type, so compute the others again in the later stage, or cut elsewhere"
@@ -131,7 +131,7 @@ def run_stage(stage: nn.Module, value: Any, what: str) -> Any:
         except Exception as error:
             said = str(error).strip().splitlines() or [type(error).__name__]
             leaves = pytree.tree_leaves(value)
-            given = ", ".join(_described(each) for each in leaves if isinstance(each, Tensor))
+            given = ", ".join(_describe(each) for each in leaves if isinstance(each, Tensor))
             held = sorted({str(each.dtype) for each in stage.parameters()})
             raise FrontendError(
                 f"{what}: {module_name() or 'its forward'} raised {type(error).__name__}: "
@@ -140,7 +140,7 @@ def run_stage(stage: nn.Module, value: Any, what: str) -> Any:
             ) from error
 
 
-def _described(tensor: Tensor) -> str:
+def _describe(tensor: Tensor) -> str:
     """`float32 of shape [2, 3]`."""
     return f"{tensor.dtype} of shape {list(tensor.shape)}".removeprefix("torch.")
 

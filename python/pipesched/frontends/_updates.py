@@ -116,7 +116,7 @@ def _scales(code: _Lines, rule: Rule, count: str) -> list[str]:
     return [code.binary("div", code.constant(rule.rate), left[0]), code.root(left[1])]
 
 
-def _computed(element: str) -> str:
+def _choose_type(element: str) -> str:
     """The type that numbers of a type are computed in."""
     return "f64" if element == "f64" else "f32"
 
@@ -173,7 +173,7 @@ class _Update:
         """Adds the loop of one parameter; returns its results."""
         names = [("param", each.name)]
         names += [("state", f"{each.name}.{state}") for state in each.rule.states]
-        computed, rule = _computed(each.element), each.rule
+        computed, rule = _choose_type(each.element), each.rule
         scales = self._scales_of(rule, computed)
         code = _Lines("x", computed)
         given = [f"%e{i}" for i in range(1 + len(names))]

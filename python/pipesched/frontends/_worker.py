@@ -87,7 +87,7 @@ def _descriptor(rank: int) -> Any:
     return type("Descriptor", (ctypes.Structure,), {"_fields_": fields})
 
 
-def _strided(size: int, pointer: int) -> Any:
+def _read_strided(size: int, pointer: int) -> Any:
     """The array of an unranked memref: its rank, and the address of a descriptor."""
     rank, place = (ctypes.c_int64 * 2).from_address(pointer)
     found = _descriptor(rank).from_address(place)
@@ -102,13 +102,13 @@ def _strided(size: int, pointer: int) -> Any:
 
 def _copy(size: int, source: int, target: int) -> None:
     """`memrefCopy` of MLIR's runtime, which torch-mlir does not bring along."""
-    _strided(size, target)[...] = _strided(size, source)
+    _read_strided(size, target)[...] = _read_strided(size, source)
 
 
 _COPY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(_copy)
 
 
-def _described(array: Any) -> Any:
+def _describe(array: Any) -> Any:
     made = _descriptor(array.ndim)(array.ctypes.data, array.ctypes.data, 0)
     for number in range(array.ndim):
         made.sizes[number] = array.shape[number]
@@ -145,7 +145,7 @@ def _run(text: str, arguments: Sequence[Any]) -> tuple[str, list[Any]]:
     fields = [(f"r{number}", _descriptor(len(kind.shape))) for number, kind in enumerate(kinds)]
     results = type("Results", (ctypes.Structure,), {"_fields_": fields})()
     kept = [np.array(each, order="C") for each in arguments if not isinstance(each, int)]
-    places = iter([_described(each) for each in kept])
+    places = iter([_describe(each) for each in kept])
     pointers = [ctypes.pointer(results)]
     pointers += [
         ctypes.pointer(ctypes.c_int64(each) if isinstance(each, int) else next(places))

@@ -27,7 +27,7 @@ from pipesched.torch import SequentialStages, split_sequential
 
 from ._compare import compare as compare_functions
 from ._cut import Part, loss_part, stage_parts
-from ._dropout import checked_seed, dropout_mask, dropout_masks
+from ._dropout import check_seed, dropout_mask, dropout_masks
 from ._file import (
     Array,
     ExportedModel,
@@ -157,7 +157,7 @@ class _Export:
     ) -> None:
         self.model, self.schedule, self.loss = model, schedule, loss
         self.worker, self.compares = worker, compares
-        self.seed, self.dropouts = checked_seed(seed), 0
+        self.seed, self.dropouts = check_seed(seed), 0
         count = count_stages(schedule)
         self.stages = [_Stage.of(number, stages(0, number)) for number in range(count)]
         self.rules = _rules(model, optimizer)
@@ -184,7 +184,7 @@ class _Export:
         for stage in self.stages:
             for name, tensor in stage.tensors.items():
                 self._keep(stage.number, name, tensor)
-        return self._written()
+        return self._write()
 
     def _export_stage(
         self, stage: _Stage, value: Tensor, before: Packing
@@ -212,14 +212,14 @@ class _Export:
         stage.trained = list(joint.gradients)
         graph = (key_of(joint), tuple(stage.ties.items()))
         if graph not in self.known:
-            self.known[graph] = self._lowered(stage, joint)
+            self.known[graph] = self._lower_stage(stage, joint)
         stage.functions = dict(self.known[graph])
         used = {name for place, (_, name) in joint.roles.items() if place.users}
         stage.tensors = {name: each for name, each in stage.tensors.items() if name in used}
         self._add_update(stage)
         return after.pack(found).detach(), after
 
-    def _lowered(self, stage: _Stage, joint: Joint) -> dict[str, str]:
+    def _lower_stage(self, stage: _Stage, joint: Joint) -> dict[str, str]:
         """The functions of a stage that no earlier one has."""
         parts = stage_parts(joint)
         return {
@@ -288,7 +288,7 @@ class _Export:
         array = found.view(torch.int16).numpy().view("uint16") if is_narrow else found.numpy()
         self.arrays[array_file(stage, name)] = array
 
-    def _written(self) -> ExportedModel:
+    def _write(self) -> ExportedModel:
         comment = [
             f"{type(self.model).__name__} in {len(self.stages)} stages. What it starts from and "
             "its samples are in a folder:",

@@ -64,7 +64,7 @@ def over_microbatches(axes: Axes, microbatches: list[int]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _rendered(made: Figure, ending: Ending) -> bytes:
+def _render(made: Figure, ending: Ending) -> bytes:
     buffer = io.BytesIO()
     metadata: dict[str, Any] = {"Date": None} if ending == "svg" else {}
     made.savefig(buffer, format=ending, metadata=metadata)
@@ -81,5 +81,5 @@ def picture_files(draw: Callable[[], Pictures]) -> dict[str, bytes]:
         for name, made in draw().items():
             made.draw_without_rendering()
             made.set_layout_engine("none")  # fixes the axes, so that both files have the same
-            files |= {f"{name}.{ending}": _rendered(made, ending) for ending in ENDINGS}
+            files |= {f"{name}.{ending}": _render(made, ending) for ending in ENDINGS}
     return files

@@ -307,7 +307,7 @@ def finding3(scaled: pd.DataFrame, fixed: pd.DataFrame) -> Finding:
             Check(
                 "slow_nw_fast_cp: more microbatches, a longer step, if messages keep their size",
                 bool(longer["fixed"]),
-                f"{_listed(longer['fixed'])}; if they scale: {_listed(longer['scaled'])}",
+                f"{_list_names(longer['fixed'])}; if they scale: {_list_names(longer['scaled'])}",
             ),
         ),
     )
@@ -316,7 +316,7 @@ def finding3(scaled: pd.DataFrame, fixed: pd.DataFrame) -> Finding:
 _NETWORK_RICH = ("fast_nw_slow_cp", "mid_nw_slow_cp")
 
 
-def _listed(found: list[str]) -> str:
+def _list_names(found: list[str]) -> str:
     return ", ".join(found) or "nowhere"
 
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 from pipesched import Costs
 from pipesched.bands import LEVEL, Traits, band_of, band_of_traits, resembling, residuals
-from pipesched.bands._statistics import interval, pooled, student
+from pipesched.bands._statistics import interval, pool, student
 from pipesched.bands.traits import generation_of
 from pipesched.command import main
 from schemas import is_valid
@@ -65,7 +65,7 @@ def test_interval_holds_the_next_value(count: int) -> None:
 def test_values_of_a_group_count_as_one() -> None:
     once = interval([[0.0], [0.1], [0.3]])
     assert interval([[0.0] * 9, [0.1], [0.3] * 2]) == pytest.approx(once)
-    spread, degrees = pooled([[1.0, 1.2], [3.0]])
+    spread, degrees = pool([[1.0, 1.2], [3.0]])
     assert (round(spread, 6), degrees) == (0.141421, 1)
 
 

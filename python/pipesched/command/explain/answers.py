@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from pipesched import Costs, PipeSchedError
-from pipesched.bands import LEVEL, NO_BAND, Step, Traits, band_of, order_of, told
+from pipesched.bands import LEVEL, NO_BAND, Step, Traits, band_of, order_of, tell
 from pipesched.costs.costs import NATURAL_BALANCE, with_natural_routing
 
 from ..options.entries import Entry, FromFamily, FromFile
@@ -103,7 +103,7 @@ def add_order(ranked: Iterable[Sequence[tuple[dict[str, Any], object]]]) -> list
                 if row["may_be_first"] and len(group) == 1:
                     row["rank"] = 1
             where = _where(rows[0]) if several else ""
-            lines += [f"order: {where}{text}" for text in told(steps, order)]
+            lines += [f"order: {where}{text}" for text in tell(steps, order)]
     return lines
 
 

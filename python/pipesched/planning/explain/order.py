@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...bands import Order, Step, order_of, told
+from ...bands import Order, Step, order_of, tell
 
 if TYPE_CHECKING:
     from ..proposals import Plan, Proposal
@@ -31,7 +31,7 @@ def _order(plan: Plan) -> tuple[list[Step], Order] | None:
 def undecided(plan: Plan) -> list[str]:
     """The sentence on which proposals are not told apart from the first."""
     found = _order(plan)
-    return [] if found is None else told(*found)
+    return [] if found is None else tell(*found)
 
 
 def order_keys(plan: Plan) -> list[dict[str, Any]]:
