@@ -3,28 +3,23 @@
 
 Each rank has a shard of the head's weights and computes, for one microbatch:
 
-    X   the input of the head, from the rank of the last stage        `broadcast`
+    X   the input of the head, from the rank of the last stage
     S   the logits of its shard, their maximum and sum of exponentials `VocabularyHead.logits`
-    Y   maximum and sum over all shards                                `Logits.combine`
+    Y   maximum and sum over all shards                                `Logits.join`
     T   the gradients of its weights, and its part of the input's      `Logits.backward`
-    Z   that part, summed over the shards (Vocab-1)                    `Logits.reduce`
+    Z   that part, summed over the shards (Vocab-1)                    `Logits.part`
 
 An embedding is divided likewise (`VocabularyEmbedding`):
 
     E   the rows of the tokens that are in the shard, zeros for others `part`
     A   their sum, on the rank of the first stage
-    C   the gradient of that sum, from that rank to all                `broadcast`
+    C   the gradient of that sum, from that rank to all
     V   that gradient, added to those of the shard's rows              `backward`
 
 With Vocab-2 the input's gradient is summed in Y, before T: `VocabularyHead.logits` with `early`.
 Nothing of it is recorded by autograd. Exponentials are of differences from the maximum over all
-shards, so that they do not overflow, however large logits are.
-
-    head = VocabularyHead(weight[head_rows(len(weight), rank, size)], len(weight), group)
-    logits = head.logits(x, targets)
-    loss = logits.combine()          # the same on all ranks
-    logits.backward(scale)           # adds to head.weight.grad
-    gradient = logits.reduce()       # of x
+shards, so that they do not overflow, however large logits are. The collectives are those of the
+runtime (`vocab_parallel`).
 """
 
 from __future__ import annotations
@@ -62,14 +57,6 @@ def head_rows(vocabulary: int, rank: int, ranks: int) -> slice:
     """
     part = padded_vocabulary(vocabulary, ranks) // ranks
     return slice(min(rank * part, vocabulary), min((rank + 1) * part, vocabulary))
-
-
-def broadcast(x: Tensor, source: int, group: dist.ProcessGroup | None = None) -> Tensor:
-    """Returns the input of the head from the rank that has it, a global rank; others give a tensor
-    of its shape and type, which is filled.
-    """
-    dist.broadcast(x, source, group=group)
-    return x
 
 
 class _Shard(nn.Module):
@@ -266,33 +253,18 @@ class Logits:
         Vocab-1 after `backward`, with Vocab-2 after `join`.
         """
         if self._gradient is None:
-            raise PipelineError("Z comes after T: `reduce` needs what `backward` finds")
+            raise PipelineError("Z comes after T: `part` needs what `backward` finds")
         return self._gradient
-
-    @torch.no_grad()
-    def combine(self) -> Tensor:
-        """Y: the mean loss of the tokens that count, the same on all ranks; nan if none counts, as
-        cross_entropy has it. With Vocab-2 the gradient of the input is summed here for a loss
-        that counts once.
-        """
-        group = self._head.group
-        own = self.numbers()
-        shards = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
-        dist.all_gather(shards, own, group=group)
-        loss = self.join(torch.stack(shards))
-        if self._gradient is not None:
-            dist.all_reduce(self._gradient, group=group)
-        return loss
 
     @torch.no_grad()
     def backward(self, scale: float = 1.0) -> None:
         """T: adds `scale` times the gradient of the mean loss to those of the shard's parameters,
         and with Vocab-1 computes the shard's part of that of the input.
 
-        Raises PipelineError before `combine`.
+        Raises PipelineError before `join`.
         """
         if self._scale is None:
-            raise PipelineError("T comes after Y: `backward` needs what `combine` finds")
+            raise PipelineError("T comes after Y: `backward` needs what `join` finds")
         head = self._head
         exact = self._shifted(self._most) / self._sum[:, None] - self._of_targets()
         exact *= (self._scale * scale)[:, None]
@@ -305,18 +277,6 @@ class Logits:
             self._gradient = (found @ head.weight).to(self.values.dtype)
         elif self._gradient is not None:
             self._gradient = self._gradient * scale
-
-    @torch.no_grad()
-    def reduce(self) -> Tensor:
-        """Z: the gradient of the input, [tokens, hidden], on all ranks. With Vocab-2 it is that of
-        `combine`, without a further sum; it has the scale of `backward` if that came before.
-
-        Raises PipelineError with Vocab-1 before `backward`.
-        """
-        gradient = self.part
-        if self._parts is None:
-            dist.all_reduce(gradient, group=self._head.group)
-        return gradient
 
 
 class HeadInput(nn.Module):
@@ -456,13 +416,6 @@ class VocabularyEmbedding(_Shard):
         here, columns = self._own(tokens)
         found = self.weight.new_zeros((len(tokens), self.weight.shape[1]))
         found[here] = self.weight[columns]
-        return found
-
-    @torch.no_grad()
-    def lookup(self, tokens: Tensor) -> Tensor:
-        """Returns the rows of all tokens, [tokens, hidden], on all ranks."""
-        found = self.part(tokens)
-        dist.all_reduce(found, group=self.group)
         return found
 
     @torch.no_grad()
