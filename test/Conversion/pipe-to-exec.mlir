@@ -1,197 +1,79 @@
 // RUN: pipesched-opt %s -convert-pipe-to-exec -split-input-file | FileCheck %s
 // RUN: pipesched-opt %s -convert-pipe-to-exec=receive-placement=consumer -split-input-file | FileCheck %s --check-prefix=CONSUMER
 
-// Messages of slot s stand behind the cells that start in s: worker 1 receives 0F3 and
-// 2B0 before it runs 1B0. With consumer they stand before 1F3 and 1B0.
-// CHECK-LABEL: exec.program @one_f_one_b workers 4 microbatches 4 family "1f1b" {
-// CHECK-NEXT:    pipe.path on [0, 1, 2, 3]
-// CHECK-NEXT:    worker 0 {
-// CHECK-NEXT:      %f0 = compute 0F0
-// CHECK-NEXT:      %s0 = send 0F0 to 1 after %f0
-// CHECK-NEXT:      %f1 = compute 0F1
-// CHECK-NEXT:      %s1 = send 0F1 to 1 after %f1
-// CHECK-NEXT:      %f2 = compute 0F2
-// CHECK-NEXT:      %s2 = send 0F2 to 1 after %f2
-// CHECK-NEXT:      %f3 = compute 0F3
-// CHECK-NEXT:      %s3 = send 0F3 to 1 after %f3
-// CHECK-NEXT:      %g0 = recv 1B0 from 1
-// CHECK-NEXT:      %b0 = compute 0B0 after %f0, %g0
-// CHECK-NEXT:      %g1 = recv 1B1 from 1
-// CHECK-NEXT:      %b1 = compute 0B1 after %f1, %g1
-// CHECK-NEXT:      %g2 = recv 1B2 from 1
-// CHECK-NEXT:      %b2 = compute 0B2 after %f2, %g2
-// CHECK-NEXT:      %g3 = recv 1B3 from 1
-// CHECK-NEXT:      %b3 = compute 0B3 after %f3, %g3
+// Messages of slot s stand behind the cells that start in s: worker 1 receives 0F2 and
+// 2B0 before it runs 1B0. With consumer 0F2 stands before 1F2.
+// CHECK-LABEL: exec.program @one_f_one_b workers 3 microbatches 3 family "1f1b" {
+// CHECK-NEXT:      pipe.path on [0, 1, 2]
+// CHECK-NEXT:      worker 0 {
+// CHECK-NEXT:        %f0 = compute 0F0
+// CHECK-NEXT:        %s0 = send 0F0 to 1 after %f0
+// CHECK-NEXT:        %f1 = compute 0F1
+// CHECK-NEXT:        %s1 = send 0F1 to 1 after %f1
+// CHECK-NEXT:        %f2 = compute 0F2
+// CHECK-NEXT:        %s2 = send 0F2 to 1 after %f2
+// CHECK-NEXT:        %g0 = recv 1B0 from 1
+// CHECK-NEXT:        %b0 = compute 0B0 after %f0, %g0
+// CHECK-NEXT:        %g1 = recv 1B1 from 1
+// CHECK-NEXT:        %b1 = compute 0B1 after %f1, %g1
+// CHECK-NEXT:        %g2 = recv 1B2 from 1
+// CHECK-NEXT:        %b2 = compute 0B2 after %f2, %g2
+// CHECK-NEXT:      }
+// CHECK-NEXT:      worker 1 {
+// CHECK-NEXT:        %act0 = recv 0F0 from 0
+// CHECK-NEXT:        %f0 = compute 1F0 after %act0
+// CHECK-NEXT:        %s0 = send 1F0 to 2 after %f0
+// CHECK-NEXT:        %act1 = recv 0F1 from 0
+// CHECK-NEXT:        %f1 = compute 1F1 after %act1
+// CHECK-NEXT:        %s1 = send 1F1 to 2 after %f1
+// CHECK-NEXT:        %act2 = recv 0F2 from 0
+// CHECK-NEXT:        %g0 = recv 2B0 from 2
+// CHECK-NEXT:        %b0 = compute 1B0 after %f0, %g0
+// CHECK-NEXT:        %sg0 = send 1B0 to 0 after %b0
+// CHECK-NEXT:        %f2 = compute 1F2 after %act2
+// CHECK-NEXT:        %s2 = send 1F2 to 2 after %f2
+// CHECK-NEXT:        %g1 = recv 2B1 from 2
+// CHECK-NEXT:        %b1 = compute 1B1 after %f1, %g1
+// CHECK-NEXT:        %sg1 = send 1B1 to 0 after %b1
+// CHECK-NEXT:        %g2 = recv 2B2 from 2
+// CHECK-NEXT:        %b2 = compute 1B2 after %f2, %g2
+// CHECK-NEXT:        %sg2 = send 1B2 to 0 after %b2
+// CHECK-NEXT:      }
+// CHECK-NEXT:      worker 2 {
+// CHECK-NEXT:        %act0 = recv 1F0 from 1
+// CHECK-NEXT:        %f0 = compute 2F0 after %act0
+// CHECK-NEXT:        %act1 = recv 1F1 from 1
+// CHECK-NEXT:        %b0 = compute 2B0 after %f0
+// CHECK-NEXT:        %sg0 = send 2B0 to 1 after %b0
+// CHECK-NEXT:        %f1 = compute 2F1 after %act1
+// CHECK-NEXT:        %b1 = compute 2B1 after %f1
+// CHECK-NEXT:        %sg1 = send 2B1 to 1 after %b1
+// CHECK-NEXT:        %act2 = recv 1F2 from 1
+// CHECK-NEXT:        %f2 = compute 2F2 after %act2
+// CHECK-NEXT:        %b2 = compute 2B2 after %f2
+// CHECK-NEXT:        %sg2 = send 2B2 to 1 after %b2
+// CHECK-NEXT:      }
 // CHECK-NEXT:    }
-// CHECK-NEXT:    worker 1 {
-// CHECK-NEXT:      %act0 = recv 0F0 from 0
-// CHECK-NEXT:      %f0 = compute 1F0 after %act0
-// CHECK-NEXT:      %s0 = send 1F0 to 2 after %f0
-// CHECK-NEXT:      %act1 = recv 0F1 from 0
-// CHECK-NEXT:      %f1 = compute 1F1 after %act1
-// CHECK-NEXT:      %s1 = send 1F1 to 2 after %f1
-// CHECK-NEXT:      %act2 = recv 0F2 from 0
-// CHECK-NEXT:      %f2 = compute 1F2 after %act2
-// CHECK-NEXT:      %s2 = send 1F2 to 2 after %f2
-// CHECK-NEXT:      %act3 = recv 0F3 from 0
-// CHECK-NEXT:      %g0 = recv 2B0 from 2
-// CHECK-NEXT:      %b0 = compute 1B0 after %f0, %g0
-// CHECK-NEXT:      %sg0 = send 1B0 to 0 after %b0
-// CHECK-NEXT:      %f3 = compute 1F3 after %act3
-// CHECK-NEXT:      %s3 = send 1F3 to 2 after %f3
-// CHECK-NEXT:      %g1 = recv 2B1 from 2
-// CHECK-NEXT:      %b1 = compute 1B1 after %f1, %g1
-// CHECK-NEXT:      %sg1 = send 1B1 to 0 after %b1
-// CHECK-NEXT:      %g2 = recv 2B2 from 2
-// CHECK-NEXT:      %b2 = compute 1B2 after %f2, %g2
-// CHECK-NEXT:      %sg2 = send 1B2 to 0 after %b2
-// CHECK-NEXT:      %g3 = recv 2B3 from 2
-// CHECK-NEXT:      %b3 = compute 1B3 after %f3, %g3
-// CHECK-NEXT:      %sg3 = send 1B3 to 0 after %b3
-// CHECK-NEXT:    }
-// CHECK-NEXT:    worker 2 {
-// CHECK-NEXT:      %act0 = recv 1F0 from 1
-// CHECK-NEXT:      %f0 = compute 2F0 after %act0
-// CHECK-NEXT:      %s0 = send 2F0 to 3 after %f0
-// CHECK-NEXT:      %act1 = recv 1F1 from 1
-// CHECK-NEXT:      %f1 = compute 2F1 after %act1
-// CHECK-NEXT:      %s1 = send 2F1 to 3 after %f1
-// CHECK-NEXT:      %act2 = recv 1F2 from 1
-// CHECK-NEXT:      %g0 = recv 3B0 from 3
-// CHECK-NEXT:      %b0 = compute 2B0 after %f0, %g0
-// CHECK-NEXT:      %sg0 = send 2B0 to 1 after %b0
-// CHECK-NEXT:      %f2 = compute 2F2 after %act2
-// CHECK-NEXT:      %s2 = send 2F2 to 3 after %f2
-// CHECK-NEXT:      %g1 = recv 3B1 from 3
-// CHECK-NEXT:      %b1 = compute 2B1 after %f1, %g1
-// CHECK-NEXT:      %sg1 = send 2B1 to 1 after %b1
-// CHECK-NEXT:      %act3 = recv 1F3 from 1
-// CHECK-NEXT:      %f3 = compute 2F3 after %act3
-// CHECK-NEXT:      %s3 = send 2F3 to 3 after %f3
-// CHECK-NEXT:      %g2 = recv 3B2 from 3
-// CHECK-NEXT:      %b2 = compute 2B2 after %f2, %g2
-// CHECK-NEXT:      %sg2 = send 2B2 to 1 after %b2
-// CHECK-NEXT:      %g3 = recv 3B3 from 3
-// CHECK-NEXT:      %b3 = compute 2B3 after %f3, %g3
-// CHECK-NEXT:      %sg3 = send 2B3 to 1 after %b3
-// CHECK-NEXT:    }
-// CHECK-NEXT:    worker 3 {
-// CHECK-NEXT:      %act0 = recv 2F0 from 2
-// CHECK-NEXT:      %f0 = compute 3F0 after %act0
-// CHECK-NEXT:      %act1 = recv 2F1 from 2
-// CHECK-NEXT:      %b0 = compute 3B0 after %f0
-// CHECK-NEXT:      %sg0 = send 3B0 to 2 after %b0
-// CHECK-NEXT:      %f1 = compute 3F1 after %act1
-// CHECK-NEXT:      %b1 = compute 3B1 after %f1
-// CHECK-NEXT:      %sg1 = send 3B1 to 2 after %b1
-// CHECK-NEXT:      %act2 = recv 2F2 from 2
-// CHECK-NEXT:      %f2 = compute 3F2 after %act2
-// CHECK-NEXT:      %b2 = compute 3B2 after %f2
-// CHECK-NEXT:      %sg2 = send 3B2 to 2 after %b2
-// CHECK-NEXT:      %act3 = recv 2F3 from 2
-// CHECK-NEXT:      %f3 = compute 3F3 after %act3
-// CHECK-NEXT:      %b3 = compute 3B3 after %f3
-// CHECK-NEXT:      %sg3 = send 3B3 to 2 after %b3
-// CHECK-NEXT:    }
-// CHECK-NEXT:  }
 
-// CONSUMER-LABEL: exec.program @one_f_one_b workers 4 microbatches 4 family "1f1b" {
-// CONSUMER-NEXT:    pipe.path on [0, 1, 2, 3]
-// CONSUMER-NEXT:    worker 0 {
-// CONSUMER-NEXT:      %f0 = compute 0F0
-// CONSUMER-NEXT:      %s0 = send 0F0 to 1 after %f0
-// CONSUMER-NEXT:      %f1 = compute 0F1
-// CONSUMER-NEXT:      %s1 = send 0F1 to 1 after %f1
-// CONSUMER-NEXT:      %f2 = compute 0F2
-// CONSUMER-NEXT:      %s2 = send 0F2 to 1 after %f2
-// CONSUMER-NEXT:      %f3 = compute 0F3
-// CONSUMER-NEXT:      %s3 = send 0F3 to 1 after %f3
-// CONSUMER-NEXT:      %g0 = recv 1B0 from 1
-// CONSUMER-NEXT:      %b0 = compute 0B0 after %f0, %g0
-// CONSUMER-NEXT:      %g1 = recv 1B1 from 1
-// CONSUMER-NEXT:      %b1 = compute 0B1 after %f1, %g1
-// CONSUMER-NEXT:      %g2 = recv 1B2 from 1
-// CONSUMER-NEXT:      %b2 = compute 0B2 after %f2, %g2
-// CONSUMER-NEXT:      %g3 = recv 1B3 from 1
-// CONSUMER-NEXT:      %b3 = compute 0B3 after %f3, %g3
-// CONSUMER-NEXT:    }
-// CONSUMER-NEXT:    worker 1 {
-// CONSUMER-NEXT:      %act0 = recv 0F0 from 0
-// CONSUMER-NEXT:      %f0 = compute 1F0 after %act0
-// CONSUMER-NEXT:      %s0 = send 1F0 to 2 after %f0
-// CONSUMER-NEXT:      %act1 = recv 0F1 from 0
+// CONSUMER-LABEL: exec.program @one_f_one_b
+// CONSUMER:         worker 1 {
+// CONSUMER:           %act1 = recv 0F1 from 0
 // CONSUMER-NEXT:      %f1 = compute 1F1 after %act1
 // CONSUMER-NEXT:      %s1 = send 1F1 to 2 after %f1
-// CONSUMER-NEXT:      %act2 = recv 0F2 from 0
-// CONSUMER-NEXT:      %f2 = compute 1F2 after %act2
-// CONSUMER-NEXT:      %s2 = send 1F2 to 2 after %f2
 // CONSUMER-NEXT:      %g0 = recv 2B0 from 2
 // CONSUMER-NEXT:      %b0 = compute 1B0 after %f0, %g0
 // CONSUMER-NEXT:      %sg0 = send 1B0 to 0 after %b0
-// CONSUMER-NEXT:      %act3 = recv 0F3 from 0
-// CONSUMER-NEXT:      %f3 = compute 1F3 after %act3
-// CONSUMER-NEXT:      %s3 = send 1F3 to 2 after %f3
-// CONSUMER-NEXT:      %g1 = recv 2B1 from 2
-// CONSUMER-NEXT:      %b1 = compute 1B1 after %f1, %g1
-// CONSUMER-NEXT:      %sg1 = send 1B1 to 0 after %b1
-// CONSUMER-NEXT:      %g2 = recv 2B2 from 2
-// CONSUMER-NEXT:      %b2 = compute 1B2 after %f2, %g2
-// CONSUMER-NEXT:      %sg2 = send 1B2 to 0 after %b2
-// CONSUMER-NEXT:      %g3 = recv 2B3 from 2
-// CONSUMER-NEXT:      %b3 = compute 1B3 after %f3, %g3
-// CONSUMER-NEXT:      %sg3 = send 1B3 to 0 after %b3
-// CONSUMER-NEXT:    }
-// CONSUMER-NEXT:    worker 2 {
-// CONSUMER-NEXT:      %act0 = recv 1F0 from 1
-// CONSUMER-NEXT:      %f0 = compute 2F0 after %act0
-// CONSUMER-NEXT:      %s0 = send 2F0 to 3 after %f0
+// CONSUMER-NEXT:      %act2 = recv 0F2 from 0
+// CONSUMER-NEXT:      %f2 = compute 1F2 after %act2
+// CONSUMER:         worker 2 {
+// CONSUMER:           %sg0 = send 2B0 to 1 after %b0
 // CONSUMER-NEXT:      %act1 = recv 1F1 from 1
 // CONSUMER-NEXT:      %f1 = compute 2F1 after %act1
-// CONSUMER-NEXT:      %s1 = send 2F1 to 3 after %f1
-// CONSUMER-NEXT:      %g0 = recv 3B0 from 3
-// CONSUMER-NEXT:      %b0 = compute 2B0 after %f0, %g0
-// CONSUMER-NEXT:      %sg0 = send 2B0 to 1 after %b0
-// CONSUMER-NEXT:      %act2 = recv 1F2 from 1
-// CONSUMER-NEXT:      %f2 = compute 2F2 after %act2
-// CONSUMER-NEXT:      %s2 = send 2F2 to 3 after %f2
-// CONSUMER-NEXT:      %g1 = recv 3B1 from 3
-// CONSUMER-NEXT:      %b1 = compute 2B1 after %f1, %g1
-// CONSUMER-NEXT:      %sg1 = send 2B1 to 1 after %b1
-// CONSUMER-NEXT:      %act3 = recv 1F3 from 1
-// CONSUMER-NEXT:      %f3 = compute 2F3 after %act3
-// CONSUMER-NEXT:      %s3 = send 2F3 to 3 after %f3
-// CONSUMER-NEXT:      %g2 = recv 3B2 from 3
-// CONSUMER-NEXT:      %b2 = compute 2B2 after %f2, %g2
-// CONSUMER-NEXT:      %sg2 = send 2B2 to 1 after %b2
-// CONSUMER-NEXT:      %g3 = recv 3B3 from 3
-// CONSUMER-NEXT:      %b3 = compute 2B3 after %f3, %g3
-// CONSUMER-NEXT:      %sg3 = send 2B3 to 1 after %b3
-// CONSUMER-NEXT:    }
-// CONSUMER-NEXT:    worker 3 {
-// CONSUMER-NEXT:      %act0 = recv 2F0 from 2
-// CONSUMER-NEXT:      %f0 = compute 3F0 after %act0
-// CONSUMER-NEXT:      %b0 = compute 3B0 after %f0
-// CONSUMER-NEXT:      %sg0 = send 3B0 to 2 after %b0
-// CONSUMER-NEXT:      %act1 = recv 2F1 from 2
-// CONSUMER-NEXT:      %f1 = compute 3F1 after %act1
-// CONSUMER-NEXT:      %b1 = compute 3B1 after %f1
-// CONSUMER-NEXT:      %sg1 = send 3B1 to 2 after %b1
-// CONSUMER-NEXT:      %act2 = recv 2F2 from 2
-// CONSUMER-NEXT:      %f2 = compute 3F2 after %act2
-// CONSUMER-NEXT:      %b2 = compute 3B2 after %f2
-// CONSUMER-NEXT:      %sg2 = send 3B2 to 2 after %b2
-// CONSUMER-NEXT:      %act3 = recv 2F3 from 2
-// CONSUMER-NEXT:      %f3 = compute 3F3 after %act3
-// CONSUMER-NEXT:      %b3 = compute 3B3 after %f3
-// CONSUMER-NEXT:      %sg3 = send 3B3 to 2 after %b3
-// CONSUMER-NEXT:    }
-// CONSUMER-NEXT:  }
-pipe.schedule @one_f_one_b workers 4 microbatches 4 family "1f1b" {
-  path on [0, 1, 2, 3]
-  worker 0 runs [0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3]
-  worker 1 runs [1F0 1F1 1F2 1B0 1F3 1B1 1B2 1B3]
-  worker 2 runs [2F0 2F1 2B0 2F2 2B1 2F3 2B2 2B3]
-  worker 3 runs [3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3]
+pipe.schedule @one_f_one_b workers 3 microbatches 3 family "1f1b" {
+  path on [0, 1, 2]
+  worker 0 runs [0F0 0F1 0F2 0B0 0B1 0B2]
+  worker 1 runs [1F0 1F1 1B0 1F2 1B1 1B2]
+  worker 2 runs [2F0 2B0 2F1 2B1 2F2 2B2]
 }
 
 // -----
@@ -379,67 +261,6 @@ pipe.schedule @pairs workers 2 microbatches 4 {
 }
 
 // -----
-
-// Two stages per worker, with pairs whose halves each wait for a message.
-// CHECK-LABEL: exec.program @interleaved workers 2 microbatches 2 gradient after W {
-// CHECK-NEXT:    pipe.path on [0, 1, 0, 1]
-// CHECK-NEXT:    worker 0 {
-// CHECK-NEXT:      %f0 = compute 0F0
-// CHECK-NEXT:      %s0 = send 0F0 to 1 after %f0
-// CHECK-NEXT:      %f1 = compute 0F1
-// CHECK-NEXT:      %s1 = send 0F1 to 1 after %f1
-// CHECK-NEXT:      %act0_2 = recv 1F0 from 1
-// CHECK-NEXT:      %f0_2 = compute 2F0 after %act0_2
-// CHECK-NEXT:      %s0_2 = send 2F0 to 1 after %f0_2
-// CHECK-NEXT:      %act1_2 = recv 1F1 from 1
-// CHECK-NEXT:      %f1_2 = compute 2F1 after %act1_2
-// CHECK-NEXT:      %s1_2 = send 2F1 to 1 after %f1_2
-// CHECK-NEXT:      %g0_2 = recv 3W0 from 1
-// CHECK-NEXT:      %i0_2 = compute 2I0 after %f0_2, %g0_2
-// CHECK-NEXT:      %w0_2 = compute 2W0 after %i0_2
-// CHECK-NEXT:      %sg0_2 = send 2W0 to 1 after %w0_2
-// CHECK-NEXT:      %g0 = recv 1W0 from 1
-// CHECK-NEXT:      %g1_2 = recv 3W1 from 1
-// CHECK-NEXT:      %i1_2 = compute 2I1 after %f1_2, %g1_2
-// CHECK-NEXT:      %w1_2 = compute 2W1 after %i1_2
-// CHECK-NEXT:      %sg1_2 = send 2W1 to 1 after %w1_2
-// CHECK-NEXT:      %i0 = compute 0I0 after %f0, %g0
-// CHECK-NEXT:      %w0 = compute 0W0 after %i0
-// CHECK-NEXT:      %g1 = recv 1W1 from 1
-// CHECK-NEXT:      %i1 = compute 0I1 after %f1, %g1
-// CHECK-NEXT:      %w1 = compute 0W1 after %i1
-// CHECK-NEXT:    }
-// CHECK-NEXT:    worker 1 {
-// CHECK-NEXT:      %act0 = recv 0F0 from 0
-// CHECK-NEXT:      %f0 = compute 1F0 after %act0
-// CHECK-NEXT:      %s0 = send 1F0 to 0 after %f0
-// CHECK-NEXT:      %act1 = recv 0F1 from 0
-// CHECK-NEXT:      %f1 = compute 1F1 after %act1
-// CHECK-NEXT:      %s1 = send 1F1 to 0 after %f1
-// CHECK-NEXT:      %act0_3 = recv 2F0 from 0
-// CHECK-NEXT:      %f0_3 = compute 3F0 after %act0_3
-// CHECK-NEXT:      %act1_3 = recv 2F1 from 0
-// CHECK-NEXT:      %i0_3 = compute 3I0 after %f0_3
-// CHECK-NEXT:      %w0_3 = compute 3W0 after %i0_3
-// CHECK-NEXT:      %sg0_3 = send 3W0 to 0 after %w0_3
-// CHECK-NEXT:      %g0 = recv 2W0 from 0
-// CHECK-NEXT:      %f1_i0 = compute 3F1+1I0 after %act1_3, %f0, %g0
-// CHECK-NEXT:      %w0 = compute 1W0 after %f1_i0
-// CHECK-NEXT:      %sg0 = send 1W0 to 0 after %w0
-// CHECK-NEXT:      %i1_3 = compute 3I1 after %f1_i0
-// CHECK-NEXT:      %w1_3 = compute 3W1 after %i1_3
-// CHECK-NEXT:      %sg1_3 = send 3W1 to 0 after %w1_3
-// CHECK-NEXT:      %g1 = recv 2W1 from 0
-// CHECK-NEXT:      %i1 = compute 1I1 after %f1, %g1
-// CHECK-NEXT:      %w1 = compute 1W1 after %i1
-// CHECK-NEXT:      %sg1 = send 1W1 to 0 after %w1
-// CHECK-NEXT:    }
-// CHECK-NEXT:  }
-pipe.schedule @interleaved workers 2 microbatches 2 gradient after W {
-  path on [0, 1, 0, 1]
-  worker 0 runs [0F0 0F1 2F0 2F1 2I0 2W0 2I1 2W1 0I0 0W0 0I1 0W1]
-  worker 1 runs [1F0 1F1 3F0 3I0 3W0 3F1+1I0 1W0 3I1 3W1 1I1 1W1]
-}
 
 // An offload waits for the send of the output that it frees, and a join holds the
 // reload right behind it.
