@@ -1,8 +1,11 @@
 """The part of JSON Schema that the schemas in docs/schemas use."""
 
+import json
 import math
 import re
 from typing import Any
+
+from conftest import ROOT
 
 TYPES: dict[str, Any] = {
     "number": (int, float),
@@ -12,6 +15,24 @@ TYPES: dict[str, Any] = {
     "array": list,
     "null": type(None),
 }
+
+
+def read_schema(name: str) -> Any:
+    """Reads a schema of docs/schemas, with definitions in the place of references to them."""
+    file = ROOT / "docs" / "schemas" / f"{name}.schema.json"
+    whole = json.loads(file.read_text())
+
+    def resolve(value: Any) -> Any:
+        if isinstance(value, list):
+            return [resolve(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        fields = {key: resolve(each) for key, each in value.items() if key not in ("$ref", "$defs")}
+        if "$ref" not in value:
+            return fields
+        return resolve(whole["$defs"][value["$ref"].removeprefix("#/$defs/")]) | fields
+
+    return resolve(whole)
 
 
 def is_valid(schema: dict[str, Any], value: Any) -> bool:

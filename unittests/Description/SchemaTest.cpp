@@ -132,13 +132,38 @@ static const Kind kKinds[] = {
      },
      [] { return llvm::ArrayRef<EmbeddedFile>(); }}};
 
+/// Puts definitions in the place of references to them.
+static json::Value resolve(const json::Value &value,
+                           const json::Object &definitions) {
+  if (const json::Array *list = value.getAsArray()) {
+    json::Array made;
+    for (const json::Value &each : *list)
+      made.push_back(resolve(each, definitions));
+    return made;
+  }
+  const json::Object *object = value.getAsObject();
+  if (!object)
+    return value;
+  json::Object made;
+  if (std::optional<StringRef> name = object->getString("$ref")) {
+    name->consume_front("#/$defs/");
+    json::Value definition = resolve(*definitions.get(*name), definitions);
+    made = *definition.getAsObject();
+  }
+  for (const auto &[key, each] : *object)
+    if (key != "$ref")
+      made[key] = resolve(each, definitions);
+  return made;
+}
+
 static json::Value readSchema(StringRef kind) {
   std::string path =
       (llvm::Twine(SCHEMA_DIR) + "/" + kind + ".schema.json").str();
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     llvm::report_fatal_error(llvm::Twine("no file ") + path);
-  return llvm::cantFail(parseJson((*buffer)->getBuffer(), path));
+  json::Value schema = llvm::cantFail(parseJson((*buffer)->getBuffer(), path));
+  return resolve(schema, *schema.getAsObject()->getObject("$defs"));
 }
 
 /// The reader's error, or empty text if it accepts the file.

@@ -7,13 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
-from schemas import is_valid
+from schemas import is_valid, read_schema
 
-SCHEMA: dict[str, Any] = json.loads(
-    (ROOT / "docs" / "schemas" / "layer-times.schema.json").read_text()
-)
+SCHEMA: dict[str, Any] = read_schema("layer-times")
 EXAMPLES: list[dict[str, Any]] = SCHEMA["examples"]
 WRONG = ({"wrong": 1}, ["wrong"], "wrong", 7.5, -1, True)
 BETWEEN_FIELDS = ("which the layers", "it is not said how many layers")
