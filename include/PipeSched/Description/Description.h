@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the descriptions in systems/ and models/, which are embedded in the
-// library, and others from files: PipeSched's own (docs/CostModel.md lists the
+// library, and others from files: PipeSched's own (docs/schemas has the
 // fields), Hugging Face configurations and Calculon's files (docs/Models.md).
 //
 //===----------------------------------------------------------------------===//
