@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Families on 64 workers, some with offloads or the end of a step, from their
-// table to a makespan and to all results, with leaps over periods that repeat
-// and cell by cell; and 16 scenarios of one table beside each of them alone.
+// table to all results, with leaps over periods that repeat and cell by cell.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,34 +86,6 @@ static std::vector<Row> endStep(const TableView &view) {
       .rows;
 }
 
-/// Scenarios of a case that differ in their compute and in their messages.
-struct Scenarios {
-  explicit Scenarios(const WalkCase &walkCase, bool mayLeap);
-
-  std::vector<StageCosts> costs;
-  std::vector<WalkInputs> inputs;
-};
-
-static constexpr size_t kNumScenarios = 16;
-
-Scenarios::Scenarios(const WalkCase &walkCase, bool mayLeap)
-    : costs(kNumScenarios, walkCase.stageCosts),
-      inputs(kNumScenarios, walkCase.inputs) {
-  for (auto [number, cost] : llvm::enumerate(costs)) {
-    for (StageCost &stage : cost.stages) {
-      kCostedPhases.forEach([&, number = number](Phase phase) {
-        int64_t ps = stage.cells.alonePs(phase);
-        stage.cells.set(phase, ps + ps / 16 * number);
-      });
-      for (MessageCost *message : {&stage.activation, &stage.gradient})
-        message->occupancyPs *= 1 + number % 5;
-    }
-    inputs[number].costs = &cost;
-    inputs[number].mayLeap = mayLeap;
-    inputs[number].wantsPath = false;
-  }
-}
-
 using Walk = void (*)(benchmark::State &state, const Subject &subject,
                       int64_t numCells);
 
@@ -141,26 +112,6 @@ static void allResults(benchmark::State &state, const Subject &subject,
   });
 }
 
-/// Measures a walk for 16 scenarios beside the mean of one of them.
-template <bool mayLeap>
-static void walks(benchmark::State &state, const Subject &subject,
-                  int64_t numCells) {
-  WalkCase walkCase(subject, numCells);
-  Scenarios scenarios(walkCase, mayLeap);
-  auto run = [&](llvm::ArrayRef<WalkInputs> some) {
-    return walkTables(walkCase.view, walkCase.counts, some);
-  };
-  Cost cost = measureCost(state, [&] { return run(scenarios.inputs); });
-  constexpr double kEnoughNs = 100e6;
-  double begin = cpuTimeNs(), passed = 0;
-  int64_t rounds = 0;
-  for (; passed < kEnoughNs; passed = cpuTimeNs() - begin, ++rounds)
-    for (const WalkInputs &one : scenarios.inputs)
-      benchmark::DoNotOptimize(run(one));
-  setCounters(state, cost, walkCase.view.getNumCells());
-  state.counters["x_one"] = cost.ns * kNumScenarios * rounds / passed;
-}
-
 static void evaluate(benchmark::State &state, const Subject &subject,
                      int64_t numCells) {
   measureWalk(state, subject, numCells, [&](const WalkCase &walkCase) {
@@ -174,8 +125,6 @@ void bench::registerWalks(int64_t numCells) {
       {"evaluate-on-64", evaluate},
       {"walk-on-64", allResults</*mayLeap=*/true>},
       {"walk-each-on-64", allResults</*mayLeap=*/false>},
-      {"walk-16-on-64", walks</*mayLeap=*/true>},
-      {"walk-16-each-on-64", walks</*mayLeap=*/false>},
   };
   static constexpr Subject kSubjects[] = {
       {"1f1b", "1f1b"},

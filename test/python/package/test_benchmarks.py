@@ -23,7 +23,6 @@ SMALLEST = {
         "1f1b",
     ),
     "compiled_steps": ([RUN, "--unit=1", "--steps=3"], "1f1b"),
-    "pages": (["--microbatches=8", "--runs=1", "--times=equal"], "| equal |"),
     "runtime": (["--runs=1", "--chunks=2", "--mpi=none"], "loopback, buffered     all-reduce"),
     "stage_rates": (
         [RUN, "--repeats=1", "--sizes=32x2x4x1"],
@@ -41,7 +40,7 @@ SMALLEST = {
 """By script: arguments with which it takes the least time, and a text that it prints. The other
 scripts have tests of their own below; torch_ranks is a module of theirs.
 """
-NEEDS = {"pages": "playwright", "stage_rates": "torch_mlir"}
+NEEDS = {"stage_rates": "torch_mlir"}
 OTHERS = {"optimize", "torch_ranks", "torch_runtime"}
 
 
