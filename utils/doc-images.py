@@ -13,24 +13,28 @@ import re
 import subprocess
 import sys
 
-# The title of a picture, the pass that makes its table, and the microbatches: fewer where
+# The title of a picture, the pass that makes its table, workers and microbatches: fewer where
 # workers have several stages, whose cells have longer names.
 FAMILIES = [
-    ("GPipe", "gpipe", 8),
-    ("1F1B", "1f1b", 8),
-    ("Eager 1F1B", "eager-1f1b", 8),
-    ("ZB-H1", "zb-h1", 8),
-    ("ZB-H2", "zb-h2", 8),
-    ("Looped BFS", "looped-bfs{chunks=2}", 4),
-    ("Interleaved 1F1B", "interleaved-1f1b{chunks=2}", 4),
-    ("Interleaved zero-bubble", "interleaved-zb{chunks=2}", 4),
-    ("ZB-V", "zb-v", 8),
-    ("V-half", "v-half", 4),
-    ("DualPipe-V", "dualpipe-v", 8),
-    ("DualPipe", "dualpipe", 8),
-    ("Chimera", "chimera", 4),
-    ("Hanayo", "hanayo{waves=1}", 4),
-    ("Greedy", "greedy", 8),
+    ("GPipe", "gpipe", 4, 8),
+    ("1F1B", "1f1b", 4, 8),
+    ("Eager 1F1B", "eager-1f1b", 4, 8),
+    ("ZB-H1", "zb-h1", 4, 8),
+    ("ZB-H2", "zb-h2", 4, 8),
+    ("Looped BFS", "looped-bfs{chunks=2}", 4, 4),
+    ("MPMD circular", "mpmd-circular{chunks=2}", 2, 4),
+    ("Interleaved 1F1B", "interleaved-1f1b{chunks=2}", 4, 4),
+    ("Combined 1F1B", "combined-1f1b{chunks=2}", 2, 4),
+    ("Interleaved zero-bubble", "interleaved-zb{chunks=2}", 4, 4),
+    ("ZB-V", "zb-v", 4, 8),
+    ("V-half", "v-half", 4, 4),
+    ("V-min", "v-min", 2, 4),
+    ("Zero-bubble in 3 activations", "zb-auto{memory=3}", 2, 4),
+    ("DualPipe-V", "dualpipe-v", 4, 8),
+    ("DualPipe", "dualpipe", 4, 8),
+    ("Chimera", "chimera", 4, 4),
+    ("Hanayo", "hanayo{waves=1}", 4, 4),
+    ("Greedy", "greedy", 4, 8),
 ]
 
 
@@ -50,8 +54,9 @@ def draw(tools, pipeline, *export):
 
 def with_pictures(tools, page):
     """Returns the text of a page whose text pictures are those that the tools draw now."""
-    for title, schedule, microbatches in FAMILIES:
-        create = f'pipe-create{{name="{title}" workers=4 microbatches={microbatches}}}'
+    for title, schedule, workers, microbatches in FAMILIES:
+        sizes = f"workers={workers} microbatches={microbatches}"
+        create = f'pipe-create{{name="{title}" {sizes}}}'
         picture = draw(tools, f"{create},pipe-schedule-{schedule}", "--export-text")
         block = rf"```text\n{re.escape(title)}  [^`]*```\n"
         page, count = re.subn(block, lambda _: f"```text\n{picture}```\n", page)

@@ -126,7 +126,7 @@ TEST(PublishedRates, ZB2pFreesPartsOfActivations) {
     EXPECT_LT(row.rates.getNumber("ZB-2p").value(), bound);
     bounds.push_back(std::round(1e4 * bound) / 100);
   }
-  // The numbers of docs/Schedules.md.
+  // docs/Schedules.md has their range.
   EXPECT_EQ(bounds, std::vector<double>({10.15, 7.84, 4.15, 6.07, 4.9, 2.58}));
 }
 
