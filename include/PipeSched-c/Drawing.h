@@ -26,8 +26,8 @@ typedef struct PipeschedDrawing {
   void *ptr;
 } PipeschedDrawing;
 
-/// Linear in cells and messages, but for sorting. Null if
-/// pipeschedEvaluationCheckHasCells fails.
+/// Linear in cells and messages, but for sorting. Null for
+/// a null evaluation.
 MLIR_CAPI_EXPORTED PipeschedDrawing
 pipeschedDrawingCreate(PipeschedEvaluation evaluation);
 MLIR_CAPI_EXPORTED void pipeschedDrawingDestroy(PipeschedDrawing drawing);

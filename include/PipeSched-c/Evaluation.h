@@ -221,10 +221,8 @@ MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedScheduleEvaluate(MlirOperation scheduleOrProgram, PipeschedCosts costs,
                           PipeschedTiming timing);
 
-/// Generates and evaluates a schedule without IR; one with more cells than a
-/// table may have by its period, without cells
-/// (pipeschedEvaluationCheckHasCells). Errors: those of generating, of costs
-/// and of timing; a table that is too long and does not repeat itself.
+/// Generates and evaluates a schedule without IR. Errors: those of generating,
+/// of costs and of timing.
 MLIR_CAPI_EXPORTED PipeschedEvaluation
 pipeschedConfigurationEvaluate(const PipeschedConfiguration *configuration,
                                MlirStringCallback onError, void *userData);
@@ -276,12 +274,6 @@ typedef struct PipeschedSummary {
 
 MLIR_CAPI_EXPORTED PipeschedSummary
 pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation);
-
-/// Fails for a table that is too long to be written out, which was timed by its
-/// period: it has numbers, but neither cells nor pictures. What lists or draws
-/// cells but has no errors of its own answers for it as for none.
-MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedEvaluationCheckHasCells(
-    PipeschedEvaluation evaluation, MlirStringCallback onError, void *userData);
 
 /// The cells with their times, row by row. Both cells of an overlapped pair
 /// have the time of the pair. A G lasts from the start of the first to the end

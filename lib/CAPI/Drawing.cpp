@@ -19,7 +19,7 @@ using namespace pipesched;
 DEFINE_C_API_PTR_METHODS(PipeschedDrawing, DrawingColumns)
 
 PipeschedDrawing pipeschedDrawingCreate(PipeschedEvaluation evaluation) {
-  if (!hasCells(evaluation))
+  if (!evaluation.ptr)
     return {nullptr};
   return wrap(new DrawingColumns(drawingColumnsOf(unwrap(evaluation)->result)));
 }

@@ -155,15 +155,8 @@ pipeschedConfigurationEvaluate(const PipeschedConfiguration *given,
   return wrap(new OwnedEvaluation(std::move(*evaluation)));
 }
 
-/// Error: a null evaluation, or one without cells.
-static llvm::Error checkCells(PipeschedEvaluation evaluation) {
-  if (llvm::Error error = checkGiven("an evaluation", evaluation.ptr))
-    return error;
-  return unwrap(evaluation)->result.checkHasCells();
-}
-
 /// The predicted execution with measured times. Errors: those of the arrays;
-/// no cells; those of withMeasuredTimes.
+/// a null evaluation; those of withMeasuredTimes.
 static llvm::Expected<Execution>
 measure(PipeschedEvaluation predicted,
         llvm::Expected<llvm::ArrayRef<int64_t>> startPs,
@@ -171,7 +164,7 @@ measure(PipeschedEvaluation predicted,
   if (llvm::Error error =
           llvm::joinErrors(startPs.takeError(), endPs.takeError()))
     return std::move(error);
-  if (llvm::Error error = checkCells(predicted))
+  if (llvm::Error error = checkGiven("an evaluation", predicted.ptr))
     return std::move(error);
   return withMeasuredTimes(unwrap(predicted)->result.getExecution(),
                            {*startPs, *endPs, makespanPs});
@@ -280,25 +273,15 @@ PipeschedSummary pipeschedEvaluationGetSummary(PipeschedEvaluation evaluation) {
 // Cells
 //===----------------------------------------------------------------------===//
 
-MlirLogicalResult
-pipeschedEvaluationCheckHasCells(PipeschedEvaluation evaluation,
-                                 MlirStringCallback onError, void *userData) {
-  llvm::Error error = checkCells(evaluation);
-  if (!error)
-    return mlirLogicalResultSuccess();
-  passError(onError, userData, std::move(error));
-  return mlirLogicalResultFailure();
-}
-
 intptr_t pipeschedEvaluationGetNumCells(PipeschedEvaluation evaluation) {
-  if (!hasCells(evaluation))
+  if (!evaluation.ptr)
     return 0;
   return countTimedCells(unwrap(evaluation)->result.getExecution());
 }
 
 void pipeschedEvaluationGetCells(PipeschedEvaluation evaluation,
                                  PipeschedCellColumns columns) {
-  if (!hasCells(evaluation))
+  if (!evaluation.ptr)
     return;
   CellWriter writer(columns,
                     unwrap(evaluation)->result.placement.getNumSlices());
@@ -330,17 +313,6 @@ readResults(intptr_t count, const PipeschedEvaluation *evaluations) {
   return results;
 }
 
-/// The results, if all have cells.
-static llvm::Expected<Results>
-readDrawable(intptr_t count, const PipeschedEvaluation *evaluations) {
-  llvm::Expected<Results> results = readResults(count, evaluations);
-  if (results)
-    for (const NamedEvaluation *result : *results)
-      if (llvm::Error error = result->checkHasCells())
-        return std::move(error);
-  return results;
-}
-
 /// The results of a function that cannot say what is wrong; none then.
 static Results orNone(llvm::Expected<Results> results) {
   if (results)
@@ -367,7 +339,7 @@ void pipeschedWriteChromeTrace(intptr_t numEvaluations,
                                MlirStringCallback callback, void *userData) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  writeChromeTrace(os, orNone(readDrawable(numEvaluations, evaluations)));
+  writeChromeTrace(os, orNone(readResults(numEvaluations, evaluations)));
   passText(callback, userData, text);
 }
 
@@ -406,7 +378,7 @@ MlirLogicalResult pipeschedWriteText(intptr_t numEvaluations,
                                      MlirStringCallback callback,
                                      void *userData, MlirStringCallback onError,
                                      void *errorData) {
-  llvm::Expected<Results> results = readDrawable(numEvaluations, evaluations);
+  llvm::Expected<Results> results = readResults(numEvaluations, evaluations);
   if (!results) {
     passError(onError, errorData, results.takeError());
     return mlirLogicalResultFailure();
@@ -445,7 +417,7 @@ MlirLogicalResult pipeschedWriteSvg(intptr_t numEvaluations,
     passError(onError, errorData, chosen.takeError());
     return mlirLogicalResultFailure();
   }
-  llvm::Expected<Results> results = readDrawable(numEvaluations, evaluations);
+  llvm::Expected<Results> results = readResults(numEvaluations, evaluations);
   if (!results) {
     passError(onError, errorData, results.takeError());
     return mlirLogicalResultFailure();

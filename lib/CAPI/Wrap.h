@@ -82,9 +82,6 @@ inline llvm::Error checkGiven(llvm::StringRef what, const void *given) {
                : llvm::createStringError("expected " + what + ", found null");
 }
 
-/// Whether an evaluation is given and has cells.
-inline bool hasCells(PipeschedEvaluation evaluation);
-
 /// The op of a handle if it is a schedule or program. Otherwise null, after a
 /// diagnostic at the op if there is one.
 mlir::Operation *readEvaluable(MlirOperation handle);
@@ -147,9 +144,5 @@ private:
 DEFINE_C_API_PTR_METHODS(PipeschedTable, pipesched::GeneratedTable)
 DEFINE_C_API_PTR_METHODS(PipeschedCosts, pipesched::CostSources)
 DEFINE_C_API_PTR_METHODS(PipeschedEvaluation, pipesched::OwnedEvaluation)
-
-inline bool pipesched::hasCells(PipeschedEvaluation evaluation) {
-  return evaluation.ptr && !unwrap(evaluation)->result.cellsOfLongTable;
-}
 
 #endif // PIPESCHED_LIB_CAPI_WRAP_H

@@ -17,7 +17,6 @@
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "PipeSched/Evaluation/MemoryBudget.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
-#include "PipeSched/Schedule/Table/Period.h"
 
 using namespace pipesched;
 
@@ -127,13 +126,10 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
       overlapped.get(), logits.get(),    logitsGrad.get()};
 }
 
-/// Whether cells overlap; true for rows that are not there.
 static bool anyOverlap(const TableView &table) {
-  return table.rows.empty() ||
-         llvm::any_of(table.rows, [](llvm::ArrayRef<Cell> row) {
-           return llvm::any_of(row,
-                               [](Cell cell) { return cell.overlapsNext(); });
-         });
+  return llvm::any_of(table.rows, [](llvm::ArrayRef<Cell> row) {
+    return llvm::any_of(row, [](Cell cell) { return cell.overlapsNext(); });
+  });
 }
 
 /// Whether the slots of the rows are proportional to the times.
@@ -150,7 +146,6 @@ static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
   return !slots.empty() && llvm::all_of(slots, isPart);
 }
 
-/// A disturbed schedule has a formula for its slots, but none for its times.
 /// Adds level 1, or the reason why there is none, to an evaluation whose totals
 /// already have their costs. A disturbed schedule has a formula for its slots,
 /// but none for its times. `table` is read for its placement, slots and
@@ -193,11 +188,9 @@ static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
 
 namespace {
 
-/// A table to walk. If its rows leave microbatches out, `placement` and
-/// `counts` include these microbatches.
+/// A table to walk.
 struct WalkedRows {
   const TableView &table;
-  const Placement &placement;
   const PhaseCounts &counts;
   const Groups *groups; ///< null if no cells meet
 };
@@ -242,7 +235,7 @@ static std::vector<Reduction> listReductions(const WalkedRows &rows) {
 llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
                                         const CostInputs &costs,
                                         const TimingOptions &timing) {
-  const Placement &placement = rows.placement;
+  const Placement &placement = *rows.table.placement;
   const PhaseCounts &counts = rows.counts;
   options = &timing;
   groups = rows.groups;
@@ -279,8 +272,8 @@ WalkInputs TableWalk::inputs() const {
 bool TableWalk::finish(const WalkedRows &rows,
                        std::optional<WalkedTable> walked,
                        Evaluation &evaluation) {
-  std::optional<Traffic> traffic = sumTraffic(
-      rows.placement, rows.table, rows.counts, totals.stageCosts, groups);
+  std::optional<Traffic> traffic =
+      sumTraffic(rows.table, rows.counts, totals.stageCosts, groups);
   if (!walked || !traffic)
     return false;
   totals.makespanPs = walked->makespanPs;
@@ -305,11 +298,7 @@ static llvm::Expected<bool> walk(const WalkedRows &rows,
   llvm::Expected<bool> addsUp = walk.prepare(rows, costs, options);
   if (!addsUp || !*addsUp)
     return addsUp;
-  WalkInputs inputs = walk.inputs();
-  inputs.numLeftOut = rows.placement.getNumMicrobatches() -
-                      rows.table.placement->getNumMicrobatches();
-  evaluation.totals.leavesOutPath = inputs.numLeftOut != 0;
-  return walk.finish(rows, walkTable(rows.table, rows.counts, inputs),
+  return walk.finish(rows, walkTable(rows.table, rows.counts, walk.inputs()),
                      evaluation);
 }
 
@@ -357,7 +346,7 @@ public:
 
 private:
   WalkedRows rows() const {
-    return {table, *table.placement, counts, groups ? &*groups : nullptr};
+    return {table, counts, groups ? &*groups : nullptr};
   }
   llvm::Expected<Evaluation> byGraph(const Scenario &scenario);
   llvm::Error countOffloaded(const Scenario &scenario,
@@ -485,55 +474,4 @@ pipesched::evaluateTables(const TableView &table, llvm::StringRef family,
                           llvm::ArrayRef<Scenario> scenarios,
                           const FamilyOptions &familyOptions) {
   return TableEvaluator(table, family, familyOptions).evaluateAll(scenarios);
-}
-
-//===----------------------------------------------------------------------===//
-// Tables that are not written out
-//===----------------------------------------------------------------------===//
-
-/// How often each phase runs, microbatches that the rows leave out included.
-/// Each period that is left out adds the counts of one period of the rows.
-/// Nothing if the rows leave out part of a period.
-static std::optional<PhaseCounts> countWithLeftOut(const TableView &shortened,
-                                                   int64_t numMicrobatches,
-                                                   PhaseCounts counts) {
-  std::optional<TablePeriod> period = findPeriod(shortened);
-  int64_t numLeftOut =
-      numMicrobatches - shortened.placement->getNumMicrobatches();
-  if (!period || numLeftOut % period->getNumMicrobatches() != 0)
-    return std::nullopt;
-  int64_t numPeriods = numLeftOut / period->getNumMicrobatches();
-  for (auto [row, repeats] : llvm::zip_equal(shortened.rows, period->rows))
-    for (Cell cell : row.slice(repeats.begin, repeats.length))
-      counts.counts[shortened.placement->globalStage(cell)][cell.getPhase()] +=
-          numPeriods;
-  return counts;
-}
-
-llvm::Expected<std::optional<Evaluation>> pipesched::evaluateShortened(
-    const TableView &shortened, const Placement &placement,
-    llvm::StringRef family, const CostInputs &costs,
-    const TimingOptions &options, const FamilyOptions &familyOptions) {
-  PhaseCounts some = countPhases(shortened);
-  std::optional<PhaseCounts> counts =
-      countWithLeftOut(shortened, placement.getNumMicrobatches(), some);
-  std::optional<Groups> groups;
-  if (!counts || shortened.aligned || !shortened.slots.empty() ||
-      !canWalkTables(options.transport, options.receivePlacement,
-                     options.forwardSends) ||
-      !findGroups(shortened, some, groups))
-    return std::nullopt;
-  Evaluation evaluation;
-  WalkedRows rows = {shortened, placement, *counts,
-                     groups ? &*groups : nullptr};
-  llvm::Expected<bool> hasEnd = walk(rows, costs, options, evaluation);
-  if (!hasEnd)
-    return hasEnd.takeError();
-  if (!*hasEnd)
-    return std::nullopt;
-  TableView table = shortened;
-  table.placement = &placement;
-  addFormula(family, familyOptions, table, some.costedPhases(),
-             !options.disturbance.isEmpty(), evaluation);
-  return std::move(evaluation);
 }

@@ -12,7 +12,6 @@
 
 #include "PipeSched/Evaluation/NamedEvaluation.h"
 #include "PipeSched/CostModel/Layers/ModelSummary.h"
-#include "PipeSched/Support/FormatError.h"
 
 using namespace pipesched;
 
@@ -85,18 +84,7 @@ void NamedEvaluation::countFlops(const Program &program,
   }
 }
 
-llvm::Error NamedEvaluation::checkHasCells() const {
-  if (!cellsOfLongTable)
-    return llvm::Error::success();
-  return formatError(
-      "{0} of {1} microbatches has more cells than a table may have ({2}): it "
-      "is timed by its period, and has neither cells nor pictures; choose "
-      "fewer microbatches",
-      name, placement.getNumMicrobatches(), kMaxTableCells);
-}
-
 const Execution &NamedEvaluation::getExecution() const {
-  assert(!cellsOfLongTable && "a long table has no execution");
   if (evaluation.execution)
     return *evaluation.execution;
   std::call_once(onDemand->once, [&] {

@@ -12,7 +12,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/Sweep.h"
-#include "LongTables.h"
 #include "llvm/Support/ThreadPool.h"
 #include <atomic>
 #include <chrono>
@@ -46,7 +45,9 @@ static ReducedStages reducedStages(const Configuration &configuration) {
              : ReducedStages::Replicated;
 }
 
-llvm::Expected<Table> pipesched::makeTable(const Configuration &configuration) {
+/// Makes the table of a configuration, with an optimizer step, if it asks for
+/// one, as pipe-add-optimizer adds it.
+static llvm::Expected<Table> makeTable(const Configuration &configuration) {
   llvm::Expected<Table> table = generate(configuration.problem);
   if (!table || !configuration.optimizerStep)
     return table;
@@ -86,34 +87,9 @@ static EvaluatedTable describe(const Configuration &configuration,
   return evaluated;
 }
 
-/// Whether a shorter table is used although the whole one may exist.
-static bool isByPeriods(const Configuration &configuration) {
-  return configuration.numbersAlone && isLongTable(configuration.problem);
-}
-
-static llvm::Expected<EvaluatedTable>
-evaluateByPeriods(const Configuration &configuration) {
-  llvm::Expected<CostInputs> costs = costsOf(configuration);
-  if (!costs)
-    return costs.takeError();
-  llvm::Expected<NamedEvaluation> result =
-      evaluateLongTable(configuration, *costs);
-  if (!result)
-    return result.takeError();
-  EvaluatedTable evaluated;
-  evaluated.result = std::move(*result);
-  return evaluated;
-}
-
 llvm::Expected<EvaluatedTable>
 pipesched::evaluateConfiguration(const Configuration &configuration) {
-  if (isByPeriods(configuration))
-    return evaluateByPeriods(configuration);
   llvm::Expected<Table> table = makeTable(configuration);
-  if (!table && isLongTable(configuration.problem)) {
-    llvm::consumeError(table.takeError());
-    return evaluateByPeriods(configuration);
-  }
   if (!table)
     return table.takeError();
   llvm::Expected<CostInputs> costs = costsOf(configuration);
@@ -165,8 +141,7 @@ static void append(std::vector<int64_t> &key, const Path &path) {
 
 static TableKey keyOf(const Configuration &configuration) {
   const Problem &problem = configuration.problem;
-  if (!configuration.numbersAlone || !problem.options.slots.empty() ||
-      isByPeriods(configuration))
+  if (!configuration.numbersAlone || !problem.options.slots.empty())
     return std::nullopt;
   std::optional<ReductionPlace> step = configuration.optimizerStep;
   std::vector<int64_t> key = {

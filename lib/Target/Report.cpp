@@ -110,7 +110,7 @@ static void writeSlotLengths(OStream &json, const NamedEvaluation &result) {
   const TableView &table = result.table;
   if (table.slots.empty())
     return json.attribute("slot_lengths", nullptr);
-  CellsInUse cells = result.cellsOfLongTable.value_or(cellsInUse(table));
+  CellsInUse cells = cellsInUse(table);
   json.attributeObject("slot_lengths", [&] {
     (cells.phases & kComputePhases).forEach([&](Phase phase) {
       writeList(json, enumName(phase), table.slots,

@@ -40,7 +40,6 @@ private:
 } // namespace
 
 static std::unique_ptr<Drawing> draw(const Evaluation &evaluation) {
-  requireCells(evaluation);
   nb::gil_scoped_release release;
   return std::make_unique<Drawing>(evaluation.get());
 }

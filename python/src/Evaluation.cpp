@@ -90,21 +90,12 @@ static nb::dict summarize(const Evaluations &evaluations) {
   return toColumns(summaries);
 }
 
-void pipesched::python::requireCells(const Evaluation &evaluation) {
-  Text error;
-  if (mlirLogicalResultIsFailure(pipeschedEvaluationCheckHasCells(
-          evaluation.get(), Text::append, &error)))
-    raise(error.take());
-}
-
 static intptr_t countCells(const Evaluation &evaluation) {
-  requireCells(evaluation);
   nb::gil_scoped_release release;
   return pipeschedEvaluationGetNumCells(evaluation.get());
 }
 
 static nb::dict readCells(const Evaluation &evaluation) {
-  requireCells(evaluation);
   std::optional<CellColumns> columns;
   {
     nb::gil_scoped_release release;
@@ -131,8 +122,6 @@ getHandles(const Evaluations &evaluations) {
 }
 
 static std::string writeChromeTrace(const Evaluations &evaluations) {
-  for (const Evaluation *evaluation : evaluations)
-    requireCells(*evaluation);
   std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
   nb::gil_scoped_release release;
   Text text;

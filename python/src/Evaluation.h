@@ -34,9 +34,6 @@ private:
   PipeschedEvaluation evaluation;
 };
 
-/// Raises an error for an evaluation without cells.
-void requireCells(const Evaluation &evaluation);
-
 } // namespace pipesched::python
 
 #endif // PIPESCHED_PYTHON_SRC_EVALUATION_H

@@ -98,7 +98,7 @@ static void expectAsByGraph(const Table &table, const WalkInputs &inputs,
       llvm::cantFail(computeMemory(graph, times, timeline, placement, facts)));
   Traffic wanted = llvm::cantFail(computeTraffic(graph, placement, costs));
   std::optional<Traffic> traffic =
-      sumTraffic(placement, view, countPhases(view), costs, inputs.groups);
+      sumTraffic(view, countPhases(view), costs, inputs.groups);
   ASSERT_TRUE(traffic);
   EXPECT_EQ(traffic->messages, wanted.messages);
   EXPECT_EQ(traffic->copies, wanted.copies);

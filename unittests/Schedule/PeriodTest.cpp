@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Periods of families by hand, and the parts of a walk that keep what is under
-// way. WalkTableTest and LongTablesTest show what walks make of them.
+// way. WalkTableTest shows what walks make of them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -160,16 +160,6 @@ evaluateTables(const TableView &table, llvm::StringRef family,
                llvm::ArrayRef<Scenario> scenarios,
                const FamilyOptions &familyOptions = {});
 
-/// Evaluates a table that is too long to be written out. `shortened` is the
-/// same table with fewer repetitions of the part that repeats, and `placement`
-/// has all microbatches. There is no critical path and no execution. Nothing if
-/// the walk finds no period of which the missing microbatches are a multiple.
-llvm::Expected<std::optional<Evaluation>>
-evaluateShortened(const TableView &shortened, const Placement &placement,
-                  llvm::StringRef family, const CostInputs &costs,
-                  const TimingOptions &options,
-                  const FamilyOptions &familyOptions = {});
-
 /// Times a complete table by its graph, even if a walk could.
 llvm::Expected<Execution> executeTable(const TableView &table,
                                        const CostInputs &costs,

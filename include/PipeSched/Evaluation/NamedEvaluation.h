@@ -57,9 +57,6 @@ struct NamedEvaluation : NamedTable {
   std::optional<double> getMfu() const;
   std::vector<StatedWork> work; ///< of a program's instructions
   Evaluation evaluation;
-  /// The kinds of cells in a table that is too long to be written out and was
-  /// evaluated by a shorter one. There are no rows and no execution then.
-  std::optional<CellsInUse> cellsOfLongTable;
 
   bool isProgram() const { return !evaluation.table; }
 
@@ -69,11 +66,7 @@ struct NamedEvaluation : NamedTable {
   /// instructions may state theirs.
   void countFlops(const Program &program, const CostInputs &costs);
 
-  /// Succeeds if there are rows or a program to draw or list.
-  /// Errors: a table that is too long to be written out.
-  llvm::Error checkHasCells() const;
-
-  /// When everything happens; requires cells. The first call for a table that
+  /// When everything happens. The first call for a table that
   /// was walked builds its graph, for all copies of this object; calls may come
   /// from several threads.
   const Execution &getExecution() const;

@@ -41,17 +41,13 @@ struct Configuration {
   /// does. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
   /// Whether only numbers are asked of the result. Then configurations of one
-  /// table share walks, which leave out critical paths. Also, tables that may
-  /// be too long are evaluated by shorter ones (LongTables.h in
-  /// lib/Evaluation), so that the result has no rows. If it is false, only
-  /// tables that are too long are evaluated so.
+  /// table share walks, which leave out critical paths.
   bool numbersAlone = false;
 };
 
 /// A table and its evaluation. Moving this object leaves the rows in place.
 struct EvaluatedTable {
-  /// Owns the rows to which `result` refers. Other results may share them. Null
-  /// if there are no rows.
+  /// Owns the rows to which `result` refers. Other results may share them.
   std::shared_ptr<const Table> table;
   /// Named by its family, which is empty if an optimizer step was added.
   NamedEvaluation result;
@@ -62,7 +58,7 @@ struct EvaluatedTable {
 };
 
 /// Errors: those of generate(), resolveCosts(), addOptimizerStep() and
-/// evaluateTable(); a table that is too long and does not repeat itself.
+/// evaluateTable().
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
 

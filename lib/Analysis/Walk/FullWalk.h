@@ -143,7 +143,6 @@ public:
   void meet(int64_t number, llvm::ArrayRef<WaveStep> steps, uint64_t slot);
 
   bool canLeap() const { return costs.canLeap(); }
-  int64_t numLeftOut() const { return costs.numLeftOut(); }
   int64_t numHeld() const { return slots.numLive(); }
   template <typename Visitor>
   void visitState(Visitor &visitor);
@@ -232,8 +231,7 @@ FullWalk<Time>::FullWalk(const TableView &table,
                                        Resource::Experts);
                                  })),
       dispatches(scenarios.size()), workers(table.rows.size()) {
-  if (kNumScenarios<Time> == 1 && scenarios.front().wantsPath &&
-      scenarios.front().numLeftOut == 0)
+  if (kNumScenarios<Time> == 1 && scenarios.front().wantsPath)
     bindings.emplace(table);
   for (std::vector<Exchange> &each : dispatches)
     each.resize(workers.size());

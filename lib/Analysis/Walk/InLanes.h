@@ -65,8 +65,7 @@ std::vector<std::optional<typename Question::Answer>>
 askInLanes(const Question &question, llvm::ArrayRef<WalkInputs> scenarios) {
   auto kindOf = [&](size_t number) {
     const WalkInputs &scenario = scenarios[number];
-    return std::tuple(scenario.numLeftOut, scenario.transport,
-                      scenario.mayLeap);
+    return std::tuple(scenario.transport, scenario.mayLeap);
   };
   std::vector<size_t> order(scenarios.size());
   std::iota(order.begin(), order.end(), 0);
@@ -80,9 +79,7 @@ askInLanes(const Question &question, llvm::ArrayRef<WalkInputs> scenarios) {
   llvm::MutableArrayRef<std::optional<typename Question::Answer>> left = found;
   while (!left.empty()) {
     size_t begin = found.size() - left.size(), count = 1;
-    // Lanes that leave microbatches out would all have to repeat at the same
-    // periods, so such scenarios are walked alone.
-    while (scenarios[order[begin]].numLeftOut == 0 && count != left.size() &&
+    while (count != left.size() &&
            kindOf(order[begin]) == kindOf(order[begin + count]))
       ++count;
     askSideBySide(question, llvm::ArrayRef(ordered).slice(begin, count),

@@ -178,18 +178,15 @@ private:
 };
 } // namespace
 
-std::optional<Traffic> pipesched::sumTraffic(const Placement &placement,
-                                             const TableView &table,
+std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
                                              const PhaseCounts &counts,
                                              const StageCosts &costs,
                                              const Groups *groups) {
+  const Placement &placement = *table.placement;
   GradientAfter gradientAfter = table.gradientAfter;
   bool isMeasured = hasMeasuredWaits(costs);
   SliceCounts slices(placement, counts, costs);
   bool countsRows = !slices.areAllEven();
-  if ((isMeasured || countsRows) &&
-      placement.getNumMicrobatches() != table.placement->getNumMicrobatches())
-    return std::nullopt;
   Traffic traffic(placement.getNumWorkers());
   bool isOverflow = false;
   auto send = [&](int64_t worker, int64_t count, int64_t bytes) {

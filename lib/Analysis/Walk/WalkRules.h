@@ -60,7 +60,6 @@ public:
   }
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
-  int64_t numLeftOut() const { return scenarios.front().numLeftOut; }
   /// Whether the walk may leap over periods. It must not if times vary by
   /// microbatch; those of slices repeat.
   bool canLeap() const { return scenarios.front().mayLeap && !isRandom; }

@@ -127,7 +127,7 @@ struct TableQuestion {
       return;
     for (auto [lane, answer] : llvm::enumerate(answers))
       answer = walk.take(lane);
-    if (!walk.hasLeapt() || scenarios.front().numLeftOut != 0 ||
+    if (!walk.hasLeapt() ||
         llvm::all_of(answers, [](const auto &answer) { return answer; }))
       return;
     // The leap may be wrong here. What an F keeps depends on its R, which may

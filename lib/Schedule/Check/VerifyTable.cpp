@@ -234,7 +234,6 @@ struct EmptyWalk {
   void meet(int64_t, llvm::ArrayRef<WaveStep>, uint64_t) {}
 
   bool canLeap() const { return true; }
-  int64_t numLeftOut() const { return 0; }
   int64_t numHeld() const { return 0; }
   template <typename Visitor>
   void visitState(Visitor &) {}

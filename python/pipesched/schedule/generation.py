@@ -33,7 +33,7 @@ def announcement(sizes: Iterable[tuple[int, int]]) -> str | None:
     """The message before a long wait: how many cells the largest of some schedules has (each given
     by its workers and microbatches), and how much time and memory these take. None if no schedule
     is large. Each stage has at least an F and a B for each microbatch. A table of more than 2**28
-    cells is never made: it is refused, or timed by its period.
+    cells is refused.
     """
     cells = [2 * workers * microbatches for workers, microbatches in sizes]
     large = [count for count in cells if ANNOUNCED_CELLS < count <= _REFUSED_CELLS]

@@ -42,13 +42,8 @@ bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
 /// The traffic of a complete table, as computeTraffic finds it, but for rows of
-/// experts, which walks add up. If the rows leave microbatches out, `placement`
-/// and `counts` include these. Nothing if bytes exceed int64. Also nothing if
-/// rows leave microbatches out while costs depend on slices of which some have
-/// a phase and others do not, or while pairs have a measured time and cells
-/// wait for peers.
-std::optional<Traffic> sumTraffic(const Placement &placement,
-                                  const TableView &table,
+/// experts, which walks add up. Nothing if bytes exceed int64.
+std::optional<Traffic> sumTraffic(const TableView &table,
                                   const PhaseCounts &counts,
                                   const StageCosts &costs,
                                   const Groups *groups = nullptr);
@@ -73,12 +68,8 @@ struct WalkInputs {
   /// Whether to leap over periods that repeat (Period.h). The result is the
   /// same; tests and benchmarks also want to visit every cell.
   bool mayLeap = true;
-  /// Microbatches that the rows leave out. The results are those of a table
-  /// with so many more where it repeats. The walk has no result if it finds no
-  /// period of which they are a multiple.
-  int64_t numLeftOut = 0;
   /// Whether to find the critical path, which takes 8 bytes a cell. It is empty
-  /// otherwise, and wherever microbatches are left out.
+  /// otherwise.
   bool wantsPath = true;
 };
 

@@ -66,10 +66,6 @@ namespace pipesched {
 ///   Time   of one scenario, or of several side by side (Lanes.h): the rows of
 ///       all are the same, so one walk times them all; it leaps if all repeat
 ///   bool canLeap() const
-///   int64_t numLeftOut() const
-///       microbatches that the rows leave out: the walk is of a table with so
-///       many more periods. It has no end if it repeats itself nowhere, or if
-///       they are no multiple of the period
 ///   int64_t numHeld() const   what it holds of cells; the same in such states
 ///   void visitState(Visitor &), void visitItem(Item &, Visitor &)
 ///       with a StateReader or a StateLeaper, in the same order for both
@@ -113,7 +109,7 @@ public:
     leave(0);
     calendar.takeAll(
         [&](uint32_t row, uint64_t slot) { finish(rows[row], slot); }, leave);
-    return !isBroken && (hasLeapt || handler.numLeftOut() == 0) &&
+    return !isBroken &&
            llvm::all_of(rows, [](const Row &row) { return row.isDone(); });
   }
 
@@ -173,13 +169,11 @@ private:
   void endPeriod(uint64_t slot);
   /// Whether the walk since the last state was taken down has taken about as
   /// long as taking it down. So a walk that never leaps takes at most about
-  /// twice as long. If periods are left out, the walk has to find a period of
-  /// which they are a multiple, so it takes down all states.
+  /// twice as long.
   bool mayTakeDown() const {
     constexpr int64_t kNumbersPerCell = 2;
-    return handler.numLeftOut() != 0 ||
-           numWalked * kNumbersPerCell >=
-               static_cast<int64_t>(before.numbers.size());
+    return numWalked * kNumbersPerCell >=
+           static_cast<int64_t>(before.numbers.size());
   }
   bool isInPeriods() const;
   void readClocks();
@@ -625,9 +619,7 @@ void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
     numPeriods =
         std::min(numPeriods,
                  (repeats.end - 1 - (row.next - row.begin)) / repeats.length);
-  int64_t numLeftOut = handler.numLeftOut() / repeated.getNumMicrobatches();
-  if (numPeriods == 0 ||
-      handler.numLeftOut() % repeated.getNumMicrobatches() != 0)
+  if (numPeriods == 0)
     return;
   hasLeapt = true;
   std::vector<LeapedRow> leaped;
@@ -638,11 +630,10 @@ void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
                       uint32_t(repeats.length), numPeriods});
   }
   handler.noteLeap(leaped);
-  StateLeaper<Time> leaper(repeated, rowBegins, numPeriods, numLeftOut, oldest,
-                           before, after);
+  StateLeaper<Time> leaper(repeated, rowBegins, numPeriods, oldest, before,
+                           after);
   visitState(slot, leaper);
-  calendar.leap((numPeriods + numLeftOut) *
-                (after.reference.slot - before.reference.slot));
+  calendar.leap(numPeriods * (after.reference.slot - before.reference.slot));
 }
 
 template <typename Item, typename Handler, bool hasPaths>

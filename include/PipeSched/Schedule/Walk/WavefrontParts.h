@@ -272,35 +272,33 @@ private:
 
 /// A visitor that moves the state of a walk ahead by some periods of the rows.
 /// `before` and `after` are the states at the start and at the end of one
-/// period. Clocks and sums also grow by periods that the rows leave out.
+/// period.
 template <typename Time>
 class StateLeaper {
 public:
   StateLeaper(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
-              int64_t numPeriods, int64_t numLeftOut,
-              const ClockValues<Time> &oldest, const WalkState<Time> &before,
-              const WalkState<Time> &after)
+              int64_t numPeriods, const ClockValues<Time> &oldest,
+              const WalkState<Time> &before, const WalkState<Time> &after)
       : period(period), rowBegins(rowBegins), numPeriods(numPeriods),
-        numInAll(numPeriods + numLeftOut), oldest(oldest), before(before),
-        after(after) {}
+        oldest(oldest), before(before), after(after) {}
 
   void same(int64_t) {}
   void slot(int64_t &value) {
-    value += numInAll * (after.reference.slot - before.reference.slot);
+    value += numPeriods * (after.reference.slot - before.reference.slot);
   }
   template <typename Number>
   void total(Number &value) {
     for (unsigned lane = 0; lane != kNumScenarios<Number>; ++lane, ++next)
       setLane(value, lane,
               laneOf(value, lane) +
-                  numInAll * (after.totals[next] - before.totals[next]));
+                  numPeriods * (after.totals[next] - before.totals[next]));
   }
   void clock(Time &value, Clock clock) {
     for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
       int64_t ps = laneOf(value, lane);
       if (ps >= laneOf(oldest[clock], lane))
         setLane(value, lane,
-                ps + numInAll * (laneOf(after.reference[clock], lane) -
+                ps + numPeriods * (laneOf(after.reference[clock], lane) -
                                  laneOf(before.reference[clock], lane)));
     }
   }
@@ -325,7 +323,7 @@ public:
 private:
   const TablePeriod &period;
   llvm::ArrayRef<uint32_t> rowBegins;
-  int64_t numPeriods, numInAll;
+  int64_t numPeriods;
   const ClockValues<Time> &oldest;
   const WalkState<Time> &before, &after;
   size_t next = 0; ///< of the totals
