@@ -13,8 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Stages/AssignBuffers.h"
+#include "ArenaAllocator.h"
+#include "Liveness.h"
 #include "PipeSched/Analysis/Proof/Messages.h"
-#include "RowAssigner.h"
+#include "RowWaits.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -34,6 +36,164 @@ FailureOr<BufferOptions> BufferOptions::create(Location location,
   if (hostMemory >= 0)
     options.hostMemory = hostMemory;
   return options;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The tensors of one row, and what the assignment has found for them.
+struct RowBuffers {
+  RowLiveness liveness;
+  ArenaUse use;
+  /// CSR by position in the row: the instructions that it must wait for
+  /// besides.
+  std::vector<uint32_t> waitBegins, waits;
+
+  llvm::ArrayRef<uint32_t> waitsOf(uint32_t position) const {
+    return llvm::ArrayRef(waits).slice(
+        waitBegins[position], waitBegins[position + 1] - waitBegins[position]);
+  }
+};
+
+/// Sets the offsets of the versions of `row`, its use and its waits. A place is
+/// used again when what reads it has ended or may be waited for: a send with
+/// `inFlight` later ones behind it. Errors, emitted at the instruction: memory
+/// of more than 2^63 - 1 bytes.
+class RowAssigner {
+public:
+  RowAssigner(const LoadedProgram &loaded, int64_t worker, int64_t inFlight,
+              RowBuffers &row)
+      : loaded(loaded), worker(worker),
+        rowBegin(loaded.program.rowBegins[worker]),
+        rowEnd(loaded.program.rowBegins[worker + 1]), inFlight(inFlight),
+        row(row), waits(loaded.program, worker), sendNumber(rowEnd - rowBegin),
+        isGiven(row.liveness.versions.size()) {}
+
+  LogicalResult run();
+
+private:
+  using Reader = ArenaAllocator::Reader;
+
+  const Instruction &at(uint32_t i) const {
+    return loaded.program.instructions[i];
+  }
+  Reader classify(uint32_t reader) const;
+  auto classifier() const {
+    return [this](uint32_t reader) { return classify(reader); };
+  }
+  void noteEnd(uint32_t instruction);
+  LogicalResult take(uint32_t instruction);
+  void give(uint32_t instruction);
+  void noteUse();
+
+  const LoadedProgram &loaded;
+  int64_t worker;
+  uint32_t rowBegin, rowEnd;
+  int64_t inFlight;
+  RowBuffers &row;
+
+  ArenaAllocator arena, host;
+  RowWaits waits;
+  std::vector<int64_t> sendNumber; ///< of sends: how many come before it
+  int64_t numSends = 0;
+  std::vector<bool> isGiven;             ///< by version
+  int64_t activations = 0, messages = 0; ///< live bytes
+};
+} // namespace
+
+/// Whether nothing in the row needs that it has ended, as long as places do not
+/// run out: what it works on goes to other workers.
+static bool isForOthers(const Instruction &instruction) {
+  return instruction.is(InstructionKind::Send) ||
+         instruction.is(InstructionKind::Reduce);
+}
+
+/// A send may be waited for once `inFlight` later sends, or sums for others,
+/// come after it.
+ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
+  if (waits.hasEnded(reader))
+    return Reader::Done;
+  int64_t later = numSends - sendNumber[reader - rowBegin] - 1;
+  return !isForOthers(at(reader)) || later >= inFlight ? Reader::MayWaitFor
+                                                       : Reader::MayNotWaitFor;
+}
+
+/// Tells the arenas that an instruction has ended.
+void RowAssigner::noteEnd(uint32_t instruction) {
+  arena.noteDone(instruction);
+  host.noteDone(instruction);
+}
+
+/// Takes places for what an instruction makes.
+LogicalResult RowAssigner::take(uint32_t instruction) {
+  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
+    TensorVersion &version = row.liveness.versions[number];
+    if (version.made != instruction || version.offset >= 0)
+      continue;
+    ArenaAllocator &block = version.isInHost ? host : arena;
+    ArenaAllocator::Taken taken = block.take(version.bytes, classifier());
+    if (block.getSize() > ArenaAllocator::kMaxBytes)
+      return pipe::emitTableError(loaded.ops[instruction])
+             << "makes the " << (version.isInHost ? "host memory" : "arena")
+             << " of worker " << worker << " larger than "
+             << ArenaAllocator::kMaxBytes << " bytes";
+    version.offset = taken.offset;
+    for (uint32_t reader : taken.readers) {
+      row.waits.push_back(reader);
+      waits.noteEnd(reader);
+      noteEnd(reader);
+    }
+    if (!version.isInHost)
+      (version.isActivation ? activations : messages) += version.bytes;
+  }
+  return success();
+}
+
+/// Gives back what an instruction uses last.
+void RowAssigner::give(uint32_t instruction) {
+  for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
+    TensorVersion &version = row.liveness.versions[number];
+    if (version.lastUse != instruction || isGiven[number])
+      continue;
+    isGiven[number] = true;
+    SmallVector<uint32_t, 2> readers(version.readers.begin(),
+                                     version.readers.end());
+    if (!at(version.made).is(InstructionKind::Compute))
+      readers.push_back(version.made); // it may still be written
+    (version.isInHost ? host : arena)
+        .give(version.offset, version.bytes, readers, classifier());
+    if (!version.isInHost)
+      (version.isActivation ? activations : messages) -= version.bytes;
+  }
+}
+
+void RowAssigner::noteUse() {
+  ArenaUse &use = row.use;
+  if (activations + messages <= use.activations + use.messages)
+    return;
+  use.activations = activations;
+  use.messages = messages;
+}
+
+LogicalResult RowAssigner::run() {
+  row.waitBegins.reserve(rowEnd - rowBegin + 1);
+  row.waitBegins.push_back(0);
+  for (uint32_t i = rowBegin; i < rowEnd; ++i) {
+    waits.note(i, [&](uint32_t ended) { noteEnd(ended); });
+    if (failed(take(i)))
+      return failure();
+    row.waitBegins.push_back(row.waits.size());
+    noteUse();
+    if (isForOthers(at(i)))
+      sendNumber[i - rowBegin] = numSends++;
+    give(i);
+  }
+  row.use.arena = arena.getSize();
+  row.use.host = host.getSize();
+  row.use.padding = row.use.arena - row.use.activations - row.use.messages;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -86,7 +246,7 @@ LogicalResult ProgramAssigner::assignRows(int64_t inFlight) {
       return failure();
     RowBuffers row;
     row.liveness = std::move(*liveness);
-    if (failed(assignRow(loaded, worker, inFlight, row)))
+    if (failed(RowAssigner(loaded, worker, inFlight, row).run()))
       return failure();
     addOperands(worker, row);
     addOffsets(worker, row);

@@ -45,15 +45,6 @@ struct RowLiveness {
                                          bufferBegins[position + 1] -
                                              bufferBegins[position]);
   }
-
-  /// How many versions are made before an instruction.
-  uint32_t madeBefore(uint32_t instruction) const {
-    return llvm::partition_point(versions,
-                                 [&](const TensorVersion &version) {
-                                   return version.made < instruction;
-                                 }) -
-           versions.begin();
-  }
 };
 
 /// Errors, emitted at the instruction: a cell without a function; one that

@@ -58,19 +58,6 @@ public:
     return ended[instruction - rowBegin];
   }
 
-  /// The instructions for which joins hold back the next compute or reload.
-  llvm::ArrayRef<uint32_t> getJoins() const { return joins; }
-
-  /// Leaps from instruction `next` to `end`. At `end` the same instructions
-  /// have ended as at `next`, moved by the length of the leap.
-  void leap(uint32_t next, uint32_t end) {
-    uint32_t distance = end - next;
-    for (uint32_t i = next - rowBegin; i < end - rowBegin; ++i)
-      ended[i] = i < distance || ended[i - distance];
-    for (uint32_t &join : joins)
-      join += distance;
-  }
-
 private:
   const Program &program;
   uint32_t rowBegin;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares the allocator with first fit over a list that is searched from its
-// beginning, and the tree below it with a bit per address.
+// beginning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,12 +57,6 @@ public:
     free.push_back({offset, offset + bytes, {readers.begin(), readers.end()}});
     llvm::sort(
         free, [](const Piece &a, const Piece &b) { return a.begin < b.begin; });
-  }
-
-  void shiftReaders(uint32_t distance) {
-    for (Piece &piece : free)
-      for (uint32_t &reader : piece.readers)
-        reader += distance;
   }
 
   int64_t getSize() const { return size; }
@@ -116,7 +110,7 @@ private:
 class Comparison {
 public:
   Comparison(unsigned seed, int64_t mostBytes)
-      : random(seed), mostBytes(mostBytes), tested(kFirstReader) {}
+      : random(seed), mostBytes(mostBytes) {}
 
   void step() {
     unsigned choice = number(10);
@@ -124,52 +118,48 @@ public:
       take();
     else if (choice < 8)
       give();
-    else if (choice < 9)
+    else
       changeReader();
-    else if (number(20) == 0)
-      shift();
   }
 
-  ArenaAllocator &getTested() { return tested; }
-  void giveAll() {
+  /// Gives all back, and takes it as one piece.
+  void takeAll() {
     while (!used.empty())
       give();
     for (uint32_t reader = 0; reader < standings.size(); ++reader)
       set(reader, Reader::Done);
+    int64_t size = tested.getSize();
+    auto isDone = [](uint32_t) { return Reader::Done; };
+    EXPECT_EQ(tested.take(size, isDone).offset, 0);
+    EXPECT_EQ(tested.getSize(), size);
   }
 
 private:
-  static constexpr uint32_t kFirstReader = 1000;
-
   struct Used {
     int64_t offset, bytes;
   };
 
   unsigned number(unsigned end) { return random() % end; }
-  Reader classify(uint32_t reader) const {
-    return standings[reader - kFirstReader];
-  }
+  Reader classify(uint32_t reader) const { return standings[reader]; }
   auto classifier() {
     return [this](uint32_t reader) { return classify(reader); };
   }
   void set(uint32_t index, Reader standing) {
     standings[index] = standing;
     if (standing == Reader::Done)
-      tested.noteDone(kFirstReader + index);
-    else if (standing == Reader::MayWaitFor)
-      tested.noteMayWaitFor(kFirstReader + index);
+      tested.noteDone(index);
   }
 
   void take() {
     int64_t bytes = number(8) ? 1 + number(mostBytes) : 0;
-    ArenaAllocator::Taken found = tested.take(bytes);
+    ArenaAllocator::Taken found = tested.take(bytes, classifier());
     ArenaAllocator::Taken wanted = plain.take(bytes, classifier());
     EXPECT_EQ(found.offset, wanted.offset);
     EXPECT_EQ(found.readers, wanted.readers);
     EXPECT_EQ(tested.getSize(), plain.getSize());
     used.push_back({found.offset, bytes});
     for (uint32_t reader : wanted.readers)
-      set(reader - kFirstReader, Reader::Done); // the owner waits
+      set(reader, Reader::Done); // the owner waits
   }
 
   void give() {
@@ -182,7 +172,7 @@ private:
       // A new reader, or one that reads other pieces, too.
       if (standings.empty() || number(2))
         standings.push_back(Reader(number(3)));
-      readers.push_back(kFirstReader + standings.size() - 1 -
+      readers.push_back(standings.size() - 1 -
                         number(std::min<unsigned>(standings.size(), 12)));
     }
     tested.give(offset, bytes, readers, classifier());
@@ -197,20 +187,12 @@ private:
       set(index, Reader(number(unsigned(standings[index]))));
   }
 
-  /// As after a leap over instructions.
-  void shift() {
-    uint32_t distance = number(5);
-    tested.replaceReaders([&](uint32_t reader) { return reader + distance; });
-    plain.shiftReaders(distance);
-    standings.insert(standings.begin(), distance, Reader::Done);
-  }
-
   std::mt19937 random;
   int64_t mostBytes;
   ArenaAllocator tested;
   PlainAllocator plain;
   llvm::SmallVector<Used> used;
-  std::vector<Reader> standings; ///< by reader, from kFirstReader on
+  std::vector<Reader> standings; ///< by reader
 };
 } // namespace
 
@@ -228,65 +210,6 @@ TEST(ArenaAllocator, IsOnePieceWhenAllIsGivenBack) {
     Comparison comparison(round, 1000);
     for (int i = 0; i < 500; ++i)
       comparison.step();
-    comparison.giveAll();
-    EXPECT_EQ(comparison.getTested().getNumPieces(), 1u);
-  }
-}
-
-TEST(ArenaAllocator, DescribesWhatDecides) {
-  auto describe = [](const ArenaAllocator &arena) {
-    std::vector<int64_t> numbers;
-    arena.describe(numbers,
-                   [&](uint32_t reader) { numbers.push_back(reader); });
-    return numbers;
-  };
-  auto mayNotWait = [](uint32_t) { return Reader::MayNotWaitFor; };
-  ArenaAllocator arena;
-  for (int i = 0; i < 4; ++i)
-    arena.take(64);
-  arena.give(64, 64, {7, 8}, mayNotWait);
-  EXPECT_EQ(describe(arena),
-            (std::vector<int64_t>{256, 0, 1, 64, 128, 2, 7, 8}));
-  arena.noteDone(7);
-  EXPECT_EQ(describe(arena), (std::vector<int64_t>{256, 0, 1, 64, 128, 1, 8}));
-  arena.noteDone(8);
-  EXPECT_EQ(describe(arena), (std::vector<int64_t>{256, 1, 64, 128, 0}));
-}
-
-/// However addresses were added and removed, each run of them is one interval.
-TEST(AddressSet, HasTheRunsOfItsAddresses) {
-  std::mt19937 random(1);
-  for (int round = 0; round < numRounds(100); ++round) {
-    AddressSet set;
-    std::vector<bool> isIn(200);
-    for (int i = 0; i < 200; ++i) {
-      int64_t begin = random() % isIn.size();
-      int64_t end =
-          begin + 1 + random() % std::min<size_t>(12, isIn.size() - begin);
-      bool isAdded = random() % 2;
-      set.remove(begin, end);
-      if (isAdded)
-        set.add(begin, end);
-      std::fill(isIn.begin() + begin, isIn.begin() + end, isAdded);
-    }
-    std::vector<std::pair<int64_t, int64_t>> found, wanted;
-    set.intervals().forEach([&](uint32_t interval) {
-      found.emplace_back(set.intervals().getBegin(interval),
-                         set.intervals().getEnd(interval));
-    });
-    for (int64_t i = 0; i < int64_t(isIn.size()); ++i)
-      if (isIn[i] && (i == 0 || !isIn[i - 1]))
-        wanted.emplace_back(i, std::find(isIn.begin() + i, isIn.end(), false) -
-                                   isIn.begin());
-    ASSERT_EQ(found, wanted) << "round " << round;
-    for (int64_t bytes = 1; bytes < 40; ++bytes) {
-      uint32_t fit = set.intervals().findFit(bytes);
-      auto first = llvm::find_if(wanted, [&](auto interval) {
-        return interval.second - interval.first >= bytes;
-      });
-      ASSERT_EQ(fit != IntervalTree::kNone, first != wanted.end());
-      if (fit != IntervalTree::kNone)
-        ASSERT_EQ(set.intervals().getBegin(fit), first->first);
-    }
+    comparison.takeAll();
   }
 }
