@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Description/Instance.h"
 #include "PipeSched/Optimize/Schedule/Cache.h"
 #include "PipeSched/Support/EnumOptions.h"
 #include "PipeSched/Support/MakeError.h"
@@ -20,18 +21,56 @@
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
 #include "PipeSched/Support/StandardStreams.h"
-#include "ProgressLine.h"
-#include "ResultTable.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/ThreadPool.h"
+#include "llvm/Support/Unicode.h"
 #include "llvm/Support/WithColor.h"
 #include <cmath>
 #include <csignal>
+
+namespace pipesched::optimize {
+
+enum class TableFormat { Text, Json, Csv };
+
+} // namespace pipesched::optimize
+
+namespace pipesched {
+template <>
+struct EnumNames<optimize::TableFormat> {
+  static constexpr EnumName<optimize::TableFormat> values[] = {
+      {optimize::TableFormat::Text, "text", "columns"},
+      {optimize::TableFormat::Json, "json", "an array of objects"},
+      {optimize::TableFormat::Csv, "csv", "with a line of names"}};
+};
+} // namespace pipesched
+
+namespace pipesched::optimize {
+
+/// The result for one instance. Objectives and bounds are in ticks.
+struct ResultRow {
+  std::string name;
+  Objective objective = Objective::Makespan;
+  std::optional<int64_t> bestKnown;
+  int64_t found = 0, lowerBound = 0;
+  std::string bound;  ///< name of the lower bound
+  std::string origin; ///< what found the schedule
+  Status status = Status::TimeLimit;
+  double seconds = 0;
+  std::optional<int64_t> heuristic; ///< of the constructive heuristics alone
+  std::optional<int64_t> seed;      ///< of the best static schedule that fits
+  std::string seedName;
+};
+
+} // namespace pipesched::optimize
 
 using namespace pipesched;
 using namespace pipesched::optimize;
@@ -39,6 +78,237 @@ using llvm::StringRef;
 namespace cl = llvm::cl;
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
+
+//===----------------------------------------------------------------------===//
+// The table of results
+//
+// The columns are listed once. Formats differ only in how they write a value.
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A value as text; empty if it is missing.
+struct Value {
+  std::string text;
+  bool isNumber = false;
+};
+
+struct Column {
+  StringRef title; ///< of the text table
+  StringRef key;   ///< of JSON and CSV
+  Value (*valueOf)(const ResultRow &row);
+};
+
+} // namespace
+
+static Value number(std::optional<int64_t> value) {
+  return {value ? llvm::itostr(*value) : "", /*isNumber=*/true};
+}
+
+static Value decimal(double value, const char *format) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format(format, value);
+  return {text, /*isNumber=*/true};
+}
+
+static Value ratio(const ResultRow &row) {
+  if (row.bestKnown.value_or(0) == 0)
+    return number(std::nullopt);
+  return decimal(double(row.found) / double(*row.bestKnown), "%.4f");
+}
+
+static const Column kColumns[] = {
+    {"name", "name", [](const ResultRow &row) { return Value{row.name}; }},
+    {"objective", "objective",
+     [](const ResultRow &row) { return Value{enumName(row.objective).str()}; }},
+    {"best known", "best_known",
+     [](const ResultRow &row) { return number(row.bestKnown); }},
+    {"found", "found", [](const ResultRow &row) { return number(row.found); }},
+    {"ratio", "ratio", ratio},
+    {"lower bound", "lower_bound",
+     [](const ResultRow &row) { return number(row.lowerBound); }},
+    {"status", "status",
+     [](const ResultRow &row) { return Value{nameOf(row.status).str()}; }},
+    {"seconds", "seconds",
+     [](const ResultRow &row) { return decimal(row.seconds, "%.2f"); }},
+    {"heuristic", "heuristic",
+     [](const ResultRow &row) { return number(row.heuristic); }},
+    {"best static", "best_static",
+     [](const ResultRow &row) { return number(row.seed); }},
+    {"which", "best_static_name",
+     [](const ResultRow &row) { return Value{row.seedName}; }},
+    {"bound by", "bound_by",
+     [](const ResultRow &row) { return Value{row.bound}; }},
+    {"found by", "found_by",
+     [](const ResultRow &row) { return Value{row.origin}; }},
+};
+
+//===----------------------------------------------------------------------===//
+// Formats
+//===----------------------------------------------------------------------===//
+
+/// The text as a terminal may show it, or a dash if it is empty.
+static std::string onOneLine(StringRef text) {
+  return text.empty() ? "-" : printableText(text);
+}
+
+/// Aligns numbers to the right; a dash stands for a missing value.
+static void writeText(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
+  std::vector<std::string> lines(rows.size() + 1);
+  for (const Column &column : kColumns) {
+    std::vector<Value> cells = {{column.title.str()}};
+    for (const ResultRow &row : rows)
+      cells.push_back(column.valueOf(row));
+    cells.front().isNumber = cells.back().isNumber;
+    int width = 0;
+    for (Value &cell : cells) {
+      cell.text = onOneLine(cell.text);
+      width = std::max(width, llvm::sys::unicode::columnWidthUTF8(cell.text));
+    }
+    for (auto [line, cell] : llvm::zip(lines, cells)) {
+      int own = llvm::sys::unicode::columnWidthUTF8(cell.text);
+      std::string padding(std::max(width - own, 0), ' ');
+      line += line.empty() ? "" : "  ";
+      line += cell.isNumber ? padding + cell.text : cell.text + padding;
+    }
+  }
+  for (StringRef line : lines)
+    os << line.rtrim() << "\n";
+}
+
+static void writeJson(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
+  StringRef separator = "[\n";
+  for (const ResultRow &row : rows) {
+    os << separator << "  {";
+    separator = ",\n";
+    StringRef comma;
+    for (const Column &column : kColumns) {
+      Value value = column.valueOf(row);
+      os << comma << '"' << column.key << "\": ";
+      comma = ", ";
+      if (value.text.empty())
+        os << "null";
+      else if (value.isNumber)
+        os << value.text;
+      else
+        os << llvm::json::Value(value.text);
+    }
+    os << "}";
+  }
+  os << (rows.empty() ? "[]\n" : "\n]\n");
+}
+
+/// Quotes text with a comma, a quote or a line break (RFC 4180).
+static std::string quote(StringRef text) {
+  if (text.find_first_of(",\"\r\n") == StringRef::npos)
+    return text.str();
+  std::string quoted = "\"";
+  for (char c : text) {
+    quoted += c;
+    if (c == '"')
+      quoted += c;
+  }
+  return quoted + "\"";
+}
+
+static void writeCsv(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
+  auto title = [](const Column &column) { return column.key.str(); };
+  os << llvm::join(llvm::map_range(kColumns, title), ",") << "\n";
+  for (const ResultRow &row : rows) {
+    auto value = [&](const Column &column) {
+      return quote(column.valueOf(row).text);
+    };
+    os << llvm::join(llvm::map_range(kColumns, value), ",") << "\n";
+  }
+}
+
+static void writeTable(llvm::ArrayRef<ResultRow> rows, TableFormat format,
+                       llvm::raw_ostream &os) {
+  switch (format) {
+  case TableFormat::Text:
+    return writeText(rows, os);
+  case TableFormat::Json:
+    return writeJson(rows, os);
+  case TableFormat::Csv:
+    return writeCsv(rows, os);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Progress
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Writes to standard error if that is a terminal:
+///
+///   V02_d4n8_u_m2 [=====     ] 15 s of 30 s, best 2950, bound 2900, gap 1.7 %
+class ProgressLine {
+public:
+  /// The bar is full when the time or the evaluations of `limits` are used.
+  ProgressLine(llvm::StringRef name, const SolverOptions &limits);
+  ~ProgressLine() { clear(); }
+
+  void show(const Progress &progress);
+
+private:
+  void clear();
+  double shareOf(const Progress &progress) const;
+
+  std::string name;
+  double timeLimitSeconds;
+  uint64_t maxEvaluations;
+  bool isTerminal;
+  size_t width = 0; ///< of the line on the terminal
+};
+} // namespace
+
+static constexpr unsigned kBarWidth = 20;
+
+ProgressLine::ProgressLine(llvm::StringRef name, const SolverOptions &limits)
+    : name(printableText(name)), timeLimitSeconds(limits.timeLimitSeconds),
+      maxEvaluations(limits.maxEvaluations),
+      isTerminal(llvm::sys::Process::StandardErrIsDisplayed()) {}
+
+/// The used share of the limit that is closest, from 0 to 1.
+double ProgressLine::shareOf(const Progress &progress) const {
+  double share = 0;
+  if (timeLimitSeconds > 0)
+    share = progress.seconds / timeLimitSeconds;
+  if (maxEvaluations > 0)
+    share =
+        std::max(share, double(progress.evaluations) / double(maxEvaluations));
+  return std::min(share, 1.0);
+}
+
+void ProgressLine::show(const Progress &progress) {
+  if (!isTerminal)
+    return;
+  auto full = static_cast<unsigned>(shareOf(progress) * kBarWidth);
+  std::string line;
+  llvm::raw_string_ostream os(line);
+  os << name << " [" << std::string(full, '=')
+     << std::string(kBarWidth - full, ' ') << "] "
+     << llvm::format("%.0f s of %.0f s", progress.seconds, timeLimitSeconds);
+  if (progress.best > 0)
+    os << ", best " << progress.best;
+  if (progress.lowerBound > 0)
+    os << ", bound " << progress.lowerBound;
+  if (progress.best > 0 && progress.lowerBound > 0)
+    os << llvm::format(
+        ", gap %.1f %%",
+        100.0 * (double(progress.best) / double(progress.lowerBound) - 1));
+  size_t length = line.size();
+  if (length < width)
+    line.append(width - length, ' ');
+  width = length;
+  llvm::errs() << "\r" << line;
+}
+
+void ProgressLine::clear() {
+  if (width > 0)
+    llvm::errs() << "\r" << std::string(width, ' ') << "\r";
+  width = 0;
+}
 
 //===----------------------------------------------------------------------===//
 // Command line
