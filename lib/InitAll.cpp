@@ -60,10 +60,7 @@ void pipesched::registerAllPasses() {
 void pipesched::registerAllTranslations() {
   registerPipeSchedTranslations();
   registerDescriptionTranslations();
-  registerTorchCsvTranslations();
-  registerMegatronTranslations();
-  registerShardyTranslations();
-  registerTextTranslations();
+  registerExchangeTranslations();
 }
 
 bool pipesched::hasCompiler() {

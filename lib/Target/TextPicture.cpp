@@ -21,15 +21,85 @@
 #include "Palette.h"
 #include "Picture.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
-#include "TextLine.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::raw_ostream;
 using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// Lines
+//
+// Blanks are written only once something follows them. Colours are the escape
+// sequences of terminals with 256 of them.
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A line of text, without blanks at its end; columns count from its begin.
+class TextLine {
+public:
+  TextLine(llvm::raw_ostream &os, bool hasColours)
+      : os(os), hasColours(hasColours) {}
+  ~TextLine() { end(); }
+
+  /// Ends the line. What follows is on the next one.
+  void end() {
+    os << '\n';
+    column = written = 0;
+  }
+  int64_t getColumn() const { return column; }
+  /// Writes blanks up to a column; nothing if the line has passed it.
+  void moveTo(int64_t to) { column = std::max(column, to); }
+
+  enum Style { Plain, Bold, Faint };
+  /// `columns` is the width of `text` on a terminal.
+  void write(llvm::StringRef text, int64_t columns, Style style = Plain);
+  void write(llvm::StringRef text, int64_t columns, Colour background);
+
+private:
+  void writeAs(llvm::StringRef text, int64_t columns, llvm::StringRef code);
+
+  llvm::raw_ostream &os;
+  bool hasColours;
+  int64_t column = 0, written = 0;
+};
+} // namespace
+
+void TextLine::write(StringRef text, int64_t columns, Style style) {
+  static constexpr const char *kCodes[] = {"", "\033[1m", "\033[2m"};
+  writeAs(text, columns, kCodes[style]);
+}
+
+void TextLine::write(StringRef text, int64_t columns, Colour background) {
+  std::string code;
+  llvm::raw_string_ostream(code)
+      << "\033[48;5;" << int(nearestAnsi(background)) << ";38;5;"
+      << (background.isDark() ? "231m" : "16m");
+  writeAs(text, columns, code);
+}
+
+void TextLine::writeAs(StringRef text, int64_t columns, StringRef code) {
+  os.indent(column - written);
+  if (hasColours && !code.empty() && !text.empty())
+    os << code << text << "\033[0m";
+  else
+    os << text;
+  column += columns;
+  written = column;
+}
+
+/// Writes a text of one column `count` times.
+static std::string repeatText(StringRef text, int64_t count) {
+  std::string result;
+  result.reserve(text.size() * count);
+  for (int64_t i = 0; i < count; ++i)
+    result += text;
+  return result;
+}
 
 //===----------------------------------------------------------------------===//
 // The legend

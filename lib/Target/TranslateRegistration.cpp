@@ -19,11 +19,12 @@
 #include "PipeSched/Target/Comparison.h"
 #include "PipeSched/Target/Report.h"
 #include "PipeSched/Target/Svg.h"
+#include "PipeSched/Target/TextPicture.h"
 #include "PipeSched/Target/Translations.h"
 #include "RegisterExport.h"
-#include "SlotTables.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/Process.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -31,6 +32,20 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 // Options
 //===----------------------------------------------------------------------===//
+
+namespace {
+enum class ColourChoice { Auto, Always, Never };
+} // namespace
+
+namespace pipesched {
+template <>
+struct EnumNames<ColourChoice> {
+  static constexpr EnumName<ColourChoice> values[] = {
+      {ColourChoice::Auto, "auto", "on a terminal, unless NO_COLOR is set"},
+      {ColourChoice::Always, "always", "ANSI colours"},
+      {ColourChoice::Never, "never", "letters only"}};
+};
+} // namespace pipesched
 
 namespace {
 
@@ -82,6 +97,26 @@ struct Options {
                          "that times: worker3=1.3,stage5=1.2,jitter=5%,seed=7"),
           llvm::cl::value_desc("text")};
 
+  llvm::cl::opt<ColourChoice> textColour{
+      "text-color", llvm::cl::desc("Whether --export-text has colours"),
+      enumOptionValuesWithDefault<ColourChoice::Auto>(),
+      llvm::cl::init(ColourChoice::Auto)};
+  llvm::cl::opt<unsigned> textWidth{
+      "text-width",
+      llvm::cl::desc("Columns of --export-text, 0 for as many as it takes "
+                     "(default: those of the terminal, else 120)"),
+      llvm::cl::value_desc("columns")};
+  llvm::cl::opt<std::string> textSlots{
+      "text-slots",
+      llvm::cl::desc("Slots that --export-text draws, ':' for all (default: "
+                     "the first and the last panels)"),
+      llvm::cl::value_desc("begin:end")};
+  llvm::cl::opt<std::string> textWorkers{
+      "text-workers",
+      llvm::cl::desc("Workers that --export-text draws, ':' for all (default: "
+                     "the first and the last 16)"),
+      llvm::cl::value_desc("begin:end")};
+
   TimingOptions timing() const {
     return {transport, receivePlacement, forwardSends, runtime, disturbance};
   }
@@ -129,6 +164,32 @@ static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
         "has no schedule and no program to export; pipe-create makes a "
         "schedule, pipe-schedule-* fills it");
   return std::move(results);
+}
+
+/// All schedules at or below `root`, in order; programs beside them are
+/// skipped. The results refer to their rows. Errors, emitted: those of
+/// loadTable, after trying all schedules; only programs; neither schedules nor
+/// programs.
+static FailureOr<std::vector<NamedTable>> loadSlotTables(Operation *root) {
+  SmallVector<Operation *> found = findEvaluables(root);
+  if (found.empty())
+    return root->emitOpError("has no schedule to draw; pipe-create makes one, "
+                             "pipe-schedule-* fills it");
+  auto isSchedule = [](Operation *op) { return isa<pipe::ScheduleOp>(op); };
+  if (llvm::any_of(found, isSchedule))
+    llvm::erase_if(found, std::not_fn(isSchedule));
+  std::vector<NamedTable> tables;
+  LogicalResult result = success();
+  for (Operation *op : found) {
+    FailureOr<NamedTable> table = loadTable(op);
+    if (failed(table))
+      result = failure();
+    else
+      tables.push_back(std::move(*table));
+  }
+  if (failed(result))
+    return failure();
+  return std::move(tables);
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,6 +254,55 @@ static LogicalResult exportComparison(Operation *root, raw_ostream &os) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// NO_COLOR counts if it is set and not empty (https://no-color.org).
+static bool wantsColours(const raw_ostream &os) {
+  if (translateOptions().textColour != ColourChoice::Auto)
+    return translateOptions().textColour == ColourChoice::Always;
+  std::optional<std::string> noColour = llvm::sys::Process::GetEnv("NO_COLOR");
+  return os.has_colors() && (!noColour || noColour->empty());
+}
+
+static int64_t widthOf(const raw_ostream &os) {
+  if (translateOptions().textWidth.getNumOccurrences() > 0)
+    return translateOptions().textWidth;
+  unsigned columns =
+      os.is_displayed() ? llvm::sys::Process::StandardOutColumns() : 0;
+  return columns > 0 ? columns : TextPictureOptions::kDefaultWidth;
+}
+
+/// Reads a range; errors name the option.
+static LogicalResult readRange(Operation *root,
+                               const llvm::cl::opt<std::string> &option,
+                               std::optional<TextRange> &range) {
+  if (option.getNumOccurrences() == 0)
+    return success();
+  llvm::Expected<TextRange> read = parseTextRange(option);
+  if (!read)
+    return emitError(root->getLoc())
+           << "--" << option.ArgStr << ": " << llvm::toString(read.takeError());
+  range = *read;
+  return success();
+}
+
+static LogicalResult exportText(Operation *root, raw_ostream &os) {
+  TextPictureOptions picture;
+  picture.width = widthOf(os);
+  picture.hasColours = wantsColours(os);
+  if (failed(readRange(root, translateOptions().textSlots, picture.slots)) ||
+      failed(readRange(root, translateOptions().textWorkers, picture.workers)))
+    return failure();
+  FailureOr<std::vector<NamedTable>> tables = loadSlotTables(root);
+  if (failed(tables))
+    return failure();
+  if (llvm::Error error = writeTextPictures(os, pointersTo(*tables), picture))
+    return root->emitOpError(llvm::toString(std::move(error)));
+  return success();
+}
+
 void pipesched::registerPipeSchedTranslations() {
   translateOptions();
   registerExport("export-report", "all numbers as JSON", exportReport);
@@ -202,4 +312,6 @@ void pipesched::registerPipeSchedTranslations() {
   registerExport("export-svg", "pictures of schedules", exportSvg);
   registerExport("export-comparison", "schedules side by side, as text",
                  exportComparison);
+  registerExport("export-text", "schedules as tables in the terminal",
+                 exportText);
 }

@@ -15,31 +15,20 @@
 
 namespace pipesched {
 
-/// Registers --export-report, --export-chrome-trace, --export-svg and
-/// --export-comparison, and the options --transport, --receive-placement,
-/// --forward-sends and --svg-variant.
+/// Registers --export-report, --export-chrome-trace, --export-svg,
+/// --export-comparison and --export-text, and the options --transport,
+/// --receive-placement, --forward-sends, --svg-variant, --text-color,
+/// --text-slots, --text-width and --text-workers.
 void registerPipeSchedTranslations();
 
 /// Registers --describe-model, --describe-execution and --export-models, and
 /// the options --model-sequence and --model-microbatch-size.
 void registerDescriptionTranslations();
 
-/// Registers --import-torch-csv and --export-torch-csv, and the options
-/// --keep-columns, --torch-replicas, --torch-csv-format and
-/// --torch-csv-schedule.
-void registerTorchCsvTranslations();
-
-/// Registers --export-shardy-rules and the options --shardy-backward,
-/// --shardy-mesh-prefix, --shardy-schedule, --shardy-stage-ids and
-/// --shardy-stage-prefix.
-void registerShardyTranslations();
-
-/// Registers --export-megatron-layout and the option --megatron-schedule.
-void registerMegatronTranslations();
-
-/// Registers --export-text and the options --text-color, --text-slots,
-/// --text-width and --text-workers.
-void registerTextTranslations();
+/// Registers --import-torch-csv, --export-torch-csv, --export-shardy-rules and
+/// --export-megatron-layout, and the options --keep-columns and those that
+/// begin with --torch, --shardy and --megatron.
+void registerExchangeTranslations();
 
 } // namespace pipesched
 
