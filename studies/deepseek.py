@@ -29,7 +29,7 @@ MEASURED = TOKENS / (GPU_HOURS * 3600)
 STAGES, EXPERT_PARALLEL = 16, 64
 PUBLISHED: dict[str, Any] = {
     "tensor": [1],
-    "stages": [STAGES],
+    "pp": [STAGES],
     "expert": [EXPERT_PARALLEL],
     "schedules": ["dualpipe"],
 }

@@ -101,7 +101,7 @@ RUNS = (
         2048,
         8192,
         _tokens(430, 2.6e12),
-        {"tensor": 8, "stages": 16, "context": 1, "microbatch_size": 1, "recompute": "none"},
+        {"tensor": 8, "pp": 16, "context": 1, "microbatch_size": 1, "recompute": "none"},
         fields=LESS_KEPT,
     ),
     Run(
@@ -113,7 +113,7 @@ RUNS = (
         2048,
         8192,
         _tokens(400, 2.6e12),
-        {"tensor": 8, "stages": 16, "context": 1, "microbatch_size": 1, "recompute": "none"},
+        {"tensor": 8, "pp": 16, "context": 1, "microbatch_size": 1, "recompute": "none"},
         fields=LESS_KEPT,
     ),
     Run(
@@ -127,7 +127,7 @@ RUNS = (
         1602,
         {
             "tensor": 4,
-            "stages": 8,
+            "pp": 8,
             "chunks": 5,
             "context": 1,
             "microbatch_size": 1,
@@ -146,7 +146,7 @@ RUNS = (
         2304 * 4096 / 8.0 / 6144,
         {
             "tensor": 8,
-            "stages": 12,
+            "pp": 12,
             "chunks": 8,
             "context": 1,
             "microbatch_size": 1,
@@ -176,7 +176,7 @@ RUNS = (
         _tokens(455, 6 * 39.1e9 + 12 * 56 * 6144 * 4096 / 2),
         {
             "tensor": 2,
-            "stages": 8,
+            "pp": 8,
             "expert": 8,
             "context": 1,
             "microbatch_size": 1,
@@ -192,7 +192,7 @@ RUNS = (
         2048,
         4096,
         2048 * 4096 / 17.6 / 256,
-        {"tensor": 2, "stages": 8, "chunks": 4, "expert": 32, "microbatch_size": 1},
+        {"tensor": 2, "pp": 8, "chunks": 4, "expert": 32, "microbatch_size": 1},
         options=EXCHANGES,
         fields={"recomputed": ["norms", "activations"]},
     ),
@@ -205,7 +205,7 @@ RUNS = (
         8192,
         4096,
         1297,
-        {"tensor": 2, "stages": 8, "chunks": 4, "expert": 64, "microbatch_size": 1},
+        {"tensor": 2, "pp": 8, "chunks": 4, "expert": 64, "microbatch_size": 1},
         "fp8",
         EXCHANGES,
         {"recomputed": ["up_projections", "mlps"], "prediction_layers": 1},
@@ -219,7 +219,7 @@ RUNS = (
         4096,
         4096,
         3139,
-        {"tensor": 1, "stages": 4, "chunks": 4, "expert": 64, "microbatch_size": 1},
+        {"tensor": 1, "pp": 4, "chunks": 4, "expert": 64, "microbatch_size": 1},
         fields={"recomputed": ["up_projections"]},
     ),
 )

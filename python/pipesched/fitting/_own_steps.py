@@ -24,7 +24,7 @@ from ..support.files import read_json
 from ..support.text import closest
 from .files import MEASURED
 
-LISTED = ("tensor", "stages", "context", "expert", "microbatch_size", "chunks")
+LISTED = ("tensor", "pp", "context", "expert", "microbatch_size", "chunks")
 """Numbers of a plan that a row chooses one of."""
 
 KINDS = ("recompute", "sharding")
@@ -32,7 +32,7 @@ SINGLE = (
     *("model", "system", "gpus", "global_batch", "sequence", "attention", "precision"),
     *("transport", "context_exchange", "memory", "reserve", *HELD),
 )
-OTHERS = {"pipeline": "stages", "for": "launcher", "name": "", "schedule": ""}
+OTHERS = {"pipeline": "pp", "stages": "pp", "for": "launcher", "name": "", "schedule": ""}
 KNOWN = (*SINGLE, *LISTED, *KINDS, *OTHERS, *MEASURED)
 
 UNITS = {"ms": 1e-3, "s": 1.0, "": 1.0}
@@ -158,7 +158,7 @@ def _request(row: Mapping[str, Any], place: str, system: Description | None) -> 
     chosen = {name: [given.pop(name)] for name in (*LISTED, *KINDS) if name in given}
     chosen.setdefault("recompute", ["none"])
     chosen["schedules"] = [given.pop("schedule", "1f1b")]
-    for name in ("tensor", "stages", "context", "expert"):
+    for name in ("tensor", "pp", "context", "expert"):
         chosen.setdefault(name, [1])
     return Request(**{"reserve": 0, **given, **chosen})
 
@@ -180,7 +180,7 @@ def _configuration(
             space.nothing()
             if found is None
             else PipeSchedError(
-                f"{place}: several degrees are possible; give tensor, stages, context and expert"
+                f"{place}: several degrees are possible; give tensor, pp, context and expert"
             )
         )
     for name in ("microbatch_size", "sharding"):

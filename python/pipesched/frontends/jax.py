@@ -38,7 +38,7 @@ from ._file import (
     write_module,
 )
 from ._jaxpr import Flat, Part, flatten, loss_part, stage_parts
-from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parsed
+from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parse
 from ._process import Failure, Worker
 from ._updates import Rule, Stepped, update_function
 
@@ -244,5 +244,5 @@ def _lower(part: Part, what: str, worker: Worker) -> Function:
             f"{what} cannot be lowered: {other} has no form in linalg; gathers and scatters of "
             "embeddings do as jax.nn.one_hot"
         )
-    module = parsed(text)  # An operation does not keep its module.
+    module = parse(text)  # An operation does not keep its module.
     return function_of(only_function(module, what), part.arguments, part.results)

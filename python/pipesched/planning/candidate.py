@@ -14,6 +14,7 @@ from ..support.options import (
     Sharding,
     VocabularyKind,
 )
+from ..support.text import plural
 
 ALONE = "1f1b"
 """The name of the schedule of one worker, and the simplest schedule of several."""
@@ -133,3 +134,36 @@ class Candidate(NamedTuple):
     def raw_paths(self) -> list[Path]:
         """Paths with the layers of their stages."""
         return [Path(p, blocks=n) for p, n in zip(self.paths, self.layers, strict=True)]
+
+
+def receives_text(candidate: Candidate) -> str:
+    """Where receives stand, if that is not where messages arrive."""
+    return ", receives at their consumers" if candidate.receives == "consumer" else ""
+
+
+def describe(candidate: Candidate) -> str:
+    """A short description of a configuration."""
+    shape, chunks = candidate.shape, candidate.chunks
+    batch = plural(shape.microbatches, "microbatch")
+    cut = f" in {candidate.slices} slices" if candidate.slices > 1 else ""
+    by = f" by {candidate.vocabulary}" if "vocabulary" in dict(candidate.options) else ""
+    parts = [
+        f"{candidate.schedule}{by} on {plural(shape.pipeline, 'worker')}"
+        + (f" of {chunks} stages each" if chunks > 1 else "")
+        + receives_text(candidate),
+        f"tensor {shape.tensor}",
+        *([f"context {shape.context} by {shape.exchange}"] if shape.context > 1 else []),
+        *([f"expert {shape.expert}"] if shape.expert > 1 else []),
+        f"data {shape.data}",
+        f"{batch} of {plural(shape.microbatch_size, 'sequence')}{cut}",
+        f"recompute {shape.recompute}",
+    ]
+    if not candidate.is_even:
+        parts.insert(1, f"layers {candidate.layers_text}")
+    if candidate.schedule == OPTIMIZED:
+        free = dict(candidate.options)
+        parts[-1:] = [
+            *(["offload in part"] if free.get("offload") else []),
+            f"recompute {free['recompute']} in part" if "recompute" in free else parts[-1],
+        ]
+    return ", ".join(parts)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..costs.costs import Costs, Times
 from ..costs.layer_times import LayerTimes, names_layers
-from ..costs.stage_times import Place, entries_of, listed_stages
+from ..costs.stage_times import entries_of, listed_stages
 from ..errors import PipeSchedError
 from ..support.options import Recompute, TimesOf, code_of, names_of
 
@@ -54,20 +54,20 @@ def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:
     return given
 
 
-def of_layers(times: Times, times_of: TimesOf, layers: int, stages: Sequence[int] | None) -> Times:
+def of_layers(times: Times, times_of: TimesOf, layers: int, pp: Sequence[int] | None) -> Times:
     """The times as those of layers. Times of stages, or of the workers of as many stages, are
-    divided among the model's `layers`; a single time needs `stages` to have the one number for
+    divided among the model's `layers`; a single time needs `pp` to have the one number for
     which it holds.
     """
     if times_of == "layer":
         return times
     Costs(times=times)  # raises if the times are wrong
     entries = entries_of(times)
-    count = listed_stages(entries) or (stages[0] if stages and len(stages) == 1 else None)
+    count = listed_stages(entries) or (pp[0] if pp and len(pp) == 1 else None)
     if count is None:
         raise PipeSchedError(
             f"times of one {times_of} hold for one number of stages; give that number alone"
-            " (stages), a time for each of them, or the times of layers (times_of)"
+            " (pp), a time for each of them, or the times of layers (times_of)"
         )
     if not layers:
         raise PipeSchedError(
@@ -83,7 +83,7 @@ def of_layers(times: Times, times_of: TimesOf, layers: int, stages: Sequence[int
     return {**found.messages, **{f"layers.{name}": each for name, each in found.layers.items()}}
 
 
-def fixed(request: Request) -> dict[str, tuple[Any, ...]]:
+def fix_choices(request: Request) -> dict[str, tuple[Any, ...]]:
     """The choices of a request with times: for each, the one value at which the times were
     measured.
     """
@@ -120,16 +120,7 @@ def holds(request: Request, changes: Mapping[str, Any]) -> bool:
     return request.times is None or not NAMES.keys() & changes.keys()
 
 
-def attaching(costs: Costs, places: Sequence[Place]) -> list[str]:
-    """The pass that attaches the times of the stages of these places."""
-    from .launch.passes import one_pass
-
-    if costs.times is None:
-        return []
-    return [one_pass("pipe-attach-profile", {"times": costs._for(places).times})]
-
-
-def said(request: Request) -> list[str]:
+def header_lines(request: Request) -> list[str]:
     """The first lines of a plan about its times."""
     if request.times is None:
         return []

@@ -19,10 +19,9 @@ from ..schedule.schedule import Schedule
 from ..schedule.traits import PlacementKind, placement_kind
 from ..support.options import callable_of, integer
 from ..support.units import seconds_of
-from .candidate import Candidate, Shape
+from .candidate import Candidate, Shape, receives_text
 from .explain.changes import changes_of
-from .explain.order import order_keys
-from .explain.reasons import about, at_consumers, findings
+from .explain.reasons import about, findings, order_keys
 from .explain.tables import (
     plan_html,
     plan_line,
@@ -396,7 +395,7 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
                 for name, value in other.options
             )
             layers = "" if other.is_even else f", layers {other.layers_text}"
-            yield f"schedule {other.schedule}{options}{at_consumers(other)}{layers}", other
+            yield f"schedule {other.schedule}{options}{receives_text(other)}{layers}", other
 
 
 def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidate]]:
@@ -568,12 +567,12 @@ def plan(
     empty, and `missing` says what would help.
 
     >>> import pipesched
-    >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, stages=[2, 4])
+    >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, pp=[2, 4])
     >>> best = made.fitting[0]
     >>> best.shape.gpus, best.fits, best.step_s <= made.fitting[1].step_s
     (16, True, True)
     """
-    check_limits(limits)
+    limits = check_limits(limits)
     request = Request(model=model, system=system, gpus=gpus, global_batch=global_batch, **limits)
     slow = slow_of(slow_workers, slow_stages, slow_nodes, jitter)
     callable_of("progress", progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -23,7 +24,7 @@ from ..costs.frameworks import (
     pair_order_of,
     parameter_bytes,
 )
-from ..errors import PipeSchedError, WrongType
+from ..errors import PipeSchedError, PipeSchedWarning, WrongType
 from ..schedule.families import canonical
 from ..support.options import (
     Attention,
@@ -62,7 +63,7 @@ class Limits(HeldOptions, total=False):
     """Restrictions on what a plan may choose from. A key that is not given allows all sensible
     values.
 
-    `schedules`, `tensor`, `stages` (workers of a pipeline), `context`, `expert`, `microbatch_size`
+    `schedules`, `tensor`, `pp` (workers of a pipeline), `context`, `expert`, `microbatch_size`
     and `chunks` list the allowed values, `recompute` (none, selective, full) and `sharding` (none,
     optimizer, gradients, full-kept, full) the allowed kinds. `vocabulary` lists how the head may
     lie on the workers: whole, or in shards by vocab-1, vocab-2 and interlaced, which are searched
@@ -84,7 +85,7 @@ class Limits(HeldOptions, total=False):
     context_exchange: ContextExchange | None
     schedules: Sequence[str] | None
     tensor: Sequence[int] | None
-    stages: Sequence[int] | None
+    pp: Sequence[int] | None
     context: Sequence[int] | None
     expert: Sequence[int] | None
     microbatch_size: Sequence[int] | None
@@ -99,14 +100,25 @@ class Limits(HeldOptions, total=False):
     times_of: TimesOf | None
 
 
-def check_limits(limits: Mapping[str, object]) -> None:
-    """Refuses arguments that a plan does not take, with the closest one."""
+def renew(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a plan with `pp` for `stages`, its name in the version before."""
+    return {"pp" if name == "stages" else name: value for name, value in given.items()}
+
+
+def check_limits(limits: Mapping[str, Any]) -> Limits:
+    """Returns the limits by their new names. Warns of an old name, and refuses arguments that a
+    plan does not take, with the closest one.
+    """
     known = [*Limits.__annotations__, *HELD]
+    if "stages" in limits:
+        warnings.warn("plan(stages=...) is now plan(pp=...)", PipeSchedWarning, stacklevel=3)
+        limits = renew(limits)
     for name in limits:
         if name == "workers":
-            raise PipeSchedError("plan takes the workers of a pipeline as stages=[...]")
+            raise PipeSchedError("plan takes the workers of a pipeline as pp=[...]")
         if name not in known:
             raise PipeSchedError(f"plan takes no argument {name!r}{closest(name, known)}")
+    return cast(Limits, limits)
 
 
 def _numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:
@@ -153,7 +165,7 @@ class Request(Held):
     """A `PairOrder`; by default that of the framework whose memory is counted."""
     schedules: Sequence[str] | None = None
     tensor: Sequence[int] | None = None
-    stages: Sequence[int] | None = None
+    pp: Sequence[int] | None = None
     context: Sequence[int] | None = None
     expert: Sequence[int] | None = None
     microbatch_size: Sequence[int] | None = None
@@ -179,7 +191,7 @@ class Request(Held):
         integer("global_batch", self.global_batch, 1, MOST_BATCH)
         code_of(Precision, "precision", self.precision)
         code_of(Transport, "transport", self.transport)
-        for name in ("tensor", "stages", "context", "expert", "microbatch_size", "chunks"):
+        for name in ("tensor", "pp", "context", "expert", "microbatch_size", "chunks"):
             put(name, _numbers(name, getattr(self, name)))
         put("recompute", _choices(Recompute, "recompute", self.recompute))
         if self.vocabulary is not None:
@@ -211,8 +223,8 @@ class Request(Held):
         if self.times is None or kind is None:
             return
         layers = Costs(model=self.model)._division.layers if self.model is not None else 0
-        put("times", _own_times.of_layers(self.times, kind, layers, self.stages))
-        for name, values in _own_times.fixed(self).items():
+        put("times", _own_times.of_layers(self.times, kind, layers, self.pp))
+        for name, values in _own_times.fix_choices(self).items():
             put(name, values)
 
     def to_dict(self) -> dict[str, Any]:

@@ -30,12 +30,11 @@ from ..support.options import (
     mapping_of,
     text_of,
 )
-from ..support.text import closest
+from ..support.text import closest, gib, plural
 from . import layer_times as _own_times
 from .candidate import ALONE, INTERLACED, Candidate, Shape
-from .explain.reasons import gib, plural
-from .launch.passes import ENDING, attaching, one_pass
-from .request import Request, divisors
+from .launch.passes import ENDING, attach_costs, attach_times, one_pass
+from .request import Request, divisors, renew
 from .search.disturbances import Slow
 from .space.divisions import ALONE_EXCHANGE
 from .space.heads import kinds_of
@@ -112,10 +111,10 @@ class Result:
 def _offloading(case: Case, folder: str) -> Callable[[str], Simulation]:
     """Reports of the rows of a case whose activations go to the host."""
     configuration, request = case.configuration, case.request
-    attached = attaching(request, case.shape, folder)
+    attached = attach_costs(request, case.shape, folder)
     if request.times is not None:
         assert configuration.costs is not None
-        attached += _own_times.attaching(configuration.costs, configuration.places)
+        attached += attach_times(configuration.costs, configuration.places)
     passes = [*attached, one_pass("pipe-add-offload", {"amount": case.offload}), ENDING]
     made = configuration.generate(case.candidate.schedule).transform(",".join(passes))
     return lambda text: made.simulate(transport=request.transport, disturbance=text)
@@ -178,7 +177,7 @@ def _differences(before: Mapping[str, float], after: Mapping[str, float]) -> dic
 def _shape_changes(old: Case, new: Case) -> list[str]:
     """What else is not as in the plan, such as `data 8 to 7`."""
     one, other = old.shape._asdict(), new.shape._asdict()
-    names = {"pipeline": "stages", "microbatch_size": "microbatch size"}
+    names = {"pipeline": "pp", "microbatch_size": "microbatch size"}
     found = []
     heads = old.candidate.vocabulary, new.candidate.vocabulary
     if old.candidate.schedule != new.candidate.schedule:
@@ -362,7 +361,7 @@ def _check_degrees(request: Request, shape: Shape) -> None:
         _whole("context", tokens // 2, shape.context, "pairs of tokens")
     if shape.pipeline > request.sizes["layers"]:
         raise PipeSchedError(
-            f"stages: {shape.pipeline} stages are more than {request.sizes['layers']} layers"
+            f"pp: {shape.pipeline} workers are more than {request.sizes['layers']} layers"
         )
 
 
@@ -452,7 +451,7 @@ def without_nodes(nodes: Sequence[int]) -> Changed:
 # Rows of plans
 
 LIMITS = (
-    *("schedules", "tensor", "stages", "context", "expert", "microbatch_size", "chunks"),
+    *("schedules", "tensor", "pp", "context", "expert", "microbatch_size", "chunks"),
     *("vocabulary", "recompute", "sharding"),
 )
 """The fields of a request that only limit what a plan chooses from."""
@@ -522,7 +521,7 @@ def _request(row: Mapping[str, Any], shape: Shape) -> Request:
     """The request of a row, without the limits of its search. Own times keep the limits at which
     they hold.
     """
-    given = dict(mapping_of("request", "{'gpus': 8}", row["request"]))
+    given = renew(mapping_of("request", "{'gpus': 8}", row["request"]))
     known = {each.name for each in fields(Request)}
     for name in given:
         if name not in known:

@@ -42,6 +42,12 @@ def gib(size: float) -> str:
     return f"{size / 2**30:.1f} GiB"
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 stage`, `2 stages`."""
+    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{ending}"
+
+
 _MANY_BYTES = re.compile(r"(?<![\w.])(\d{7,})(?: bytes)?(?![\w.]*\d)")
 
 

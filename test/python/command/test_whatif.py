@@ -125,7 +125,7 @@ def test_lost_node(plan: str, capsys: Capture) -> None:
     assert kept["microbatches"] * kept["data"] * kept["microbatch_size"] == 128
     changes = {"data_parallel": kept["data"], "microbatches": kept["microbatches"]}
     assert kept["step_s"] == pytest.approx(step_of(row, **changes))
-    limits: dict[str, Any] = {"schedules": ["1f1b", "zb-v"], "stages": [2, 4], "top": 1}
+    limits: dict[str, Any] = {"schedules": ["1f1b", "zb-v"], "pp": [2, 4], "top": 1}
     best = pipesched.plan("llama3-8b", "dgx-h100", gpus=32, global_batch=128, **limits)
     assert again["step_s"] == pytest.approx(best.fitting[0].step_s)
 

@@ -37,7 +37,7 @@ def system() -> Any:
 
 
 def plan() -> Any:
-    limits: dict[str, Any] = {"gpus": 4, "global_batch": 4, "stages": [2], "tensor": [2]}
+    limits: dict[str, Any] = {"gpus": 4, "global_batch": 4, "pp": [2], "tensor": [2]}
     limits |= {"schedules": ["interleaved-1f1b"], "chunks": [2], "recompute": ["none"], "top": 1}
     (row,) = pipesched.plan("llama3-8b", "dgx-h100", misses=0, **limits).to_dicts()
     read = ("name", "context_exchange", "schedule", "options", "paths", "request", "optimized")

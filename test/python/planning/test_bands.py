@@ -220,7 +220,7 @@ def test_files_that_name_their_costs_say_so(tmp_path: Path, capsys: Capture) -> 
 
 
 def test_proposals_have_bands() -> None:
-    made = pipesched.plan("llama3-8b", "h100-sxm-load", gpus=16, global_batch=64, stages=[2])
+    made = pipesched.plan("llama3-8b", "h100-sxm-load", gpus=16, global_batch=64, pp=[2])
     band = made.fitting[0].band
     assert band is not None and band.is_known
     frame = made.to_frame()

@@ -31,7 +31,7 @@ def test_ranks_divide_groups() -> None:
     """Tensor parallelism divides what layers of both kinds share: 8 heads, 2 groups."""
     fields = dict(_fields_of("model", "nemotron-h-8b"))
     fields["linear_attention"] = {**fields["linear_attention"], "key_heads": 2}
-    given: dict[str, Any] = {"gpus": 8, "global_batch": 8, "stages": [1], "top": 1}
+    given: dict[str, Any] = {"gpus": 8, "global_batch": 8, "pp": [1], "top": 1}
     given["recompute"] = ["full"]
     assert plan(fields, "dgx-h100", tensor=[2], **given).proposals
     with pytest.raises(PipeSchedError, match="tensor 4 does not divide 2"):

@@ -157,7 +157,7 @@ def check_bridge(proposal: Proposal, script: Path, tools: dict[str, str]) -> Non
 def test_scripts_run(tmp_path: Path, tools: dict[str, str]) -> None:
     """Of all kinds of proposals each script starts what the lines say."""
     limits: list[dict[str, Any]] = [
-        {"schedules": ["1f1b", "VPP", "zb-v", "zb-h1"], "stages": [2, 4]},
+        {"schedules": ["1f1b", "VPP", "zb-v", "zb-h1"], "pp": [2, 4]},
         {"launcher": "megatron", "sharding": ["none", "full"], "tensor": [1, 2]},
         {"launcher": "torchtitan", "recompute": ["full"]},
         {"schedules": ["1f1b"], "context": [2], "context_exchange": "gather"},
@@ -180,7 +180,7 @@ def test_scripts_run(tmp_path: Path, tools: dict[str, str]) -> None:
 
 
 def test_wrong_number_of_accelerators(tmp_path: Path, tools: dict[str, str]) -> None:
-    best = planned(schedules=["1f1b"], stages=[2]).fitting[0]
+    best = planned(schedules=["1f1b"], pp=[2]).fitting[0]
     for script in written(best, tmp_path).values():
         environment = {**tools, "NNODES": "3", "MEGATRON": "x", "RECIPE": "x"}
         said = run(script, environment, status=2)
@@ -190,7 +190,7 @@ def test_wrong_number_of_accelerators(tmp_path: Path, tools: dict[str, str]) -> 
 def test_models_that_are_not_known(tmp_path: Path, tools: dict[str, str]) -> None:
     """What a script cannot know it asks for."""
     usual: dict[str, Any] = {"sharding": ["optimizer"], "context": [1]}
-    made = planned(model="mistral-7b", schedules=["1f1b"], stages=[2], **usual)
+    made = planned(model="mistral-7b", schedules=["1f1b"], pp=[2], **usual)
     scripts = written(made.fitting[0], tmp_path)
     assert "MODEL_ARGS" in run(scripts["megatron"], {**tools, "MEGATRON": "x"}, status=1)
     assert "MODULE" in run(scripts["torchtitan"], tools, status=1)
@@ -238,18 +238,18 @@ def test_torchtitan_pipelines_no_tied_head() -> None:
     made = pipesched.plan("qwen3-4b", "dgx-h100", launcher="torchtitan", **run)
     assert made.fitting and {each.shape.pipeline for each in made.fitting} == {1}
     with pytest.raises(pipesched.PipeSchedError, match="no pipeline for a head that is the embedd"):
-        pipesched.plan("qwen3-4b", "dgx-h100", launcher="torchtitan", stages=[2, 4], **run)
-    free = pipesched.plan("qwen3-4b", "dgx-h100", schedules=["1f1b"], stages=[2], **run)
+        pipesched.plan("qwen3-4b", "dgx-h100", launcher="torchtitan", pp=[2, 4], **run)
+    free = pipesched.plan("qwen3-4b", "dgx-h100", schedules=["1f1b"], pp=[2], **run)
     launchers = free.fitting[0].launchers()
     assert "embedding" in (launchers.torchtitan.reason or "") and launchers.megatron.lines
-    whole = pipesched.plan("qwen3-8b", "dgx-h100", launcher="torchtitan", stages=[2], **run)
+    whole = pipesched.plan("qwen3-8b", "dgx-h100", launcher="torchtitan", pp=[2], **run)
     assert whole.fitting
 
 
 def test_overlapped_exchanges_need_many_connections(tmp_path: Path, tools: dict[str, str]) -> None:
     """As the note next to the lines says."""
     made = planned(
-        model="qwen3-30b-a3b", launcher="megatron", schedules=["combined-1f1b"], stages=[2],
+        model="qwen3-30b-a3b", launcher="megatron", schedules=["combined-1f1b"], pp=[2],
         chunks=[2], tensor=[1], context=[1], expert=[8], top=1,
         microbatch_size=[1], memory="100GiB",
     )  # fmt: skip
@@ -336,11 +336,11 @@ def refused(lines: Sequence[str], model: str, chunks: int) -> list[str]:
 FEW: dict[str, Any] = {"microbatch_size": [1], "recompute": ["none"]}
 FEW["schedules"] = ["1f1b", "interleaved-1f1b", "combined-1f1b"]
 COMBINATIONS: list[dict[str, Any]] = [
-    {"model": "nemotron-h-8b", "stages": [4, 8], "chunks": [2]},
-    {"model": "qwen3-next-80b-a3b", "context": [2], "stages": [2], "precision": "fp8"},
-    {"model": "qwen3-next-80b-a3b", "expert_exposed": 50, "memory": "200GiB", "stages": [2]},
-    {"model": "qwen3-30b-a3b", "expert_exposed": 50, "sharding": ["full"], "stages": [1, 2]},
-    {"model": "qwen3-30b-a3b", "chunks": [2], "recompute": ["none", "full"], "stages": [2, 4]},
+    {"model": "nemotron-h-8b", "pp": [4, 8], "chunks": [2]},
+    {"model": "qwen3-next-80b-a3b", "context": [2], "pp": [2], "precision": "fp8"},
+    {"model": "qwen3-next-80b-a3b", "expert_exposed": 50, "memory": "200GiB", "pp": [2]},
+    {"model": "qwen3-30b-a3b", "expert_exposed": 50, "sharding": ["full"], "pp": [1, 2]},
+    {"model": "qwen3-30b-a3b", "chunks": [2], "recompute": ["none", "full"], "pp": [2, 4]},
     {"model": "llama3-8b", "tensor": [8], "sequence": 1020, "context": [1]},
 ]
 
@@ -363,14 +363,14 @@ def test_what_megatron_has_not_for_hybrids() -> None:
     """Each reason is said where nothing else is left."""
     hybrid: dict[str, Any] = {"model": "nemotron-h-8b", "launcher": "megatron"}
     hybrid |= {"microbatch_size": [1], "recompute": ["none"]}
-    uneven = {"stages": [8], "chunks": [1], "schedules": ["1f1b"]}
+    uneven = {"pp": [8], "chunks": [1], "schedules": ["1f1b"]}
     for given, why in (
-        ({"schedules": ["interleaved-1f1b"], "stages": [4]}, "no chunks in models with Mamba-2"),
+        ({"schedules": ["interleaved-1f1b"], "pp": [4]}, "no chunks in models with Mamba-2"),
         (uneven, "no layout of the stages of models with Mamba-2"),
     ):
         with pytest.raises(pipesched.PipeSchedError, match=why):
             planned(**hybrid, **given)
     with pytest.raises(pipesched.PipeSchedError, match="no sequences in models with Gated Delta"):
         planned(model="qwen3-next-80b-a3b", launcher="megatron", context=[2], **FEW)
-    even = planned(**hybrid, stages=[4], top=1).fitting[0]
+    even = planned(**hybrid, pp=[4], top=1).fitting[0]
     assert even.schedule == "1f1b" and "pretrain_mamba.py" in even.scripts()["megatron"]

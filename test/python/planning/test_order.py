@@ -14,7 +14,7 @@ from pipesched.bands import (
     of_schedules,
     order_of,
     residuals,
-    told,
+    tell,
     tolerances,
 )
 from pipesched.command import main
@@ -122,12 +122,12 @@ def test_the_fewest_runs() -> None:
 
 def test_sentences() -> None:
     one, two = steps(1, 1.005), steps(1, 2)
-    assert told(one[:1], order_of(one[:1])) == []
-    (alike,) = told(one, order_of(one))
+    assert tell(one[:1], order_of(one[:1])) == []
+    (alike,) = tell(one, order_of(one))
     assert alike.endswith("; b is within 1 % of a on its layout") and "decide" not in alike
-    (apart,) = told(two, order_of(two))
+    (apart,) = tell(two, order_of(two))
     assert apart.startswith("a is the fastest by more than predictions are off: published rows")
-    (several,) = told(found := steps(1, 1.02, 1.025, layouts="xyy"), order_of(found))
+    (several,) = tell(found := steps(1, 1.02, 1.025, layouts="xyy"), order_of(found))
     assert "layouts from" in several and "schedules of one layout apart from" in several
     assert "short runs of a and b decide; c is within 1 % of b on its layout" in several
 

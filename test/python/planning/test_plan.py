@@ -158,7 +158,7 @@ FEW = ["1f1b", "zb-h1", "VPP", "zb-v", "dualpipe", "hanayo"]
     "limits",
     [
         {"memory": "30GiB"},
-        {"global_batch": 12, "sharding": ["none", "optimizer", "full"], "stages": [2, 4]},
+        {"global_batch": 12, "sharding": ["none", "optimizer", "full"], "pp": [2, 4]},
         {"schedules": ["dualpipe", "zb-v", "VPP"], "transport": "delay"},
     ],
 )
@@ -259,7 +259,7 @@ def test_bounds_of_experts_hold(slower: int) -> None:
         global_batch=64,
         sequence=1024,
         schedules=["1f1b", "dualpipe", "dualpipe-v"],
-        stages=[2, 4],
+        pp=[2, 4],
         expert=[1, 8, 16],
         context=[1],
         microbatch_size=[1, 2, 4],
@@ -296,7 +296,7 @@ def test_it_is_the_same_every_time() -> None:
 def test_limits_are_kept() -> None:
     limits = {
         "tensor": [2],
-        "stages": [4],
+        "pp": [4],
         "microbatch_size": [2],
         "recompute": ["selective"],
         "chunks": [2, 4],
@@ -313,7 +313,7 @@ def test_limits_are_kept() -> None:
 
 def test_layers_that_do_not_divide() -> None:
     """32 layers and a head on six workers: the last worker gets fewer layers."""
-    given: dict[str, Any] = {"gpus": 24, "global_batch": 24, "stages": [6], "context": [1]}
+    given: dict[str, Any] = {"gpus": 24, "global_batch": 24, "pp": [6], "context": [1]}
     best = small(**given, tensor=[4], schedules=["1f1b"]).fitting[0]
     (held,) = best.candidate.layers
     assert sum(held) == 32
@@ -339,7 +339,7 @@ def test_more_memory_is_never_worse() -> None:
 
 def test_data_parallelism_is_paid_for() -> None:
     """Replicas reduce gradients, so the same batch takes longer on each of them."""
-    limits = {"tensor": [8], "stages": [1], "microbatch_size": [1], "recompute": ["none"]}
+    limits = {"tensor": [8], "pp": [1], "microbatch_size": [1], "recompute": ["none"]}
     alone = small(gpus=8, global_batch=8, memory="800GB", **limits).fitting[0]
     both = small(gpus=16, global_batch=16, memory="800GB", **limits).fitting[0]
     assert both.shape.microbatches == alone.shape.microbatches
@@ -373,7 +373,7 @@ def check_help(proposal: Proposal, step_s: float, **changes: Any) -> None:
     shape = proposal.shape
     limits: dict[str, Any] = {
         "tensor": [shape.tensor],
-        "stages": [shape.pipeline],
+        "pp": [shape.pipeline],
         "microbatch_size": [shape.microbatch_size],
         "recompute": [shape.recompute],
         "schedules": [proposal.schedule],
@@ -480,7 +480,7 @@ def test_passes(extra: list[str], capsys: Capture) -> None:
         ({"--global-batch": "3", "--pp": "1", "--cp": "1"}, "cannot be dealt to"),
         ({"--tp": "3"}, "tensor 3 does not divide 16 accelerators"),
         ({"--tp": "16"}, "tensor 16 does not divide 8 key-value heads"),
-        ({"--pp": "3"}, "3 stages do not divide 16 accelerators"),
+        ({"--pp": "3"}, "pp 3 and workers of "),
         ({"--microbatch-size": "5"}, "microbatches of 5 do not divide"),
         ({"--model": "llama3-7b"}, "the closest is"),
         ({"--system": "dgx-h101"}, "the closest is"),

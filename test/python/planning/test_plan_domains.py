@@ -19,7 +19,7 @@ def test_domains_are_used_in_part(capsys: Capture) -> None:
         "gb200-nvl72",
         gpus=256,
         global_batch=1024,
-        stages=[4],
+        pp=[4],
         tensor=[1],
         expert=[64],
         schedules=["1f1b"],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pipesched
+import pytest
 from pipesched.planning.launch.launchers import TORCH_NAMES, needs_csv
+from pipesched.planning.request import check_limits
 from pipesched.schedule.traits import placement_kind
 from points import SLICED, SPREAD
 from test_plan import check, flags, small
@@ -22,7 +24,7 @@ def test_each_family_has_lines_or_a_reason() -> None:
     made = [
         small(
             schedules=[family],
-            stages=[4],
+            pp=[4],
             context=[1],
             sharding=["optimizer"],
             chunks=[2, 4],
@@ -48,7 +50,7 @@ def test_each_family_has_lines_or_a_reason() -> None:
 
 
 def test_megatron_interleaves_whole_groups() -> None:
-    best = small(schedules=["VPP"], gpus=8, stages=[4], global_batch=6, microbatch_size=[1]).fitting
+    best = small(schedules=["VPP"], gpus=8, pp=[4], global_batch=6, microbatch_size=[1]).fitting
     assert best[0].shape.microbatches % 4
     assert "which do not divide" in (best[0].launchers().megatron.reason or "")
 
@@ -67,9 +69,14 @@ def test_recomputation_and_precision() -> None:
     assert megatron["--fp8-format"] == "hybrid"
     assert "--fp8-param-gather" in megatron
     torch = small(
-        recompute=["full"], precision="fp8", schedules=["1f1b"], launcher="torchtitan", stages=[2]
+        recompute=["full"], precision="fp8", schedules=["1f1b"], launcher="torchtitan", pp=[2]
     ).fitting[0]
     launcher = torch.launchers().torchtitan
     assert launcher.lines and launcher.lines[-1] == "activation-checkpoint:full"
     assert any("FP8" in note for note in launcher.notes)
     assert best.step_s < small(recompute=["full"], schedules=["1f1b"]).fitting[0].step_s
+
+
+def test_the_old_name_of_pp_is_understood() -> None:
+    with pytest.warns(pipesched.PipeSchedWarning, match=r"is now plan\(pp="):
+        assert check_limits({"stages": [2]}) == {"pp": [2]}

@@ -12,7 +12,8 @@ import pytest
 from pipesched import Plan, Proposal, plan
 from pipesched.command import main
 from pipesched.command.verbs.plan import COLUMNS, _told_apart
-from pipesched.planning.explain.reasons import _against, _missing, gib
+from pipesched.planning.explain.reasons import _against, _missing
+from pipesched.support.text import gib
 from test_command import Capture
 
 LINE = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
@@ -24,7 +25,7 @@ NUMBERS = ("step_s", *BANDS, "tokens_per_s_per_gpu", "mfu", *MEMORY, "idle_ratio
 @pytest.fixture(scope="module")
 def made() -> Plan:
     """A plan whose best configurations differ in the layers of their stages alone."""
-    alike = {"context": [1], "tensor": [1], "stages": [2, 4], "sharding": ["optimizer"]}
+    alike = {"context": [1], "tensor": [1], "pp": [2, 4], "sharding": ["optimizer"]}
     return plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, top=40, **cast(Any, alike))
 
 

@@ -186,19 +186,19 @@ def formula_bytes(proposal: Proposal) -> float:
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "llama3-70b": {"gpus": 128, "tensor": [8], "stages": [4]},
-    "qwen3-32b": {"gpus": 64, "tensor": [4], "stages": [4]},
-    "qwen3-235b-a22b": {"gpus": 256, "tensor": [4], "stages": [16]},
-    "mixtral-8x7b": {"gpus": 64, "tensor": [4], "stages": [4]},
-    "deepseek-v3": {"gpus": 1024, "tensor": [8], "stages": [32]},
+    "llama3-70b": {"gpus": 128, "tensor": [8], "pp": [4]},
+    "qwen3-32b": {"gpus": 64, "tensor": [4], "pp": [4]},
+    "qwen3-235b-a22b": {"gpus": 256, "tensor": [4], "pp": [16]},
+    "mixtral-8x7b": {"gpus": 64, "tensor": [4], "pp": [4]},
+    "deepseek-v3": {"gpus": 1024, "tensor": [8], "pp": [32]},
 }
 
 
 DIVIDED: dict[str, dict[str, Any]] = {
-    "qwen3-235b-a22b": {"gpus": 256, "tensor": [2], "stages": [16], "expert": [8]},
-    "mixtral-8x7b": {"gpus": 64, "tensor": [2], "stages": [4], "expert": [8], "context": [2]},
-    "deepseek-v3": {"gpus": 2048, "tensor": [1], "stages": [16], "expert": [64]},
-    "llama3-70b": {"gpus": 128, "tensor": [8], "stages": [4], "context": [2]},
+    "qwen3-235b-a22b": {"gpus": 256, "tensor": [2], "pp": [16], "expert": [8]},
+    "mixtral-8x7b": {"gpus": 64, "tensor": [2], "pp": [4], "expert": [8], "context": [2]},
+    "deepseek-v3": {"gpus": 2048, "tensor": [1], "pp": [16], "expert": [64]},
+    "llama3-70b": {"gpus": 128, "tensor": [8], "pp": [4], "context": [2]},
 }
 """Experts and sequences divided."""
 
@@ -270,7 +270,7 @@ def fsdp_bytes(proposal: Proposal) -> float:
     ],
 )
 def test_memory_without_a_pipeline(model: str, given: dict[str, Any], sharding: Any) -> None:
-    found = only(model, launcher="torchtitan", stages=[1], sharding=[sharding], **given)
+    found = only(model, launcher="torchtitan", pp=[1], sharding=[sharding], **given)
     assert found.shape.pipeline == 1 and found.shape.data > 1
     assert found.peak_bytes == pytest.approx(fsdp_bytes(found), rel=0.03)
     policy = {"gradients": "never", "full": "always"}[sharding]
@@ -315,7 +315,7 @@ def test_a_reserve_is_numbers_of_bytes() -> None:
 
 
 def test_no_reserve() -> None:
-    given: Any = {"gpus": 16, "global_batch": 32, "stages": [4], "schedules": ["1f1b"], "top": 1}
+    given: Any = {"gpus": 16, "global_batch": 32, "pp": [4], "schedules": ["1f1b"], "top": 1}
     kept = plan("llama3-8b", "dgx-h100", **given).fitting[0].request
     none = plan("llama3-8b", "dgx-h100", reserve="0", **given).fitting[0].request
     assert none.usable_bytes == none.capacity_bytes
@@ -337,41 +337,41 @@ def lines_of(launcher: Any, **given: Any) -> tuple[Proposal, list[str]]:
 @pytest.mark.parametrize(
     ("launcher", "given", "sharding", "line"),
     [
-        ("megatron", {"stages": [2]}, "optimizer", "--use-distributed-optimizer"),
-        ("megatron", {"stages": [2], "sharding": ["none"]}, "none", "--overlap-grad-reduce"),
+        ("megatron", {"pp": [2]}, "optimizer", "--use-distributed-optimizer"),
+        ("megatron", {"pp": [2], "sharding": ["none"]}, "none", "--overlap-grad-reduce"),
         (
             "megatron",
-            {"stages": [1], "sharding": ["gradients"]},
+            {"pp": [1], "sharding": ["gradients"]},
             "gradients",
             "--data-parallel-sharding-strategy optim_grads",
         ),
         (
             "megatron",
-            {"stages": [1], "sharding": ["full"]},
+            {"pp": [1], "sharding": ["full"]},
             "full",
             "--data-parallel-sharding-strategy optim_grads_params",
         ),
         (
             "torchtitan",
-            {"stages": [2], "tensor": [2]},
+            {"pp": [2], "tensor": [2]},
             "full-kept",
             "--parallelism.fsdp_reshard_after_forward never",
         ),
         (
             "torchtitan",
-            {"stages": [1], "sharding": ["gradients"]},
+            {"pp": [1], "sharding": ["gradients"]},
             "gradients",
             "--parallelism.fsdp_reshard_after_forward never",
         ),
         (
             "torchtitan",
-            {"stages": [1], "sharding": ["full"]},
+            {"pp": [1], "sharding": ["full"]},
             "full",
             "--parallelism.fsdp_reshard_after_forward always",
         ),
         (
             "torchtitan",
-            {"stages": [2], "sharding": ["none"]},
+            {"pp": [2], "sharding": ["none"]},
             "none",
             "--parallelism.data_parallel_shard_degree 1",
         ),
@@ -389,10 +389,10 @@ def test_lines_shard_what_is_counted(
 
 
 def test_weights_of_fp8() -> None:
-    found, lines = lines_of("megatron", precision="fp8", stages=[2])
+    found, lines = lines_of("megatron", precision="fp8", pp=[2])
     assert "--fp8-param-gather" in lines
     assert found.to_dict()["parameter_bytes"]["weight"] == 2
-    alone, lines = lines_of("megatron", precision="fp8", stages=[2], context=[1], sharding=["none"])
+    alone, lines = lines_of("megatron", precision="fp8", pp=[2], context=[1], sharding=["none"])
     assert "--fp8-param-gather" not in lines
     assert alone.to_dict()["parameter_bytes"]["weight"] == 4
     assert alone.peak_bytes > found.peak_bytes
@@ -409,11 +409,11 @@ def test_what_a_framework_cannot_is_left_out() -> None:
         ("megatron", "full-kept", "Megatron-LM has no sharding like full-kept"),
         ("torchtitan", "full", "torchtitan has no sharding like full"),
     ):
-        limits: Any = {"launcher": launcher, "sharding": [sharding], "stages": [2], "tensor": [1]}
+        limits: Any = {"launcher": launcher, "sharding": [sharding], "pp": [2], "tensor": [1]}
         with pytest.raises(pipesched.PipeSchedError, match=said):
             plan("llama3-8b", "dgx-h100", **sizes, **limits)
     with pytest.raises(pipesched.PipeSchedError, match="1F1B and interleaved 1F1B, not zb-h1"):
-        plan("llama3-8b", "dgx-h100", **sizes, launcher="megatron", schedules=["zb-h1"], stages=[4])
+        plan("llama3-8b", "dgx-h100", **sizes, launcher="megatron", schedules=["zb-h1"], pp=[4])
     with pytest.raises(pipesched.PipeSchedError, match="launcher is one of megatron, torchtitan"):
         wrong: Any = "deepspeed"
         plan("llama3-8b", "dgx-h100", **sizes, launcher=wrong)
@@ -433,7 +433,7 @@ def test_what_a_framework_cannot_is_left_out() -> None:
 def test_bytes_of_a_model_file_hold_in_plans(stated: dict[str, int], held: tuple[int, ...]) -> None:
     """In every division, as `compare` counts them."""
     fields = {**pipesched.models()["llama3-8b"], **stated}
-    given: dict[str, Any] = {"gpus": 8, "global_batch": 16, "schedules": ["1f1b"], "stages": [2]}
+    given: dict[str, Any] = {"gpus": 8, "global_batch": 16, "schedules": ["1f1b"], "pp": [2]}
     made = pipesched.plan(fields, "dgx-h100", **given, sharding=["none", "optimizer", "full"])
     for each in made.proposals:
         assert tuple(each.to_dict()["parameter_bytes"].values()) == held

@@ -16,7 +16,7 @@ TIGHT: dict[str, Any] = {
     "gpus": 8,
     "global_batch": 8,
     "tensor": [2],
-    "stages": [4],
+    "pp": [4],
     "microbatch_size": [1],
     "schedules": ["1f1b", "zb-h1"],
     "context": [1],
@@ -115,7 +115,7 @@ def test_what_cannot_be_optimized_is_said() -> None:
     assert not optimized_of(made)
     reasons = [s for s in made.why() if "was not found: " in s]
     assert reasons and "nothing is left for activations" in reasons[0]
-    assert not tight(tensor=[8], stages=[1], memory="80GiB").attempts
+    assert not tight(tensor=[8], pp=[1], memory="80GiB").attempts
 
 
 def test_command_optimizes(tmp_path: Path, capsys: Capture) -> None:

@@ -51,7 +51,7 @@ def test_what_megatron_cannot_hide_is_said(given: dict[str, Any], why: str) -> N
 
 
 def test_without_a_pipeline_no_chunks_are_needed() -> None:
-    best = found(stages=[1], schedules=["1f1b"])
+    best = found(pp=[1], schedules=["1f1b"])
     assert set(FLAGS) <= set(flags(best.launchers().megatron.lines))
 
 
@@ -109,7 +109,7 @@ def test_combined_1f1b_need_not_be_named(launcher: Any) -> None:
 
 def test_combined_1f1b_sends_as_megatron_does() -> None:
     """Before the last weight gradients of its pairs, as torchtitan does not."""
-    given = {**EXPERTS, **FEW, "global_batch": 128, "chunks": [2], "stages": [4]}
+    given = {**EXPERTS, **FEW, "global_batch": 128, "chunks": [2], "pp": [4]}
     best = plan(**given, schedules=["combined-1f1b"]).fitting[0]
     found = best.configuration
     assert found is not None and found.costs is not None
@@ -139,13 +139,13 @@ def test_combined_1f1b_is_not_searched_where_it_hides_nothing() -> None:
     assert "combined-1f1b" in searched(expert=[1], schedules=["combined-1f1b"])
 
 
-@pytest.mark.parametrize("stages", [[1], [2], [1, 2, 4]])
+@pytest.mark.parametrize("pp", [[1], [2], [1, 2, 4]])
 @pytest.mark.parametrize("memory", ["66GiB", "120GiB"])
-def test_bounds_leave_out_no_pairs_that_are_best(stages: list[int], memory: str) -> None:
+def test_bounds_leave_out_no_pairs_that_are_best(pp: list[int], memory: str) -> None:
     """What trying everything finds, also on one worker, whose pairs hide most."""
     names = ["1f1b", "interleaved-1f1b", "combined-1f1b", "dualpipe-v"]
     given = {**EXPERTS, **FEW, "global_batch": 64, "chunks": [2], "schedules": names}
-    request = Request(**given, stages=stages, memory=memory, recompute=["none", "full"])
+    request = Request(**given, pp=pp, memory=memory, recompute=["none", "full"])
     everything = Search(Space(request), None, None)
     outcomes = everything.evaluate(everything.space.candidates())
     fitting = [o for o in outcomes if o.peak_bytes <= request.usable_bytes]
@@ -155,7 +155,7 @@ def test_bounds_leave_out_no_pairs_that_are_best(stages: list[int], memory: str)
 
 
 def test_one_worker_hides_exchanges_of_experts() -> None:
-    given = {**EXPERTS, **FEW, "global_batch": 128, "stages": [1], "expert": [8]}
+    given = {**EXPERTS, **FEW, "global_batch": 128, "pp": [1], "expert": [8]}
     best, *others = plan(**given, launcher="megatron", memory="120GiB").fitting
     assert best.schedule == "combined-1f1b"
     plain = next(o for o in others if o.schedule == "1f1b" and o.shape == best.shape)

@@ -8,7 +8,7 @@ import pytest
 from pipesched import Plan, plan
 from pipesched.planning.explain import tables
 
-SMALL: dict[str, Any] = {"gpus": 16, "global_batch": 32, "top": 3, "stages": [2, 4]}
+SMALL: dict[str, Any] = {"gpus": 16, "global_batch": 32, "top": 3, "pp": [2, 4]}
 
 
 @pytest.fixture(scope="module")

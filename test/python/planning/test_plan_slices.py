@@ -51,7 +51,7 @@ def test_optimized_rows_have_slices() -> None:
         sequence=131072,
         context=[1],
         tensor=[8],
-        stages=[8],
+        pp=[8],
         schedules=["seq1f1b"],
         optimize="3s",
         top=20,

@@ -8,7 +8,7 @@ import pytest
 from pipesched import Proposal, plan
 from pipesched.command import main
 from pipesched.planning import Request, Shape
-from pipesched.planning.launch.passes import attaching
+from pipesched.planning.launch.passes import attach_costs
 from pipesched.planning.request import divisors
 from pipesched.planning.space.divisions import Divisions
 from test_command import Capture, failure_of, rows_of
@@ -54,7 +54,7 @@ def test_sequences_are_divided_as_launchers_can(sequence: int, degrees: set[int]
 
 
 def test_given_degrees_are_kept() -> None:
-    shapes, _ = divisions("qwen3-30b-a3b", context=[2], expert=[4, 16], tensor=[2], stages=[4])
+    shapes, _ = divisions("qwen3-30b-a3b", context=[2], expert=[4, 16], tensor=[2], pp=[4])
     assert {(s.tensor, s.context, s.pipeline, s.data) for s in shapes} == {(2, 2, 4, 4)}
     assert {s.expert for s in shapes} == {4, 16}
 
@@ -67,7 +67,7 @@ def test_given_degrees_are_kept() -> None:
         ("mixtral-8x7b", {"expert": [3]}, "expert 3 does not divide 8 experts; 2 and 4 do"),
         (
             "qwen3-30b-a3b",
-            {"expert": [32], "stages": [16]},
+            {"expert": [32], "pp": [16]},
             "expert 32 does not divide the 4 accelerators of a stage; 4 do",
         ),
         ("llama3-8b", {"context": [3]}, "tensor 1 and context 3 do not divide 64 accelerators"),
@@ -76,7 +76,7 @@ def test_given_degrees_are_kept() -> None:
             {"context": [8], "sequence": 1000, "tensor": [1]},
             "context 8 divides sequences into 16 pieces, which 1000 tokens do not give; 992 do",
         ),
-        ("llama3-8b", {"context": [8], "tensor": [8], "stages": [2]}, "workers of 64 and 2 stages"),
+        ("llama3-8b", {"context": [8], "tensor": [8], "pp": [2]}, "pp 2 and workers of 64"),
     ],
 )
 def test_what_does_not_divide_is_left_out(model: str, given: dict[str, Any], said: str) -> None:
@@ -93,7 +93,7 @@ def test_what_does_not_divide_is_left_out(model: str, given: dict[str, Any], sai
 
 def planned(model: str = "qwen3-30b-a3b", **given: Any) -> Proposal:
     limits: dict[str, Any] = {
-        **{"gpus": 64, "global_batch": 64, "tensor": [2], "context": [2], "stages": [4]},
+        **{"gpus": 64, "global_batch": 64, "tensor": [2], "context": [2], "pp": [4]},
         **{"expert": [8], "microbatch_size": [1], "schedules": ["1f1b"], "memory": "1TiB"},
         **{"recompute": ["none"], "top": 1},
         **given,
@@ -153,7 +153,7 @@ def test_passes_say_it() -> None:
         expert_dispatch="per-node",
     )
     shape = Shape(2, 4, 4, 1, 16, "none", "optimizer", context=2, expert=8, exchange="gather")
-    _, system = attaching(request, shape)
+    _, system = attach_costs(request, shape)
     for option in (
         "accelerators=4",
         "context-parallel=2",
@@ -165,8 +165,8 @@ def test_passes_say_it() -> None:
     ):
         assert option in system
     alone = Shape(2, 4, 8, 1, 8, "none", "optimizer")
-    assert "expert" not in attaching(request, alone)[1]
-    assert "context" not in attaching(request, alone)[1]
+    assert "expert" not in attach_costs(request, alone)[1]
+    assert "context" not in attach_costs(request, alone)[1]
 
 
 # The command

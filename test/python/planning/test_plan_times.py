@@ -72,7 +72,7 @@ def test_without_a_model_it_says_what_is_not_known(capsys: Capture, tmp_path: Pa
 
 
 def test_with_a_model_there_is_memory(capsys: Capture) -> None:
-    made = plan("qwen3-235b-a22b", stages=[8], recompute=["full"])
+    made = plan("qwen3-235b-a22b", pp=[8], recompute=["full"])
     proposal = made.proposals[0]
     assert proposal.shape.recompute == "full" and proposal.peak_bytes > 2**30
     assert proposal.report.memory is not None
@@ -100,7 +100,7 @@ def test_times_of_stages_are_divided_again() -> None:
     given: dict[str, Any] = {"schedules": ["1f1b"], "memory": "1TiB"}
     by_list = plan("llama3-70b", times=eight, times_of="stage", top=200, **given)
     assert {p.shape.pipeline for p in by_list.proposals} != {8}
-    one = plan("llama3-70b", times="F=80ms,B=160ms", stages=[8], **given)
+    one = plan("llama3-70b", times="F=80ms,B=160ms", pp=[8], **given)
     same = [p for p in by_list.proposals if p.shape.pipeline == 8]
     assert [p.step_s for p in same[:1]] == [p.step_s for p in one.proposals[:1]]
 
@@ -113,7 +113,7 @@ def test_times_of_stages_are_divided_again() -> None:
         ({"microbatch_size": None}, "the one microbatch size at which"),
         ({"recompute": ["none", "full"]}, "the one kind of recomputation at which"),
         ({"times": "F=1ms,B=2ms"}, "times of one stage hold for one number of stages"),
-        ({"times": "F=1ms,B=2ms", "stages": [8]}, "divided among the layers of a model; give a"),
+        ({"times": "F=1ms,B=2ms", "pp": [8]}, "divided among the layers of a model; give a"),
         ({"times": None}, "give a model, or times"),
         ({"times_of": "worker"}, "so that they are not of a worker"),
         ({"model": "llama3-70b"}, "their number is given as 94, the model has 80"),
@@ -134,7 +134,7 @@ def test_neither_model_nor_times(capsys: Capture) -> None:
 
 
 def test_times_that_are_too_short_are_noticed() -> None:
-    made = plan("llama3-8b", times="F=1us,B=2us", stages=[2], schedules=["1f1b"])
+    made = plan("llama3-8b", times="F=1us,B=2us", pp=[2], schedules=["1f1b"])
     assert any("times are shorter than the accelerators allow" in line for line in made.why())
 
 
@@ -149,7 +149,7 @@ def _searched(**given: Any) -> tuple[Search, Any]:
 
 
 def test_a_move_keeps_all_layers() -> None:
-    search, found = _searched(tensor=[1], stages=[8], schedules=["1f1b"], memory="120GiB")
+    search, found = _searched(tensor=[1], pp=[8], schedules=["1f1b"], memory="120GiB")
     candidate = next(o.candidate for o in found.fitting if o.candidate.is_even)
     changes = dict(moved(candidate, Ends([7, 0], [3, 7])))
     assert list(changes) == [
@@ -166,7 +166,7 @@ def test_a_move_keeps_all_layers() -> None:
 
 def test_moving_a_layer_may_make_it_fit() -> None:
     """Worker 0 of 1F1B has the most activations, and misses less than a layer's."""
-    given: dict[str, Any] = {"tensor": [1], "stages": [8], "schedules": ["1f1b"], "gpus": 8}
+    given: dict[str, Any] = {"tensor": [1], "pp": [8], "schedules": ["1f1b"], "gpus": 8}
     given["reserve"] = 0
     free = pipesched.plan(
         "llama3-8b", "dgx-h100", **given, global_batch=32, recompute=["selective"], memory="120GiB"
@@ -190,7 +190,7 @@ def test_moving_a_layer_may_make_it_fit() -> None:
 
 def test_help_names_the_stages() -> None:
     """The best fits only because layers were moved, which the one that misses names."""
-    given: dict[str, Any] = {"gpus": 64, "global_batch": 256, "tensor": [4], "stages": [4]}
+    given: dict[str, Any] = {"gpus": 64, "global_batch": 256, "tensor": [4], "pp": [4]}
     given |= {"microbatch_size": [1], "recompute": ["none"], "schedules": ["VPP"], "chunks": [8]}
     given |= {"model": "llama3-70b", "system": "dgx-h100", "reserve": 0}
     given |= {"context": [1], "sharding": ["optimizer"]}
@@ -203,7 +203,7 @@ def test_help_names_the_stages() -> None:
 
 def test_a_slow_last_stage_is_told() -> None:
     """An even division of layers leaves the head on top; a move says what it would be without."""
-    search, found = _searched(tensor=[1], stages=[8], schedules=["1f1b"], memory="120GiB")
+    search, found = _searched(tensor=[1], pp=[8], schedules=["1f1b"], memory="120GiB")
     even = next(o for o in found.fitting if o.candidate.is_even)
     move = move_of_best(search, even)
     assert move is not None and move.stage == "the last stage" and move.above_mean > 0.01

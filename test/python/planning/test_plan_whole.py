@@ -44,7 +44,7 @@ restrictions = st.fixed_dictionaries(
     {},
     optional={
         "tensor": some([1, 2, 4, 8]),
-        "stages": some([1, 2, 3, 4, 6, 8, 16]),
+        "pp": some([1, 2, 3, 4, 6, 8, 16]),
         "context": some([1, 2, 3, 4, 6, 8]),
         "expert": some([1, 2, 4, 8]),
         "microbatch_size": some([1, 2, 3, 4, 8]),
@@ -62,8 +62,8 @@ restrictions = st.fixed_dictionaries(
 @settings(max_examples=12)
 @given(st.integers(0, len(CASES) - 1), restrictions)
 def test_no_restriction_finds_better(case: int, limits: dict[str, Any]) -> None:
-    if limits.get("chunks") and "stages" not in limits:
-        limits["stages"] = [2, 4]
+    if limits.get("chunks") and "pp" not in limits:
+        limits["pp"] = [2, 4]
     try:
         found = plan(**{"top": 3, **CASES[case], **limits}).fitting
     except PipeSchedError as error:
@@ -87,7 +87,7 @@ def test_the_run_that_was_beaten() -> None:
 @pytest.mark.parametrize("memory", ["16GiB", "20GiB", "80GiB"])
 def test_counts_add_up(memory: str) -> None:
     """Every configuration is counted once, however often it was reached."""
-    given: dict[str, Any] = {"gpus": 16, "global_batch": 64, "stages": [4], "memory": memory}
+    given: dict[str, Any] = {"gpus": 16, "global_batch": 64, "pp": [4], "memory": memory}
     counts = plan("llama3-8b", "dgx-h100", launcher="torchtitan", **given).counts
     assert counts.left_out <= counts.shapes
     assert counts.too_large + counts.too_slow <= counts.considered

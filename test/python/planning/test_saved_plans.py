@@ -16,7 +16,7 @@ from pipesched.schedule.ir import ending_of, saved, without_ending
 from pipesched.support.text import readable
 from test_command import Capture, failure_of, rows_of
 
-ONE: dict[str, Any] = {"top": 1, "microbatch_size": [1], "stages": [4], "chunks": [2]}
+ONE: dict[str, Any] = {"top": 1, "microbatch_size": [1], "pp": [4], "chunks": [2]}
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("llama3-8b", {"gpus": 16, "global_batch": 32, "tensor": [2], "context": [2]}),
     ("llama3-8b", {"gpus": 32, "global_batch": 32, "tensor": [2], "context": [1]}),

@@ -219,7 +219,7 @@ def plan_of(**given: Any) -> Plan:
 def test_plans_search_for_the_disturbed_step(slow: dict[str, Any]) -> None:
     """The order, and the best, are those of trying everything under all disturbances together."""
     names: dict[str, Any] = {"schedules": ["1f1b", "zb-h1", "interleaved-1f1b"]}
-    names |= {"stages": [2, 4], "tensor": [1, 2]}
+    names |= {"pp": [2, 4], "tensor": [1, 2]}
     made = plan_of(**names, **slow, seeds=3, top=5)
     steps = [each.disturbed_step_s for each in made.fitting]
     assert None not in steps and steps == sorted(steps)  # type: ignore[type-var]
@@ -274,4 +274,4 @@ def test_pipelines_without_a_slow_worker_are_left_out() -> None:
     made = plan_of(schedules=["1f1b"], slow_workers={3: 1.2}, context=[1])
     assert {each.shape.pipeline for each in made.proposals} <= {4, 8, 16}
     with pytest.raises(PipeSchedError, match="there is no worker 3 to slow down"):
-        plan_of(schedules=["1f1b"], stages=[2], slow_workers={3: 1.2})
+        plan_of(schedules=["1f1b"], pp=[2], slow_workers={3: 1.2})

@@ -24,7 +24,7 @@ PROBLEM = pipesched.problem(workers=2, microbatches=2)
 TIMES = "pipe-attach-profile{times=F=10ms,I=12ms,W=8ms}"
 SMALL: dict[str, Any] = {
     "model": "llama3-8b", "system": "dgx-h100", "gpus": 8, "global_batch": 8, "top": 1,
-    "schedules": ["1f1b"], "stages": [2], "tensor": [2], "microbatch_size": [1],
+    "schedules": ["1f1b"], "pp": [2], "tensor": [2], "microbatch_size": [1],
     "recompute": ["none"],
 }  # fmt: skip
 COSTS: dict[str, Any] = {

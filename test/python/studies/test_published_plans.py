@@ -124,7 +124,7 @@ def test_chosen_degrees_are_kept() -> None:
     """A plan of what is printed has what is printed."""
     run = next(run for run in plans.RUNS if run.key == "nemotron")
     found = plans.theirs(run).to_dict()
-    names = {"tensor": "tensor", "stages": "pipeline", "context": "context", "chunks": "chunks"}
+    names = {"tensor": "tensor", "pp": "pipeline", "context": "context", "chunks": "chunks"}
     assert [found[name] for name in names.values()] == [run.chosen[name] for name in names]
     assert found["fits"] and found["gpus"] == run.gpus
 

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 import torch
-from pipesched.torch import PipelineError, vocabulary
+import torch.distributed as dist
+from pipesched.torch import PipelineError
 from pipesched.torch.vocabulary import (
     VocabularyEmbedding,
     VocabularyHead,
@@ -38,9 +39,9 @@ def heads_of(
 ) -> list[VocabularyHead]:
     """The shards of all ranks."""
     made = []
-    monkeypatch.setattr(vocabulary.dist, "get_world_size", lambda _: ranks)
+    monkeypatch.setattr(dist, "get_world_size", lambda _: ranks)
     for rank in range(ranks):
-        monkeypatch.setattr(vocabulary.dist, "get_rank", lambda _, rank=rank: rank)
+        monkeypatch.setattr(dist, "get_rank", lambda _, rank=rank: rank)
         rows = head_rows(len(weight), rank, ranks)
         own = None if bias is None else bias[rows]
         made.append(VocabularyHead(weight[rows], len(weight), None, own))
@@ -97,7 +98,7 @@ def test_an_embedding_shares_the_weight_of_a_head(
     heads = heads_of(monkeypatch, ranks, weight.detach())
     shards = []
     for rank, head in enumerate(heads):
-        monkeypatch.setattr(vocabulary.dist, "get_rank", lambda _, rank=rank: rank)
+        monkeypatch.setattr(dist, "get_rank", lambda _, rank=rank: rank)
         shards.append(VocabularyEmbedding(head.weight, 21))
     for tokens in torch.randint(21, (2, TOKENS)):
         rows = functional.embedding(tokens, weight)

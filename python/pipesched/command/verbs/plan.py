@@ -17,9 +17,8 @@ from pipesched.costs.frameworks import FRAMEWORKS, LauncherName
 from pipesched.costs.stage_times import places_of
 from pipesched.planning import Limits, Plan, Proposal
 from pipesched.planning.launch.launchers import needs_csv
-from pipesched.planning.launch.passes import ENDING, attaching, placing
-from pipesched.planning.layer_times import attaching as attaching_times
-from pipesched.planning.layer_times import said
+from pipesched.planning.launch.passes import ENDING, attach_costs, attach_times, place
+from pipesched.planning.layer_times import header_lines
 from pipesched.results.disturbances import steps_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.support.options import Recompute, VocabularyKind, names_of, raw_options
@@ -70,7 +69,7 @@ COLUMNS = (
     Column("tensor", "tensor"),
     Column("context", "context", detail=1),
     Column("exchange", "context_exchange", left=True, detail=2),
-    Column("stages", "pipeline"),
+    Column("pp", "pipeline"),
     Column("data", "data"),
     Column("expert", "expert", detail=1),
     Column("B", "microbatch_size"),
@@ -156,7 +155,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         group,
         *CHOICES,
         many=CHOICES,
-        workers={"dest": "stages"},
+        workers={"dest": "pp"},
         context_parallel={"dest": "context"},
         expert_parallel={"dest": "expert"},
         recompute={"default": list(names_of(Recompute))},
@@ -299,10 +298,10 @@ def _disturbed(arguments: argparse.Namespace, plan: Plan) -> list[dict[str, Any]
 
 def _costs_of(proposal: Proposal, folder: str = "") -> list[str]:
     """The passes that attach the model, the system and the times of stages."""
-    attached = attaching(proposal.request, proposal.shape, folder)
+    attached = attach_costs(proposal.request, proposal.shape, folder)
     if proposal.request.times is not None:
         costs = proposal.costs
-        attached += attaching_times(costs, places_of(proposal.candidate.raw_paths))
+        attached += attach_times(costs, places_of(proposal.candidate.raw_paths))
     return attached
 
 
@@ -321,7 +320,7 @@ def _passes(proposal: Proposal) -> str:
                 "slices": proposal.candidate.slices if proposal.optimized else None,
             },
         ),
-        placing(proposal.candidate),
+        place(proposal.candidate),
     ]
     if proposal.optimized:
         found = proposal.optimized.the_pass()
@@ -379,7 +378,7 @@ def _title(arguments: argparse.Namespace) -> str:
 def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """What was assumed."""
     facts = plans.of_plan(plan.request, assumptions.was_given(arguments))
-    own = [*said(plan.request), *said_of_settings(arguments)]
+    own = [*header_lines(plan.request), *said_of_settings(arguments)]
     return [*own, *assumptions.above(facts, [plan.request.described])]
 
 

@@ -13,8 +13,8 @@ import pipesched
 from pipesched import PipeSchedError
 from pipesched.costs.settings import settings
 from pipesched.planning import whatif as _whatif
-from pipesched.planning.explain.reasons import described
-from pipesched.planning.request import Request
+from pipesched.planning.candidate import describe
+from pipesched.planning.request import Request, renew
 from pipesched.planning.search.disturbances import Slow
 from pipesched.planning.whatif import Case, Change, Result
 from pipesched.results.disturbances import SEEDS
@@ -85,7 +85,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     table.add(
         group,
         *CHANGED,
-        workers={"dest": "stages"},
+        workers={"dest": "pp"},
         context_parallel={"dest": "context"},
         schedules={"dest": "schedule"},
         offload={"action": "store", "nargs": "?", "const": "all", "choices": _whatif.OFFLOADS},
@@ -189,8 +189,8 @@ def _of_shape(arguments: argparse.Namespace) -> Iterator[Change]:
     if arguments.global_batch:
         batch = arguments.global_batch
         yield Change(f"global batch {batch}", _whatif.with_batch(batch))
-    fields = {"stages": "pipeline"}
-    for name in ("tensor", "context", "stages", "microbatch_size", "recompute", "sharding"):
+    fields = {"pp": "pipeline"}
+    for name in ("tensor", "context", "pp", "microbatch_size", "recompute", "sharding"):
         if (value := getattr(arguments, name)) is not None:
             changes = {fields.get(name, name): value}
             yield Change(f"{name.replace('_', ' ')} {value}", _whatif.shaped(**changes))
@@ -264,7 +264,7 @@ def _numbers(plan: Result, found: Result) -> dict[str, Any]:
         "peak_difference_bytes": None if is_plan else difference,
         "fits": None if found.peak_bytes is None else found.missing_bytes == 0,
         "missing_bytes_per_gpu": None if found.peak_bytes is None else found.missing_bytes,
-        "why": described(case.candidate) if is_plan else _whatif.why(plan, found),
+        "why": describe(case.candidate) if is_plan else _whatif.why(plan, found),
         "parts_s": found.parts_s,
         "schedule": case.candidate.schedule,
         "vocabulary": case.candidate.vocabulary,
@@ -290,7 +290,7 @@ def _planned_again(
     """The best plan on the accelerators that are left, under the limits of the old one."""
     found: dict[str, Any] = {"change": f"{_lost(arguments)}, planned again", "error": None}
     try:
-        given = dict(row["request"])
+        given = renew(row["request"])
         given["gpus"] = _whatif.remaining(request, arguments.lose_node)
         made = pipesched.plan(given.pop("model", None), given.pop("system"), top=1, **given)
         if not made.fitting:
@@ -300,7 +300,7 @@ def _planned_again(
     except PipeSchedError as error:
         reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         return {**found, "error": reason}
-    return {**found, **_numbers(plan, result), "why": described(best.candidate)}
+    return {**found, **_numbers(plan, result), "why": describe(best.candidate)}
 
 
 def _title(arguments: argparse.Namespace, row: Mapping[str, Any], request: Request) -> str:

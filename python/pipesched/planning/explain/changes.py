@@ -50,7 +50,7 @@ def _other_degrees(request: Request, shape: Shape) -> Iterator[tuple[str, dict[s
         changes["sharding"] = "none"
     stages, tensor = shape.pipeline * factor, shape.tensor * factor
     if stages <= request.sizes["layers"]:
-        yield f"{stages} stages", {**changes, "pipeline": stages}
+        yield f"pp {stages}", {**changes, "pipeline": stages}
     if request.node % tensor == 0 and heads % tensor == 0:
         yield f"tensor {tensor}", {**changes, "tensor": tensor}
 
@@ -71,7 +71,7 @@ def _more_accelerators(request: Request, shape: Shape) -> Iterator[tuple[str, di
     for factor in MORE:
         stages = shape.pipeline * factor
         if stages <= request.sizes["layers"]:
-            gpus = f"{request.gpus * factor} accelerators in {stages} stages"
+            gpus = f"{request.gpus * factor} accelerators, pp {stages}"
             yield gpus, {"pipeline": stages}
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...bands import Order, Step, order_of, tell
+from ...costs.division import SPREAD
+from ...results.batch import evaluate_points
 from ...results.batch import findings as compared
-from ...support.text import gib as gib
-from ...support.text import readable
-from ..candidate import OPTIMIZED
+from ...results.configuration import head_in_layers
+from ...support.text import gib, plural, readable
+from ..candidate import OPTIMIZED, Candidate, describe
 from ..search.bounds import splits_backward
-from ..search.moves import told
-from .order import undecided
-from .vocabulary import shards
+from ..search.moves import Moved
+from ..space.heads import SHARDS
+from ..space.space import Space
 
 if TYPE_CHECKING:
-    from ..candidate import Candidate
     from ..proposals import Help, Plan, Proposal
     from ..search.optimizer import Attempt, Made
 
@@ -25,49 +28,18 @@ NOTHING = 0.0005
 MOST_DIFFERENCES = 3
 """The maximal number of sentences on schedules that formula or table rank differently."""
 
+HEAVY = 1.0
+"""From how many layers' time on a head is heavy."""
+
+NEAR = 0.005
+"""Steps nearer than this, as a part, are as fast."""
+
+UNLAUNCHED = "no launcher of a framework runs shards of the vocabulary"
+
 
 def percent(ratio: float) -> str:
     """`12.3 %`."""
     return f"{100 * ratio:.1f} %"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 stage`, `2 stages`."""
-    ending = "" if count == 1 else "es" if noun.endswith("ch") else "s"
-    return f"{count:,} {noun}{ending}"
-
-
-def at_consumers(candidate: Candidate) -> str:
-    """Where receives stand, if that is not where messages arrive."""
-    return ", receives at their consumers" if candidate.receives == "consumer" else ""
-
-
-def described(candidate: Candidate) -> str:
-    """A short description of a configuration."""
-    shape, chunks = candidate.shape, candidate.chunks
-    batch = plural(shape.microbatches, "microbatch")
-    cut = f" in {candidate.slices} slices" if candidate.slices > 1 else ""
-    by = f" by {candidate.vocabulary}" if "vocabulary" in dict(candidate.options) else ""
-    parts = [
-        f"{candidate.schedule}{by} on {plural(shape.pipeline, 'worker')}"
-        + (f" of {chunks} stages each" if chunks > 1 else "")
-        + at_consumers(candidate),
-        f"tensor {shape.tensor}",
-        *([f"context {shape.context} by {shape.exchange}"] if shape.context > 1 else []),
-        *([f"expert {shape.expert}"] if shape.expert > 1 else []),
-        f"data {shape.data}",
-        f"{batch} of {plural(shape.microbatch_size, 'sequence')}{cut}",
-        f"recompute {shape.recompute}",
-    ]
-    if not candidate.is_even:
-        parts.insert(1, f"layers {candidate.layers_text}")
-    if candidate.schedule == OPTIMIZED:
-        free = dict(candidate.options)
-        parts[-1:] = [
-            *(["offload in part"] if free.get("offload") else []),
-            f"recompute {free['recompute']} in part" if "recompute" in free else parts[-1],
-        ]
-    return ", ".join(parts)
 
 
 # The best
@@ -122,7 +94,7 @@ def _memory(proposal: Proposal) -> str:
 
 def about(proposal: Proposal) -> list[str]:
     """The sentences on one configuration."""
-    return [described(proposal.candidate), _time(proposal), _memory(proposal)]
+    return [describe(proposal.candidate), _time(proposal), _memory(proposal)]
 
 
 def _too_short(best: Proposal) -> list[str]:
@@ -139,7 +111,7 @@ def _against(best: Proposal, other: Proposal) -> str:
     """How far another proposal is behind the best."""
     behind = other.ranked_s / best.ranked_s - 1
     far = "as fast" if behind < NOTHING else f"{percent(behind)} behind"
-    return f"{far}: {described(other.candidate)}"
+    return f"{far}: {describe(other.candidate)}"
 
 
 def _next(plan: Plan) -> Iterator[str]:
@@ -167,10 +139,130 @@ def _levels(plan: Plan) -> Iterator[str]:
     yield from (f"on the same shape, {text}" for text in differing[:MOST_DIFFERENCES])
 
 
+# Which may be the fastest
+
+
+def _steps(proposals: Sequence[Proposal]) -> list[Step] | None:
+    """The steps of proposals that fit; None if they are no predictions of a training."""
+    bands = [proposal.band for proposal in proposals]
+    if None in bands:
+        return None
+    return [
+        Step(each.name, each.ranked_s, each.shape, band.traits)
+        for each, band in zip(proposals, bands, strict=True)
+        if band is not None
+    ]
+
+
+def _order(plan: Plan) -> tuple[list[Step], Order] | None:
+    steps = _steps(plan.fitting)
+    return (steps, order_of(steps)) if steps else None
+
+
+def _undecided(plan: Plan) -> list[str]:
+    """The sentence on which proposals are not told apart from the first."""
+    found = _order(plan)
+    return [] if found is None else tell(*found)
+
+
+def order_keys(plan: Plan) -> list[dict[str, Any]]:
+    """For each proposal whether it may be the fastest that fits, and whether its run decides. Null
+    if that is not known.
+    """
+    found = _order(plan)
+    keys: list[dict[str, Any]] = [
+        {"may_be_first": None, "run_decides": None} for _ in plan.proposals
+    ]
+    if found is None:
+        return keys
+    _, order = found
+    for i in range(len(plan.fitting)):
+        keys[i] = {"may_be_first": i in order.first, "run_decides": i in order.runs}
+    return keys
+
+
+# A heavy head
+
+
+class _Made(NamedTuple):
+    step_s: float
+    peak_bytes: int
+    candidate: Candidate
+
+
+def _spread(best: Proposal) -> Iterator[_Made]:
+    """What `--vocabulary` searches on the same shape, where that can be timed."""
+    space = Space(replace(best.request, vocabulary=SHARDS))
+    candidates = [c for c in space.candidates_of(best.shape) if c.vocabulary != "whole"]
+    found = evaluate_points([space.configuration(each) for each in candidates])
+    columns = (found.columns[name].tolist() for name in ("makespan_ps", "peak_bytes"))
+    for candidate, error, step, peak in zip(candidates, found.errors, *columns, strict=True):
+        if error is None:
+            yield _Made(step / 1e12, -(-peak // best.shape.worker), candidate)
+
+
+def _name(candidate: Candidate) -> str:
+    by = f" by {candidate.vocabulary.capitalize()}" if candidate.options else ""
+    return f"{candidate.schedule}{by}"
+
+
+def _ahead(one: float, other: float) -> str:
+    return f"{100 * (other / one - 1):.1f} %"
+
+
+def _searched_heads(plan: Plan) -> list[str]:
+    """Where schedules with shards were searched."""
+    kinds = {each.schedule in SPREAD: each for each in reversed(plan.alike)}
+    if len(kinds) < 2:
+        return []
+    shards, whole = kinds[True], kinds[False]
+    first, second = sorted((shards, whole), key=lambda each: each.ranked_s)
+    layers = "even" if whole.candidate.is_even else whole.candidate.layers_text
+    who = "shards of the vocabulary win" if first is shards else "a whole head wins"
+    return [
+        f"on the same shape {who}, {_ahead(first.ranked_s, second.ranked_s)} ahead:"
+        f" {shards.schedule} takes {shards.ranked_s:.4g} s, {whole.schedule} of layers {layers}"
+        f" {whole.ranked_s:.4g} s"
+    ]
+
+
+def _head(plan: Plan) -> list[str]:
+    """The sentence on shards of the vocabulary, for the shape of the best plan."""
+    best = plan.fitting[0]
+    request = plan.request
+    if any(each.schedule in SPREAD for each in plan.alike):
+        return _searched_heads(plan)
+    given = (request.schedules, request.launcher, request.vocabulary)
+    is_asked = all(each is None for each in given) and plan.slow is None
+    if not is_asked or best.configuration is None or best.configuration.costs is None:
+        return []
+    if best.shape.pipeline < 2:
+        return []
+    weight = head_in_layers(best.configuration.costs)
+    if weight is None or weight < HEAVY:
+        return []
+    fitting = [made for made in _spread(best) if made.peak_bytes <= request.usable_bytes]
+    if not fitting:
+        return []
+    made = min(fitting, key=lambda each: (each.step_s, each.peak_bytes, each.candidate.order))
+    name = _name(made.candidate)
+    layers = "even layers" if best.candidate.is_even else f"layers {best.candidate.layers_text}"
+    heavy = f"the head takes as long as {weight:.1f} layers"
+    if made.step_s > best.step_s * (1 - NEAR):
+        return [f"{heavy}; {layers} win: with the vocabulary in shards {name} takes"
+                f" {made.step_s:.4g} s"]  # fmt: skip
+    return [
+        f"{heavy}; with the vocabulary in shards {name} would take {made.step_s:.4g} s and"
+        f" {gib(made.peak_bytes)}, {_ahead(made.step_s, best.step_s)} ahead of {layers}:"
+        f" {UNLAUNCHED}, so that it is not searched; pipesched.torch does, and"
+        f" --vocabulary {made.candidate.vocabulary} searches it"
+    ]
+
+
 # What does not fit
 
 
-def helped(help: Help) -> str:
+def _effect(help: Help) -> str:
     """The effect of one change."""
     change = help.change if help.allowed else f"{help.change}, which is not searched,"
     if help.fits:
@@ -186,14 +278,28 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
         faster = f" would be {far} the best that fits but"
     at = f" at {proposal.peak_cell}" if proposal.peak_cell else ""
     changes = [h for h in proposal.help if h.fits][:4] or list(proposal.help[:2])
-    ways = "; ".join(map(helped, changes)) or "no single change helps"
+    ways = "; ".join(map(_effect, changes)) or "no single change helps"
     return (
-        f"{described(proposal.candidate)}{faster} misses {gib(proposal.missing_bytes)} on worker"
+        f"{describe(proposal.candidate)}{faster} misses {gib(proposal.missing_bytes)} on worker"
         f" {proposal.worst_worker}{at}: {ways}"
     )
 
 
-# What was optimized
+# What was moved and optimized
+
+
+def _moving(move: Moved) -> str:
+    """The sentence on a move."""
+    step = move.outcome.step_ps
+    ratio = step / move.before_ps - 1
+    result = f"{100 * abs(ratio):.1f} % {'less' if ratio < 0 else 'more'}"
+    if abs(ratio) < 0.0005:
+        result = "as long"
+    best = "" if ratio < 0 else "at best "
+    return (
+        f"its worker of {move.stage} computes the longest, {100 * move.above_mean:.1f} % above the"
+        f" mean: {best}with {move.change} a step takes {step / 1e12:.4g} s, {result}"
+    )
 
 
 def _rows(made: Made, plan: Plan, given: Candidate) -> str:
@@ -231,9 +337,9 @@ def _rows(made: Made, plan: Plan, given: Candidate) -> str:
 
 def _optimized(attempt: Attempt, plan: Plan) -> Iterator[str]:
     if attempt.reason:
-        yield f"{described(attempt.candidate)} was not found: {readable(attempt.reason)}"
+        yield f"{describe(attempt.candidate)} was not found: {readable(attempt.reason)}"
     for made in attempt.results:
-        yield f"{described(made[0].candidate)}: {_rows(made, plan, attempt.candidate)}"
+        yield f"{describe(made[0].candidate)}: {_rows(made, plan, attempt.candidate)}"
 
 
 def _counts(plan: Plan) -> str:
@@ -251,11 +357,11 @@ def findings(plan: Plan) -> list[str]:
     found = []
     if plan.fitting:
         best = plan.fitting[0]
-        found += [f"best: {described(best.candidate)}", *_slow(plan), _time(best), _memory(best)]
+        found += [f"best: {describe(best.candidate)}", *_slow(plan), _time(best), _memory(best)]
         found += _too_short(best)
         if plan.moved:
-            found.append(told(plan.moved))
-        found += [*undecided(plan), *_next(plan), *_levels(plan), *shards(plan)]
+            found.append(_moving(plan.moved))
+        found += [*_undecided(plan), *_next(plan), *_levels(plan), *_head(plan)]
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
     found += [_missing(proposal, plan) for proposal in plan.missing]

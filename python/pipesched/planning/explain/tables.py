@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...support.text import gib, printable
+from ...support.text import gib, plural, printable
 from ...viz.pages import text_of
 from ...viz.pictures import MOST_CELLS
-from .reasons import described, plural
+from ..candidate import describe
 
 if TYPE_CHECKING:
     from ..proposals import Plan, Proposal
@@ -71,7 +71,7 @@ COLUMNS = (
     Shown("missing/GPU", _missing),
     Shown("tensor", lambda p: str(p.shape.tensor)),
     Shown("context", lambda p: _more_than_one(p.shape.context)),
-    Shown("stages", lambda p: str(p.shape.pipeline)),
+    Shown("pp", lambda p: str(p.shape.pipeline)),
     Shown("data", lambda p: str(p.shape.data)),
     Shown("expert", lambda p: _more_than_one(p.shape.expert)),
     Shown("B", lambda p: str(p.shape.microbatch_size)),
@@ -156,7 +156,7 @@ def plan_line(plan: Plan) -> str:
     if plan.fitting:
         best = plan.fitting[0]
         found = f"{len(plan.fitting)} fit, the best takes {best.step_s:.4g} s: "
-        found += described(best.candidate)
+        found += describe(best.candidate)
     elif plan.missing:
         found = f"nothing fits, the nearest lacks {gib(plan.missing[0].missing_bytes)}"
     else:
@@ -193,7 +193,7 @@ def proposal_line(proposal: Proposal) -> str:
 
 def _proposal_title(proposal: Proposal) -> str:
     numbers = f"{proposal.step_s:.4g} s{_memory_text(proposal)}"
-    return f"{proposal.name}: {numbers}; {described(proposal.candidate)}"
+    return f"{proposal.name}: {numbers}; {describe(proposal.candidate)}"
 
 
 def proposal_text(proposal: Proposal) -> str:

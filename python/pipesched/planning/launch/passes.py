@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
-from ...costs.costs import _FILE, _JSON, Description, _description
+from ...costs.costs import _FILE, _JSON, Costs, Description, _description
 from ...costs.deployment import unlike
+from ...costs.stage_times import Place
 from ...support.files import write_whole
 from ...support.options import pass_options
 from ..candidate import Candidate, Shape
@@ -39,7 +40,7 @@ def _reduces(shape: Shape) -> bool:
     return shape.data > 1 or shape.context > 1 or 1 < shape.expert < shape.worker
 
 
-def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
+def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
     """The passes that attach model and system. Descriptions given as fields are written to
     `folder`.
     """
@@ -68,10 +69,17 @@ def attaching(request: Request, shape: Shape, folder: str = "") -> list[str]:
     return [one_pass("pipe-attach-model", model), attached] if model else [attached]
 
 
-def placing(candidate: Candidate) -> str:
+def place(candidate: Candidate) -> str:
     """Paths with the layers of their stages, as `0,1,2,3 blocks 20,20,20,20`."""
     pairs = zip(candidate.paths, candidate.layers, strict=True)
     paths = ";".join(
         f"{','.join(map(str, path))} blocks {','.join(map(str, layers))}" for path, layers in pairs
     )
     return one_pass("pipe-place-list", {"paths": paths})
+
+
+def attach_times(costs: Costs, places: Sequence[Place]) -> list[str]:
+    """The pass that attaches the times of the stages of these places."""
+    if costs.times is None:
+        return []
+    return [one_pass("pipe-attach-profile", {"times": costs._for(places).times})]

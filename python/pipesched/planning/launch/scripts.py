@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ...costs.frameworks import FRAMEWORKS
 from ...costs.settings import _fields_of
 from ...errors import PipeSchedError
-from ..explain.reasons import described, gib
+from ...support.text import gib
+from ..candidate import describe
 from . import exchanges
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _head(proposal: Proposal, title: str) -> list[str]:
     memory = f", {gib(proposal.peak_bytes)} an accelerator" if request.model is not None else ""
     return [
         "#!/usr/bin/env bash",
-        f"# {proposal.name} for {title}: {described(proposal.candidate)}",
+        f"# {proposal.name} for {title}: {describe(proposal.candidate)}",
         f"# predicted: {proposal.step_s:.4g} s a step{memory}",
         "set -euo pipefail",
         f"NNODES=${{NNODES:-{-(-request.gpus // per_node)}}}",

@@ -221,17 +221,3 @@ def with_moves(search: Search, found: Found) -> Moved | None:
 
 def _nearest(found: Found) -> list[Candidate]:
     return [o.candidate for o in found.missing]
-
-
-def told(move: Moved) -> str:
-    """The sentence on a move."""
-    step = move.outcome.step_ps
-    ratio = step / move.before_ps - 1
-    result = f"{100 * abs(ratio):.1f} % {'less' if ratio < 0 else 'more'}"
-    if abs(ratio) < 0.0005:
-        result = "as long"
-    best = "" if ratio < 0 else "at best "
-    return (
-        f"its worker of {move.stage} computes the longest, {100 * move.above_mean:.1f} % above the"
-        f" mean: {best}with {move.change} a step takes {step / 1e12:.4g} s, {result}"
-    )

@@ -20,10 +20,9 @@ from ...schedule.generation import problem
 from ...schedule.optimize import Optimization, OptimizeOptions
 from ...schedule.schedule import Schedule
 from ...support.options import pass_options
-from .. import layer_times as layer_times
 from ..candidate import OPTIMIZED, Candidate, Shape
 from ..launch.launchers import Cannot, check_runs
-from ..launch.passes import ENDING, attaching
+from ..launch.passes import ENDING, attach_costs, attach_times
 from .disturbances import mean_step
 from .search import Found, Outcome, Search, by_step, nearness, per_accelerator
 
@@ -268,9 +267,9 @@ class Optimizing:
             paths=candidate.raw_paths,
             slices=candidate.slices,
         )
-        attached = attaching(self.request, shape, self.folder)
+        attached = attach_costs(self.request, shape, self.folder)
         places = places_of(candidate.raw_paths)
-        attached += layer_times.attaching(self.space.costs(shape), places)
+        attached += attach_times(self.space.costs(shape), places)
         return paths.transform(",".join(attached))
 
     def _freedoms(self) -> list[OptimizeOptions]:

@@ -100,14 +100,14 @@ class Divisions:
         request, layers = self.request, self.request.sizes["layers"]
         rest = request.gpus // worker
         found = []
-        for pipeline in request.stages or divisors(rest):
+        for pipeline in request.pp or divisors(rest):
             if rest % pipeline:
                 self.left_out[
-                    f"workers of {worker} and {pipeline} stages do not divide"
+                    f"pp {pipeline} and workers of {worker} do not divide"
                     f" {request.gpus} accelerators"
                 ] += 1
             elif pipeline > layers:
-                self.left_out[f"{pipeline} stages are more than {layers} layers"] += 1
+                self.left_out[f"pp {pipeline} is more than {layers} layers"] += 1
             elif reason := no_pipeline(request.launcher, request.has_tied_head, pipeline):
                 self.left_out[reason] += 1
             else:

@@ -367,7 +367,7 @@ class Space:
         shape, request = candidate.shape, self.request
         lists = (
             (request.tensor, shape.tensor),
-            (request.stages, shape.pipeline),
+            (request.pp, shape.pipeline),
             (request.context, shape.context),
             (request.expert, shape.expert),
             (request.microbatch_size, shape.microbatch_size),
