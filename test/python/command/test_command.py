@@ -19,7 +19,6 @@ import pytest
 from conftest import ROOT
 from pipesched.command import VERBS, main, parser
 from pipesched.command.explain import ranking
-from pipesched.command.render.output import write_text
 
 TIMES = "F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms"
 POINT = ["simulate", "--pp", "8", "--microbatches", "24", "--times", TIMES, "--transport", "delay"]
@@ -509,56 +508,12 @@ def test_passes_of_models(capsys: Capture) -> None:
 # Files and processes
 
 
-def test_files_appear_whole(tmp_path: Path) -> None:
-    file = tmp_path / "answer"
-    file.write_text("before")
-    with pytest.raises(TypeError):
-        write_text(object(), str(file))  # type: ignore[arg-type]
-    assert file.read_text() == "before"
-    write_text("after", str(file))
-    assert [path.name for path in tmp_path.iterdir()] == ["answer"]
-    assert file.read_text() == "after"
-
-
-def test_nothing_is_written_into_a_missing_folder(
-    schedule: str, tmp_path: Path, capsys: Capture
-) -> None:
-    target = tmp_path / "missing" / "x.svg"
-    said = failure_of(capsys, "convert", schedule, str(target))
-    assert said == f"error: --output {target}: No such file or directory\n"
-
-
-def test_what_is_no_file_stays_what_it_is(tmp_path: Path) -> None:
-    write_text("nothing", os.devnull)
-    assert Path(os.devnull).is_char_device()
-    link = tmp_path / "link"
-    link.symlink_to("answer")
-    write_text("text", str(link))
-    assert link.is_symlink()
-    assert (tmp_path / "answer").read_text() == "text"
-
-
 def test_reader_that_has_enough() -> None:
     generate = [*COMMAND, "convert", "1f1b", "--pp", "64", "--microbatches", "512"]
     command = f"{shlex.join(generate)} | head -c 10"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stdout == "module {\n "
     assert done.stderr == ""
-
-
-def test_training_step(capsys: Capture) -> None:
-    """A batch of all pipelines: compare and its passes give the same result."""
-    step = shlex.split(
-        "--pp 4 --microbatches 8 --model llama3-8b --system h100-sxm --global-batch 32"
-        " --set accelerators=2 --data-parallel 2 --sharding optimizer --optimizer-step exposed"
-        " --precision fp8 --set sequence-parallel=false --set rank-order=pipeline --sequence 4096"
-    )
-    row = rows_of(capsys, "simulate", *step, "--schedules", "1f1b")[0]
-    assert row["tokens_per_s"] == pytest.approx(32 * 4096 / row["step_s"])
-    report = json.loads(run_passes(capsys, "simulate", *step, "--schedules", "1f1b"))[0]
-    assert report["execution"]["makespan_ps"] == pytest.approx(1e12 * row["step_s"])
-    without = [{"exposed": "none"}.get(word, word) for word in step] + ["--schedules", "1f1b"]
-    assert rows_of(capsys, "simulate", *without)[0]["step_s"] < row["step_s"]
 
 
 def interrupted(arguments: list[str], *, after: float) -> tuple[int, str, str]:

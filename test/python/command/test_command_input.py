@@ -72,29 +72,27 @@ def test_passes_of_an_input_that_is_not_read(
     assert found.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
 
 
-@pytest.mark.parametrize("verb", ["simulate", "simulate"])
 @pytest.mark.parametrize(
     ("times", "are_free"), [("F=1ms,B=2ms", True), ("F=1ms,B=2ms,comm=1us", False)]
 )
 def test_own_times_without_messages(
-    verb: str, times: str, are_free: bool, tmp_path: Path, capsys: Capture
+    times: str, are_free: bool, tmp_path: Path, capsys: Capture
 ) -> None:
     file = tmp_path / "timed.mlir"
     MADE.transform(f'pipe-attach-profile{{times="{times}"}}').save(file)
-    assert main([verb, str(file)]) == 0
+    assert main(["simulate", str(file)]) == 0
     printed = capsys.readouterr().out
     assert ("messages free (no comm) in made, " in printed) == are_free
 
 
-@pytest.mark.parametrize("verb", ["simulate", "simulate"])
 def test_standard_input_has_a_name(
-    verb: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dash in a table stands for nothing, so a file is called otherwise."""
     file = tmp_path / "other.mlir"
     MADE.save(file)
     give(monkeypatch, TEXTS["IR"])
-    assert main([verb, "-", str(file)]) == 0
+    assert main(["simulate", "-", str(file)]) == 0
     printed = capsys.readouterr().out
     assert "<stdin>" in printed and " stdin " in printed and " other " in printed
 

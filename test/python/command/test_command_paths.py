@@ -16,7 +16,8 @@ import pytest
 from pipesched import generate, systems
 from pipesched.command import VERBS, main
 from pipesched.command.options.paths import READ, WRITTEN
-from test_files import parser_of, refuse
+from test_files import refuse
+from test_option_table import parser_of
 
 Capture = pytest.CaptureFixture[str]
 

@@ -186,14 +186,18 @@ def test_embeddings_in_shards_train_alike(tmp_path: Path, marked: dict[str, str]
         assert ("0E0 0A0" in saved.to_text()) == (row["schedule"] != "1f1b")
 
 
+def with_batches(text: str) -> str:
+    return text if "def batches" in text else text + BATCHES
+
+
 def losses_alone(text: str) -> list[float]:
     """The losses of six steps of the model of a file, without a pipeline."""
     import torch
 
     source: dict[str, Any] = {}
-    exec(text if "def batches" in text else text + BATCHES, source)
+    exec(with_batches(text), source)
     torch.manual_seed(3)
-    model, loss = source["model"]().double(), source["loss"]
+    model, loss = source.get("whole", source["model"])().double(), source["loss"]
     parameters = [*model.parameters()]
     parameters += loss.parameters() if isinstance(loss, torch.nn.Module) else []
     optimizer = torch.optim.AdamW(dict.fromkeys(parameters), lr=0.01)
@@ -229,20 +233,6 @@ loss = Loss()
 """
 
 
-@needs_torch
-def test_what_is_one_in_the_model_stays_one(tmp_path: Path, marked: dict[str, str]) -> None:
-    """A child that stands there twice, on two ranks, and a loss with parameters: the losses are
-    those of the model without a pipeline.
-    """
-    file = tmp_path / "repeated.py"
-    file.write_text(REPEATED + BATCHES)
-    line = f"--schedules 1f1b,chimera {file} {SIZES} --dtype float64 --divide even"
-    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
-    wanted = losses_alone(REPEATED)
-    for row in json.loads(out):
-        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
-
-
 ANY = """
 import torch
 from torch import nn
@@ -271,19 +261,6 @@ loss = nn.functional.mse_loss
 """
 
 
-@needs_torch
-@pytest.mark.parametrize("divide", ["even", "measured"])
-def test_any_module_trains(divide: str, tmp_path: Path, marked: dict[str, str]) -> None:
-    """One that is no nn.Sequential, with a tie, and a value that skips stages."""
-    file = tmp_path / "any.py"
-    file.write_text(ANY + BATCHES)
-    line = f"--schedules zb-v,1f1b {file} {SIZES} --dtype float64 --divide {divide}"
-    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
-    wanted = losses_alone(ANY)
-    for row in json.loads(out):
-        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
-
-
 TIED_LOSS = """
 import torch
 from torch import nn
@@ -304,18 +281,6 @@ def model() -> nn.Sequential:
 
 loss = Loss()
 """
-
-
-@needs_torch
-def test_a_loss_with_a_weight_of_the_model(tmp_path: Path, marked: dict[str, str]) -> None:
-    """The weight is one in each of the trainings, which take turns, and in no two of them."""
-    file = tmp_path / "tied.py"
-    file.write_text(TIED_LOSS + BATCHES)
-    line = f"--schedules 1f1b,zb-v {file} {SIZES} --dtype float64 --divide even"
-    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
-    wanted = losses_alone(TIED_LOSS)
-    for row in json.loads(out):
-        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 
 
 COUNTED = """
@@ -340,15 +305,27 @@ def batches(size, seed):
 """
 
 
+MODELS = {
+    "a child that stands there twice, and a loss with parameters": (REPEATED, "1f1b,chimera"),
+    "no nn.Sequential, with a tie, and a value that skips stages": (ANY, "zb-v,1f1b"),
+    "a loss with a weight of the model, which is one in each training": (TIED_LOSS, "1f1b,zb-v"),
+    "a mean over tokens": (COUNTED, "1f1b,chimera"),
+}
+
+
 @needs_torch
-def test_a_mean_over_tokens(tmp_path: Path, marked: dict[str, str]) -> None:
-    file = tmp_path / "counted.py"
-    file.write_text(COUNTED)
-    line = f"--schedules 1f1b,chimera {file} {SIZES} --dtype float64 --divide even"
-    out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
-    wanted = losses_alone(COUNTED)
-    for row in json.loads(out):
-        assert row["losses"] == pytest.approx(wanted, rel=1e-9)
+@pytest.mark.parametrize(("text", "schedules"), MODELS.values(), ids=MODELS)
+def test_models_train_as_without_a_pipeline(
+    text: str, schedules: str, tmp_path: Path, marked: dict[str, str]
+) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(with_batches(text))
+    wanted = losses_alone(text)
+    for divide in ("even", "measured") if text is ANY else ("even",):
+        line = f"--schedules {schedules} {file} {SIZES} --dtype float64 --divide {divide}"
+        out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
+        for row in json.loads(out):
+            assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 
 
 @needs_torch

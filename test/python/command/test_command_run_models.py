@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from test_command_run import SIZES, finish, marked
+from test_command_run import SIZES, finish, losses_alone, marked
 
 for _library in ("torch", "transformers"):
     pytest.importorskip(_library, reason=f"needs {_library}: pip install 'pipesched[test]'")
@@ -71,27 +70,6 @@ def loss(output, target):
 """
 
 
-def losses_alone(text: str) -> list[float]:
-    """The losses of six steps of the model of a file, without a pipeline."""
-    import torch
-
-    source: dict[str, Any] = {}
-    exec(text + BATCHES, source)
-    torch.manual_seed(3)
-    model = source.get("whole", source["model"])().double()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    data = source["batches"](16, 3)
-    losses = []
-    for _ in range(6):
-        x, y = next(data)
-        found = source["loss"](model(x), y)
-        found.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        losses.append(found.item())
-    return losses
-
-
 @pytest.mark.parametrize("divide", ["even", "measured"])
 @pytest.mark.parametrize("text", [LANGUAGE, PIPE], ids=["language", "pipe"])
 def test_trains(text: str, divide: str, tmp_path: Path, marked: dict[str, str]) -> None:
@@ -100,7 +78,7 @@ def test_trains(text: str, divide: str, tmp_path: Path, marked: dict[str, str]) 
     file.write_text(text + BATCHES)
     line = f"--schedules zb-v,1f1b {file} {SIZES} --dtype float64 --divide {divide}"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
-    wanted = losses_alone(text)
+    wanted = losses_alone(text + BATCHES)
     for row in json.loads(out):
         assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 

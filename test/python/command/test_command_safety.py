@@ -6,7 +6,6 @@ import csv
 import gzip
 import importlib.util
 import io
-import json
 import os
 import re
 import signal
@@ -105,19 +104,6 @@ def test_ranks_listen_to_their_machine_alone(tmp_path: Path, marked: dict[str, s
     process.communicate(timeout=SOON)
     assert addresses == {"0100007F"}
     assert not list(tmp_path.glob("pipesched-*"))
-
-
-def test_grid_files_name_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mark, code, grid = tmp_path / "ran", tmp_path / "code.py", tmp_path / "grid.json"
-    body = "def own(problem): return [['0F0', '0B0']]"
-    code.write_text(f"import os\nos.mkdir({str(mark)!r})\n{body}\n")
-    axes = {"family": ["1f1b", f"{code}:own"], "workers": 1, "microbatches": 1}
-    grid.write_text(json.dumps(axes))
-    assert main(["sweep", str(grid)]) == 1
-    assert "a file may name code only with --allow-code" in capsys.readouterr().err
-    assert not mark.exists()
-    assert main(["sweep", str(grid), "--allow-code", "--jobs", "1"]) == 0
-    assert mark.exists()
 
 
 # Numbers, and what does not fit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import json
@@ -18,9 +17,10 @@ from pathlib import Path
 
 import pytest
 from pipesched import Measurement, Schedule, generate, load, sweep, systems
-from pipesched.command import VERBS, VerbParser, main, parser
+from pipesched.command import VERBS, main
 from pipesched.command.options.paths import WRITTEN
 from pipesched.support.files import check_file, check_folder, write_whole
+from test_option_table import parser_of
 
 MARK = b"\xef\xbb\xbf"
 """What Windows' programs write before UTF-8."""
@@ -99,35 +99,6 @@ def test_empty_names_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["show", schedule, "--draw", "html:"]) == 2
 
 
-def test_no_file_is_written_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    schedule, other = str(tmp_path / "a.mlir"), str(tmp_path / "other.svg")
-    generate("1f1b", workers=2, microbatches=2).save(schedule)
-    twice = ["--draw", other, "--draw", f"png:{tmp_path}/./other.svg"]
-    words = ["simulate", schedule, "--times", "F=1ms,B=2ms"]
-    assert main([*words, *twice]) == 2
-    assert "--draw and --draw name the same file" in capsys.readouterr().err
-    assert os.listdir(tmp_path) == ["a.mlir"]
-    assert main([*words, "--draw", "svg:/dev/null", "--draw", "png:/dev/null"]) == 0
-
-
-def test_outputs_by_two_spellings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, link, hard = tmp_path / "m.mlir", tmp_path / "link", tmp_path / "hard"
-    model.write_text("as it was")
-    link.symlink_to(model)
-    (tmp_path / "a").write_text("")
-    os.link(tmp_path / "a", hard)
-    words = ["run", "--backend", "loopback", str(model)]
-    for first, second in (("b", "./b"), ("a", "hard")):
-        outputs = ["--draw", f"trace:{tmp_path}/{first}", "--write-profile", f"{tmp_path}/{second}"]
-        assert main([*words, *outputs]) == 2
-        assert "--draw and --write-profile name the same file" in capsys.readouterr().err
-    assert main([*words, "--draw", f"trace:{link}"]) == 2
-    assert "--draw names the file that is read" in capsys.readouterr().err
-    assert main([*words, "--save-parameters", f"{model}/folder"]) == 1
-    assert "Not a directory" in capsys.readouterr().err
-    assert model.read_text() == "as it was"
-
-
 LINES = {
     "show": ["families"],
     "simulate": ["--schedules", "1f1b", "--pp", "2", "--microbatches", "2"],
@@ -176,13 +147,6 @@ def test_outputs_are_checked_first(
             assert capsys.readouterr().err == said
     assert sorted(os.listdir()) == ["folder", "kept.mlir"]
     assert Path("kept.mlir").read_text() == "as it was"
-
-
-def parser_of(verb: str) -> argparse.ArgumentParser:
-    (verbs,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
-    found: VerbParser = verbs.choices[verb]
-    found.fill()
-    return found
 
 
 def test_checked_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,11 +28,6 @@ def test_simulates_shards_by_their_functions(file: str, capsys: pytest.CaptureFi
     assert "1.306 ns" in capsys.readouterr().out
 
 
-def test_compares_shards_by_their_functions(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", file]) == 0
-    assert "1.306 ns" in capsys.readouterr().out
-
-
 def test_a_schedule_keeps_its_functions(file: str) -> None:
     """Beside others in a file, with those that its functions call."""
     text = Path(file).read_text()

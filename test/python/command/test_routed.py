@@ -58,15 +58,13 @@ def test_the_step_is_that_of_the_balance(capsys: Capture, model: str) -> None:
 
 def test_verbs_say_it_beside_the_answer(capsys: Capture, model: str) -> None:
     costs = (*COSTS, "--model", model)
-    for verb in ("simulate", "simulate"):
-        line = (verb, "1f1b", *SIZES, *costs)
-        text = said(capsys, *line, "--expert-parallel", "8")
-        (found,) = (each for each in text.splitlines() if each.startswith("routing: "))
-        assert f"gets {NATURAL_BALANCE:g} times the mean" in found and "longer" in found
-        assert "routing: " not in said(capsys, *line)
-        assert "routing: " not in said(
-            capsys, *line, "--expert-parallel", "8", "--set", "expert-balance=1.2"
-        )
+    line = ("simulate", "1f1b", *SIZES, *costs)
+    text = said(capsys, *line, "--expert-parallel", "8")
+    (found,) = (each for each in text.splitlines() if each.startswith("routing: "))
+    assert f"gets {NATURAL_BALANCE:g} times the mean" in found and "longer" in found
+    assert "routing: " not in said(capsys, *line)
+    balanced = ("--expert-parallel", "8", "--set", "expert-balance=1.2")
+    assert "routing: " not in said(capsys, *line, *balanced)
 
 
 def test_plans_have_it_for_each_row(capsys: Capture, model: str) -> None:

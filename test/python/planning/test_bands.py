@@ -155,10 +155,9 @@ def answer(capsys: Capture, *words: str) -> Any:
 
 PLAN = ["plan", *DENSE, "--gpus", "16", "--top", "2", "--pp", "2", "--system"]
 COMPARE = ["simulate", "1f1b", "zb-v", *SIZE, *DENSE, "--system"]
-SIMULATE = ["simulate", "1f1b", *SIZE, *DENSE, "--system"]
 
 
-@pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "simulate", "simulate"])
+@pytest.mark.parametrize("words", [PLAN, COMPARE], ids=["plan", "simulate"])
 @pytest.mark.parametrize("system", ["h100-sxm-load", "mi300x-oam"])
 def test_json_has_the_band(words: Sequence[str], system: str, capsys: Capture) -> None:
     for row in answer(capsys, *words, system, "--format", "json"):
@@ -185,7 +184,7 @@ def test_schema_refuses_other_values() -> None:
     assert not is_valid(SCHEMA, {name: good[name] for name in good if name != "runs"})
 
 
-@pytest.mark.parametrize("words", [PLAN, COMPARE, SIMULATE], ids=["plan", "simulate", "simulate"])
+@pytest.mark.parametrize("words", [PLAN, COMPARE], ids=["plan", "simulate"])
 def test_text_and_page_tell_the_band(words: Sequence[str], tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
     assert main([*words, "h100-sxm", "--draw", str(page)]) == 0

@@ -393,12 +393,6 @@ def test_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captu
     assert "file: " in failure_of(capsys, "reproduce", "table1", "-o", "file")
 
 
-def test_pictures_in_a_closed_folder(capsys: Capture) -> None:
-    """Nobody makes folders in /proc, not even the superuser."""
-    folder = "/proc/pictures"
-    assert folder in failure_of(capsys, "reproduce", "table1", "-o", folder)
-
-
 def test_pictures_are_the_same_every_time() -> None:
     study = asymmetric.figure6(stages=[2, 4], microbatches=[4, 8], systems=["baseline"])
     first = picture_files(study.draw)

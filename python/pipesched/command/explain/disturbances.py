@@ -159,14 +159,10 @@ def _row(entry: Timed, found: Sensitivity) -> dict[str, Any]:
 
 
 def rows(
-    arguments: argparse.Namespace,
-    entries: Sequence[Timed],
-    *,
-    is_ranked: bool = True,
-    across_sizes: bool = False,
+    arguments: argparse.Namespace, entries: Sequence[Timed], *, across_sizes: bool = False
 ) -> list[dict[str, Any]]:
     """A row for each schedule and disturbance, ranked by the disturbed step among the schedules of
-    one size, or of all sizes if these do the same work, unless they are not compared.
+    one size, or of all sizes if these do the same work.
     """
     groups: dict[tuple[Size | None, str], list[dict[str, Any]]] = defaultdict(list)
     for entry in entries:
@@ -176,9 +172,6 @@ def rows(
             groups[size, found.disturbance].append(_row(entry, found))
     ordered = []
     for group in groups.values():
-        if not is_ranked:
-            ordered += group
-            continue
         group.sort(key=lambda row: row["disturbed_step_s"])
         steps = [row["disturbed_step_s"] for row in group]
         ordered += [{**row, "rank": 1 + steps.index(row["disturbed_step_s"])} for row in group]

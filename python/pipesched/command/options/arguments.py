@@ -165,17 +165,6 @@ def add_costs(
     table.add_set(parser, group, {**of_costs, **rare})
 
 
-def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of a model that is trained."""
-    parser.add_argument(
-        "--model-option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the model, such as layers=12; may be repeated",
-    )
-
-
 def add_timing(parser: argparse.ArgumentParser) -> None:
     """Adds the options of messages and of the end of a training step."""
     group = parser.add_argument_group("timing")

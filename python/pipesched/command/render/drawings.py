@@ -72,10 +72,8 @@ def add_width(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--width", type=width, help=WIDTH)
 
 
-def write_drawings(
-    arguments: argparse.Namespace, simulations: Sequence[Simulation], title: str = ""
-) -> None:
-    """Writes the files that were asked for; the title is that of the page."""
+def write_drawings(arguments: argparse.Namespace, simulations: Sequence[Simulation]) -> None:
+    """Writes the files that were asked for."""
     pictures = {name: getattr(arguments, name) for name in PICTURES}
     if arguments.width and not any(pictures.values()):
         raise UsageError("--width is that of drawn pictures: svg, png, pdf or tikz")
@@ -85,7 +83,7 @@ def write_drawings(
             if file:
                 write_text(svg.contents(f".{name}", arguments.width), file)
     if arguments.html:
-        write_text(pipesched.page(simulations, title=title), arguments.html)
+        write_text(pipesched.page(simulations), arguments.html)
     if arguments.trace:
         from pipesched.viz.streams import chrome_trace
 

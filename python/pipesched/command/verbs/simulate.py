@@ -23,7 +23,7 @@ from pipesched.support.options import TimingOptions
 from pipesched.support.text import gib
 from pipesched.support.units import DEFAULT_RESERVE
 
-from ..explain import answers, assumptions, disturbances, memory, slices, vocabulary
+from ..explain import answers, assumptions, comparisons, disturbances, memory
 from ..explain.ranking import (
     TIMING,
     Pair,
@@ -537,8 +537,7 @@ def _below(parts: Sequence[Part], is_one: bool) -> list[str]:
             continue
         lines = remarks(part.pairs)
         if part.arguments.format == "text":
-            lines += slices.remarks(part.entries, part.pairs)
-            lines += vocabulary.remarks(part.entries, part.pairs)
+            lines += comparisons.remarks(part.entries, part.pairs)
         found += part.below(lines)
     return found
 

@@ -1,8 +1,11 @@
-"""What slices of sequences gain, from which length on and why: sentences below a comparison.
+"""What slices of sequences and shards of a vocabulary gain, and why: sentences below a comparison.
 
 Each comparison of sliced and whole schedules under costs of a model is repeated at other lengths of
 sequences. Context parallelism is tried beside them on the same accelerators: half the workers, each
 of twice as many, which divide the sequences.
+
+A head that takes as long as several layers can be divided among the workers, or the worker that has
+it can have fewer layers: which of both wins.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipesched import Configuration, Costs, Simulation, _core, simulate_batch
+from pipesched import Configuration, Costs, PipeSchedError, Simulation, _core, simulate_batch
 from pipesched.costs.deployment import OPTIONS
+from pipesched.costs.division import SPREAD
+from pipesched.results.configuration import head_in_layers
 from pipesched.support.text import gib
 
 from ..options.entries import Entry, FromFamily, Size
@@ -26,9 +31,12 @@ SHORTEST = 1024
 LONGEST = 2**20
 """The longest, unless a longer one was asked for."""
 
+NEAR = 0.005
+"""Steps nearer than this, as a part, are as fast."""
+
 
 @dataclass(frozen=True)
-class Timed:
+class _Timed:
     """A schedule of a family, and its report."""
 
     name: str
@@ -55,20 +63,20 @@ class Timed:
         return gib(int(found.peak_bytes.max()) // accelerators)
 
 
-def _timed_groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size, list[Timed]]:
+def _timed_groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size, list[_Timed]]:
     """What was timed with a model's costs, by size."""
-    found: dict[Size, list[Timed]] = defaultdict(list)
+    found: dict[Size, list[_Timed]] = defaultdict(list)
     for entry, (_, report) in zip(entries, pairs, strict=True):
         if report is None or not isinstance(entry, FromFamily):
             continue
         costs = entry.point.costs
         if costs is not None and costs.model is not None and costs.times is None:
-            found[entry.size].append(Timed(entry.label, entry.point, report))
+            found[entry.size].append(_Timed(entry.label, entry.point, report))
     return found
 
 
-def sentences(
-    entries: Sequence[Entry], pairs: Sequence[Pair], sentence: Callable[[list[Timed]], str]
+def _sentences(
+    entries: Sequence[Entry], pairs: Sequence[Pair], sentence: Callable[[list[_Timed]], str]
 ) -> Iterator[str]:
     """What `sentence` says of each size, if it says something."""
     groups = _timed_groups(entries, pairs)
@@ -113,7 +121,7 @@ def _scaled(costs: Costs, sequence: int) -> str:
     )
 
 
-def least(points: Iterable[Configuration]) -> list[float]:
+def _least(points: Iterable[Configuration]) -> list[float]:
     """The step of each point, infinite where it cannot be timed."""
     frame = simulate_batch(list(points))
     known = frame.makespan_ps.astype("Float64").fillna(math.inf)
@@ -121,13 +129,13 @@ def least(points: Iterable[Configuration]) -> list[float]:
 
 
 def _gaining(
-    whole: Sequence[Timed], sliced: Sequence[Timed], lengths: Sequence[int]
+    whole: Sequence[_Timed], sliced: Sequence[_Timed], lengths: Sequence[int]
 ) -> list[tuple[int, int]]:
     """First and last of each run of lengths at which some slices are faster than all that is whole.
     Lengths at which neither can be timed, or slices cannot be cut, belong to the run before them.
     """
     points = [_at(each.point, n) for n in lengths for each in (*whole, *sliced)]
-    steps = iter(least(points))
+    steps = iter(_least(points))
     found: list[tuple[int, int]] = []
     gained = False
     for length in lengths:
@@ -152,21 +160,21 @@ def _lengths_text(runs: Sequence[tuple[int, int]], lengths: Sequence[int]) -> st
     return f"of the lengths tried slices gain at {' and at '.join(texts)} tokens"
 
 
-def _of_equal_work(best: Timed, sliced: Sequence[Timed]) -> str:
+def _of_equal_work(best: _Timed, sliced: Sequence[_Timed]) -> str:
     """What slices of equal work would take, if those of equal tokens are slower."""
     costs = best.point.costs
     assert costs is not None
     if costs.slice_cut == "work":
         return ""
     points = [replace(each.point, costs=replace(costs, slice_cut="work")) for each in sliced]
-    step, name = min(zip(least(points), [each.name for each in sliced], strict=True))
+    step, name = min(zip(_least(points), [each.name for each in sliced], strict=True))
     if step >= best.step_ps:
         return ""
     taken = seconds(step / 1e12)
     return f"; cut into slices of equal work (--set slice-cut=work) {name} takes {taken}"
 
 
-def _with_context(each: Timed) -> Configuration | None:
+def _with_context(each: _Timed) -> Configuration | None:
     """The schedule on half of the workers, whose accelerators are twice as many and divide the
     sequences; nothing if workers are odd or a system has none to divide.
     """
@@ -181,9 +189,9 @@ def _with_context(each: Timed) -> Configuration | None:
     return replace(point, workers=point.workers // 2, costs=divided)
 
 
-def _beside_context(whole: Sequence[Timed], best: Timed) -> str:
+def _beside_context(whole: Sequence[_Timed], best: _Timed) -> str:
     tried = [(each, made) for each in whole if (made := _with_context(each)) is not None]
-    steps = least(made for _, made in tried) if tried else []
+    steps = _least(made for _, made in tried) if tried else []
     found = [(step, each, made) for step, (each, made) in zip(steps, tried, strict=True)]
     if not found or math.isinf(first := min(step for step, _, _ in found)):
         return ""
@@ -201,7 +209,7 @@ def _percent(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
-def _why(whole: Timed, sliced: Timed) -> str:
+def _why(whole: _Timed, sliced: _Timed) -> str:
     """What slices cost, and what they save."""
     more = sliced.busy_ps / whole.busy_ps - 1
     cost = (
@@ -218,7 +226,7 @@ def _why(whole: Timed, sliced: Timed) -> str:
     )
 
 
-def _sentence(group: Sequence[Timed]) -> str:
+def _on_slices(group: Sequence[_Timed]) -> str:
     whole = [each for each in group if each.report.slices == 1]
     sliced = [each for each in group if each.report.slices > 1]
     if not whole or not sliced:
@@ -237,6 +245,73 @@ def _sentence(group: Sequence[Timed]) -> str:
     )
 
 
+# Shards of the vocabulary
+
+
+def _uneven(whole: _Timed) -> _Timed | None:
+    """The schedule with layers divided by their costs."""
+    point = whole.point
+    if point.paths is not None or point.costs is None or point._counts is not None:
+        return None
+    try:
+        made = replace(point, costs=replace(point.costs, balance="cost"))
+        counts = made._counts
+        if counts is None or len({layers for path in counts for layers in path}) == 1:
+            return None
+        return _Timed(f"{whole.name} of uneven layers", made, made.simulate())
+    except PipeSchedError:
+        return None
+
+
+def _verdict(best: _Timed, rest: Sequence[_Timed]) -> str:
+    """Which is the fastest, and by how much."""
+    other = min(rest, key=lambda each: each.step_ps)
+    ahead = other.step_ps / best.step_ps - 1
+    if abs(ahead) < NEAR:
+        return "the vocabulary in shards is as fast"
+    if ahead > 0:
+        return f"the vocabulary in shards wins, {_percent(ahead)} ahead"
+    return f"{other.name} wins, {_percent(1 - other.step_ps / best.step_ps)} ahead of shards"
+
+
+def _at_consumers(best: _Timed, spread: Sequence[_Timed]) -> str:
+    """What shards would take with receives in front of what needs them, if they are slower."""
+    points = [replace(each.point, receive_placement="consumer") for each in spread]
+    step, name = min(zip(_least(points), [each.name for each in spread], strict=True))
+    if math.isinf(step) or step > best.step_ps * (1 - NEAR):
+        return ""
+    return (
+        f"; with receives in front of their consumers (--receive-placement consumer) {name} takes"
+        f" {seconds(step / 1e12)}"
+    )
+
+
+def _on_shards(group: Sequence[_Timed]) -> str:
+    spread = [each for each in group if each.point.family in SPREAD]
+    whole = [each for each in group if each.point.family not in SPREAD and each.report.slices == 1]
+    if not spread or not whole:
+        return ""
+    best = min(spread, key=lambda each: each.step_ps)
+    assert best.point.costs is not None
+    weight = head_in_layers(best.point.costs)
+    heavy = "" if weight is None else f"the head takes as long as {weight:.1f} layers; "
+    fastest = min(whole, key=lambda each: each.step_ps)
+    rest = [fastest]
+    texts = [f"{best.name} takes {seconds(best.step_ps / 1e12)}"]
+    texts.append(f"{fastest.name} {seconds(fastest.step_ps / 1e12)}")
+    uneven = [made for each in whole if (made := _uneven(each)) is not None]
+    if uneven:
+        rest.append(least_uneven := min(uneven, key=lambda each: each.step_ps))
+        texts.append(f"{least_uneven.name} {seconds(least_uneven.step_ps / 1e12)}")
+    held = [each.memory for each in (best, min(rest, key=lambda each: each.step_ps))]
+    memory = f", with {held[0]} in place of {held[1]} an accelerator" if all(held) else ""
+    listed = ", ".join(texts[:-1]) + f" and {texts[-1]}"
+    return f"{heavy}{listed}: {_verdict(best, rest)}{memory}{_at_consumers(best, spread)}"
+
+
 def remarks(entries: Sequence[Entry], pairs: Sequence[Pair]) -> Iterator[str]:
-    """One sentence for each size at which slices are compared with whole microbatches."""
-    return sentences(entries, pairs, _sentence)
+    """Yields sentences for each size: on slices beside whole microbatches, and on shards of a
+    vocabulary beside whole heads.
+    """
+    for sentence in (_on_slices, _on_shards):
+        yield from _sentences(entries, pairs, sentence)
