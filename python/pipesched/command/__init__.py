@@ -59,13 +59,13 @@ class _Parser(argparse.ArgumentParser):
         )
 
 
-def _shown(action: argparse.Action) -> str:
+def _name_of(action: argparse.Action) -> str:
     """What messages call an argument."""
     flags = (flag for flag in action.option_strings if flag.startswith("--"))
     return next(flags, str(action.metavar or action.dest).partition("|")[0])
 
 
-def _drawing(parser: argparse.ArgumentParser) -> argparse.Action | None:
+def _find_draw(parser: argparse.ArgumentParser) -> argparse.Action | None:
     """The action of `--draw`."""
     return parser._option_string_actions.get("--draw")
 
@@ -94,8 +94,8 @@ class VerbParser(_Parser):
             self.epilog = f"example:\n{verb.EXAMPLE}"
             self.set_defaults(run=verb.run, folders={}, rare=frozenset())
             verb.add(self)
-            shown = {action.dest: _shown(action) for action in self._actions}
-            shown |= dict.fromkeys(getattr(_drawing(self), "kinds", ()), "--draw")
+            shown = {action.dest: _name_of(action) for action in self._actions}
+            shown |= dict.fromkeys(getattr(_find_draw(self), "kinds", ()), "--draw")
             if setting := rare_of(self):
                 listed = "\n".join(setting.lines())
                 self.epilog = f"rare options, --set NAME=VALUE:\n{listed}\n\n{self.epilog}"
@@ -254,7 +254,7 @@ def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
     _say(message)
 
 
-def _parsed(words: Sequence[str]) -> argparse.Namespace:
+def _parse(words: Sequence[str]) -> argparse.Namespace:
     """The arguments. `--help` and `--version` print and exit."""
     try:
         arguments = parser().parse_args(words)
@@ -272,13 +272,13 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def _renewed(words: Sequence[str]) -> tuple[Sequence[str], str]:
+def _renew(words: Sequence[str]) -> tuple[Sequence[str], str]:
     """The command line with new names, and what to say of old ones."""
     if not words or words[0].startswith("-"):
         return words, ""
-    from .old_names import renewed
+    from .old_names import renew
 
-    return renewed(words)
+    return renew(words)
 
 
 def _drop_output() -> None:
@@ -305,10 +305,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     try:
-        words, old = _renewed(words)
+        words, old = _renew(words)
         if old:
             _say(old)
-        arguments = _parsed(words)
+        arguments = _parse(words)
         with warnings.catch_warnings():
             warnings.simplefilter("always", pipesched.PipeSchedWarning)
             warnings.showwarning = _say_warning

@@ -151,7 +151,7 @@ OWN_SWITCHES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
-def renewed(words: Sequence[str]) -> tuple[list[str], str]:
+def renew(words: Sequence[str]) -> tuple[list[str], str]:
     """The command line with new names, and the line that says them; empty without old ones."""
     if not words or words[0].startswith("-"):
         return list(words), ""

@@ -54,7 +54,7 @@ def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:
     return given
 
 
-def of_layers(times: Times, times_of: TimesOf, layers: int, pp: Sequence[int] | None) -> Times:
+def to_layers(times: Times, times_of: TimesOf, layers: int, pp: Sequence[int] | None) -> Times:
     """The times as those of layers. Times of stages, or of the workers of as many stages, are
     divided among the model's `layers`; a single time needs `pp` to have the one number for
     which it holds.

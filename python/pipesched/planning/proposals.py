@@ -21,7 +21,7 @@ from ..support.options import callable_of, integer
 from ..support.units import seconds_of
 from .candidate import Candidate, Shape, receives_text
 from .explain.changes import changes_of
-from .explain.reasons import about, findings, order_keys
+from .explain.reasons import explain_proposal, findings, order_keys
 from .explain.tables import (
     plan_html,
     plan_line,
@@ -35,10 +35,10 @@ from .launch.scripts import scripts_of
 from .layer_times import holds
 from .request import Limits, Progress, Request, check_limits
 from .search.disturbances import Slow, slow_of
-from .search.moves import Moved, ends_of, moved, with_moves
+from .search.moves import Moved, ends_of, move_layers, try_moves
 from .search.optimizer import Attempt, Optimized, optimize_best
 from .search.search import Counts, Found, Outcome, Search, by_step, few_collections
-from .space.heads import RECEIVES, of_equal_rows
+from .space.heads import RECEIVES, drop_equal_rows
 from .space.space import Space
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class Proposal:
 
     def why(self) -> list[str]:
         """Explains where its time and its memory go, one sentence each."""
-        return about(self)
+        return explain_proposal(self)
 
     def __repr__(self) -> str:
         return proposal_line(self)
@@ -401,7 +401,7 @@ def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candida
 def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidate]]:
     """The move of layers that fits and is the fastest, or that lacks the least memory."""
     space = search.space
-    changes = moved(candidate, ends_of(space, candidate))
+    changes = move_layers(candidate, ends_of(space, candidate))
     moves = {c: change for change, c in changes if space.is_run(c)}
     usable = search.space.request.usable_bytes
     tried = search.evaluate(list(moves))
@@ -497,7 +497,7 @@ def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
         found.missing = [o for o in found.missing if o.step_ps < fastest]
 
 
-def _made(
+def _make_plan(
     search: Search, found: Found, attempts: list[Attempt], top: int, move: Moved | None
 ) -> Plan:
     """The plan of what a search found."""
@@ -506,7 +506,7 @@ def _made(
     helps = _helps(search, found)
     fitting = [
         _proposal(space, i, o, optimized=rows.get(o.candidate))
-        for i, o in enumerate(of_equal_rows(found.fitting)[:top], start=1)
+        for i, o in enumerate(drop_equal_rows(found.fitting)[:top], start=1)
     ]
     alike = _alike(search, found.fitting[0]) if found.fitting else []
     first = len(fitting) + 1
@@ -585,6 +585,6 @@ def plan(
         if not search.outcomes:
             reasons = "; ".join(list(search.reasons)[:3])
             raise PipeSchedError(f"there is nothing to plan: {reasons}")
-        move = with_moves(search, found)
+        move = try_moves(search, found)
         attempts = optimize_best(search, found, seconds, progress) if seconds else []
-        return _made(search, found, attempts, top, move)
+        return _make_plan(search, found, attempts, top, move)

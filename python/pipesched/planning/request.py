@@ -223,7 +223,7 @@ class Request(Held):
         if self.times is None or kind is None:
             return
         layers = Costs(model=self.model)._division.layers if self.model is not None else 0
-        put("times", _own_times.of_layers(self.times, kind, layers, self.pp))
+        put("times", _own_times.to_layers(self.times, kind, layers, self.pp))
         for name, values in _own_times.fix_choices(self).items():
             put(name, values)
 

@@ -108,7 +108,7 @@ class Result:
 # Evaluation
 
 
-def _offloading(case: Case, folder: str) -> Callable[[str], Simulation]:
+def _offload(case: Case, folder: str) -> Callable[[str], Simulation]:
     """Reports of the rows of a case whose activations go to the host."""
     configuration, request = case.configuration, case.request
     attached = attach_costs(request, case.shape, folder)
@@ -120,11 +120,11 @@ def _offloading(case: Case, folder: str) -> Callable[[str], Simulation]:
     return lambda text: made.simulate(transport=request.transport, disturbance=text)
 
 
-def _simulated(case: Case, seeds: int) -> tuple[Simulation, float]:
+def _simulate(case: Case, seeds: int) -> tuple[Simulation, float]:
     """The report of the slowest pipeline, and the mean step over all draws in seconds."""
     with TemporaryDirectory() as folder:
         if case.offload:
-            simulate = _offloading(case, folder)
+            simulate = _offload(case, folder)
         else:
             configuration = case.configuration
 
@@ -140,9 +140,9 @@ def _simulated(case: Case, seeds: int) -> tuple[Simulation, float]:
     return middle, sum(steps) / len(steps) / 1e12
 
 
-def evaluated(case: Case, seeds: int = SEEDS) -> Result:
+def evaluate(case: Case, seeds: int = SEEDS) -> Result:
     """The numbers of a case."""
-    report, step = _simulated(case, seeds)
+    report, step = _simulate(case, seeds)
     execution, worker = report.execution, case.shape.worker
     causes = execution.idle_by_cause_ps.ratios(execution.makespan_ps)
     parts = {"compute": (1 - execution.idle_ratio) * step}
@@ -166,7 +166,7 @@ def evaluated(case: Case, seeds: int = SEEDS) -> Result:
 # Why
 
 
-def _signed(seconds: float) -> str:
+def _show_signed(seconds: float) -> str:
     return f"{'+' if seconds > 0 else '-'}{abs(seconds):.3g} s"
 
 
@@ -201,7 +201,7 @@ def why(plan: Result, found: Result) -> str:
     times = _differences(plan.parts_s, found.parts_s)
     worth = [n for n in times if abs(times[n]) > NOTHING * plan.step_s]
     worth.sort(key=lambda name: -abs(times[name]))
-    said += [f"{name} {_signed(times[name])}" for name in worth[:MOST_REASONS]]
+    said += [f"{name} {_show_signed(times[name])}" for name in worth[:MOST_REASONS]]
     sizes = _differences(plan.held, found.held)
     largest = max(sizes, key=lambda name: abs(sizes[name]), default=None)
     if largest is not None and abs(sizes[largest]) > NOTHING * (plan.peak_bytes or 1):
@@ -228,23 +228,23 @@ def set_fields(texts: Sequence[str]) -> Changed:
             request, model=model, system=with_settings("system", request.system, chosen)
         )
         if changed.sizes["layers"] != request.sizes["layers"]:
-            return _placed(replace(case, request=changed), case.candidate.schedule)
+            return _place(replace(case, request=changed), case.candidate.schedule)
         return replace(case, request=changed)
 
     return apply
 
 
-def of_request(**changes: Any) -> Changed:
+def change_request(**changes: Any) -> Changed:
     """Changes fields of the request that move no accelerators: system, precision, memory, ..."""
     return lambda case: replace(case, request=replace(case.request, **changes))
 
 
-def slowed(slow: Slow) -> Changed:
+def slow_down(slow: Slow) -> Changed:
     """Adds what is slow."""
     return lambda case: replace(case, slow=case.slow | slow)
 
 
-def offloaded(amount: str) -> Changed:
+def offload(amount: str) -> Changed:
     """Sends activations to the host."""
     if amount not in OFFLOADS:
         raise PipeSchedError(f"offload: unknown value {amount!r}{closest(amount, OFFLOADS)}")
@@ -264,7 +264,7 @@ def _whole(what: str, number: int, parts: int, of: str) -> int:
     )
 
 
-def _with_shape(case: Case, **changes: Any) -> Case:
+def _reshape(case: Case, **changes: Any) -> Case:
     """The case with another shape; microbatches, experts and sharding follow."""
     request, shape = case.request, case.shape._replace(**changes)
     batch, rows = request.global_batch, shape.data * shape.microbatch_size
@@ -286,7 +286,7 @@ def _with_shape(case: Case, **changes: Any) -> Case:
     return replace(case, candidate=case.candidate._replace(shape=shape))
 
 
-def _placed(case: Case, schedule: str, chunks: int | None = None) -> Case:
+def _place(case: Case, schedule: str, chunks: int | None = None) -> Case:
     """The fastest division of layers for a schedule on the shape of the case, of those that fit if
     any does.
     """
@@ -311,7 +311,7 @@ def _fastest(case: Case, request: Request, named: str, keeps: bool = False) -> C
     found: list[Result] = []
     for each in candidates:
         try:
-            found.append(evaluated(replace(case, candidate=each), 1))
+            found.append(evaluate(replace(case, candidate=each), 1))
         except PipeSchedError:  # such as receives before consumers, which may wait for each other
             if each is candidates[-1] and not found:
                 raise
@@ -319,7 +319,7 @@ def _fastest(case: Case, request: Request, named: str, keeps: bool = False) -> C
     return replace(case, candidate=best.case.candidate)
 
 
-def shaped(**changes: Any) -> Changed:
+def change_shape(**changes: Any) -> Changed:
     """Changes degrees, microbatches, recomputation or sharding. Replicas take what accelerators
     the other degrees leave.
     """
@@ -332,9 +332,9 @@ def shaped(**changes: Any) -> Changed:
             request = replace(request, sharding=(changes["sharding"],))
         group = shape.worker * shape.pipeline
         data = _whole("data", request.gpus, group, "accelerators")
-        made = _with_shape(replace(case, request=request), data=data, **changes)
+        made = _reshape(replace(case, request=request), data=data, **changes)
         if shape.pipeline != case.shape.pipeline:
-            return _placed(made, case.candidate.schedule)
+            return _place(made, case.candidate.schedule)
         return made
 
     return apply
@@ -365,16 +365,16 @@ def _check_degrees(request: Request, shape: Shape) -> None:
         )
 
 
-def scheduled(schedule: str | None, chunks: int | None = None) -> Changed:
+def change_schedule(schedule: str | None, chunks: int | None = None) -> Changed:
     """Another schedule on the same shape."""
-    return lambda case: _placed(case, schedule or case.candidate.schedule, chunks)
+    return lambda case: _place(case, schedule or case.candidate.schedule, chunks)
 
 
 WHOLE = {"vocab-1f1b": ALONE, "vocab-v-half": "v-half", INTERLACED: ALONE}
 """The schedules with a whole head of which those with shards are made."""
 
 
-def with_vocabulary(kind: VocabularyKind) -> Changed:
+def change_vocabulary(kind: VocabularyKind) -> Changed:
     """The head whole or in shards: the fastest of the schedules that have it so, on the same shape,
     of those that fit if any does; the schedule of the case if it is one.
     """
@@ -394,27 +394,27 @@ def with_vocabulary(kind: VocabularyKind) -> Changed:
     return apply
 
 
-def with_batch(global_batch: int) -> Changed:
+def change_batch(global_batch: int) -> Changed:
     """Another number of sequences per step."""
 
     def apply(case: Case) -> Case:
         request = replace(case.request, global_batch=global_batch)
-        return _with_shape(replace(case, request=request))
+        return _reshape(replace(case, request=request))
 
     return apply
 
 
-def with_accelerators(gpus: int) -> Changed:
+def change_accelerators(gpus: int) -> Changed:
     """More or fewer accelerators, and replicas with them."""
 
     def apply(case: Case) -> Case:
         changed = replace(case, request=replace(case.request, gpus=gpus))
-        return shaped()(changed)
+        return change_shape()(changed)
 
     return apply
 
 
-def remaining(request: Request, nodes: Sequence[int]) -> int:
+def count_remaining(request: Request, nodes: Sequence[int]) -> int:
     """The accelerators that are left when nodes are lost."""
     count = -(-request.gpus // request.node)
     for node in nodes:
@@ -426,12 +426,12 @@ def remaining(request: Request, nodes: Sequence[int]) -> int:
     return left
 
 
-def without_nodes(nodes: Sequence[int]) -> Changed:
+def lose_nodes(nodes: Sequence[int]) -> Changed:
     """Keeps as many whole pipelines as the other nodes hold and as divide the batch."""
 
     def apply(case: Case) -> Case:
         request, shape = case.request, case.shape
-        left = remaining(request, nodes)
+        left = count_remaining(request, nodes)
         batch, group = request.global_batch, shape.worker * shape.pipeline
         fitting = [
             data
@@ -443,7 +443,7 @@ def without_nodes(nodes: Sequence[int]) -> Changed:
                 f"no whole pipeline of {group} accelerators is on the {left} that are left"
             )
         changed = replace(case, request=replace(request, gpus=left))
-        return _with_shape(changed, data=fitting[-1])
+        return _reshape(changed, data=fitting[-1])
 
     return apply
 

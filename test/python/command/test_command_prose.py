@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pipesched.command import main
-from pipesched.command.render.output import View, table_text, wrapped
+from pipesched.command.render.output import View, table_text, wrap
 from pipesched.command.verbs.steps import COLUMNS
 from rich.cells import cell_len
 from test_command_tables import COSTS, LINE, LINES, in_terminal
@@ -85,19 +85,19 @@ def test_own_steps_keep_what_they_are_about() -> None:
 def test_nothing_of_prose_is_lost() -> None:
     sentence = "- best: 1f1b on 8 workers, tensor 1; of its step workers compute 54.2 %"
     for width in (40, 60, 100):
-        text = wrapped(sentence, width)
+        text = wrap(sentence, width)
         assert max(map(cell_len, text.splitlines())) <= width
         assert " ".join(text.split()) == sentence
         assert all(line.startswith("  ") for line in text.splitlines()[1:])
     table = "schedule      step\n1f1b      1.234 s and more than that"
-    assert wrapped(table, 20).splitlines()[0] == table.splitlines()[0]
-    assert wrapped("  --flag one two three", 10) == "  --flag one two three"
-    assert wrapped("/a/path/that/is/longer/than/that is", 10).splitlines() == [
+    assert wrap(table, 20).splitlines()[0] == table.splitlines()[0]
+    assert wrap("  --flag one two three", 10) == "  --flag one two three"
+    assert wrap("/a/path/that/is/longer/than/that is", 10).splitlines() == [
         "/a/path/that/is/longer/than/that",
         "  is",
     ]
-    assert max(map(cell_len, wrapped("宽 " * 10, 12).splitlines())) <= 12  # two columns each
-    assert wrapped(sentence, None) == sentence
+    assert max(map(cell_len, wrap("宽 " * 10, 12).splitlines())) <= 12  # two columns each
+    assert wrap(sentence, None) == sentence
 
 
 def test_files_and_pipes_have_whole_sentences(

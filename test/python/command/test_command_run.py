@@ -420,12 +420,14 @@ def test_agreement() -> None:
         return SimpleNamespace(name=name, losses=losses)
 
     alike = [outcome("a", 4.0, 3.0), outcome("b", 4.0, 3.001), outcome("c", 4.0, 3.002)]
-    assert trainings.Agreement.of(alike, "float32").holds
-    assert not trainings.Agreement.of(alike, "float64").holds
-    apart = trainings.Agreement.of([outcome("a", 4.0, 3.0), outcome("b", 4.0, 3.1)], "float32")
+    assert trainings.Agreement.compare(alike, "float32").holds
+    assert not trainings.Agreement.compare(alike, "float64").holds
+    apart = trainings.Agreement.compare([outcome("a", 4.0, 3.0), outcome("b", 4.0, 3.1)], "float32")
     assert not apart.holds
     assert "different losses: step 2: a 3, b 3.1; wanted at most" in apart.text
-    assert not trainings.Agreement.of([alike[0], outcome("b", 4.0, float("nan"))], "float32").holds
+    assert not trainings.Agreement.compare(
+        [alike[0], outcome("b", 4.0, float("nan"))], "float32"
+    ).holds
 
 
 # Failures

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pipesched.command import VERBS, VerbParser, main, parser
-from pipesched.command.old_names import renewed
+from pipesched.command.old_names import renew
 from pipesched.command.options.table import OPTIONS
 from test_command import Capture, rows_of
 
@@ -72,9 +72,9 @@ def test_stages_are_no_workers() -> None:
     ],
 )
 def test_old_names_are_understood(old: str, new: str) -> None:
-    words, said = renewed(old.split())
+    words, said = renew(old.split())
     assert words == new.split() and said
-    assert renewed(words) == (words, "")
+    assert renew(words) == (words, "")
 
 
 def test_old_names_are_said(capsys: Capture) -> None:

@@ -125,7 +125,7 @@ assert main(["simulate", *given, "--system", "dgx-h100"]) == 0
 costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--set", "toy-count=2"]
 taken = parser().parse_args(["simulate", "1f1b", "--pp", "4", "--microbatches", "8", *costs])
 (taken.system,) = taken.system  # of several
-print(passes.attaching(taken)[0])
+print(passes.attach_costs(taken)[0])
 try:
     Costs(system="h100-sxm", toy_count=3)
 except PipeSchedError as error:

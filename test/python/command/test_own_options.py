@@ -8,7 +8,7 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched.command import main
-from pipesched.command.options.files import is_schedule_file, told_apart
+from pipesched.command.options.files import is_schedule_file, split_words
 from test_command import Capture, failure_of, rows_of, run_passes
 
 OWN = '''def rows(problem, depth=1, wide=False):
@@ -61,7 +61,7 @@ def test_functions_are_no_files(own: str) -> None:
     """A function named with its folder is a family in every verb, `run` among them."""
     assert not is_schedule_file(own) and not is_schedule_file(f"./{own}")
     assert is_schedule_file("./1f1b") and is_schedule_file("rows.mlir")
-    assert told_apart([f"./{own}", "gpipe"]) == ([], [f"./{own}", "gpipe"])
+    assert split_words([f"./{own}", "gpipe"]) == ([], [f"./{own}", "gpipe"])
 
 
 def test_options_are_axes(own: str, tmp_path: Path, capsys: Capture) -> None:

@@ -10,7 +10,7 @@ import pipesched
 import pytest
 from pipesched import PipeSchedError, Schedule
 from pipesched.command import main
-from pipesched.command.render.deadlock import drawn
+from pipesched.command.render.deadlock import draw
 from test_command import Capture
 
 DEAD = """pipe.schedule @dead workers 2 microbatches 2 {
@@ -73,7 +73,7 @@ def test_a_long_cycle_is_named_in_part() -> None:
         f"  worker {k} runs [1F{(k + 5) % 6} 0F{k} 1B{(k + 5) % 6} 0B{k}]\n" for k in range(6)
     )
     text = f"pipe.schedule @ring workers 6 microbatches 6 {{\n{paths}{rows}}}\n"
-    picture = drawn(Schedule.from_text(text))
+    picture = draw(Schedule.from_text(text))
     assert picture is not None
     assert "0 of 24 cells run in 0 slots" in picture and "and 4 more wait for each other" in picture
     assert picture.count("<") == 12
@@ -84,7 +84,7 @@ def test_what_deadlocks_is_drawn(family: str) -> None:
     """Two cells of a row change places: there is a picture exactly if the proof says deadlock, and
     it shows the first cell of each row that waits, and a cycle."""
     made = pipesched.generate(family, workers=4, microbatches=8)
-    assert drawn(made) is None
+    assert draw(made) is None
     chance, found = random.Random(family), 0
     text = made.to_text()
     for _ in range(60):
@@ -100,9 +100,9 @@ def test_what_deadlocks_is_drawn(family: str) -> None:
             except PipeSchedError as error:
                 if "deadlock" not in error.diagnostics[0].message:
                     continue
-                picture = drawn(other)
+                picture = draw(other)
                 assert picture is not None and picture.count("<") >= 2
                 found += 1
                 continue
-            assert drawn(other) is None
+            assert draw(other) is None
     assert found

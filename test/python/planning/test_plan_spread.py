@@ -17,7 +17,7 @@ from pipesched.planning.request import Request
 from pipesched.planning.search.search import Search
 from pipesched.planning.space.heads import SHARDS, kinds_of
 from pipesched.planning.space.space import Space
-from pipesched.planning.whatif import case_of, with_vocabulary
+from pipesched.planning.whatif import case_of, change_vocabulary
 from pipesched.support.options import ReceivePlacement
 from test_command import Capture, rows_of
 
@@ -194,11 +194,11 @@ def test_other_shards_are_a_change(tmp_path: Path) -> None:
     """On the same shape, with the schedule of the row where it has them."""
     best = planned(tmp_path, 262144, schedules=["vocab-v-half"], vocabulary=["vocab-2"]).fitting[0]
     case = case_of(best.to_dict())
-    other = with_vocabulary("vocab-1")(case)
+    other = change_vocabulary("vocab-1")(case)
     assert other.candidate.schedule == "vocab-v-half" and other.shape == case.shape
     assert other.candidate.vocabulary == "vocab-1"
-    assert with_vocabulary("interlaced")(case).candidate.schedule == "interlaced-1f1b"
-    assert with_vocabulary("whole")(case).candidate.schedule == "v-half"
+    assert change_vocabulary("interlaced")(case).candidate.schedule == "interlaced-1f1b"
+    assert change_vocabulary("whole")(case).candidate.schedule == "v-half"
 
 
 def test_optimized_rows_keep_the_head_whole(tmp_path: Path) -> None:

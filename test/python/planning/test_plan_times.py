@@ -9,7 +9,7 @@ import pytest
 from pipesched import PipeSchedError
 from pipesched.command import main
 from pipesched.planning.request import Request
-from pipesched.planning.search.moves import Ends, move_of_best, moved, with_moves
+from pipesched.planning.search.moves import Ends, move_layers, move_of_best, try_moves
 from pipesched.planning.search.search import Search
 from pipesched.planning.space.space import Space
 from test_command import Capture, failure_of, run_passes
@@ -151,7 +151,7 @@ def _searched(**given: Any) -> tuple[Search, Any]:
 def test_a_move_keeps_all_layers() -> None:
     search, found = _searched(tensor=[1], pp=[8], schedules=["1f1b"], memory="120GiB")
     candidate = next(o.candidate for o in found.fitting if o.candidate.is_even)
-    changes = dict(moved(candidate, Ends([7, 0], [3, 7])))
+    changes = dict(move_layers(candidate, Ends([7, 0], [3, 7])))
     assert list(changes) == [
         "a layer moved from the last stage to stage 3",
         "2 layers moved from the last stage to stage 3",
@@ -211,6 +211,6 @@ def test_a_slow_last_stage_is_told() -> None:
     assert move.outcome.step_ps < move.before_ps
     assert sum(move.outcome.candidate.layers[0]) == 32
     found.fitting = [even]
-    last = with_moves(search, found)
+    last = try_moves(search, found)
     assert found.fitting[0].step_ps <= move.outcome.step_ps
     assert last is None or last.outcome.step_ps >= found.fitting[0].step_ps

@@ -27,12 +27,12 @@ def keys_of(entry: Entry, step_s: float) -> dict[str, Any]:
     return {**_band_keys(entry, step_s), **UNKNOWN, **_routing_keys(entry)}
 
 
-def above(facts: assumptions.Facts, costs: Sequence[Costs | None], rows: Rows) -> list[str]:
+def head_lines(facts: assumptions.Facts, costs: Sequence[Costs | None], rows: Rows) -> list[str]:
     """The lines under the title of an answer."""
-    return [*assumptions.above(facts, costs), *moving(rows)]
+    return [*assumptions.head_lines(facts, costs), *moving_lines(rows)]
 
 
-def moving(rows: Rows) -> list[str]:
+def moving_lines(rows: Rows) -> list[str]:
     """The lines on bands and on routing."""
     return [*_bands(rows), *_routing(rows)]
 
@@ -53,7 +53,7 @@ NOTHING: dict[str, Any] = {
 OF_FILE = f"{NO_BAND}: its file names the model and the system; --model and --system give one"
 
 
-def _told(entry: Entry, step_s: float) -> dict[str, Any] | None:
+def _find_band(entry: Entry, step_s: float) -> dict[str, Any] | None:
     """The band of the step of an entry for JSON; None where it is no prediction of a training."""
     band = band_of(entry.costs)
     if band is not None:
@@ -67,7 +67,7 @@ def _told(entry: Entry, step_s: float) -> dict[str, Any] | None:
 
 def _band_keys(entry: Entry, step_s: float) -> dict[str, Any]:
     """The keys of a row about the band of its step."""
-    told = _told(entry, step_s)
+    told = _find_band(entry, step_s)
     low, high = (None, None) if told is None else (told["low_s"], told["high_s"])
     return {"step_low_s": low, "step_high_s": high, "band": told}
 

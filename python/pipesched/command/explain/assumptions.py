@@ -78,7 +78,7 @@ def was_given(arguments: argparse.Namespace) -> Given:
 # Facts
 
 
-def of_model(costs: Costs, is_given: Given) -> Facts:
+def assume_model(costs: Costs, is_given: Given) -> Facts:
     model = json.loads(costs._raw.model())
     found = {"sequence": str(model["sequence"] or "not known"), "attention": model["attention"]}
     found |= {"precision": costs.precision, "recompute": costs.recompute}
@@ -106,7 +106,7 @@ def _system(costs: Costs, is_given: Given, *, sliced: bool, paired: bool) -> Fac
     for name, option in _deployment.OPTIONS.items():
         if is_given(name) or not _matters(costs, option, sliced=sliced, paired=paired):
             continue
-        found[option.title] = shown_value(getattr(costs, name))
+        found[option.title] = show_value(getattr(costs, name))
     return found
 
 
@@ -124,7 +124,7 @@ def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool, paired: 
     return option.matters == "always"
 
 
-def shown_value(value: object) -> str:
+def show_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -135,7 +135,7 @@ def are_messages_free(costs: Costs | None) -> bool:
     return not {"comm", "send"} & costs._timed_names
 
 
-def of_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) -> Facts:
+def assume_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) -> Facts:
     """Whose memory is counted, and what is kept free of it where rows say what fits."""
     found: Facts = {}
     if costs is None or costs.model is None or costs.system is None:
@@ -146,10 +146,10 @@ def of_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) ->
         name: LauncherName = costs.parameter_bytes
         held = parameter_bytes(name, costs.precision, costs.sharding)
         found["memory as in"] = f"{FRAMEWORKS[name].title} ({bytes_text([held])})"
-    return found | of_rates(costs.system)
+    return found | assume_rates(costs.system)
 
 
-def of_rates(system: object) -> Facts:
+def assume_rates(system: object) -> Facts:
     """That rates are those of a data sheet, if there are others for the chip."""
     for name, loaded in LOADED.items():
         if system in (name, *_aliases(name)):
@@ -162,7 +162,7 @@ def _aliases(name: str) -> Sequence[str]:
     return aliases
 
 
-def overlap(
+def has_overlap(
     costs: Costs | None, families: Iterable[str] = (), stored: Iterable[Schedule] = ()
 ) -> bool:
     """Whether cells overlap in schedules of some of these families, or in some that files have: of
@@ -176,7 +176,7 @@ def overlap(
     )
 
 
-def of_costs(
+def assume_costs(
     costs: Costs | None,
     is_given: Given,
     sizes: Sizes = (),
@@ -189,7 +189,7 @@ def of_costs(
     """
     found: Facts = {}
     if costs is not None and costs.model:
-        found |= of_model(costs, is_given) | _batch(costs, is_given, sizes)
+        found |= assume_model(costs, is_given) | _batch(costs, is_given, sizes)
     if costs is not None and costs.system:
         found |= _system(costs, is_given, sliced=sliced, paired=paired)
     layer_times = costs._division.layer_times if costs is not None else None
@@ -200,7 +200,7 @@ def of_costs(
     return found
 
 
-def of_layers(
+def assume_layers(
     points: Iterable[tuple[Costs | None, Sequence[Counts] | None]], is_given: Given
 ) -> Facts:
     """How the layers of schedules are divided among their stages: those costs, and the layers of
@@ -221,7 +221,7 @@ def of_layers(
     return {"layers": " or ".join(said)} if said else {}
 
 
-def of_timing(
+def assume_timing(
     defaults: Mapping[str, Any], is_given: Given, costs: Sequence[Costs | None] = ()
 ) -> Facts:
     """Options of everything that times, with the values that they have. With free messages no
@@ -243,7 +243,7 @@ def _is_step_free(costs: Costs | None) -> bool:
     return not {"O", "G"} & costs._timed_names
 
 
-def of_families(
+def assume_families(
     names: Collection[str], is_given: Given, points: Iterable[Configuration] = ()
 ) -> Facts:
     """The options that these families have and nobody gave; of what points take from their costs,
@@ -265,12 +265,12 @@ def of_families(
     return {" and ".join(options): value for value, options in found.items()}
 
 
-def of_own_times(labels: Sequence[str]) -> Facts:
+def assume_own_times(labels: Sequence[str]) -> Facts:
     """What is assumed of schedules from files whose own times say nothing of messages."""
     return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}
 
 
-def of_disturbances(texts: Iterable[str | None]) -> Facts:
+def assume_seed(texts: Iterable[str | None]) -> Facts:
     """The seed of those that have jitter and say no seed; None is no disturbance."""
     for text in filter(None, texts):
         names = {entry.partition("=")[0].strip() for entry in text.split(",")}
@@ -282,7 +282,7 @@ def of_disturbances(texts: Iterable[str | None]) -> Facts:
 # Lines
 
 
-def joined(facts: Iterable[Facts]) -> Facts:
+def join(facts: Iterable[Facts]) -> Facts:
     """Several as one: values that differ stand beside each other."""
     found: dict[str, dict[str, None]] = {}
     for fact in facts:
@@ -321,6 +321,6 @@ def keys_of(costs: Costs | None) -> dict[str, Any]:
     return found
 
 
-def above(facts: Facts, costs: Sequence[Costs | None] = ()) -> list[str]:
+def head_lines(facts: Facts, costs: Sequence[Costs | None] = ()) -> list[str]:
     """The lines under the title of an answer."""
     return [*line(facts), *notes_of(costs)]

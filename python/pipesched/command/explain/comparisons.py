@@ -99,13 +99,13 @@ def _lengths(sequence: int) -> list[int]:
     return sorted(n for n in {*shorter, *longer} if SHORTEST <= n <= most or n == sequence)
 
 
-def _at(point: Configuration, sequence: int) -> Configuration:
+def _set_sequence(point: Configuration, sequence: int) -> Configuration:
     assert point.costs is not None
-    cut = _scaled(point.costs, sequence)
+    cut = _scale_cut(point.costs, sequence)
     return replace(point, costs=replace(point.costs, sequence=sequence, slice_cut=cut))
 
 
-def _scaled(costs: Costs, sequence: int) -> str:
+def _scale_cut(costs: Costs, sequence: int) -> str:
     """The cut for sequences of another length: sizes that are given keep their proportions, if
     they stay whole.
     """
@@ -128,13 +128,13 @@ def _least(points: Iterable[Configuration]) -> list[float]:
     return [float(value) for value in known]
 
 
-def _gaining(
+def _find_gains(
     whole: Sequence[_Timed], sliced: Sequence[_Timed], lengths: Sequence[int]
 ) -> list[tuple[int, int]]:
     """First and last of each run of lengths at which some slices are faster than all that is whole.
     Lengths at which neither can be timed, or slices cannot be cut, belong to the run before them.
     """
-    points = [_at(each.point, n) for n in lengths for each in (*whole, *sliced)]
+    points = [_set_sequence(each.point, n) for n in lengths for each in (*whole, *sliced)]
     steps = iter(_least(points))
     found: list[tuple[int, int]] = []
     gained = False
@@ -160,7 +160,7 @@ def _lengths_text(runs: Sequence[tuple[int, int]], lengths: Sequence[int]) -> st
     return f"of the lengths tried slices gain at {' and at '.join(texts)} tokens"
 
 
-def _of_equal_work(best: _Timed, sliced: Sequence[_Timed]) -> str:
+def _tell_equal_work(best: _Timed, sliced: Sequence[_Timed]) -> str:
     """What slices of equal work would take, if those of equal tokens are slower."""
     costs = best.point.costs
     assert costs is not None
@@ -189,7 +189,7 @@ def _with_context(each: _Timed) -> Configuration | None:
     return replace(point, workers=point.workers // 2, costs=divided)
 
 
-def _beside_context(whole: Sequence[_Timed], best: _Timed) -> str:
+def _tell_context(whole: Sequence[_Timed], best: _Timed) -> str:
     tried = [(each, made) for each in whole if (made := _with_context(each)) is not None]
     steps = _least(made for _, made in tried) if tried else []
     found = [(step, each, made) for step, (each, made) in zip(steps, tried, strict=True)]
@@ -226,7 +226,7 @@ def _why(whole: _Timed, sliced: _Timed) -> str:
     )
 
 
-def _on_slices(group: Sequence[_Timed]) -> str:
+def _tell_slices(group: Sequence[_Timed]) -> str:
     whole = [each for each in group if each.report.slices == 1]
     sliced = [each for each in group if each.report.slices > 1]
     if not whole or not sliced:
@@ -237,18 +237,18 @@ def _on_slices(group: Sequence[_Timed]) -> str:
     if sequence == 0:
         return ""
     lengths = _lengths(sequence)
-    start = _lengths_text(_gaining(whole, sliced, lengths), lengths)
+    start = _lengths_text(_find_gains(whole, sliced, lengths), lengths)
     return (
         f"{start}; at {sequence:,} tokens {best.name} takes {seconds(best.step_ps / 1e12)} and"
         f" {fastest.name} {seconds(fastest.step_ps / 1e12)}: {_why(fastest, best)}"
-        f"{_of_equal_work(best, sliced)}{_beside_context(whole, best)}"
+        f"{_tell_equal_work(best, sliced)}{_tell_context(whole, best)}"
     )
 
 
 # Shards of the vocabulary
 
 
-def _uneven(whole: _Timed) -> _Timed | None:
+def _make_uneven(whole: _Timed) -> _Timed | None:
     """The schedule with layers divided by their costs."""
     point = whole.point
     if point.paths is not None or point.costs is None or point._counts is not None:
@@ -274,7 +274,7 @@ def _verdict(best: _Timed, rest: Sequence[_Timed]) -> str:
     return f"{other.name} wins, {_percent(1 - other.step_ps / best.step_ps)} ahead of shards"
 
 
-def _at_consumers(best: _Timed, spread: Sequence[_Timed]) -> str:
+def _tell_consumers(best: _Timed, spread: Sequence[_Timed]) -> str:
     """What shards would take with receives in front of what needs them, if they are slower."""
     points = [replace(each.point, receive_placement="consumer") for each in spread]
     step, name = min(zip(_least(points), [each.name for each in spread], strict=True))
@@ -286,7 +286,7 @@ def _at_consumers(best: _Timed, spread: Sequence[_Timed]) -> str:
     )
 
 
-def _on_shards(group: Sequence[_Timed]) -> str:
+def _tell_shards(group: Sequence[_Timed]) -> str:
     spread = [each for each in group if each.point.family in SPREAD]
     whole = [each for each in group if each.point.family not in SPREAD and each.report.slices == 1]
     if not spread or not whole:
@@ -299,19 +299,19 @@ def _on_shards(group: Sequence[_Timed]) -> str:
     rest = [fastest]
     texts = [f"{best.name} takes {seconds(best.step_ps / 1e12)}"]
     texts.append(f"{fastest.name} {seconds(fastest.step_ps / 1e12)}")
-    uneven = [made for each in whole if (made := _uneven(each)) is not None]
+    uneven = [made for each in whole if (made := _make_uneven(each)) is not None]
     if uneven:
         rest.append(least_uneven := min(uneven, key=lambda each: each.step_ps))
         texts.append(f"{least_uneven.name} {seconds(least_uneven.step_ps / 1e12)}")
     held = [each.memory for each in (best, min(rest, key=lambda each: each.step_ps))]
     memory = f", with {held[0]} in place of {held[1]} an accelerator" if all(held) else ""
     listed = ", ".join(texts[:-1]) + f" and {texts[-1]}"
-    return f"{heavy}{listed}: {_verdict(best, rest)}{memory}{_at_consumers(best, spread)}"
+    return f"{heavy}{listed}: {_verdict(best, rest)}{memory}{_tell_consumers(best, spread)}"
 
 
 def remarks(entries: Sequence[Entry], pairs: Sequence[Pair]) -> Iterator[str]:
     """Yields sentences for each size: on slices beside whole microbatches, and on shards of a
     vocabulary beside whole heads.
     """
-    for sentence in (_on_slices, _on_shards):
+    for sentence in (_tell_slices, _tell_shards):
         yield from _sentences(entries, pairs, sentence)

@@ -104,7 +104,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(**usual, jitter=None, seeds=None)
 
 
-def chosen(arguments: argparse.Namespace) -> dict[str, Any]:
+def plan_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options as arguments of `pipesched.plan`."""
     check_seeds(arguments)
     slow = {f"slow_{what}s": getattr(arguments, f"slow_{what}") for what in KINDS}
@@ -116,7 +116,7 @@ def check_seeds(arguments: argparse.Namespace) -> None:
         raise UsageError("--disturbance: seeds are draws of jitter; none is given")
 
 
-def given(arguments: argparse.Namespace, entry: Timed) -> list[Disturbed]:
+def read_disturbances(arguments: argparse.Namespace, entry: Timed) -> list[Disturbed]:
     """The disturbances of a schedule that were asked for, each alone and then together."""
     check_seeds(arguments)
     nodes = arguments.slow_node
@@ -137,14 +137,16 @@ def timings(arguments: argparse.Namespace, entries: Sequence[Timed]) -> list[str
     """The options of `pipesched-translate` for no disturbance and for each of them."""
     seeds = arguments.seeds or SEEDS
     found = {
-        tuple(text for each in given(arguments, entry) for text in each.seeded(seeds)): None
+        tuple(
+            text for each in read_disturbances(arguments, entry) for text in each.seeded(seeds)
+        ): None
         for entry in entries
     }
     if len(found) > 1:
         raise UsageError(
             "a slow node has other workers at each size; --show-passes takes one size with it"
         )
-    return [passes.timing(arguments, text) for text in ("", *next(iter(found), ()))]
+    return [passes.timing_options(arguments, text) for text in ("", *next(iter(found), ()))]
 
 
 def _row(entry: Timed, found: Sensitivity) -> dict[str, Any]:
@@ -166,7 +168,7 @@ def rows(
     """
     groups: dict[tuple[Size | None, str], list[dict[str, Any]]] = defaultdict(list)
     for entry in entries:
-        chosen = given(arguments, entry)
+        chosen = read_disturbances(arguments, entry)
         for found in measured(entry.steps, chosen, arguments.seeds or SEEDS) if chosen else ():
             size = None if across_sizes else entry.size
             groups[size, found.disturbance].append(_row(entry, found))
@@ -206,14 +208,14 @@ def remarks(found: Sequence[dict[str, Any]], width: int | None = None) -> list[s
     columns = [c for c in COLUMNS if c.key != "workers" or len(sizes) > 1]
     if all(row["seeds"] == 1 for row in found):
         columns = [c for c in columns if c.key != "worst_longer_ratio"]
-    return ["", HEADING, *_table(found, columns, width), "", *_meaning(found)]
+    return ["", HEADING, *_table(found, columns, width), "", *_tell_columns(found)]
 
 
 def _table(found: Sequence[Row], columns: Sequence[Column], width: int | None) -> list[str]:
     return table_text(found, columns, View(width)).splitlines()
 
 
-def _meaning(found: Sequence[dict[str, Any]]) -> list[str]:
+def _tell_columns(found: Sequence[dict[str, Any]]) -> list[str]:
     drawn, seeds = "", max(row["seeds"] for row in found)
     if seeds > 1:
         drawn = f"; under jitter the mean and the worst of {seeds} draws, seeds 1 to {seeds}"

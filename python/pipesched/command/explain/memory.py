@@ -20,8 +20,8 @@ from pipesched.support.text import gib, readable
 from pipesched.support.units import DEFAULT_RESERVE, bytes_of, reserve_of
 
 from ..options import passes
-from ..options.arguments import UsageError, families, given_own_options
-from ..options.entries import Entry, FromFamily, FromFile, Size, with_ending
+from ..options.arguments import UsageError, families, read_own_options
+from ..options.entries import Entry, FromFamily, FromFile, Size, add_ending
 from ..options.files import Origin
 from .ranking import Pair, size_of
 from .rows import row_of
@@ -89,14 +89,14 @@ def _with_recompute(entry: Entry, kind: Recompute, arguments: argparse.Namespace
     costs = replace(entry.costs, recompute=kind) if entry.costs is not None else None
     if isinstance(entry, FromFamily):
         return replace(entry, point=replace(entry.point, costs=costs))
-    return with_ending(replace(entry, costs=costs), _namespace(arguments, kind))
+    return add_ending(replace(entry, costs=costs), _namespace(arguments, kind))
 
 
 def _namespace(arguments: argparse.Namespace, kind: Recompute) -> argparse.Namespace:
     return argparse.Namespace(**{**vars(arguments), "recompute": kind})
 
 
-def _offloading(entry: Entry, amount: str, arguments: argparse.Namespace) -> FromFile:
+def _offload(entry: Entry, amount: str, arguments: argparse.Namespace) -> FromFile:
     """The rows of an entry with copies to the host and back."""
     costs = entry.costs
     assert costs is not None
@@ -107,7 +107,7 @@ def _offloading(entry: Entry, amount: str, arguments: argparse.Namespace) -> Fro
         schedule, timing = entry.schedule, entry.timing
     made = schedule.transform(passes.one_pass("pipe-add-offload", {"amount": amount}))
     moved = FromFile(entry.file or Origin(), made, costs, timing)
-    return with_ending(moved, _namespace(arguments, costs.recompute))
+    return add_ending(moved, _namespace(arguments, costs.recompute))
 
 
 def _limits(entry: Entry) -> Iterator[int]:
@@ -126,7 +126,7 @@ def variants_of(entry: Entry, arguments: argparse.Namespace) -> Iterator[Variant
         yield Variant(made, entry.label, entry.family, kind)
         for amount in ("half", "all"):
             try:
-                moved = _offloading(made, amount, arguments)
+                moved = _offload(made, amount, arguments)
             except PipeSchedError:
                 continue  # nothing can be moved, or the plain row says what is wrong
             yield Variant(moved, entry.label, entry.family, kind, amount)
@@ -158,7 +158,7 @@ def _order(found: Chosen) -> tuple[int, float]:
     return (2**63 if missing is None else missing), found.row.get("step_s", float("inf"))
 
 
-def _tried(variant: Variant, budget: int, settings: dict[str, Any]) -> Chosen:
+def _try(variant: Variant, budget: int, settings: dict[str, Any]) -> Chosen:
     row, simulation = row_of(variant.entry, settings)
     row |= {"family": variant.family, "uses": variant.uses, "budget_bytes_per_gpu": budget}
     if variant.family is not None and row["file"] in (None, ""):
@@ -169,13 +169,13 @@ def _tried(variant: Variant, budget: int, settings: dict[str, Any]) -> Chosen:
     return Chosen(variant, row, simulation)
 
 
-def chosen(
+def choose(
     entries: Sequence[Entry], budget: int, arguments: argparse.Namespace, settings: dict[str, Any]
 ) -> list[Chosen]:
     """For each schedule its best variant."""
     found = []
     for entry in entries:
-        tried = [_tried(each, budget, settings) for each in variants_of(entry, arguments)]
+        tried = [_try(each, budget, settings) for each in variants_of(entry, arguments)]
         best = min(tried, key=_order)
         if best.simulation is None:
             best = tried[0]
@@ -183,7 +183,7 @@ def chosen(
     return found
 
 
-def ranked(found: Sequence[Chosen], bounds: Sequence[Pair]) -> dict[Size, list[Pair]]:
+def rank(found: Sequence[Chosen], bounds: Sequence[Pair]) -> dict[Size, list[Pair]]:
     """By size: those that fit by step time, then the others by what they lack, then the bound."""
     groups: dict[Size, list[Chosen]] = {}
     for each in found:
@@ -226,7 +226,7 @@ def _bound(
         raise PipeSchedError(f"the optimizer has none of the placements of {', '.join(others)}")
     costs = found[0].variant.entry.costs
     is_selective = any(each.variant.recompute == "selective" for each in found)
-    attached = passes.attaching(_namespace(arguments, "none"))
+    attached = passes.attach_costs(_namespace(arguments, "none"))
     options: dict[str, Any] = {"placements": placements, "max_evaluations": 1}
     if not is_selective:
         bytes_of_worker = budget * ((costs and costs._accelerators) or 1)
@@ -236,7 +236,7 @@ def _bound(
         options["chunks"] = arguments.chunks[0]
     elif arguments.chunks and "interleaved" in placements:
         raise PipeSchedError("the bound is for one number of chunks, and several are compared")
-    if (waves := given_own_options(arguments).get("waves")) is not None:
+    if (waves := read_own_options(arguments).get("waves")) is not None:
         options["waves"] = waves
     bounds = []
     cuts = sorted({each.simulation.slices for each in found if each.simulation}) or [1]

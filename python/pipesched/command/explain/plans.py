@@ -13,11 +13,11 @@ from pipesched.support.units import reserve_text
 from . import assumptions
 
 
-def of_plan(request: Request, is_given: assumptions.Given) -> assumptions.Facts:
+def assume_plan(request: Request, is_given: assumptions.Given) -> assumptions.Facts:
     """What a plan assumes."""
     found: assumptions.Facts = {}
     if request.model is not None:
-        found = assumptions.of_model(request.described, is_given)
+        found = assumptions.assume_model(request.described, is_given)
         found.pop("recompute", None)  # the plan chooses
         found["precision"] = request.precision
     if request.times is not None and assumptions.are_messages_free(request.described):
@@ -28,16 +28,16 @@ def of_plan(request: Request, is_given: assumptions.Given) -> assumptions.Facts:
     found |= {"transport": request.transport, "receive placement": receives, "runtime": "table"}
     if request.model is not None:
         found["reserve"] = reserve_text(request.reserve_text, request.has_experts)
-        found |= _divided_by(request)
+        found |= _assume_division(request)
     found = {n: value for n, value in found.items() if not is_given(n.replace(" ", "_"))}
     if request.model is not None and request.own_bytes is None and not is_given("for"):
-        found["memory as in"] = _held(request)
+        found["memory as in"] = _held_text(request)
     if request.model is not None:
-        found |= assumptions.of_rates(request.system)
+        found |= assumptions.assume_rates(request.system)
     return found
 
 
-def _divided_by(request: Request) -> assumptions.Facts:
+def _assume_division(request: Request) -> assumptions.Facts:
     """How configurations divide tensors, sequences and experts, of those that may."""
     found: assumptions.Facts = {}
     if request.gpus == 1:
@@ -57,11 +57,11 @@ def _divided_by(request: Request) -> assumptions.Facts:
     }
     for name, option in _deployment.HELD.items():
         if are_divided.get(option.matters, True):
-            found[option.title] = assumptions.shown_value(getattr(request, name))
+            found[option.title] = assumptions.show_value(getattr(request, name))
     return found
 
 
-def _held(request: Request) -> str:
+def _held_text(request: Request) -> str:
     """Whose memory is counted, such as `Megatron-LM (2 + 4 + 12 bytes a parameter)`."""
     kinds = map(request.parameter_bytes, request.sharding or ())
     return f"{request.framework.title} ({bytes_text(kinds)})"

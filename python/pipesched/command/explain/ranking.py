@@ -12,7 +12,7 @@ from pipesched.support.text import gib
 from pipesched.support.units import DEFAULT_RESERVE
 
 from ..options.entries import Entry, FromFile, Size
-from ..options.files import shown
+from ..options.files import show_path
 from ..render import page
 from ..render.output import Column, announce_cells, progress, results
 from .rows import row_of
@@ -52,7 +52,7 @@ def size_of(row: Mapping[str, Any]) -> Size:
     return row["workers"], row["microbatches"]
 
 
-def timed(
+def time_entries(
     entries: Sequence[Entry], settings: Mapping[str, Any], reserve: str = DEFAULT_RESERVE
 ) -> list[Pair]:
     """The rows of the entries in order; says before how long that takes if it takes long."""
@@ -60,7 +60,7 @@ def timed(
     return [row_of(entry, settings, reserve) for entry in progress(entries)]
 
 
-def by_size(pairs: Iterable[Pair]) -> dict[Size, list[Pair]]:
+def rank_by_size(pairs: Iterable[Pair]) -> dict[Size, list[Pair]]:
     """Ranks the rows of each size by step time, and sorts them; equal times share a rank."""
     groups: dict[Size, list[Pair]] = defaultdict(list)
     for row, simulation in pairs:
@@ -102,7 +102,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
     """The columns of a table of all rows."""
     columns = list(COLUMNS)
     if any(row["file"] for row in rows):
-        columns.insert(3, Column("file", "file", shown, left=True))
+        columns.insert(3, Column("file", "file", show_path, left=True))
     if any("+" in (row.get("layers") or "") for row in rows):
         columns.insert(len(columns) - 1, Column("layers", "layers", left=True, detail=3))
     if any(row.get("system") for row in rows):
@@ -125,7 +125,7 @@ def _need(row: Mapping[str, Any], simulation: Simulation) -> str:
     )
 
 
-def _of_memory(group: Sequence[Pair]) -> list[str]:
+def _memory_findings(group: Sequence[Pair]) -> list[str]:
     """Which schedules do not fit beside the reserve, and the fastest that does."""
     large = [(row, s) for row, s in group if s is not None and row.get("fits") is False]
     if not large:
@@ -173,7 +173,7 @@ def _findings(pairs: Iterable[Pair]) -> dict[Size, str]:
         first = [text for text in kept if text.startswith("fastest: ")]
         rest = [text for text in kept if text not in first]
         first = [] if _is_open(group) else first
-        answer[size] = "".join(f"{line}\n" for line in (*first, *_of_memory(group), *rest))
+        answer[size] = "".join(f"{line}\n" for line in (*first, *_memory_findings(group), *rest))
     return answer
 
 
@@ -190,7 +190,7 @@ def remarks(pairs: Iterable[Pair]) -> list[str]:
 
 def fit_remarks(pairs: Sequence[Pair]) -> list[str]:
     """That a schedule does not fit, as a line under a table."""
-    return [f"- {line}" for line in _of_memory(pairs)]
+    return [f"- {line}" for line in _memory_findings(pairs)]
 
 
 def page_text(title: str, groups: Mapping[Size, Sequence[Pair]]) -> str:

@@ -99,7 +99,7 @@ def microbatch_size(simulation: Simulation) -> int | None:
     return size if size > 0 else None
 
 
-def named_by(entry: Entry) -> Saved | None:
+def find_saved(entry: Entry) -> Saved | None:
     """What the file of an entry says about its model and its system, unless costs were given."""
     if entry.costs is not None or not isinstance(entry, FromFile) or not entry.has_own_costs():
         return None
@@ -155,7 +155,7 @@ def row_of(
     except PipeSchedError as error:
         reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         return {**row, **said, "rank": None, "error": reason}, None
-    named = named_by(entry)
+    named = find_saved(entry)
     numbers = {
         **levels(simulation),
         **_own_formula(entry),
@@ -185,23 +185,23 @@ def stages_of(entry: Entry, simulation: Simulation) -> float:
     return stages_per_worker(places) if places else simulation.stages / simulation.workers
 
 
-def _counted(counts: Mapping[str, float]) -> str:
+def _count_text(counts: Mapping[str, float]) -> str:
     """`2 in zb-v and VPP, 1 in 1f1b`."""
     groups: dict[float, list[str]] = defaultdict(list)
     for name, count in counts.items():
         groups[count].append(name)
     return ", ".join(
-        f"{count:g} in {_listed(names)}" for count, names in sorted(groups.items(), reverse=True)
+        f"{count:g} in {_join(names)}" for count, names in sorted(groups.items(), reverse=True)
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *first, last = dict.fromkeys(names)
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _divided_work(ranked: Sequence[Mapping[str, float]], costs: Costs) -> list[str]:
+def _tell_division(ranked: Sequence[Mapping[str, float]], costs: Costs) -> list[str]:
     """The line about times that every schedule divides among its stages by layers."""
     division = costs._division
     if division.layer_times is not None:
@@ -210,7 +210,7 @@ def _divided_work(ranked: Sequence[Mapping[str, float]], costs: Costs) -> list[s
     if listed is None:
         return []
     several = {n: c for group in ranked for n, c in group.items() if c != 1}
-    parts = f": stages per worker {_counted(several)}" if several else ""
+    parts = f": stages per worker {_count_text(several)}" if several else ""
     return [f"times are those of {listed} stages, which other numbers of stages divide{parts}"]
 
 
@@ -224,11 +224,11 @@ def check_work(
     has the stages per worker by schedule for each group that is ranked. Refuses a ranking of
     different amounts of work unless it was asked for. `way` says what else the user can do.
     """
-    if costs is not None and costs.times and (said := _divided_work(ranked, costs)):
+    if costs is not None and costs.times and (said := _tell_division(ranked, costs)):
         return said
     if costs is not None and costs.times and costs.times_of == "worker":
         several = {n: c for group in ranked for n, c in group.items() if c != 1}
-        parts = f": stages per worker {_counted(several)}" if several else ""
+        parts = f": stages per worker {_count_text(several)}" if several else ""
         return [f"times are those of a worker, which its stages divide{parts}"]
     is_timed = costs is not None and costs.times is not None and has_phases(costs.times)
     if costs is not None and not is_timed:
@@ -236,7 +236,7 @@ def check_work(
     unlike = [group for group in ranked if len(set(group.values())) > 1]
     if not unlike:
         return []
-    counts = _counted({name: count for group in unlike for name, count in group.items()})
+    counts = _count_text({name: count for group in unlike for name, count in group.items()})
     what = "times" if is_timed else "slots"
     if is_timed and times_of is None:
         raise UsageError(

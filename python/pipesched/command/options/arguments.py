@@ -65,17 +65,17 @@ def add_family_options(parser: argparse.ArgumentParser, many: Collection[str] = 
     table.add(group, *table.FAMILY, many=many)
 
 
-def given_own_options(arguments: argparse.Namespace) -> dict[str, Any]:
+def read_own_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What `--option` gives."""
     return options_of_text(";".join(arguments.own_options)) if arguments.own_options else {}
 
 
-def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
+def read_family_options(arguments: argparse.Namespace) -> FamilyOptions:
     """The options of families that were given, those of registered families among them."""
     flags = {"chunks": "chunks", "slices": "slices", "memory": "activations"}
     given = {name: getattr(arguments, dest) for name, dest in flags.items()}
     given = {name: value for name, value in given.items() if value is not None}
-    for name, value in given_own_options(arguments).items():
+    for name, value in read_own_options(arguments).items():
         if name in given:
             raise UsageError(f"the option {name} is given twice")
         given[name] = value
@@ -83,7 +83,7 @@ def given_family_options(arguments: argparse.Namespace) -> FamilyOptions:
     return cast(FamilyOptions, {name: given[name] for name in dict.fromkeys([*known, *given])})
 
 
-def combined(given: Sequence[str]) -> list[str]:
+def combine(given: Sequence[str]) -> list[str]:
     """`depth=2,4` and `wide=true` as `depth=2;wide=true` and `depth=4;wide=true`."""
     parts = []
     for text in given:
@@ -95,7 +95,9 @@ def combined(given: Sequence[str]) -> list[str]:
 # Costs
 
 
-def described(arguments: argparse.Namespace) -> tuple[Description | None, Description | None]:
+def read_descriptions(
+    arguments: argparse.Namespace,
+) -> tuple[Description | None, Description | None]:
     """The model and the system that were given, with what `--set` changes."""
     return both(
         source(arguments.model, pipesched.models),
@@ -105,7 +107,7 @@ def described(arguments: argparse.Namespace) -> tuple[Description | None, Descri
     )
 
 
-def said_of_settings(arguments: argparse.Namespace) -> list[str]:
+def tell_settings(arguments: argparse.Namespace) -> list[str]:
     """The line about what `--set` changes."""
     model = source(arguments.model, pipesched.models)
     return told(model, source(arguments.system, pipesched.systems), arguments.settings)
@@ -115,7 +117,7 @@ _WRITTEN: list[TemporaryDirectory[str]] = []
 """Folders with changed descriptions, which are removed at the end."""
 
 
-def refused_passes(arguments: argparse.Namespace, what: str) -> UsageError:
+def passes_error(arguments: argparse.Namespace, what: str) -> UsageError:
     """The error that no pass has `--set`, and what to do."""
     return UsageError(
         f"passes read the {what} from a file; write the changed one with: pipesched show"
@@ -123,23 +125,23 @@ def refused_passes(arguments: argparse.Namespace, what: str) -> UsageError:
     )
 
 
-def held(arguments: argparse.Namespace) -> ParameterBytes | None:
+def count_held_bytes(arguments: argparse.Namespace) -> ParameterBytes | None:
     """The bytes of a parameter, as those of plans; None if the model says them itself."""
     said = getattr(arguments, "parameter_bytes", None)
-    framework = said or held_bytes(described(arguments)[0])
+    framework = said or held_bytes(read_descriptions(arguments)[0])
     if framework is None:
         return None
     options = {"precision": "bf16", "sharding": "none", **vars(arguments)}
     return parameter_bytes(framework, options["precision"], options["sharding"])
 
 
-def described_source(arguments: argparse.Namespace, what: str) -> str:
+def source_of_pass(arguments: argparse.Namespace, what: str) -> str:
     """The name or file of the model or system, as a pass reads it."""
-    changed = dict(zip(("model", "system"), described(arguments), strict=True))[what]
+    changed = dict(zip(("model", "system"), read_descriptions(arguments), strict=True))[what]
     if not isinstance(changed, Mapping):
         return str(changed)
     if arguments.show_passes:
-        raise refused_passes(arguments, what)
+        raise passes_error(arguments, what)
     folder = TemporaryDirectory(prefix="pipesched-")
     _WRITTEN.append(folder)
     file = os.path.join(folder.name, f"{what}.json")
@@ -208,7 +210,7 @@ def _check_about_model(arguments: argparse.Namespace) -> None:
             raise UsageError(f"{arguments.shown[name]} is about --model; none is given")
 
 
-def given_costs(arguments: argparse.Namespace) -> Costs | None:
+def read_costs(arguments: argparse.Namespace) -> Costs | None:
     """The costs that were given, or None for unit slots."""
     if bool(arguments.model) != bool(arguments.system) and not arguments.times:
         given, missing = ("model", "system") if arguments.model else ("system", "model")
@@ -221,7 +223,7 @@ def given_costs(arguments: argparse.Namespace) -> Costs | None:
     if not any(sources + sizes) and not unlike and not arguments.settings:
         return None
     _check_about_model(arguments)
-    model, system = described(arguments)
+    model, system = read_descriptions(arguments)
     if arguments.times_of == "stage" and names_layers(arguments.times):
         raise UsageError("--times names layers; give --set times-of=layer, or leave it out")
     return Costs(

@@ -12,7 +12,7 @@ _EACH = re.compile(r"(.*?)\s*/\s*(gpu|accelerator)", re.IGNORECASE)
 """A budget may say what it always is: that of each accelerator."""
 
 
-def of_worker(options: OptimizeOptions, accelerators: int | None) -> OptimizeOptions:
+def scale_to_worker(options: OptimizeOptions, accelerators: int | None) -> OptimizeOptions:
     """The options, with memory of a worker in place of that of each of its accelerators. Without a
     system a worker is one accelerator.
     """

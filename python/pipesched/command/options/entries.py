@@ -17,7 +17,7 @@ from pipesched.support.options import TimingOptions
 from pipesched.support.text import valid
 
 from . import passes
-from .files import Origin, shown
+from .files import Origin, show_path
 
 Size = tuple[int, int]
 """Workers and microbatches. Schedules of one size are ranked with each other."""
@@ -155,7 +155,7 @@ class FromFile:
 Entry = FromFamily | FromFile
 
 
-def renamed(schedule: Schedule, name: str) -> Schedule:
+def rename(schedule: Schedule, name: str) -> Schedule:
     """The same schedule under another name."""
     if schedule.name == name:
         return schedule
@@ -179,11 +179,13 @@ def unique(read: Sequence[tuple[Origin, Schedule]], taken: Sequence[str]) -> lis
     for file, schedule in read:
         name, stem = schedule.name, stem_of(file.path)
         if counts[name] > 1:
-            name = stem if stems[stem] == 1 and not counts[stem] else f"{shown(file.path)}:{name}"
+            name = (
+                stem if stems[stem] == 1 and not counts[stem] else f"{show_path(file.path)}:{name}"
+            )
         used[name] += 1
         if used[name] > 1:
             name = f"{name}-{used[name]}"
-        found.append(renamed(schedule, name))
+        found.append(rename(schedule, name))
     return found
 
 
@@ -225,11 +227,11 @@ def times_by_schedule(entries: Sequence[tuple[str, Entry]]) -> dict[str, str] | 
     return {name: str(each._for(places).times) for name, each, places in own}
 
 
-def _attaching(arguments: argparse.Namespace, named: Sequence[tuple[str, Entry]]) -> list[str]:
+def _attach(arguments: argparse.Namespace, named: Sequence[tuple[str, Entry]]) -> list[str]:
     counts = {name: entry.counts for name, entry in named}
     placed = [pass_of(each, name) for name, each in counts.items() if each is not None]
     times = times_by_schedule(named)
-    return [*placed, *passes.attaching(arguments, times), *passes.stepping(arguments)]
+    return [*placed, *passes.attach_costs(arguments, times), *passes.end_step(arguments)]
 
 
 def lines_of_files(
@@ -240,14 +242,14 @@ def lines_of_files(
     lines = []
     for file in dict.fromkeys(entry.file for entry in own):
         named = [(e.original or e.label, e) for e in own if e.file == file]
-        made = _attaching(arguments, named)
+        made = _attach(arguments, named)
         for timing in timings:
             lines.append(passes.command_line(made, file, export=f"--export-report {timing}"))
     return lines
 
 
-def with_ending(entry: FromFile, arguments: argparse.Namespace) -> FromFile:
+def add_ending(entry: FromFile, arguments: argparse.Namespace) -> FromFile:
     """The entry with the end of a training step, if one was asked for."""
-    if not passes.stepping(arguments):
+    if not passes.end_step(arguments):
         return entry
-    return replace(entry, ending=",".join(_attaching(arguments, [(entry.label, entry)])))
+    return replace(entry, ending=",".join(_attach(arguments, [(entry.label, entry)])))

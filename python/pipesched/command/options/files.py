@@ -31,7 +31,7 @@ class Origin:
     is_csv: bool = False
 
 
-def shown(path: str) -> str:
+def show_path(path: str) -> str:
     """The name of the file in texts for people."""
     return "<stdin>" if path == "-" else path
 
@@ -40,22 +40,22 @@ def read(arguments: argparse.Namespace) -> tuple[Origin, list[Schedule]]:
     """The schedules of the file, or only the one that was asked for."""
     origin, schedules = _load(arguments.file)
     if not schedules:
-        raise PipeSchedError(f"{shown(arguments.file)} has no schedule or program")
-    return origin, _named(schedules, schedules, arguments.name)
+        raise PipeSchedError(f"{show_path(arguments.file)} has no schedule or program")
+    return origin, _select(schedules, schedules, arguments.name)
 
 
 def read_all(paths: Sequence[str], name: str | None) -> list[tuple[Origin, Schedule]]:
     """The schedules of several files with their files, or only those that are called `name`."""
     if len(set(paths)) < len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
-        raise PipeSchedError(f"{shown(twice)} is given twice")
+        raise PipeSchedError(f"{show_path(twice)} is given twice")
     read: list[tuple[Origin, Schedule]] = []
     for path in paths:
         origin, schedules = _load(path)
         if not schedules:
-            raise PipeSchedError(f"{shown(path)} has no schedule or program")
+            raise PipeSchedError(f"{show_path(path)} has no schedule or program")
         read += [(origin, schedule) for schedule in schedules]
-    return _named([schedule for _, schedule in read], read, name)
+    return _select([schedule for _, schedule in read], read, name)
 
 
 def is_schedule_file(text: str) -> bool:
@@ -65,7 +65,7 @@ def is_schedule_file(text: str) -> bool:
     return os.sep in text or Path(text).suffix in (".mlir", ".mlirbc", ".csv")
 
 
-def told_apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The files among some words, and the families, which a comma may divide. A word that names a
     family means the family, as the names of models and systems do; `./1f1b` is a file.
     """
@@ -101,7 +101,7 @@ def _from_stdin() -> tuple[Origin, bytes]:
 
 def _load(path: str) -> tuple[Origin, list[Schedule]]:
     if path != "-":
-        return origin_of(path), load(_beside_plan(path))
+        return origin_of(path), load(_find_schedule(path))
     origin, text = _from_stdin()
     if origin.is_csv:
         made = Schedule.from_csv(text.decode(errors="replace"), filename="<stdin>")
@@ -109,7 +109,7 @@ def _load(path: str) -> tuple[Origin, list[Schedule]]:
     return origin, loads(text, filename="<stdin>")
 
 
-def _beside_plan(path: str) -> str:
+def _find_schedule(path: str) -> str:
     """The schedule that `plan --save` wrote beside the numbers of a proposal."""
     if Path(path).suffix != ".json" or not os.path.isfile(path):
         return path
@@ -122,7 +122,7 @@ def _beside_plan(path: str) -> str:
     return schedule
 
 
-def _named(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) -> list[T]:
+def _select(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) -> list[T]:
     """The items whose schedules have this name; without a name all."""
     if name is None:
         return list(items)

@@ -9,7 +9,7 @@ import pipesched
 from pipesched import Schedule
 
 from . import files, passes
-from .arguments import UsageError, add_family_options, canonical, given_family_options
+from .arguments import UsageError, add_family_options, canonical, read_family_options
 
 METAVAR = "FILE|FAMILY"
 HELP = "IR, bytecode or PyTorch's CSV, - for standard input; or a family, with its sizes"
@@ -29,7 +29,7 @@ def only(families: Sequence[str]) -> str | None:
 
 def refuse_sizes(arguments: argparse.Namespace, about: str) -> None:
     """Raises an error if what a family takes is given, which says what it is about."""
-    given = given_family_options(arguments)
+    given = read_family_options(arguments)
     for name in ("workers", "microbatches", *given):
         if name in given or getattr(arguments, name) is not None:
             raise UsageError(f"{arguments.shown.get(name, '--option')} is about {about}")
@@ -39,7 +39,7 @@ def family_of(arguments: argparse.Namespace) -> str | None:
     """The family, if one was named in the place of a file. Raises an error for options of families
     if none was.
     """
-    family = only(files.told_apart([arguments.file])[1] if arguments.file is not None else [])
+    family = only(files.split_words([arguments.file])[1] if arguments.file is not None else [])
     if family is None:
         refuse_sizes(arguments, "a family, and none is named")
     elif not arguments.workers or not arguments.microbatches:
@@ -57,22 +57,22 @@ def read(arguments: argparse.Namespace) -> tuple[files.Origin, list[Schedule]]:
         workers=arguments.workers,
         microbatches=arguments.microbatches,
         name=arguments.name or "schedule",
-        **given_family_options(arguments),
+        **read_family_options(arguments),
     )
     return files.Origin(), [schedule]
 
 
-def generating(arguments: argparse.Namespace) -> list[str]:
+def generate(arguments: argparse.Namespace) -> list[str]:
     """The passes that make the schedule; none if a file has it."""
     family = family_of(arguments)
     if family is None:
         return []
-    return passes.generating(
+    return passes.generate(
         canonical(family),
         arguments.name or "schedule",
         arguments.workers,
         arguments.microbatches,
-        given_family_options(arguments),
+        read_family_options(arguments),
     )
 
 

@@ -14,7 +14,7 @@ from pipesched.costs.stage_times import Place
 from pipesched.schedule.registry import own_family
 from pipesched.support.options import pass_options
 
-from .arguments import described_source, families, held
+from .arguments import count_held_bytes, families, source_of_pass
 from .files import Origin
 
 DEFAULT_CHUNKS = 2
@@ -30,7 +30,7 @@ def one_pass(name: str, options: Mapping[str, Any] | None = None) -> str:
     return name + (pass_options(given) if given else "")
 
 
-def generating(
+def generate(
     family: str,
     name: str,
     workers: int,
@@ -56,11 +56,11 @@ def generating(
     filling = {"schedule": name, "family": family, "options": listed}
     made = [one_pass("pipe-create", sizes)]
     if places:
-        made.append(one_pass("pipe-place-list", {"schedule": name, "paths": _listed(places)}))
+        made.append(one_pass("pipe-place-list", {"schedule": name, "paths": _list_places(places)}))
     return [*made, one_pass("pipe-schedule", filling)]
 
 
-def _listed(places: Sequence[Place]) -> str:
+def _list_places(places: Sequence[Place]) -> str:
     """Paths with the layers of their stages, as `0,1,2,3 blocks 20,20,20,20`."""
     return ";".join(
         f"{','.join(map(str, workers))} blocks {','.join(map(str, lengths or ()))}"
@@ -80,9 +80,9 @@ def _unlike(arguments: argparse.Namespace, name: str, default: object = None) ->
 
 
 def _model(arguments: argparse.Namespace) -> str:
-    sizes = held(arguments)
+    sizes = count_held_bytes(arguments)
     options = {
-        **named_or_file(described_source(arguments, "model")),
+        **named_or_file(source_of_pass(arguments, "model")),
         "microbatch-size": arguments.microbatch_size,
         "global-batch": arguments.global_batch,
         "sequence": _unlike(arguments, "sequence"),
@@ -98,7 +98,7 @@ def _model(arguments: argparse.Namespace) -> str:
 
 def _system(arguments: argparse.Namespace) -> str:
     options = {
-        **named_or_file(described_source(arguments, "system")),
+        **named_or_file(source_of_pass(arguments, "system")),
         "accelerators": _unlike(arguments, "accelerators"),
         **_deployment.unlike(vars(arguments)),
     }
@@ -118,7 +118,9 @@ def _profiles(arguments: argparse.Namespace, times: Mapping[str, str] | None) ->
     return [one_pass("pipe-attach-profile", {kind: arguments.times})]
 
 
-def attaching(arguments: argparse.Namespace, times: Mapping[str, str] | None = None) -> list[str]:
+def attach_costs(
+    arguments: argparse.Namespace, times: Mapping[str, str] | None = None
+) -> list[str]:
     """The passes that attach the given costs. The system, which says how many pipelines divide a
     batch, comes before the model. `times` replaces the times that were given, by schedule.
     """
@@ -132,8 +134,8 @@ def attaching(arguments: argparse.Namespace, times: Mapping[str, str] | None = N
     return passes
 
 
-def stepping(arguments: argparse.Namespace) -> list[str]:
-    """The pass that ends a training step, if requested; it goes after `attaching`."""
+def end_step(arguments: argparse.Namespace) -> list[str]:
+    """The pass that ends a training step, if requested; it goes after `attach_costs`."""
     place = {"overlapped": "eager", "exposed": "end"}.get(_unlike(arguments, "optimizer_step"))
     return [one_pass("pipe-add-optimizer", {"all-reduce": place})] if place else []
 
@@ -152,7 +154,7 @@ def command_line(passes: Sequence[str], origin: Origin = Origin(), *, export: st
     return f"{line} | pipesched-translate {export}" if export else line
 
 
-def timing(arguments: argparse.Namespace, disturbance: str = "") -> str:
+def timing_options(arguments: argparse.Namespace, disturbance: str = "") -> str:
     """The options of `pipesched-translate` for timing."""
     line = f"--transport={arguments.transport} --receive-placement={arguments.receive_placement}"
     sends = getattr(arguments, "forward_sends", None)

@@ -62,7 +62,7 @@ def _file(text: str) -> Found:
         yield text, None
 
 
-def _measured(text: str) -> Found:
+def _find_measured(text: str) -> Found:
     yield text, (".json", ".json.gz") if os.path.isdir(text) else None
 
 
@@ -70,7 +70,7 @@ def _parameters(text: str) -> Found:
     yield text, (".npy",)
 
 
-def _catalogued(shipped: Callable[[], dict[str, Any]]) -> Callable[[str], Found]:
+def _find_in_catalogue(shipped: Callable[[], dict[str, Any]]) -> Callable[[str], Found]:
     """A model or system: a name, or a file."""
 
     def found(text: str) -> Found:
@@ -95,7 +95,7 @@ def _schedule(text: str) -> Found:
         yield text, None
 
 
-def _trained(text: str) -> Found:
+def _find_model(text: str) -> Found:
     """The model of a training: one that ships, a file, or a folder with it."""
     if not (Path(pipesched.__file__).parent / "examples" / text / "model.py").is_file():
         yield text, (".py",) if os.path.isdir(text) else None
@@ -110,8 +110,8 @@ def _pipeline(text: str) -> Found:
         yield each.strip("\"'"), None
 
 
-_MODEL = _catalogued(pipesched.models)
-_SYSTEM = _catalogued(pipesched.systems)
+_MODEL = _find_in_catalogue(pipesched.models)
+_SYSTEM = _find_in_catalogue(pipesched.systems)
 
 READ: dict[str, Callable[[str], Found]] = {
     **dict.fromkeys(("file", "files", "grid", "program", "profile"), _file),
@@ -125,7 +125,7 @@ READ: dict[str, Callable[[str], Found]] = {
 }
 """What arguments read, by their names in Python."""
 
-_OF_VERBS = {("run", "model"): _trained, ("fit", "files"): _measured}
+_OF_VERBS = {("run", "model"): _find_model, ("fit", "files"): _find_measured}
 """The same of verbs where an argument of that name is another one."""
 
 
@@ -133,7 +133,7 @@ def _texts(value: Any) -> Iterable[str]:
     return [value] if isinstance(value, str) else value if isinstance(value, list) else ()
 
 
-def read_by(arguments: argparse.Namespace) -> list[Named]:
+def find_read(arguments: argparse.Namespace) -> list[Named]:
     """What is read, as far as the command line says it, if it is there."""
     found = []
     for name, usual in READ.items():
@@ -148,7 +148,7 @@ def read_by(arguments: argparse.Namespace) -> list[Named]:
 # What is written
 
 
-def written_by(arguments: argparse.Namespace) -> list[Named]:
+def find_written(arguments: argparse.Namespace) -> list[Named]:
     """What is written."""
     found = []
     for name in WRITTEN:
@@ -227,8 +227,8 @@ def check(arguments: argparse.Namespace) -> None:
     """Raises a UsageError if a file would be written twice or over one that is read, or an OSError
     if one cannot be written: to know it only after the work is too late.
     """
-    written = written_by(arguments)
-    if wrong := _wrong(written, read_by(arguments)):
+    written = find_written(arguments)
+    if wrong := _wrong(written, find_read(arguments)):
         raise UsageError(wrong)
     if getattr(arguments, "show_passes", False):
         return  # What the passes would write is not written.
@@ -244,7 +244,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def check_read(arguments: argparse.Namespace, read: Iterable[Named]) -> None:
     """The same for files of which only another file has said that they are read."""
-    if wrong := _wrong(written_by(arguments), [*read]):
+    if wrong := _wrong(find_written(arguments), [*read]):
         raise UsageError(wrong)
 
 
@@ -253,8 +253,8 @@ def check_in_folder(
 ) -> None:
     """The same for the files that a verb is about to write into the folder of an option."""
     shown = arguments.shown[name]
-    others = [each for each in written_by(arguments) if each.argument != shown]
-    read = read_by(arguments)
+    others = [each for each in find_written(arguments) if each.argument != shown]
+    read = find_read(arguments)
     for file in files:
         made = Named(shown, os.path.join(folder, file))
         for other in others:

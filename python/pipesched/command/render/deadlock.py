@@ -15,7 +15,7 @@ _MOST = 8
 """How many cells of a cycle the first line names."""
 
 
-def drawn(schedule: Schedule) -> str | None:
+def draw(schedule: Schedule) -> str | None:
     """Returns the picture. None if the rows do not deadlock, or something else is wrong with them
     too."""
     found = schedule._module.deadlock(0)

@@ -197,7 +197,7 @@ def terminal_width(output: str | None = None) -> int | None:
     return max(shutil.get_terminal_size((100, 24)).columns, NARROWEST)
 
 
-def wrapped(text: str, width: int | None) -> str:
+def wrap(text: str, width: int | None) -> str:
     """Prose in lines of at most this width, which break between words; further lines of a sentence
     are indented. Lines that begin with a space, or have two, are tables or lines to copy, and stay.
 
@@ -207,10 +207,10 @@ def wrapped(text: str, width: int | None) -> str:
     """
     if width is None:
         return text
-    return "\n".join(_broken(line, width) for line in text.split("\n"))
+    return "\n".join(_break_line(line, width) for line in text.split("\n"))
 
 
-def _broken(line: str, width: int) -> str:
+def _break_line(line: str, width: int) -> str:
     from rich.cells import cell_len
 
     if cell_len(line) <= width or line.startswith(" ") or "  " in line:
@@ -322,7 +322,7 @@ def show_cell(column: Column, row: Row) -> str:
     return "-" if value is None else printable(column.show(value) + column.behind(row))
 
 
-def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
+def keep_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
     """The columns that have any value. Memory of workers is left out where that of accelerators is
     shown for every row that has any.
     """
@@ -336,11 +336,11 @@ def shown_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column
     return [c for c in columns if c.key in keys and any(has(row, c.key) for row in rows)]
 
 
-def chosen_columns(
+def choose_columns(
     rows: Sequence[Row], columns: Sequence[Column], names: Sequence[str]
 ) -> list[Column]:
     """The columns of these headings or keys, in this order."""
-    has_value = shown_columns(rows, columns)
+    has_value = keep_columns(rows, columns)
     found = []
     for name in names:
         named = [c for c in columns if name in (c.heading.casefold(), c.key.casefold())]
@@ -364,7 +364,7 @@ def _widths(rows: Sequence[Row], columns: Sequence[Column]) -> dict[Column, int]
     }
 
 
-def fitted(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[Column]:
+def fit_columns(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[Column]:
     """The columns that a width has room for: the details of the right go first."""
     wide = _widths(rows, columns)
     left = {c: min(size, TEXT) if c.wraps else size for c, size in wide.items()}
@@ -390,9 +390,9 @@ def _reasons(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
 def table_columns(rows: Sequence[Row], columns: Sequence[Column], view: View) -> list[Column]:
     """The columns of a table that has room for all of them."""
     if view.names is not None:
-        found = chosen_columns(rows, columns, view.names)
+        found = choose_columns(rows, columns, view.names)
         return [*found, *(c for c in _reasons(rows, columns) if c not in found)]
-    return shown_columns(rows, columns)
+    return keep_columns(rows, columns)
 
 
 def table_text(rows: Sequence[Row], columns: Sequence[Column], view: View = View()) -> str:
@@ -401,15 +401,15 @@ def table_text(rows: Sequence[Row], columns: Sequence[Column], view: View = View
     """
     shown = all_of_them = table_columns(rows, columns, view)
     if view.names is None and view.width is not None:
-        shown = fitted(rows, shown, view.width)
-    text = _drawn(rows, shown, view.width)
+        shown = fit_columns(rows, shown, view.width)
+    text = _draw(rows, shown, view.width)
     hidden = [column.heading for column in all_of_them if column not in shown]
     if hidden:
-        text += wrapped(f"(no room for {', '.join(hidden)}: --columns all)\n", view.width)
+        text += wrap(f"(no room for {', '.join(hidden)}: --columns all)\n", view.width)
     return text
 
 
-def _drawn(rows: Sequence[Row], columns: Sequence[Column], width: int | None) -> str:
+def _draw(rows: Sequence[Row], columns: Sequence[Column], width: int | None) -> str:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -452,8 +452,8 @@ def write_rows(
     view, width = view_of(arguments), terminal_width(arguments.output)
     if arguments.format == "text":
         lines = (printable(line) for line in (title, *above) if line)
-        head = "".join(f"{wrapped(line, width)}\n" for line in lines)
-        foot = "".join(f"{wrapped(printable_lines(remark), width)}\n" for remark in remarks)
+        head = "".join(f"{wrap(line, width)}\n" for line in lines)
+        foot = "".join(f"{wrap(printable_lines(remark), width)}\n" for remark in remarks)
         text = head + table_text(rows, columns, view) + foot
     else:
         if arguments.format != "latex":

@@ -10,7 +10,7 @@ from pipesched.viz.pages import Html, document, text_of, timelines
 from pipesched.viz.pictures import Pictures
 
 from ..options.entries import Size
-from .output import Column, Row, plain, show_cell, shown_columns
+from .output import Column, Row, keep_columns, plain, show_cell
 
 Pair = tuple[Row, Simulation | None]
 """A row, and its report if there is one."""
@@ -31,7 +31,7 @@ nothing. What cells waited for and the critical path are known of predicted step
 
 
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
-    shown = shown_columns(rows, columns)
+    shown = keep_columns(rows, columns)
 
     def cell(tag: str, column: Column, text: str, row: Row, number: str = "") -> str:
         kind = "left" if column.left else "behind" if column.behind(row) else ""
@@ -39,7 +39,7 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
         return f"<{tag}{named}{number}>{text_of(text)}</{tag}>"
 
     def line(row: Row) -> str:
-        return "".join(cell("td", c, _shown(c, row), row, _number(c, row)) for c in shown)
+        return "".join(cell("td", c, _show(c, row), row, _number(c, row)) for c in shown)
 
     body = "".join(
         f"<tr{' class=best' if row.get('rank') == 1 else ''}>{line(row)}</tr>\n" for row in rows
@@ -49,7 +49,7 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
     return f'<div class="scroll"><table>{parts}</table></div>\n'
 
 
-def _shown(column: Column, row: Row) -> str:
+def _show(column: Column, row: Row) -> str:
     """A cell of the page. Both ends of a band are in one, in the unit of the step beside it, since
     pages are narrower than tables.
     """

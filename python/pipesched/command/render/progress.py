@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def keeping() -> Iterator[list[bool]]:
+def keep_result() -> Iterator[list[bool]]:
     """Within this block Ctrl-C only ends the search, which then returns its result. The list tells
     whether that happened. A second Ctrl-C is raised.
     """

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pipesched import PipeSchedError
 
 from ..options import table
-from ..options.arguments import UsageError, given_family_options
+from ..options.arguments import UsageError, read_family_options
 from ..options.table import Rare, yes_or_no
 
 BACKENDS = ("loopback", "mpi")
@@ -98,7 +98,7 @@ def _options(arguments: argparse.Namespace) -> Iterator[str]:
     for name in ("workers", "microbatches", "steps", "seed"):
         if getattr(arguments, name) is not None:
             yield f"--{name}={getattr(arguments, name)}"
-    for option, value in given_family_options(arguments).items():
+    for option, value in read_family_options(arguments).items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         yield f"--{option.replace('_', '-')}={text}"
     for name in _VALUES:

@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show_passes:
         if format in (*DRAWN[1:], "cells"):
             raise UsageError(f"no tool writes {format}; --to svg has a line of passes")
-        made = [*input.generating(arguments), *made]
+        made = [*input.generate(arguments), *made]
         origin = input.origin_of(arguments)
         write_text(passes.command_line(made, origin, export=EXPORTS.get(format, "")) + "\n")
         return 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pipesched
 from pipesched import PipeSchedError, Schedule, _core
 
-from ..options.arguments import UsageError, canonical, given_family_options, options_for
+from ..options.arguments import UsageError, canonical, options_for, read_family_options
 from ..options.files import is_schedule_file
 from ..options.table import Rare, positive, yes_or_no
 from ..render.output import say
@@ -70,7 +70,7 @@ def _one_schedule(arguments: argparse.Namespace) -> Schedule:
         if getattr(arguments, name) is None:
             raise UsageError(f"{arguments.shown[name]} is missing")
     family = canonical(given_schedule)
-    options = options_for(family, given_family_options(arguments))
+    options = options_for(family, read_family_options(arguments))
     return pipesched.generate(
         family,
         workers=arguments.workers,

@@ -27,11 +27,11 @@ from ..options.arguments import (
     add_costs,
     add_family_options,
     canonical,
-    given_costs,
-    given_own_options,
-    said_of_settings,
+    read_costs,
+    read_own_options,
+    tell_settings,
 )
-from ..options.budgets import budget_text, of_worker
+from ..options.budgets import budget_text, scale_to_worker
 from ..options.entries import FromFile, times_by_schedule
 from ..options.table import COSTS, RARE, Rare, names, positive, yes_or_no
 from ..render.output import (
@@ -45,7 +45,7 @@ from ..render.output import (
     write_rows,
     write_text,
 )
-from ..render.progress import keeping, progress
+from ..render.progress import keep_result, progress
 
 EXAMPLE = """  pipesched optimize --pp 2 --microbatches 4 --activations 2 --offload \\
       --times F=10ms,I=12ms,W=8ms,D=14ms,U=14ms --time 5s -o best.mlir
@@ -141,7 +141,7 @@ def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
             raise UsageError(f"give either a file or {arguments.shown.get(given[0], given[0])}")
         origin, read = files.read_one(arguments)
         if read.kind == "program":
-            where = files.shown(arguments.file)
+            where = files.show_path(arguments.file)
             raise PipeSchedError(f"{where}: {read.name} is a program; optimize takes schedules")
         return origin, read
     if arguments.name:
@@ -150,17 +150,17 @@ def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
         raise UsageError("give a file, or --pp and --microbatches")
     size = {"workers": arguments.workers, "microbatches": arguments.microbatches}
     if arguments.schedule:
-        given_size = {**size, **_of_family(arguments)}
+        given_size = {**size, **_read_family(arguments)}
         return files.Origin(), pipesched.generate(arguments.schedule, name="schedule", **given_size)
     if arguments.slices:
         size["slices"] = arguments.slices
     return files.Origin(), pipesched.problem(name="schedule", **size)
 
 
-def _of_family(arguments: argparse.Namespace) -> dict[str, Any]:
+def _read_family(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options of the family to start from."""
     cut = {"slices": arguments.slices} if arguments.slices else {}
-    return {**cut, **given_own_options(arguments)}
+    return {**cut, **read_own_options(arguments)}
 
 
 def _check_work(arguments: argparse.Namespace) -> list[str]:
@@ -193,16 +193,16 @@ def _is_by_placement(arguments: argparse.Namespace) -> bool:
     return arguments.times_of == "layer" or names_layers(arguments.times)
 
 
-def _attaching(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
-    costs = given_costs(arguments)  # reports errors before a pass does
+def _attach(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
+    costs = read_costs(arguments)  # reports errors before a pass does
     entry = FromFile(files.Origin(), schedule, costs, {})
     is_placed = not arguments.placements or _is_by_placement(arguments)
     placed = [pass_of(entry.counts)] if is_placed and entry.counts is not None else []
     times = times_by_schedule([(schedule.name, entry)])
-    return [*placed, *passes.attaching(arguments, times)]
+    return [*placed, *passes.attach_costs(arguments, times)]
 
 
-def _placing(arguments: argparse.Namespace, schedule: Schedule) -> dict[PlacementName, list[str]]:
+def _place(arguments: argparse.Namespace, schedule: Schedule) -> dict[PlacementName, list[str]]:
     """By placement, the passes that place a problem and attach the times of the stages."""
     if not schedule.is_problem:
         raise UsageError(
@@ -217,7 +217,7 @@ def _placing(arguments: argparse.Namespace, schedule: Schedule) -> dict[Placemen
     found: dict[PlacementName, list[str]] = {}
     for kind in arguments.placements:
         place = passes.one_pass(f"pipe-place-{kind}", sizes.get(kind))
-        found[kind] = [place, *_attaching(arguments, schedule.transform(place))]
+        found[kind] = [place, *_attach(arguments, schedule.transform(place))]
     return found
 
 
@@ -252,7 +252,7 @@ def _options(arguments: argparse.Namespace) -> OptimizeOptions:
 # The search
 
 
-def _of_one_placement(options: OptimizeOptions) -> OptimizeOptions:
+def _limit_options(options: OptimizeOptions) -> OptimizeOptions:
     """The options for one of the placements: an equal part of the limits."""
     parts = len(options["placements"])
     rest = {k: v for k, v in options.items() if k not in ("placements", "chunks", "waves")}
@@ -310,15 +310,15 @@ def _search(
     """The result, the step before the search, and whether Ctrl-C ended it."""
     limit = options.get("time_limit", DEFAULT_TIME_LIMIT)
     if _is_by_placement(arguments):
-        placing = _placing(arguments, schedule)
+        placing = _place(arguments, schedule)
         starts = {kind: schedule.transform(",".join(made)) for kind, made in placing.items()}
-        with keeping() as interrupted, progress(limit):
-            found = _search_each(starts, _of_one_placement(options), interrupted)
+        with keep_result() as interrupted, progress(limit):
+            found = _search_each(starts, _limit_options(options), interrupted)
         return found, None, bool(interrupted)
-    attaching = _attaching(arguments, schedule)
+    attaching = _attach(arguments, schedule)
     start = schedule.transform(",".join(attaching)) if attaching else schedule
-    before = _before(start)
-    with keeping() as interrupted, progress(limit):
+    before = _time_start(start)
+    with keep_result() as interrupted, progress(limit):
         found = start.optimize(**options)
     return found, before, bool(interrupted)
 
@@ -326,7 +326,7 @@ def _search(
 # The answer
 
 
-def _before(schedule: Schedule) -> float | None:
+def _time_start(schedule: Schedule) -> float | None:
     """The step of the rows that the search starts from."""
     if schedule.is_problem:
         return None
@@ -428,27 +428,27 @@ def _defaults(
     return found
 
 
-def _above(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
-    given, costs = assumptions.was_given(arguments), given_costs(arguments)
+def _head_lines(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
+    given, costs = assumptions.was_given(arguments), read_costs(arguments)
     entry = FromFile(files.Origin(), schedule, costs, {})
     own = costs is None and entry.has_own_costs()
     sizes, sliced = _sizes(arguments, costs, schedule), schedule.slices > 1
-    facts = {} if own else assumptions.of_costs(costs, given, sizes, sliced=sliced)
+    facts = {} if own else assumptions.assume_costs(costs, given, sizes, sliced=sliced)
     is_placed = not arguments.placements and schedule.kind == "schedule"
-    layers = assumptions.of_layers([(costs, entry.counts)] if is_placed else [], given)
+    layers = assumptions.assume_layers([(costs, entry.counts)] if is_placed else [], given)
     free = {**_defaults(arguments, costs, schedule, own), "offload": "no", "recompute": "none"}
-    timing = {**assumptions.of_timing(free, given), **assumptions.of_memory(costs, given)}
-    work = [*_check_work(arguments), *said_of_settings(arguments)]
-    return [*work, *assumptions.above({**facts, **layers, **timing}, [costs])]
+    timing = {**assumptions.assume_timing(free, given), **assumptions.assume_memory(costs, given)}
+    work = [*_check_work(arguments), *tell_settings(arguments)]
+    return [*work, *assumptions.head_lines({**facts, **layers, **timing}, [costs])]
 
 
 def _accelerators(arguments: argparse.Namespace, schedule: Schedule) -> int | None:
     """The accelerators of a worker, by the options or else by the file; None if not known."""
-    costs = given_costs(arguments)
+    costs = read_costs(arguments)
     return costs._accelerators if costs is not None and costs.system else accelerators_of(schedule)
 
 
-def _ended(ending: str | None, arguments: argparse.Namespace) -> list[str]:
+def _tell_ending(ending: str | None, arguments: argparse.Namespace) -> list[str]:
     """What became of the end of the step that the rows of a file had."""
     if ending is None:
         return []
@@ -472,7 +472,7 @@ def _passes(
     if not arguments.file and arguments.schedule:
         family = canonical(arguments.schedule)
         size = schedule.workers, schedule.microbatches
-        made = passes.generating(family, "schedule", *size, _of_family(arguments))
+        made = passes.generate(family, "schedule", *size, _read_family(arguments))
     elif not arguments.file:
         sizes = {
             "workers": schedule.workers,
@@ -480,10 +480,10 @@ def _passes(
             "slices": arguments.slices,
         }
         made = [passes.one_pass("pipe-create", {"name": "schedule", **sizes})]
-    ways = [_attaching(arguments, schedule)]
+    ways = [_attach(arguments, schedule)]
     if _is_by_placement(arguments):
-        ways = list(_placing(arguments, schedule).values())
-        options = _of_one_placement(options)
+        ways = list(_place(arguments, schedule).values())
+        options = _limit_options(options)
     lines = (passes.command_line([*made, *way, the_pass(options)], origin) for way in ways)
     return "\n".join(lines)
 
@@ -511,14 +511,14 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.microbatch_size = sizes[0] if len(sizes) == 1 else None
     arguments.microbatch_sizes = sizes if len(sizes) > 1 else None
     if arguments.file:
-        own, named = files.told_apart([arguments.file])
+        own, named = files.split_words([arguments.file])
         if len(named) > 1 or (named and arguments.schedule):
             raise UsageError("give one family to start from")
         arguments.file = own[0] if own else None
         arguments.schedule = named[0] if named else arguments.schedule
     (origin, schedule), options = _read(arguments), _options(arguments)
-    options = of_worker(options, _accelerators(arguments, schedule))
-    above, suffix = _above(arguments, schedule), _suffix(arguments.output)
+    options = scale_to_worker(options, _accelerators(arguments, schedule))
+    above, suffix = _head_lines(arguments, schedule), _suffix(arguments.output)
     ending = ending_of(schedule) if schedule.kind == "schedule" else None
     if arguments.show_passes:
         if ending is not None:
@@ -543,7 +543,7 @@ def run(arguments: argparse.Namespace) -> int:
     row = _row(found, before)
     answer = argparse.Namespace(format=arguments.format, output=None)
     title = _title(found.schedule, options, _accelerators(arguments, schedule))
-    below = [*_remarks(found), *_ended(ending, arguments)]
+    below = [*_remarks(found), *_tell_ending(ending, arguments)]
     write_rows(answer, [row], COLUMNS, title=title, above=above, remarks=below)
     if is_interrupted:
         say("interrupted; this is the best so far")

@@ -17,10 +17,10 @@ from ..explain import assumptions
 from ..options import table
 from ..options.arguments import (
     UsageError,
-    described,
-    given_costs,
-    given_own_options,
-    said_of_settings,
+    read_costs,
+    read_descriptions,
+    read_own_options,
+    tell_settings,
 )
 from ..render.output import Column, percent, seconds, write_rows, write_text
 
@@ -138,7 +138,7 @@ def _costs(arguments: argparse.Namespace) -> Costs | None:
         raise UsageError("give a file of segments, or --model and --system")
     if arguments.file:
         return None
-    costs = given_costs(arguments)
+    costs = read_costs(arguments)
     assert isinstance(costs, Costs)
     if costs.expert_exposed != 100:
         raise UsageError("--set expert-exposed says what a pair hides; --order finds it")
@@ -155,7 +155,7 @@ def _facts(
         count = arguments.microbatches
         batch = _core.sizes(costs._raw)["global_batch"]
         size = batch // (count * costs.data_parallel)
-        facts = assumptions.of_costs(costs, given, [(count, size)]) | assumptions.of_rates(
+        facts = assumptions.assume_costs(costs, given, [(count, size)]) | assumptions.assume_rates(
             costs.system
         )
     if arguments.contention is None and read.contention is None:
@@ -203,12 +203,12 @@ def _title(
     kind = "whole backwards" if pair.whole_backward else "weight gradients apart"
     return [
         f"forward of {count['F']} layers beside backward of {count['I']}, {read.place}; {kind}",
-        *assumptions.above(_facts(arguments, costs, read, pair), [costs]),
-        *said_of_settings(arguments),
+        *assumptions.head_lines(_facts(arguments, costs, read, pair), [costs]),
+        *tell_settings(arguments),
     ]
 
 
-def _what_waits(pair: Pair) -> str:
+def _tell_waits(pair: Pair) -> str:
     """Which weight gradients run behind what a pair sends to the stages beside it."""
     behind = pair.pair_ps - pair.gradient_ps
     if pair.whole_backward:
@@ -242,12 +242,12 @@ def _remarks(pairs: list[Pair]) -> list[str]:
     if overlapped and (nothing := says_nothing_gained(min(overlapped, key=lambda p: p.pair_ps))):
         lines.append(f"- {nothing}")
     if overlapped:
-        lines.append(f"- {overlapped[-1].order}: {_what_waits(overlapped[-1])}")
+        lines.append(f"- {overlapped[-1].order}: {_tell_waits(overlapped[-1])}")
     lines.append(f"- times of such stages, {last.order}: --times {last.times()}")
     return lines
 
 
-def _combined(arguments: argparse.Namespace) -> pipesched.Schedule:
+def _make_combined(arguments: argparse.Namespace) -> pipesched.Schedule:
     workers, microbatches = arguments.workers, arguments.microbatches
     return combined_1f1b(workers, microbatches, arguments.chunks or 1, group=arguments.group)
 
@@ -257,7 +257,7 @@ def _steps(arguments: argparse.Namespace, pair: Pair) -> list[Hidden]:
     workers, chunks, microbatches = arguments.workers, arguments.chunks or 1, arguments.microbatches
     found = [
         plain(pair, workers, microbatches, chunks, arguments.group),
-        hidden_in(_combined(arguments), pair),
+        hidden_in(_make_combined(arguments), pair),
     ]
     if chunks == 2 and microbatches >= 2 * workers and not pair.whole_backward:
         made = pipesched.generate(
@@ -297,7 +297,7 @@ def _write_steps(
     if nothing := says_nothing_gained(pair):
         remarks.append(f"- {nothing}")
     if arguments.trace:
-        write_text(trace_of(_combined(arguments), pair), arguments.trace)
+        write_text(trace_of(_make_combined(arguments), pair), arguments.trace)
     above = _title(arguments, costs, read, pair)
     write_rows(arguments, list(map(_step_row, steps)), STEPS, above=above, remarks=remarks)
 
@@ -319,7 +319,7 @@ def _settle(arguments: argparse.Namespace) -> None:
     for name in ("system", "chunks", "microbatches"):
         setattr(arguments, name, _only(arguments, name))
     arguments.microbatches = arguments.microbatches or 1
-    own = given_own_options(arguments)
+    own = read_own_options(arguments)
     arguments.group = own.pop("group", None)
     if own:
         raise UsageError(f"--option {next(iter(own))} does not go with --order")
@@ -330,7 +330,7 @@ def run(arguments: argparse.Namespace) -> int:
     _settle(arguments)
     if arguments.show_passes:
         raise UsageError("--show-passes: a pair of layers is not the work of passes")
-    described(arguments)  # refuses settings without a model
+    read_descriptions(arguments)  # refuses settings without a model
     costs = _costs(arguments)
     if costs is None:
         read = read_segments(arguments.file)

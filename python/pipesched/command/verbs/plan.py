@@ -26,7 +26,7 @@ from pipesched.support.text import gib
 
 from ..explain import answers, assumptions, disturbances, plans
 from ..options import passes, table
-from ..options.arguments import UsageError, described, refused_passes, said_of_settings
+from ..options.arguments import UsageError, passes_error, read_descriptions, tell_settings
 from ..options.entries import Size
 from ..options.table import RARE, some_of
 from ..render import drawings, page
@@ -52,7 +52,7 @@ EXAMPLE = """  pipesched plan --model llama3-70b --system dgx-h100 --gpus 64 --g
       --schedules 1f1b,VPP,zb-v --recompute none,full --top 3 --format json"""
 
 
-def _missing(size: int) -> str:
+def _show_missing(size: int) -> str:
     return gib(size) if size else "-"
 
 
@@ -65,7 +65,7 @@ COLUMNS = (
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=2),
     Column("MFU", "mfu", percent),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
-    Column("missing/GPU", "missing_bytes_per_gpu", _missing, detail=1),
+    Column("missing/GPU", "missing_bytes_per_gpu", _show_missing, detail=1),
     Column("tensor", "tensor"),
     Column("context", "context", detail=1),
     Column("exchange", "context_exchange", left=True, detail=2),
@@ -175,8 +175,8 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if not arguments.model and not arguments.times:
         raise UsageError("give --model, or --times of layers")
     if arguments.show_passes and arguments.settings:
-        raise refused_passes(arguments, "system")
-    model, system = described(arguments)
+        raise passes_error(arguments, "system")
+    model, system = read_descriptions(arguments)
     from rich.console import Console
     from rich.progress import Progress as Bar
 
@@ -191,7 +191,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             top=arguments.top,
             optimize=arguments.optimize,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
-            **disturbances.chosen(arguments),
+            **disturbances.plan_options(arguments),
             **_limits(arguments),
         )
 
@@ -225,11 +225,11 @@ def _save(plan: Plan, folder: Path) -> None:
             write_text(script, str(path))
             path.chmod(path.stat().st_mode | path.stat().st_mode >> 2 & 0o111)
     say(f"wrote {len(plan.fitting)} proposals to {folder}")
-    for timed, names in _timed_otherwise(plan).items():
+    for timed, names in _find_timings(plan).items():
         say(f"simulate gives the step of {', '.join(names)} with {timed}")
 
 
-def _timed_otherwise(plan: Plan) -> dict[str, list[str]]:
+def _find_timings(plan: Plan) -> dict[str, list[str]]:
     """The options of timing that IR does not hold and that differ from the defaults of the verbs
     that read it, with the proposals that they are of.
     """
@@ -249,7 +249,7 @@ def _timed_otherwise(plan: Plan) -> dict[str, list[str]]:
 def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
     found = "".join(f"{sentence}\n" for sentence in plan.why())
     groups: dict[Size, list[page.Pair]] = {}
-    for proposal, row in zip(plan.proposals, _told_apart(rows), strict=True):
+    for proposal, row in zip(plan.proposals, _drop_alike(rows), strict=True):
         size = proposal.shape.pipeline, proposal.shape.microbatches
         groups.setdefault(size, []).append((row, proposal.report))
     return page.comparison(title, groups, PAGE_COLUMNS, {next(iter(groups)): found})
@@ -287,7 +287,7 @@ class _Disturbed:
         return [each.execution.makespan_ps for each in timed]
 
 
-def _disturbed(arguments: argparse.Namespace, plan: Plan) -> list[dict[str, Any]]:
+def _disturb(arguments: argparse.Namespace, plan: Plan) -> list[dict[str, Any]]:
     """What slow workers and nodes cost, ranked among all proposals."""
     entries = [_Disturbed(proposal) for proposal in plan.proposals]
     return disturbances.rows(arguments, entries, across_sizes=True)
@@ -375,14 +375,14 @@ def _title(arguments: argparse.Namespace) -> str:
     )
 
 
-def _above(arguments: argparse.Namespace, plan: Plan) -> list[str]:
+def _head_lines(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     """What was assumed."""
-    facts = plans.of_plan(plan.request, assumptions.was_given(arguments))
-    own = [*header_lines(plan.request), *said_of_settings(arguments)]
-    return [*own, *assumptions.above(facts, [plan.request.described])]
+    facts = plans.assume_plan(plan.request, assumptions.was_given(arguments))
+    own = [*header_lines(plan.request), *tell_settings(arguments)]
+    return [*own, *assumptions.head_lines(facts, [plan.request.described])]
 
 
-def _told_apart(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _drop_alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with the columns that tell them apart: layers if stages differ in them, degrees if
     some are not 1, missing memory if some lack any, and the techniques of optimized rows.
     """
@@ -423,10 +423,10 @@ def run(arguments: argparse.Namespace) -> int:
         write_text("".join(f"{_passes(p)}\n" for p in plan.proposals), arguments.output)
         return 0 if plan.fitting else 1
     rows = plan.to_dicts(arguments.save or "")
-    disturbed = _disturbed(arguments, plan)
+    disturbed = _disturb(arguments, plan)
     if disturbed:
         disturbances.add_to(rows, disturbed, ("name",))
-    above = [*_above(arguments, plan), *answers.moving(rows)]
+    above = [*_head_lines(arguments, plan), *answers.moving_lines(rows)]
     if arguments.save:
         _save(plan, Path(arguments.save))
     if arguments.html:
@@ -435,6 +435,6 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"wrote {arguments.html}")
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
     remarks[:0] = disturbances.remarks(disturbed, view_of(arguments).width)
-    shown = _told_apart(rows) if arguments.format in TABLES else rows
+    shown = _drop_alike(rows) if arguments.format in TABLES else rows
     write_rows(arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks)
     return 0 if plan.fitting else 1

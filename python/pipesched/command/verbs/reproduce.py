@@ -30,7 +30,7 @@ from ..render.output import (
     table_text,
     terminal_width,
     view_of,
-    wrapped,
+    wrap,
     write_text,
 )
 
@@ -187,7 +187,7 @@ def _finding_text(finding: Finding, width: int | None) -> str:
     for check in finding.checks:
         mark = f"  {marks[bool(check.holds)]}  "
         room = None if width is None else width - len(mark)
-        said = wrapped(f"{check.says}: {check.found}", room)
+        said = wrap(f"{check.says}: {check.found}", room)
         lines.append(mark + said.replace("\n", "\n" + " " * len(mark)))
     return "\n".join(lines) + "\n"
 
@@ -207,7 +207,7 @@ def _text(name: str, study: Study, view: View, width: int | None) -> str:
         parts += [_finding_text(finding, width) for finding in study.findings]
     basis = study.basis
     parts.append(f"given: {basis.given}\nfitted: {basis.fitted}\nopen: {basis.open}\n")
-    return wrapped("\n".join(parts), width)
+    return wrap("\n".join(parts), width)
 
 
 def _answer(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:

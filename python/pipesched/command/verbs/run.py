@@ -17,9 +17,9 @@ from ..options.arguments import (
     UsageError,
     add_family_options,
     canonical,
-    given_family_options,
     no_option,
     options_for,
+    read_family_options,
 )
 from ..options.files import is_schedule_file
 from ..options.paths import check_in_folder
@@ -28,7 +28,7 @@ from ..render import drawings
 from ..render.output import (
     FORMATS,
     add_output,
-    chosen_columns,
+    choose_columns,
     say,
     view_of,
     write_rows,
@@ -173,7 +173,7 @@ def _schedules(arguments: argparse.Namespace) -> tuple[list[tuple[str, Schedule 
     microbatches = arguments.microbatches or of_files
     if microbatches is None:
         raise UsageError("--microbatches is missing")
-    given = given_family_options(arguments)
+    given = read_family_options(arguments)
     families = {t: canonical(t) for t in arguments.schedule if t not in files and t != OPTIMIZED}
     for option in given:
         used = option == "memory" and OPTIMIZED in arguments.schedule
@@ -194,10 +194,10 @@ def _schedules(arguments: argparse.Namespace) -> tuple[list[tuple[str, Schedule 
                 family, workers=workers, microbatches=microbatches, name=family, **own
             )
             made.append((family, schedule))
-    return _distinct(made), workers, microbatches
+    return _number_names(made), workers, microbatches
 
 
-def _distinct(made: list[tuple[str, Schedule | None]]) -> list[tuple[str, Schedule | None]]:
+def _number_names(made: list[tuple[str, Schedule | None]]) -> list[tuple[str, Schedule | None]]:
     """The schedules with numbers behind names that several have."""
     found: dict[str, Schedule | None] = {}
     for name, schedule in made:
@@ -314,7 +314,7 @@ def run(arguments: argparse.Namespace) -> int:
         return export.run(arguments)
     arguments.steps = arguments.steps or STEPS
     if names := view_of(arguments).names:
-        chosen_columns((), trainings.COLUMNS, names)
+        choose_columns((), trainings.COLUMNS, names)
     if folder := _folder(arguments):
         check_folder(folder)
     _require_torch()
@@ -328,14 +328,14 @@ def run(arguments: argparse.Namespace) -> int:
         outcomes = join(job, say)
     else:
         _require_devices(job)
-        say(_opening(job))
+        say(_head_line(job))
         outcomes = launch(job, say)
     if outcomes is None:
         return 0
     return _show(arguments, job, outcomes)
 
 
-def _opening(job: Job) -> str:
+def _head_line(job: Job) -> str:
     threads = "1 thread" if job.threads == 1 else f"{job.threads} threads"
     return f"{job.workers} workers on {job.backend}, {threads} each; {cores()} cores"
 
@@ -347,7 +347,7 @@ def _folder(arguments: argparse.Namespace) -> str | None:
 
 def _show(arguments: argparse.Namespace, job: Job, outcomes: list[Outcome]) -> int:
     results = [trainings.Result(outcome) for outcome in outcomes]
-    rows = trainings.ranked(results)
+    rows = trainings.rank(results)
     folder = _folder(arguments)
     if folder:
         os.makedirs(folder, exist_ok=True)
@@ -357,7 +357,7 @@ def _show(arguments: argparse.Namespace, job: Job, outcomes: list[Outcome]) -> i
             for ending, contents in files.items():
                 write_text(contents, f"{path}{ending}")
             say(f"wrote {path}{', '.join(files)}")
-    agreement = trainings.Agreement.of(outcomes, job.dtype)
+    agreement = trainings.Agreement.compare(outcomes, job.dtype)
     title = f"{arguments.model}, {trainings.sizes(job)}"
     arguments.output = None
     width = view_of(arguments).width

@@ -17,7 +17,7 @@ from pipesched.support.options import TimingOptions
 from ..explain import assumptions, ranking
 from ..explain.rows import check_work
 from ..options import files, input, passes, table
-from ..options.arguments import UsageError, described, refused_passes, source
+from ..options.arguments import UsageError, passes_error, read_descriptions, source
 from ..options.entries import check_costs, from_files
 from ..render import deadlock
 from ..render.drawings import add_draw
@@ -91,7 +91,7 @@ def _simulated(schedule: Schedule, output: str | None) -> Simulation:
     try:
         return schedule.simulate()
     except PipeSchedError:
-        if picture := deadlock.drawn(schedule):
+        if picture := deadlock.draw(schedule):
             write_text(picture, output)
         raise
 
@@ -112,13 +112,13 @@ def _write_page(
     timing: TimingOptions = {"transport": "overlap", "receive_placement": "arrival"}
     entries = from_files([(origin, each) for each in schedules], None, timing)
     check_costs(entries, None)
-    pairs = ranking.timed(entries, timing)
+    pairs = ranking.time_entries(entries, timing)
     own = ranking.have_own_costs(entries)
     work = [] if own else check_work(ranking.stages_of_groups(row for row, _ in pairs), None, None)
-    facts = assumptions.of_timing(timing, lambda _: False, () if own else (None,))
+    facts = assumptions.assume_timing(timing, lambda _: False, () if own else (None,))
     title = f"{arguments.file}, {'times of their own' if own else 'unit slots of 1 us'}"
-    above = [title, *work, *assumptions.above(facts)]
-    write_text(ranking.page_text("; ".join(above), ranking.by_size(pairs)), arguments.html)
+    above = [title, *work, *assumptions.head_lines(facts)]
+    write_text(ranking.page_text("; ".join(above), ranking.rank_by_size(pairs)), arguments.html)
     say(f"wrote {arguments.html}")
 
 
@@ -140,7 +140,7 @@ def _show_file(arguments: argparse.Namespace) -> None:
 
 def _show_model(arguments: argparse.Namespace) -> None:
     costs = Costs(
-        model=described(arguments)[0],
+        model=read_descriptions(arguments)[0],
         sequence=arguments.sequence,
         microbatch_size=arguments.microbatch_size,
     )
@@ -177,7 +177,7 @@ def _flat(fields: dict[str, Any], prefix: str = "") -> list[Row]:
 def _show_system(arguments: argparse.Namespace) -> None:
     system = _system(arguments.system)
     if arguments.settings:
-        system = cast("dict[str, Any]", described(arguments)[1])
+        system = cast("dict[str, Any]", read_descriptions(arguments)[1])
         Costs(system=system)  # refuses values that are out of range
     if arguments.format == "json":
         write_text(json.dumps(system, indent=1) + "\n", arguments.output)
@@ -214,7 +214,7 @@ def _show_list(arguments: argparse.Namespace) -> None:
 
 
 def _show_passes(arguments: argparse.Namespace) -> None:
-    made = input.generating(arguments)
+    made = input.generate(arguments)
     if arguments.file:
         line = passes.command_line(made, input.origin_of(arguments), export="--export-text")
     elif arguments.model:
@@ -252,7 +252,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--set is about --model or --system")
     if arguments.show_passes:
         if arguments.settings:
-            raise refused_passes(arguments, "model" if arguments.model else "system")
+            raise passes_error(arguments, "model" if arguments.model else "system")
         _show_passes(arguments)
     elif arguments.file:
         _show_file(arguments)

@@ -27,14 +27,14 @@ from ..explain import answers, assumptions, comparisons, disturbances, memory
 from ..explain.ranking import (
     TIMING,
     Pair,
-    by_size,
     columns_of,
     fit_remarks,
     have_own_costs,
     page_text,
+    rank_by_size,
     remarks,
     stages_of_groups,
-    timed,
+    time_entries,
 )
 from ..explain.rows import check_work
 from ..options import files, passes, table
@@ -44,22 +44,22 @@ from ..options.arguments import (
     add_family_options,
     add_timing,
     canonical,
-    given_costs,
-    given_family_options,
     no_option,
     options_for,
-    said_of_settings,
+    read_costs,
+    read_family_options,
+    tell_settings,
 )
 from ..options.entries import (
     Entry,
     FromFamily,
     FromFile,
     Size,
+    add_ending,
     check_costs,
     from_files,
     lines_of_files,
     times_by_schedule,
-    with_ending,
 )
 from ..render import drawings
 from ..render.output import (
@@ -141,10 +141,10 @@ def _timing(arguments: argparse.Namespace) -> TimingOptions:
     }
 
 
-def _of_families(
+def _make_families(
     arguments: argparse.Namespace, costs: Costs | None, own: Sequence[FromFile]
 ) -> list[Entry]:
-    given, families = given_family_options(arguments), _families(arguments)
+    given, families = read_family_options(arguments), _families(arguments)
     if not families:
         for name in ("workers", "microbatches", *given):
             if name in given or getattr(arguments, name) is not None:
@@ -194,14 +194,14 @@ def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
             raise no_option(option, families)
 
 
-def _of_files(arguments: argparse.Namespace, costs: Costs | None) -> list[FromFile]:
+def _make_files(arguments: argparse.Namespace, costs: Costs | None) -> list[FromFile]:
     made = from_files(arguments.read, costs, _timing(arguments), _families(arguments))
-    return [with_ending(entry, arguments) for entry in made]
+    return [add_ending(entry, arguments) for entry in made]
 
 
-def _entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
-    own = _of_files(arguments, costs)
-    entries: list[Entry] = [*own, *_of_families(arguments, costs, own)]
+def _make_entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
+    own = _make_files(arguments, costs)
+    entries: list[Entry] = [*own, *_make_families(arguments, costs, own)]
     check_costs(entries, costs)
     return entries
 
@@ -236,7 +236,7 @@ def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
     costs = replace(entry.costs, times=REDUCING)
     if isinstance(entry, FromFamily):
         return replace(entry, point=replace(entry.point, costs=costs))
-    return with_ending(replace(entry, costs=costs), arguments)
+    return add_ending(replace(entry, costs=costs), arguments)
 
 
 def _with_equal_work(
@@ -245,14 +245,14 @@ def _with_equal_work(
     """The entries to time. Without costs, slots are divided among the stages of a worker if
     schedules would otherwise do different amounts of work.
     """
-    costs = given_costs(arguments)
-    entries = _entries(arguments, costs)
+    costs = read_costs(arguments)
+    entries = _make_entries(arguments, costs)
     if costs is not None or have_own_costs(entries) or not _do_unlike_work(entries):
         return arguments, costs, entries
     slots = {"times": SLOTS, "times_of": "worker", "divides_slots": True}
     divided = argparse.Namespace(**{**vars(arguments), **slots})
-    costs = given_costs(divided)
-    made = [_with_all_reduces(entry, divided) for entry in _entries(divided, costs)]
+    costs = read_costs(divided)
+    made = [_with_all_reduces(entry, divided) for entry in _make_entries(divided, costs)]
     return divided, costs, made
 
 
@@ -270,13 +270,13 @@ def _passes(arguments: argparse.Namespace, entries: Sequence[Entry]) -> str:
     lines = lines_of_files(arguments, entries, timings)
     generated = [entry for entry in entries if isinstance(entry, FromFamily)]
     if generated:
-        made = _generating(arguments, generated)
+        made = _generate(arguments, generated)
         for timing in timings:
             lines.append(passes.command_line(made, export=f"--export-report {timing}"))
     return "\n".join(lines)
 
 
-def _generating(arguments: argparse.Namespace, entries: Sequence[FromFamily]) -> list[str]:
+def _generate(arguments: argparse.Namespace, entries: Sequence[FromFamily]) -> list[str]:
     several = len({entry.point.workers for entry in entries}) > 1
     made: list[str] = []
     named: list[tuple[str, Entry]] = []
@@ -285,7 +285,7 @@ def _generating(arguments: argparse.Namespace, entries: Sequence[FromFamily]) ->
         name = f"{entry.label}-{point.microbatches}"
         name = f"{name}-{point.workers}" if several else name
         named.append((name, entry))
-        made += passes.generating(
+        made += passes.generate(
             point.family,
             name,
             point.workers,
@@ -294,7 +294,7 @@ def _generating(arguments: argparse.Namespace, entries: Sequence[FromFamily]) ->
             point.places if point._counts else (),
         )
     times = times_by_schedule(named)
-    return [*made, *passes.attaching(arguments, times), *passes.stepping(arguments)]
+    return [*made, *passes.attach_costs(arguments, times), *passes.end_step(arguments)]
 
 
 @dataclass(frozen=True)
@@ -316,7 +316,7 @@ class Part:
     def above(self) -> list[str]:
         """What to know before reading its rows."""
         rows = [row for row, _ in self.pairs]
-        return _above(self.arguments, self.costs, self.entries, rows, self.simulations)
+        return _head_lines(self.arguments, self.costs, self.entries, rows, self.simulations)
 
     def below(self, found: Sequence[str]) -> list[str]:
         """What stands out, and what disturbances do, which are also added to the rows."""
@@ -325,10 +325,10 @@ class Part:
             disturbances.add_to([row for row, _ in self.pairs], disturbed)
         lines = [*found, *disturbances.remarks(disturbed, view_of(self.arguments).width)]
         system = self.pairs[0][0]["system"] if self.pairs else None
-        return [_on(system, line) for line in lines] if system else lines
+        return [_add_system(system, line) for line in lines] if system else lines
 
 
-def _on(system: str, line: str) -> str:
+def _add_system(system: str, line: str) -> str:
     """A line of those below a table, with its system."""
     if line.startswith("- "):
         return f"- on {system}: {line[2:]}"
@@ -354,12 +354,12 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
 
 
-def _parts(arguments: argparse.Namespace) -> list[Part]:
+def _time_parts(arguments: argparse.Namespace) -> list[Part]:
     """One part for each system, whose rows and schedules then have its name."""
     found = []
     for one in _by_system(arguments):
         one, costs, entries = _with_equal_work(one)
-        pairs = timed(entries, _settings(one), one.reserve or DEFAULT_RESERVE)
+        pairs = time_entries(entries, _settings(one), one.reserve or DEFAULT_RESERVE)
         _name_system(arguments, one, pairs)
         possible = [entry for entry, (_, made) in zip(entries, pairs, strict=True) if made]
         found.append(Part(one, costs, entries, pairs, possible))
@@ -388,7 +388,7 @@ def _ends_in_optimizer(simulation: Simulation) -> bool:
 
 def _free(entries: Sequence[Entry]) -> assumptions.Facts:
     own = [entry for entry in entries if isinstance(entry, FromFile)]
-    return assumptions.of_own_times([entry.label for entry in own if entry.has_free_messages()])
+    return assumptions.assume_own_times([entry.label for entry in own if entry.has_free_messages()])
 
 
 def _names_model(entry: Entry) -> bool:
@@ -399,7 +399,7 @@ def _names_model(entry: Entry) -> bool:
     return bool(facts["has_model"] and not facts["times"])
 
 
-def _above(
+def _head_lines(
     arguments: argparse.Namespace,
     costs: Costs | None,
     entries: Sequence[Entry],
@@ -425,18 +425,18 @@ def _above(
     families = [point.family for point in points]
     sliced = any((row.get("slices") or 1) > 1 for row in rows)
     stored = (entry.schedule for entry in entries if isinstance(entry, FromFile))
-    paired = assumptions.overlap(costs, families, stored)
-    known = assumptions.of_costs(costs, given, sizes, sliced=sliced, paired=paired)
-    facts = assumptions.joined(
+    paired = assumptions.has_overlap(costs, families, stored)
+    known = assumptions.assume_costs(costs, given, sizes, sliced=sliced, paired=paired)
+    facts = assumptions.join(
         [
             _free(entries) if has_own else known,
-            assumptions.of_layers([(entry.costs, entry.counts) for entry in entries], given),
-            assumptions.of_timing(settings, given, () if has_own else (costs,)),
-            assumptions.of_families(families, given, points),
-            assumptions.of_memory(costs, given, reserve=True),
+            assumptions.assume_layers([(entry.costs, entry.counts) for entry in entries], given),
+            assumptions.assume_timing(settings, given, () if has_own else (costs,)),
+            assumptions.assume_families(families, given, points),
+            assumptions.assume_memory(costs, given, reserve=True),
         ]
     )
-    return [*work, *said_of_settings(arguments), *answers.above(facts, [costs], rows)]
+    return [*work, *tell_settings(arguments), *answers.head_lines(facts, [costs], rows)]
 
 
 def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
@@ -444,17 +444,17 @@ def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
     parts, found, bounds, below = [], [], [], []
     for one in _by_system(arguments):
         one, costs, entries = _with_equal_work(one)
-        tried = memory.chosen(entries, budget, one, _settings(one))
+        tried = memory.choose(entries, budget, one, _settings(one))
         least = memory.bounds_of(tried, budget, one)
         pairs = [(each.row, each.simulation) for each in tried]
         part = Part(one, costs, entries, pairs, [e.variant.entry for e in tried if e.simulation])
         _name_system(arguments, one, [*pairs, *least])
-        groups = memory.ranked(tried, least)
+        groups = memory.rank(tried, least)
         below += part.below(memory.remarks(groups))
         parts.append(part)
         found += tried
         bounds += least
-    groups = memory.ranked(found, bounds)
+    groups = memory.rank(found, bounds)
     title = f"{_title(parts)}, {gib(budget)} an accelerator"
     for part in parts:
         part.arguments.flags |= {"--recompute"}  # which was chosen, not assumed
@@ -520,14 +520,14 @@ def _write(
 
 def _read(arguments: argparse.Namespace) -> None:
     """Keeps the schedules of files and the names of families, which may stand among them."""
-    arguments.files, named = files.told_apart(arguments.files)
+    arguments.files, named = files.split_words(arguments.files)
     arguments.schedules = [*named, *(arguments.schedules or ())] or None
     if arguments.name and not arguments.files:
         raise UsageError("--name chooses from files; none are given")
     arguments.read = files.read_all(arguments.files, arguments.name) if arguments.files else []
 
 
-def _below(parts: Sequence[Part], is_one: bool) -> list[str]:
+def _lines_below(parts: Sequence[Part], is_one: bool) -> list[str]:
     """What stands out, by part."""
     found = []
     for part in parts:
@@ -552,9 +552,9 @@ def run(arguments: argparse.Namespace) -> int:
     budget = memory.take_budget(arguments)
     if budget is not None:
         return _run_equal_memory(arguments, budget)
-    parts = _parts(arguments)
+    parts = _time_parts(arguments)
     pairs = [pair for part in parts for pair in part.pairs]
-    groups = by_size(pairs)
+    groups = rank_by_size(pairs)
     if arguments.show_passes:
         rows = [row for group in groups.values() for row, _ in group]
         if not any(part.possible for part in parts):
@@ -566,6 +566,6 @@ def run(arguments: argparse.Namespace) -> int:
     if len(pairs) == 1 and not parts[0].possible:
         parts[0].entries[0].simulate()  # raises why it cannot be timed
     order = answers.add_order(groups.values())
-    below = _below(parts, len(pairs) == 1)
+    below = _lines_below(parts, len(pairs) == 1)
     _write(arguments, groups, _title(parts), [*_lines_above(parts), *order], below)
     return 0 if any(part.simulations for part in parts) else 1

@@ -25,7 +25,7 @@ from ..explain import assumptions
 from ..explain.ranking import METRICS, OF_WORK
 from ..explain.rows import check_work
 from ..options import passes, table
-from ..options.arguments import UsageError, combined, source
+from ..options.arguments import UsageError, combine, source
 from ..options.axes import add_axes, words_of
 from ..options.entries import FromFamily, times_by_schedule
 from ..options.paths import READ, Named, check_read
@@ -44,7 +44,7 @@ from ..render.output import (
     table_text,
     terminal_width,
     view_of,
-    wrapped,
+    wrap,
     write_text,
 )
 
@@ -94,7 +94,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _grid_of(arguments: argparse.Namespace) -> Grid:
     given = {axis: getattr(arguments, f"axis_{axis}", None) for axis in AXES}
     axes = {axis: values for axis, values in given.items() if values is not None}
-    axes |= _of_families(arguments)
+    axes |= _read_family_axes(arguments)
     for axis, shipped in (("model", pipesched.models), ("system", pipesched.systems)):
         if axis in axes:
             axes[axis] = [source(text, shipped) for text in axes[axis]]
@@ -118,7 +118,7 @@ def _grid_of(arguments: argparse.Namespace) -> Grid:
     return Grid(axes)
 
 
-def _of_families(arguments: argparse.Namespace) -> dict[str, list[Any]]:
+def _read_family_axes(arguments: argparse.Namespace) -> dict[str, list[Any]]:
     """The axes that `--option` gives: those of families that ship, and of families of one's own."""
     axes: dict[str, list[Any]] = {}
     own = []
@@ -132,7 +132,7 @@ def _of_families(arguments: argparse.Namespace) -> dict[str, list[Any]]:
             axes[axis] = words_of(axis)(values)
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"--option {name}: {error}") from None
-    return axes | ({OWN_OPTIONS: combined(own)} if own else {})
+    return axes | ({OWN_OPTIONS: combine(own)} if own else {})
 
 
 def _check_files(arguments: argparse.Namespace, grid: Grid) -> None:
@@ -204,7 +204,7 @@ def _winners(rows: Sequence[Row], cases: Sequence[str], metric: str, top: int) -
             yield {**row, "rank": 1 + values.index(value)}
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return value or "none" if isinstance(value, str) else json.dumps(value)
 
 
@@ -214,7 +214,7 @@ def _columns(grid: Grid, cases: Sequence[str], is_uneven: bool) -> list[Column]:
     shown = [axis for axis in cases if axis in varied]
     shown += [axis for axis in varied if axis not in cases and axis != "family"]
     by_axis = {
-        axis: Column(axis.replace("_", " "), axis, _shown, left=kinds(axis) != (int,))
+        axis: Column(axis.replace("_", " "), axis, _show, left=kinds(axis) != (int,))
         for axis in shown
     }
     before = [by_axis[axis] for axis in shown if axis in cases]
@@ -225,7 +225,7 @@ def _columns(grid: Grid, cases: Sequence[str], is_uneven: bool) -> list[Column]:
     return [*before, *own, *after, *NUMBERS, *layers]
 
 
-def _work(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
+def _check_times(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
     """The first lines if the times of one stage stand for different amounts of work in a case.
     Refuses such a ranking unless it was asked for, or ranks by a part of the step.
     """
@@ -238,7 +238,7 @@ def _work(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
         made = configuration({k: v for k, v in inputs.items() if k not in _COSTS})
         if made.places:
             case = json.dumps([labels.get(axis) for axis in cases])
-            groups[case][_named(labels)] = stages_per_worker(made.places)
+            groups[case][_name_schedule(labels)] = stages_per_worker(made.places)
             found[case] = inputs
     lines: list[str] = []
     for case, group in groups.items():
@@ -252,13 +252,13 @@ def _work(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
     return list(dict.fromkeys(lines))
 
 
-def _named(labels: Row) -> str:
+def _name_schedule(labels: Row) -> str:
     """A schedule of a case: the family with its options."""
     options = [f"{labels[name]} {name}" for name in OPTIONS if labels.get(name) is not None]
     return f"{labels['family']}{''.join(f' of {option}' for option in options)}"
 
 
-def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
+def _assume(grid: Grid, rows: Sequence[Row]) -> list[str]:
     """What the points assume beyond the axes that were given."""
     given = grid.axes.__contains__
     settings = {n: v for n, v in Grid.defaults().items() if n in _SETTINGS}
@@ -272,17 +272,19 @@ def _assumed(grid: Grid, rows: Sequence[Row]) -> list[str]:
     families, cuts = grid.values()["family"], grid.values().get("slices", ())
     sliced = any(n in assumptions.OF_SLICED for n in families) or any((k or 1) > 1 for k in cuts)
     facts = [
-        assumptions.of_costs(
-            *(each, given, sizes[label]), sliced=sliced, paired=assumptions.overlap(each, families)
+        assumptions.assume_costs(
+            *(each, given, sizes[label]),
+            sliced=sliced,
+            paired=assumptions.has_overlap(each, families),
         )
         for label, each in by_label
     ]
-    facts.append(assumptions.of_layers(_layers_of(grid), given))
-    facts.append(assumptions.of_timing(settings, given, costs))
-    facts.append(assumptions.of_families(families, given))
-    facts.append(assumptions.of_disturbances(grid.values().get("disturbance", ())))
-    facts += [assumptions.of_memory(each, given, reserve=True) for each in costs]
-    return assumptions.above(assumptions.joined(facts), costs)
+    facts.append(assumptions.assume_layers(_layers_of(grid), given))
+    facts.append(assumptions.assume_timing(settings, given, costs))
+    facts.append(assumptions.assume_families(families, given))
+    facts.append(assumptions.assume_seed(grid.values().get("disturbance", ())))
+    facts += [assumptions.assume_memory(each, given, reserve=True) for each in costs]
+    return assumptions.head_lines(assumptions.join(facts), costs)
 
 
 def _layers_of(grid: Grid) -> Iterator[tuple[Costs | None, Sequence[Counts] | None]]:
@@ -312,11 +314,11 @@ def _costs_of(grid: Grid) -> list[tuple[str, Costs | None]]:
 def _title(grid: Grid, size: int) -> str:
     varied = grid.varied()
     fixed = {axis: value for axis, value in grid.values().items() if axis not in varied}
-    said = [f"{axis.replace('_', ' ')} {_shown(value)}" for axis, (value,) in fixed.items()]
+    said = [f"{axis.replace('_', ' ')} {_show(value)}" for axis, (value,) in fixed.items()]
     return ", ".join([f"{size:,} point{'s' if size > 1 else ''}", *said])
 
 
-def _of_cases(count: int) -> str:
+def _count_cases(count: int) -> str:
     return f"{count:,} case" + ("s" if count > 1 else "")
 
 
@@ -327,7 +329,7 @@ def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -
     found = {json.dumps([row[axis] for axis in cases]) for row in first}
     counts = Counter(row["family"] for row in first)
     listed = ", ".join(f"{family} {count:,}" for family, count in counts.most_common())
-    return [f"- first by {metric} in {_of_cases(len(found))}: {listed}"]
+    return [f"- first by {metric} in {_count_cases(len(found))}: {listed}"]
 
 
 def _slots_differ(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
@@ -336,7 +338,7 @@ def _slots_differ(rows: Sequence[Row], cases: Sequence[str], metric: str) -> lis
     for row in rows:
         if row["error"] is None and _has_no_costs(row):
             case = json.dumps([row[axis] for axis in cases])
-            groups[case][_named(row)] = row["stages"] / row["workers"]
+            groups[case][_name_schedule(row)] = row["stages"] / row["workers"]
     lines = check_work(list(groups.values()), None, None)
     if lines and metric == "step":
         ranked = "so that they are ranked by the step per stage of a worker"
@@ -424,8 +426,8 @@ def _text(
     winners, columns = _table(arguments, grid, rows)
     remarks = [*_remark_winners(winners, cases, arguments.rank_by), *_remark_errors(rows)]
     width = terminal_width(arguments.output)
-    lines = "".join(f"{wrapped(remark, width)}\n" for remark in remarks)
-    head = "".join(f"{wrapped(line, width)}\n" for line in (_title(grid, len(rows)), *above))
+    lines = "".join(f"{wrap(remark, width)}\n" for remark in remarks)
+    head = "".join(f"{wrap(line, width)}\n" for line in (_title(grid, len(rows)), *above))
     table = head + (table_text(winners, columns, view) if winners else "")
     return f"{table}\n{lines}" if lines else table
 
@@ -433,7 +435,7 @@ def _text(
 # The same as passes
 
 
-def _described(point: Point) -> argparse.Namespace:
+def _as_arguments(point: Point) -> argparse.Namespace:
     """The point as arguments of other verbs."""
     labels = {axis: label for axis, label in point.labels.items() if label is not None}
     given = {**dict.fromkeys(AXES), **Grid.defaults(), **labels}
@@ -448,16 +450,16 @@ def _described(point: Point) -> argparse.Namespace:
     return argparse.Namespace(**given)
 
 
-def _divided(point: Point) -> dict[str, str] | None:
+def _stage_times(point: Point) -> dict[str, str] | None:
     """The times of the stages of a point whose times are those of a worker."""
     return times_by_schedule([("schedule", FromFamily(configuration(point.inputs)))])
 
 
 def _passes(point: Point) -> str:
-    given = _described(point)
+    given = _as_arguments(point)
     options = {name: getattr(given, name) for name in OPTIONS}
     entry = FromFamily(configuration(point.inputs))
-    made = passes.generating(
+    made = passes.generate(
         given.family,
         "schedule",
         given.workers,
@@ -465,8 +467,8 @@ def _passes(point: Point) -> str:
         options,
         entry.places if entry.counts else (),
     )
-    export = f"--export-report {passes.timing(given, given.disturbance)}"
-    made += [*passes.attaching(given, _divided(point)), *passes.stepping(given)]
+    export = f"--export-report {passes.timing_options(given, given.disturbance)}"
+    made += [*passes.attach_costs(given, _stage_times(point)), *passes.end_step(given)]
     return passes.command_line(made, export=export) + "\n"
 
 
@@ -483,7 +485,7 @@ def _show_passes(arguments: argparse.Namespace, grid: Grid) -> int:
 # Running
 
 
-def _evaluated(arguments: argparse.Namespace, grid: Grid, file: str | None) -> list[str]:
+def _evaluate(arguments: argparse.Namespace, grid: Grid, file: str | None) -> list[str]:
     """Yields the rows; shows a bar on standard error if that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -517,16 +519,16 @@ def run(arguments: argparse.Namespace) -> int:
     grid, view = _grid_of(arguments), view_of(arguments)
     _check_files(arguments, grid)
     cases = _cases(arguments, grid)
-    work = _work(grid, cases, arguments.rank_by)
+    work = _check_times(grid, cases, arguments.rank_by)
     if arguments.show_passes:
         return _show_passes(arguments, grid)
     if arguments.point:
         raise UsageError("--point goes with --show-passes")
     kept = arguments.output if (arguments.output or "").endswith(".jsonl") else None
-    lines = _evaluated(arguments, grid, kept)
+    lines = _evaluate(arguments, grid, kept)
     rows = rows_of(lines)
     slots = _slots_differ(rows, cases, arguments.rank_by)
-    above = [*work, *slots, *_unlike_steps(rows, cases, arguments.rank_by), *_assumed(grid, rows)]
+    above = [*work, *slots, *_unlike_steps(rows, cases, arguments.rank_by), *_assume(grid, rows)]
     if arguments.format not in TABLES:
         say_lines(above)
         text = other_text(arguments.format, rows, ())

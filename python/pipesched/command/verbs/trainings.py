@@ -123,7 +123,7 @@ def _places(values: Sequence[float]) -> list[int]:
     return [1 + sum(other < value for other in values) for value in values]
 
 
-def ranked(results: Sequence[Result]) -> list[dict[str, Any]]:
+def rank(results: Sequence[Result]) -> list[dict[str, Any]]:
     """The rows by measured step, with their ranks by measurement and by prediction."""
     rows = [result.row() for result in results]
     measured = _places([row["step_s"] for row in rows])
@@ -150,7 +150,7 @@ class Agreement:
         return self.largest <= self.limit
 
     @staticmethod
-    def of(outcomes: Sequence[Outcome], dtype: str) -> Agreement:
+    def compare(outcomes: Sequence[Outcome], dtype: str) -> Agreement:
         """Compares the losses."""
         limit, largest, place = LOSS_LIMITS[dtype], 0.0, ""
         for one, other in combinations(outcomes, 2):

@@ -50,7 +50,7 @@ def _finding(schedule: Schedule, arguments: argparse.Namespace) -> VerificationE
 def _passes(arguments: argparse.Namespace, origin: files.Origin, schedules: list[Schedule]) -> str:
     kinds = {schedule.kind for schedule in schedules}
     options = {"messages": arguments.messages, "receive-placement": arguments.receive_placement}
-    made = input.generating(arguments)
+    made = input.generate(arguments)
     made += [passes.one_pass("pipe-verify", options)] if "schedule" in kinds else []
     if "program" in kinds:
         made.append(passes.one_pass("exec-verify", {"messages": arguments.messages}))

@@ -24,7 +24,7 @@ from pipesched.support.files import read_json
 from ..explain import disturbances
 from ..options import table
 from ..options.arguments import UsageError, source
-from ..options.files import shown
+from ..options.files import show_path
 from ..options.paths import Named, check_read
 from ..options.table import RARE, integers
 from ..render.output import (
@@ -46,7 +46,7 @@ EXAMPLE = """  pipesched plan --model llama3-8b --system dgx-h100 --gpus 64 --gl
 Factors = Mapping[int, str]
 
 
-def _signed(show: Callable[[Any], str]) -> Callable[[Any], str]:
+def _show_signed(show: Callable[[Any], str]) -> Callable[[Any], str]:
     """Shows a difference with its sign, unless its digits are all 0."""
 
     def signed(value: float) -> str:
@@ -61,12 +61,12 @@ def _signed(show: Callable[[Any], str]) -> Callable[[Any], str]:
 COLUMNS = (
     Column("", "change", left=True, wraps=True),
     Column("step", "step_s", seconds),
-    Column("+/-", "step_ratio", _signed(percent)),
+    Column("+/-", "step_ratio", _show_signed(percent)),
     Column("tokens/s", "tokens_per_s", thousands),
-    Column("+/-", "tokens_ratio", _signed(percent), detail=2),
+    Column("+/-", "tokens_ratio", _show_signed(percent), detail=2),
     Column("MFU", "mfu", percent, detail=1),
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
-    Column("+/-", "peak_difference_bytes", _signed(gibibytes), detail=1),
+    Column("+/-", "peak_difference_bytes", _show_signed(gibibytes), detail=1),
     Column("fits", "fits", lambda fits: "yes" if fits else "no"),
     Column("why", "why", left=True, wraps=True, reason="error"),
 )
@@ -148,7 +148,7 @@ def _read(arguments: argparse.Namespace) -> Any:
     try:
         return read_json(text.decode("utf-8-sig"))
     except ValueError as error:
-        raise PipeSchedError(f"{shown(path)}: expected the JSON of a plan: {error}") from None
+        raise PipeSchedError(f"{show_path(path)}: expected the JSON of a plan: {error}") from None
 
 
 def _row(arguments: argparse.Namespace) -> Mapping[str, Any]:
@@ -156,12 +156,12 @@ def _row(arguments: argparse.Namespace) -> Mapping[str, Any]:
     rows = _read(arguments)
     rows = rows if isinstance(rows, list) else [rows]
     if not rows or not all(isinstance(row, dict) and "name" in row for row in rows):
-        raise PipeSchedError(f"{shown(arguments.file)}: expected the rows of a plan")
+        raise PipeSchedError(f"{show_path(arguments.file)}: expected the rows of a plan")
     if arguments.name is None:
         return rows[0]  # type: ignore[no-any-return]
     names = [str(row["name"]) for row in rows]
     if arguments.name not in names:
-        from pipesched.support.text import closest
+        from pipesched.sweeps.grid import closest
 
         hint = closest(arguments.name, names)
         raise PipeSchedError(f"the plan has no row {arguments.name!r}{hint}")
@@ -171,40 +171,40 @@ def _row(arguments: argparse.Namespace) -> Mapping[str, Any]:
 # Changes
 
 
-def _of_fields(arguments: argparse.Namespace) -> Iterator[Change]:
+def _change_fields(arguments: argparse.Namespace) -> Iterator[Change]:
     for text in arguments.settings:
         yield Change(text, _whatif.set_fields([text]))
     settings(arguments.settings)  # refuses one field twice
     if arguments.system:
         system = source(arguments.system, pipesched.systems)
-        yield Change(f"system {arguments.system}", _whatif.of_request(system=system))
+        yield Change(f"system {arguments.system}", _whatif.change_request(system=system))
     for name in ("attention", "precision", "transport", "sequence", "memory", "reserve"):
         if (value := getattr(arguments, name)) is not None:
-            yield Change(f"{name} {value}", _whatif.of_request(**{name: value}))
+            yield Change(f"{name} {value}", _whatif.change_request(**{name: value}))
 
 
-def _of_shape(arguments: argparse.Namespace) -> Iterator[Change]:
+def _change_shape(arguments: argparse.Namespace) -> Iterator[Change]:
     if arguments.gpus:
-        yield Change(f"{arguments.gpus} accelerators", _whatif.with_accelerators(arguments.gpus))
+        yield Change(f"{arguments.gpus} accelerators", _whatif.change_accelerators(arguments.gpus))
     if arguments.global_batch:
         batch = arguments.global_batch
-        yield Change(f"global batch {batch}", _whatif.with_batch(batch))
+        yield Change(f"global batch {batch}", _whatif.change_batch(batch))
     fields = {"pp": "pipeline"}
     for name in ("tensor", "context", "pp", "microbatch_size", "recompute", "sharding"):
         if (value := getattr(arguments, name)) is not None:
             changes = {fields.get(name, name): value}
-            yield Change(f"{name.replace('_', ' ')} {value}", _whatif.shaped(**changes))
+            yield Change(f"{name.replace('_', ' ')} {value}", _whatif.change_shape(**changes))
     if arguments.schedule or arguments.chunks:
         parts = [arguments.schedule, arguments.chunks and f"chunks {arguments.chunks}"]
         family = arguments.schedule and canonical(arguments.schedule)
-        changed = _whatif.scheduled(family, arguments.chunks)
+        changed = _whatif.change_schedule(family, arguments.chunks)
         yield Change(" ".join(filter(None, parts)), changed)
     if arguments.vocabulary:
         kind = arguments.vocabulary
-        yield Change(f"vocabulary {kind}", _whatif.with_vocabulary(kind))
+        yield Change(f"vocabulary {kind}", _whatif.change_vocabulary(kind))
 
 
-def _of_troubles(arguments: argparse.Namespace) -> Iterator[Change]:
+def _change_troubles(arguments: argparse.Namespace) -> Iterator[Change]:
     kinds: dict[str, Callable[[Factors], Slow]] = {
         "worker": lambda factors: Slow(workers=factors),
         "stage": lambda factors: Slow(stages=factors),
@@ -212,24 +212,24 @@ def _of_troubles(arguments: argparse.Namespace) -> Iterator[Change]:
     }
     for what, slow in kinds.items():
         for number, factor in getattr(arguments, f"slow_{what}").items():
-            changed = _whatif.slowed(slow({number: factor}))
+            changed = _whatif.slow_down(slow({number: factor}))
             yield Change(f"{what} {number} x {factor}", changed)
     if arguments.jitter:
-        yield Change(f"jitter {arguments.jitter}", _whatif.slowed(Slow(jitter=arguments.jitter)))
+        yield Change(f"jitter {arguments.jitter}", _whatif.slow_down(Slow(jitter=arguments.jitter)))
     disturbances.check_seeds(arguments)
     if arguments.offload:
-        yield Change(f"offload {arguments.offload}", _whatif.offloaded(arguments.offload))
+        yield Change(f"offload {arguments.offload}", _whatif.offload(arguments.offload))
     if arguments.lose_node:
-        yield Change(_lost(arguments), _whatif.without_nodes(arguments.lose_node))
+        yield Change(_name_lost(arguments), _whatif.lose_nodes(arguments.lose_node))
 
 
-def _lost(arguments: argparse.Namespace) -> str:
+def _name_lost(arguments: argparse.Namespace) -> str:
     nodes = arguments.lose_node
     return f"without node{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
 
 
 def _changes(arguments: argparse.Namespace) -> list[Change]:
-    found = [*_of_fields(arguments), *_of_shape(arguments), *_of_troubles(arguments)]
+    found = [*_change_fields(arguments), *_change_shape(arguments), *_change_troubles(arguments)]
     if not found:
         raise UsageError("say what changes, such as --set network.bandwidth=0.5x")
     if len(found) == 1:
@@ -274,29 +274,29 @@ def _numbers(plan: Result, found: Result) -> dict[str, Any]:
     }
 
 
-def _evaluated(change: Change, case: Case, plan: Result, seeds: int) -> dict[str, Any]:
+def _evaluate(change: Change, case: Case, plan: Result, seeds: int) -> dict[str, Any]:
     row: dict[str, Any] = {"change": change.text, "error": None}
     try:
-        found = _whatif.evaluated(change.apply(case), seeds)
+        found = _whatif.evaluate(change.apply(case), seeds)
     except PipeSchedError as error:
         reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         return {**row, "error": reason}
     return {**row, **_numbers(plan, found)}
 
 
-def _planned_again(
+def _plan_again(
     row: Mapping[str, Any], request: Request, arguments: argparse.Namespace, plan: Result
 ) -> dict[str, Any]:
     """The best plan on the accelerators that are left, under the limits of the old one."""
-    found: dict[str, Any] = {"change": f"{_lost(arguments)}, planned again", "error": None}
+    found: dict[str, Any] = {"change": f"{_name_lost(arguments)}, planned again", "error": None}
     try:
         given = renew(row["request"])
-        given["gpus"] = _whatif.remaining(request, arguments.lose_node)
+        given["gpus"] = _whatif.count_remaining(request, arguments.lose_node)
         made = pipesched.plan(given.pop("model", None), given.pop("system"), top=1, **given)
         if not made.fitting:
             raise PipeSchedError("nothing fits")
         best = made.fitting[0]
-        result = _whatif.evaluated(Case(made.request, best.candidate))
+        result = _whatif.evaluate(Case(made.request, best.candidate))
     except PipeSchedError as error:
         reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         return {**found, "error": reason}
@@ -307,7 +307,7 @@ def _title(arguments: argparse.Namespace, row: Mapping[str, Any], request: Reque
     system = request.system
     name = system.get("name", "a system") if isinstance(system, Mapping) else system
     return (
-        f"{row['name']} of {shown(arguments.file)}: {request.gpus} accelerators of {name},"
+        f"{row['name']} of {show_path(arguments.file)}: {request.gpus} accelerators of {name},"
         f" {request.global_batch} sequences a step"
     )
 
@@ -320,12 +320,12 @@ def run(arguments: argparse.Namespace) -> int:
     row = _row(arguments)
     case = _whatif.case_of(row)
     seeds = arguments.seeds or SEEDS
-    plan = _whatif.evaluated(case)
+    plan = _whatif.evaluate(case)
     rows = [{"change": "as planned", "error": None, **_numbers(plan, plan)}]
-    rows += [_evaluated(change, case, plan, seeds) for change in changes]
+    rows += [_evaluate(change, case, plan, seeds) for change in changes]
     if arguments.lose_node:
-        at = next(i for i, each in enumerate(rows) if each["change"] == _lost(arguments))
-        rows.insert(at + 1, _planned_again(row, case.request, arguments, plan))
+        at = next(i for i, each in enumerate(rows) if each["change"] == _name_lost(arguments))
+        rows.insert(at + 1, _plan_again(row, case.request, arguments, plan))
     if arguments.format in TABLES:
         for each in rows:
             each.setdefault("why", f"not possible: {each['error']}")

@@ -92,7 +92,7 @@ def _memory(proposal: Proposal) -> str:
     )
 
 
-def about(proposal: Proposal) -> list[str]:
+def explain_proposal(proposal: Proposal) -> list[str]:
     """The sentences on one configuration."""
     return [describe(proposal.candidate), _time(proposal), _memory(proposal)]
 
@@ -159,7 +159,7 @@ def _order(plan: Plan) -> tuple[list[Step], Order] | None:
     return (steps, order_of(steps)) if steps else None
 
 
-def _undecided(plan: Plan) -> list[str]:
+def _tell_order(plan: Plan) -> list[str]:
     """The sentence on which proposals are not told apart from the first."""
     found = _order(plan)
     return [] if found is None else tell(*found)
@@ -288,7 +288,7 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
 # What was moved and optimized
 
 
-def _moving(move: Moved) -> str:
+def _tell_move(move: Moved) -> str:
     """The sentence on a move."""
     step = move.outcome.step_ps
     ratio = step / move.before_ps - 1
@@ -335,7 +335,7 @@ def _rows(made: Made, plan: Plan, given: Candidate) -> str:
     return f"a step of {step:.4g} s{against}{fits}; {means}; under delay its cells {above}"
 
 
-def _optimized(attempt: Attempt, plan: Plan) -> Iterator[str]:
+def _tell_attempt(attempt: Attempt, plan: Plan) -> Iterator[str]:
     if attempt.reason:
         yield f"{describe(attempt.candidate)} was not found: {readable(attempt.reason)}"
     for made in attempt.results:
@@ -360,11 +360,11 @@ def findings(plan: Plan) -> list[str]:
         found += [f"best: {describe(best.candidate)}", *_slow(plan), _time(best), _memory(best)]
         found += _too_short(best)
         if plan.moved:
-            found.append(_moving(plan.moved))
-        found += [*_undecided(plan), *_next(plan), *_levels(plan), *_head(plan)]
+            found.append(_tell_move(plan.moved))
+        found += [*_tell_order(plan), *_next(plan), *_levels(plan), *_head(plan)]
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
     found += [_missing(proposal, plan) for proposal in plan.missing]
     for attempt in plan.attempts:
-        found += _optimized(attempt, plan)
+        found += _tell_attempt(attempt, plan)
     return [*found, _counts(plan)]

@@ -86,7 +86,7 @@ COLUMNS = (
 )
 
 
-def _named(what: object, otherwise: str) -> str:
+def _name(what: object, otherwise: str) -> str:
     """The name of a model or a system."""
     if what is None:
         return otherwise
@@ -98,8 +98,8 @@ def _named(what: object, otherwise: str) -> str:
 def _title(request: Request) -> str:
     launcher = f", for {request.framework.title}" if request.launcher else ""
     return (
-        f"{_named(request.model, 'times of layers')} on {plural(request.gpus, 'accelerator')} of"
-        f" {_named(request.system, 'a system')}, {plural(request.global_batch, 'sequence')} a step"
+        f"{_name(request.model, 'times of layers')} on {plural(request.gpus, 'accelerator')} of"
+        f" {_name(request.system, 'a system')}, {plural(request.global_batch, 'sequence')} a step"
         f"{launcher}"
     )
 

@@ -87,13 +87,13 @@ def launchers(
     """
 
     names: tuple[LauncherName, LauncherName] = ("torchtitan", "megatron")
-    torchtitan, megatron = (_made(name, request, candidate, csv) for name in names)
+    torchtitan, megatron = (_make(name, request, candidate, csv) for name in names)
     if unknown and torchtitan.lines is not None:
         torchtitan = Launcher(None, unknown)
     return Launchers(torchtitan, megatron)
 
 
-def _made(name: LauncherName, request: Request, candidate: Candidate, csv: str) -> Launcher:
+def _make(name: LauncherName, request: Request, candidate: Candidate, csv: str) -> Launcher:
     try:
         check_runs(name, candidate)
         check_model(name, request, candidate)

@@ -49,14 +49,14 @@ class Moved:
     before_ps: int
 
 
-def _named(stage: int, stages: int) -> str:
+def _name_stage(stage: int, stages: int) -> str:
     """`the first stage`, `stage 3`, `the last stage`."""
     return {0: "the first stage", stages - 1: "the last stage"}.get(stage, f"stage {stage}")
 
 
 def _text(count: int, source: int, target: int, stages: int) -> str:
     layers = "a layer" if count == 1 else f"{count} layers"
-    return f"{layers} moved from {_named(source, stages)} to {_named(target, stages)}"
+    return f"{layers} moved from {_name_stage(source, stages)} to {_name_stage(target, stages)}"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Ends:
     targets: Sequence[int]
 
 
-def moved(candidate: Candidate, ends: Ends) -> Iterator[tuple[str, Candidate]]:
+def move_layers(candidate: Candidate, ends: Ends) -> Iterator[tuple[str, Candidate]]:
     """The same configuration with layers moved, with a text that says which. Every stage keeps a
     layer. Where several paths divide layers in different ways, nothing is moved.
     """
@@ -123,14 +123,14 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
     if above < SLOWER or not held:
         return None
     ends = Ends(held[:1], _by_worker(candidate, busy)[:MOST_TARGETS])
-    changes = {c: change for change, c in moved(candidate, ends) if space.is_run(c)}
+    changes = {c: change for change, c in move_layers(candidate, ends) if space.is_run(c)}
     usable = space.request.usable_bytes
     tried = [o for o in search.evaluate(list(changes)) if o.peak_bytes <= usable]
     if not tried:
         return None
     best = min(tried, key=lambda o: (o.step_ps, o.peak_bytes))
     change = changes[best.candidate]
-    return Moved(_named(held[0], stages), above, change, best, outcome.step_ps)
+    return Moved(_name_stage(held[0], stages), above, change, best, outcome.step_ps)
 
 
 def _may_fit(limits: Limits, candidate: Candidate, least: Bounds) -> bool:
@@ -167,7 +167,9 @@ def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
 
 def _variants(search: Search, candidate: Candidate, limit_ps: float) -> list[Candidate]:
     """The configurations with layers moved that may fit and take at most `limit_ps`."""
-    found = {c: None for ends in _ends(search.limits, candidate) for _, c in moved(candidate, ends)}
+    found = {
+        c: None for ends in _ends(search.limits, candidate) for _, c in move_layers(candidate, ends)
+    }
     kept = []
     for other in filter(search.space.is_run, found):
         least = search.bounds(other, limit_ps)
@@ -195,7 +197,7 @@ def _movable(search: Search, limit_ps: float) -> list[Candidate]:
     return [o.candidate for o in search.evaluate(found) if o.step_ps <= near]
 
 
-def with_moves(search: Search, found: Found) -> Moved | None:
+def try_moves(search: Search, found: Found) -> Moved | None:
     """Adds configurations that fit and are better than the best once layers are moved, in several
     rounds. Returns the effect of moves on the best of all.
     """

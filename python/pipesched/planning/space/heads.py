@@ -33,7 +33,7 @@ def kinds_of(family: str) -> tuple[VocabularyKind, ...]:
     return ("interlaced",) if family == INTERLACED else ("vocab-1", "vocab-2")
 
 
-def searched(request: Request, family: str) -> tuple[VocabularyKind, ...]:
+def list_kinds(request: Request, family: str) -> tuple[VocabularyKind, ...]:
     """Those that a request leaves."""
     left = request.vocabulary
     return tuple(kind for kind in kinds_of(family) if left is None or kind in left)
@@ -47,10 +47,10 @@ def spread_by(request: Request) -> tuple[str, ...]:
 def variants_of(request: Request, family: str) -> list[tuple[tuple[str, str], ...]]:
     """The options of a family with shards."""
     has_option = "vocabulary" in families()[family].options
-    return [(("vocabulary", kind),) if has_option else () for kind in searched(request, family)]
+    return [(("vocabulary", kind),) if has_option else () for kind in list_kinds(request, family)]
 
 
-def of_equal_rows(outcomes: Iterable[Outcome]) -> list[Outcome]:
+def drop_equal_rows(outcomes: Iterable[Outcome]) -> list[Outcome]:
     """Without those that differ from one before them in nothing but where receives stand."""
     firsts: dict[object, Outcome] = {}
     for outcome in outcomes:

@@ -27,7 +27,7 @@ from ..launch.launchers import Cannot, check_model, check_runs
 from ..layer_times import make_costs
 from ..request import Request
 from .divisions import Base, Divisions, base_of
-from .heads import receives_of, searched, spread_by, variants_of
+from .heads import list_kinds, receives_of, spread_by, variants_of
 
 MOST_CELLS = 4_000_000
 """Configurations with more cells are left out; larger microbatches or more replicas have fewer
@@ -105,7 +105,7 @@ class Space:
         """The families, simpler ones first, that treat the head as the request allows."""
         found = []
         for family in self._listed():
-            if searched(self.request, family):
+            if list_kinds(self.request, family):
                 found.append(family)
             elif self.request.schedules is not None:
                 kinds = " or ".join(self.request.vocabulary or ())
