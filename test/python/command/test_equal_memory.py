@@ -60,15 +60,6 @@ def test_fastest_that_fits(gib: int, capsys: Capture) -> None:
     assert [row["fits"] for row in own] == sorted((r["fits"] for r in own), reverse=True)
 
 
-def test_less_memory_is_never_faster(capsys: Capture) -> None:
-    before: dict[str, float] = {}
-    for gib in (90, 70, 60, 50):
-        rows = rows_of(capsys, *LINE, *FAMILIES, "--memory", f"{gib}GiB")
-        for row in (row for row in rows if row.get("fits")):
-            assert row["step_s"] >= before.get(row["schedule"], 0)
-            before[row["schedule"]] = row["step_s"]
-
-
 def test_limits_of_families(capsys: Capture) -> None:
     """The option `memory` of a family is chosen, too, unless it is given."""
     tried = {}

@@ -36,10 +36,3 @@ def test_kernels_without_rates_are_refused(capsys: pytest.CaptureFixture[str]) -
     assert message in capsys.readouterr().err
     assert main([*line, "--set", "attention=fused"]) == 0
     assert "attention" not in capsys.readouterr().out.split("assumed:")[1].split("\n")[0]
-
-
-def test_latent_heads_have_a_size_of_their_own() -> None:
-    """DeepSeek-V3's have 128 + 64 elements, for which nobody published rates here."""
-    costs = Costs(model="deepseek-v3", system="h800-sxm", microbatch_size=1, attention="flash-3")
-    with pytest.raises(pipesched.PipeSchedError, match="flash-3 with heads of 192"):
-        step_ps(costs)

@@ -5,7 +5,6 @@ import math
 import signal
 import threading
 import time
-from typing import get_args
 
 import pandas as pd
 import pipesched
@@ -23,7 +22,6 @@ from pipesched import (
     simulate_batch,
 )
 from pipesched.results.batch import findings
-from pipesched.support.options import Runtime
 from points import PROFILE, configurations
 
 
@@ -190,22 +188,3 @@ def test_schedules_in_threads() -> None:
     for thread in threads:
         thread.join()
     assert results == [expected] * 40
-
-
-def test_runtime_of_pytorch() -> None:
-    """Pairs run in turn, and I of stage 0 does nothing (docs/CostModel.md, "Runtimes")."""
-    pairs = Costs(times={"F": "1ms", "I": "1ms", "W": "1ms", "FB": "2ms"})
-    halves = Costs(times={"F": "1ms", "I": "3ms", "W": "1ms"})
-    points = [
-        Configuration(family, 4, microbatches, costs=costs, runtime=runtime)
-        for family, microbatches, costs in (("dualpipe-v", 8, pairs), ("v-half", 9, halves))
-        for runtime in get_args(Runtime)
-    ]
-    frame = simulate_batch(points)
-    assert frame.runtime.tolist() == ["table", "torch"] * 2
-    assert (frame.makespan_ps / 1e9).tolist() == [45, 54, 144, 126]
-    for point, makespan in zip(points, frame.makespan_ps, strict=True):
-        report = point.generate().simulate(point.costs, runtime=point.runtime)
-        assert report.execution.runtime == point.runtime
-        assert report.execution.makespan_ps == makespan
-    assert "runtime" not in simulate_batch(points[:1])

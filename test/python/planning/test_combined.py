@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pipesched
 import pytest
@@ -14,31 +13,6 @@ from pipesched.schedule.megatron import hidden_in, plain, trace_of
 from pipesched.support.options import Phase
 from test_command import Capture, failure_of, rows_of
 from test_overlap import LAYER, TOY
-
-SIZES = [(1, 1, 1, None), (1, 5, 3, None), (2, 4, 2, None), (4, 8, 2, 8), (3, 9, 4, None)]
-
-
-def rows_in(schedule: Any) -> list[str]:
-    text = str(schedule).split("runs [")[1:]
-    return [row.split("]")[0] for row in text]
-
-
-def test_rows() -> None:
-    """One more forward than interleaved 1F1B, then pairs."""
-    assert rows_in(combined_1f1b(2, 4, 2)) == [
-        "0F0 0F1 2F0 2F1 0F2 0F3+2B0 2F2+2B1 2F3+0B0 0B1 2B2 2B3 0B2 0B3",
-        "1F0 1F1 3F0 3F1+3B0 1F2+3B1 1F3+1B0 3F2+1B1 3F3+3B2 3B3 1B2 1B3",
-    ]
-
-
-@pytest.mark.parametrize("sizes", SIZES)
-def test_tables_are_complete(sizes: tuple[int, int, int, int | None]) -> None:
-    workers, microbatches, chunks, group = sizes
-    made = combined_1f1b(workers, microbatches, chunks, group=group)
-    made.verify()
-    for worker, row in enumerate(rows_in(made)):
-        warm_up = (chunks - 1) * (group or workers) + 2 * (workers - 1 - worker) + 1
-        assert row.count("+") == max(0, chunks * microbatches - warm_up)
 
 
 def test_refusals() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
-from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, overlap
+from pipesched import Configuration, Costs, PipeSchedError, overlap
 from pipesched.command import main
 from pipesched.costs.pairs import says_nothing_gained
 from pipesched.costs.segments import PARTS, read_segments, segments_of
@@ -242,40 +242,6 @@ def test_pairs_of_a_schedule_take_the_time() -> None:
     assert pair.input_ps + pair.weights_ps + pair.forward_ps == pair.in_turn_ps
     without = Configuration("dualpipe", 4, 16, costs=Costs(times=alone)).simulate()
     assert with_pairs.execution.makespan_ps < without.execution.makespan_ps
-
-
-TRAINED: Any = {
-    **{"model": "qwen3-30b-a3b", "system": "h100-sxm", "accelerators": 8, "expert_parallel": 8},
-    "microbatch_size": 1,
-}
-
-
-@pytest.mark.parametrize("order", ["in-turn", "deepseek", "megatron", "best"])
-def test_pairs_of_a_model_are_those_of_its_layers(order: Any) -> None:
-    """Six of the 48 layers are in each of eight stages, of which the middle ones have no more."""
-    costs = Costs(**TRAINED, pair_order=order)
-    frame: Any = Configuration("dualpipe-v", 4, 16, costs=costs).simulate().to_frame()
-    cells = frame[(frame["pair"] >= 0) & frame["stage"].between(1, 6)]
-    found = {int(ps) for ps in cells["end_ps"] - cells["start_ps"]}
-    pair = overlap(costs=Costs(**TRAINED), order=order, forward=(0, 6), backward=(0, 6))
-    assert max(found) == pytest.approx(pair.pair_ps, abs=100)
-    assert min(found) == max(found)
-
-
-def test_orders_of_pairs_are_told_apart() -> None:
-    def step(order: Any, transport: Any, schedule: str = "dualpipe-v", **given: Any) -> int:
-        options: Any = {"costs": Costs(**TRAINED, pair_order=order), "transport": transport}
-        return Configuration(schedule, 4, 16, **given, **options).simulate().execution.makespan_ps
-
-    orders = ("fluid", "best", "deepseek", "in-turn")
-    fluid, best, deepseek, in_turn = (step(order, "blocking") for order in orders)
-    assert fluid <= best <= deepseek < in_turn
-    # The pairs of both take the same, but Megatron-Core sends before the last weight gradients.
-    # Messages that hold rows are sent behind them.
-    assert step("megatron", "blocking") == deepseek
-    assert step("megatron", "overlap") < step("deepseek", "overlap")
-    combined: Any = {"schedule": "combined-1f1b", "options": FamilyOptions(chunks=2)}
-    assert step("megatron", "delay", **combined) < step("deepseek", "delay", **combined)
 
 
 # The verb

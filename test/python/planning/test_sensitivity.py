@@ -19,15 +19,6 @@ TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"
 COSTS = Costs(times=TIMES)
 
 
-def test_everything_slow_is_a_slower_step() -> None:
-    everyone = ",".join(f"worker{w}=1.25" for w in range(4))
-    costs = Costs(times="F=8ms,B=16ms")
-    slow = Configuration("1f1b", 4, 8, costs=costs, disturbance=everyone).simulate()
-    plain = Configuration("1f1b", 4, 8, costs=costs).simulate()
-    assert 4 * slow.execution.makespan_ps == 5 * plain.execution.makespan_ps
-    assert slow.execution.idle_ratio == plain.execution.idle_ratio
-
-
 def test_sensitivity_by_hand() -> None:
     """1F1B under unit slots: 33 slots on 4 workers with 8 microbatches. The last worker computes
     24 of them without a gap; 1.5 times as slow, it takes 36, beside 9 of fill and drain.
@@ -139,14 +130,6 @@ def test_passes_of_stragglers(capsys: Capture) -> None:
 def test_mistakes(given: list[str], status: int, said: str, capsys: Capture) -> None:
     line = ["simulate", "--pp", "4", "--microbatches", "8", "--schedules", "1f1b"]
     assert said in failure_of(capsys, *line, *given, status=status)
-
-
-@pytest.mark.parametrize("factor", ["3", "x=2", "3=", "3=1,3=2"])
-def test_bad_factors(factor: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["simulate", "--pp", "4", "--microbatches", "8", "--slow-worker", factor])
-    assert ended.value.code == 2
-    assert capsys.readouterr().out == ""
 
 
 # Sweeps

@@ -20,6 +20,7 @@ from pipesched.planning.whatif import Case, Change, Result
 from pipesched.results.disturbances import SEEDS
 from pipesched.schedule.families import canonical
 from pipesched.support.files import read_json
+from pipesched.support.text import closest
 
 from ..explain import disturbances
 from ..options import table
@@ -161,8 +162,6 @@ def _row(arguments: argparse.Namespace) -> Mapping[str, Any]:
         return rows[0]  # type: ignore[no-any-return]
     names = [str(row["name"]) for row in rows]
     if arguments.name not in names:
-        from pipesched.sweeps.grid import closest
-
         hint = closest(arguments.name, names)
         raise PipeSchedError(f"the plan has no row {arguments.name!r}{hint}")
     return rows[names.index(arguments.name)]  # type: ignore[no-any-return]
