@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockBuilder.h"
+#include "BlockExpander.h"
 
 using namespace pipesched;
 

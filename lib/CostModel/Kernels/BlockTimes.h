@@ -67,6 +67,15 @@ std::vector<size_t> firstOfEqualTimes(const ModelFacts &model);
 std::vector<BlockTimes> timesOfBlocks(const ModelFacts &model,
                                       const SystemFacts &system);
 
+/// Checks that accelerators of a worker have a link, that ranks divide
+/// sequences and experts evenly, and that the system has the rates that the
+/// model's kernels need.
+llvm::Error checkSystem(const ModelFacts &model, const SystemFacts &system);
+
+/// Checks that blocks have work for the split backwards of a schedule. One that
+/// splits some backwards only is not checked.
+llvm::Error checkBackwards(const ModelFacts &model, PhaseSet phases);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_COSTMODEL_KERNELS_BLOCKTIMES_H

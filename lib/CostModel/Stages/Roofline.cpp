@@ -13,7 +13,6 @@
 #include "Roofline.h"
 #include "../Comm/StorePs.h"
 #include "../Kernels/BlockTimes.h"
-#include "../Kernels/RooflineChecks.h"
 #include "../Layers/Sharding.h"
 #include "../Memory/MemoryFacts.h"
 #include "../Pairs/StagePairs.h"

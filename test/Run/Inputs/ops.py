@@ -1,5 +1,5 @@
 # usage: ops.py FOLDER PIPESCHED_RUN: each op whose work is counted
-# (lib/Stages/OpWork.cpp) is compiled and gives what the reference gives, or is
+# (lib/Stages/FunctionWork.cpp) is compiled and gives what the reference gives, or is
 # refused by name, with its function and stage.
 import pathlib
 import subprocess
