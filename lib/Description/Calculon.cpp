@@ -11,7 +11,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FieldReader.h"
 #include "Formats.h"
+#include "PipeSched/Facts/Deployment.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -69,24 +71,6 @@ bool pipesched::isCalculonSystem(const json::Object &file) {
   return file.get("mem1") || file.get("processing_mode");
 }
 
-/// Reads a required number above 0, times `scale`.
-static int64_t readScaled(FieldReader &reader, StringRef name, double scale) {
-  const json::Value *value = reader.require(name);
-  return value ? scaleNumber(*value, scale, /*isZeroAllowed=*/false,
-                             reader.pathOf(name), reader.getErrors())
-               : 1;
-}
-
-/// Reads a share above 0 and at most 1, in parts per million.
-static int64_t readCalculonShare(const json::Value &value,
-                                 const std::string &path, FileErrors &errors) {
-  std::optional<double> share = value.getAsNumber();
-  if (share && *share > 1)
-    errors.report(path, "expected an efficiency of at most 1, found " +
-                            textOf(value));
-  return scaleNumber(value, kMega, /*isZeroAllowed=*/false, path, errors);
-}
-
 /// Reads `[[size, efficiency], ...]` by falling sizes. A share holds from its
 /// size up to the next, so each jump becomes a slope that is one unit wide.
 static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
@@ -112,7 +96,7 @@ static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
     }
     int64_t size = scaleNumber((*step)[0], scale, /*isZeroAllowed=*/true,
                                stepPath, errors);
-    int64_t share = readCalculonShare((*step)[1], stepPath, errors);
+    int64_t share = readShare((*step)[1], stepPath, errors);
     if (index > 0 && size >= above)
       errors.report(stepPath, "expected sizes that descend");
     if (index > 0 && size < above - 1)
@@ -132,7 +116,7 @@ static int64_t readFp8Rate(const json::Object &types, const std::string &path,
   if (!value)
     return 0;
   FieldReader reader(value, path + ".float8", errors);
-  int64_t flopsPerSecond = readScaled(reader, "tflops", kTera);
+  int64_t flopsPerSecond = reader.scaled("tflops", kTera);
   reader.find("gflops_efficiency");
   reader.finish();
   notes.push_back("gives float8 the efficiency of the other type");
@@ -168,7 +152,7 @@ static EngineFacts readCalculonEngine(FieldReader &parent, StringRef name,
   FieldReader reader(types->get(chosen),
                      parent.pathOf((name + "." + chosen).str()), errors);
   EngineFacts facts;
-  facts.flopsPerSecond = readScaled(reader, "tflops", kTera);
+  facts.flopsPerSecond = reader.scaled("tflops", kTera);
   facts.efficiency = readSteps(reader, "gflops_efficiency", kGiga);
   reader.finish();
   if (name == "matrix" && chosen != "float8")
@@ -182,8 +166,8 @@ static LinkFacts readCalculonMemory(FieldReader &parent, StringRef name,
   FieldReader reader(parent.require(name), parent.pathOf(name),
                      parent.getErrors());
   LinkFacts facts;
-  capacity = readScaled(reader, "GiB", kGibi);
-  facts.bytesPerSecond = readScaled(reader, "GBps", kGiga);
+  capacity = reader.scaled("GiB", kGibi);
+  facts.bytesPerSecond = reader.scaled("GBps", kGiga);
   facts.efficiency = readSteps(reader, "MB_efficiency", kMega);
   reader.finish();
   return facts;
@@ -202,11 +186,11 @@ static CalculonNetwork readNetwork(const json::Value &value, std::string path,
                                    FileErrors &errors) {
   FieldReader reader(&value, std::move(path), errors);
   CalculonNetwork network;
-  network.link.bytesPerSecond = readScaled(reader, "bandwidth", kGiga);
+  network.link.bytesPerSecond = reader.scaled("bandwidth", kGiga);
   network.link.latencyPs = reader.scaled("latency", kPsPerSecond, 0);
   if (const json::Value *share = reader.require("efficiency"))
     network.link.efficiency.points = {
-        {0, readCalculonShare(*share, reader.pathOf("efficiency"), errors)}};
+        {0, readShare(*share, reader.pathOf("efficiency"), errors)}};
   network.size = reader.integer("size", 1);
   if (const json::Value *usage = reader.find("processor_usage"))
     network.usesProcessor = usage->getAsNumber().value_or(0) > 0;
@@ -293,4 +277,137 @@ HardwareFacts pipesched::readCalculonSystem(const json::Value &file,
   facts.notes.push_back("the host's memory has no limit, 'mem2.GiB' is left "
                         "out");
   return facts;
+}
+
+//===----------------------------------------------------------------------===//
+// As options
+//===----------------------------------------------------------------------===//
+
+std::string CalculonExecution::schedulePipeline() const {
+  std::string text = ("pipe-create{workers=" + Twine(workers) +
+                      " microbatches=" + Twine(microbatches) + "},")
+                         .str();
+  if (chunks == 1)
+    return text + "pipe-schedule-1f1b";
+  return (text + "pipe-place-interleaved{chunks=" + Twine(chunks) +
+          "},pipe-schedule-interleaved-1f1b")
+      .str();
+}
+
+std::string CalculonExecution::modelOptions() const {
+  std::string text = ("microbatch-size=" + Twine(microbatchSize)).str();
+  if (recompute != Recompute::None)
+    text += " recompute=" + enumName(recompute).str();
+  if (!sequenceParallel)
+    text += " sequence-parallel=false";
+  return text;
+}
+
+std::string CalculonExecution::systemOptions() const {
+  std::string text = ("accelerators=" + Twine(accelerators)).str();
+  if (replicas > 1)
+    text += (" data-parallel=" + Twine(replicas)).str();
+  if (shardsOptimizer)
+    text += " sharding=" + enumName(Sharding::Optimizer).str();
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Fields
+//===----------------------------------------------------------------------===//
+
+static void readDegrees(FieldReader &reader, CalculonExecution &execution) {
+  FileErrors &errors = reader.getErrors();
+  int64_t processors = reader.integer("num_procs", 1);
+  execution.accelerators = reader.integer("tensor_par", 1);
+  execution.workers = reader.integer("pipeline_par", 1);
+  execution.replicas = reader.integer("data_par", 1);
+  execution.chunks = reader.integer("pipeline_interleaving", 1);
+  if (!reader.isSound())
+    return;
+  int64_t pipeline = 0, product = 0;
+  if (llvm::MulOverflow(execution.accelerators, execution.workers, pipeline) ||
+      llvm::MulOverflow(pipeline, execution.replicas, product) ||
+      product != processors)
+    errors.report("num_procs",
+                  "expected the product of tensor_par, pipeline_par and "
+                  "data_par, found " +
+                      Twine(processors));
+  if (execution.workers == 1 && execution.chunks > 1)
+    errors.report("pipeline_interleaving",
+                  "one worker has one chunk, found " + Twine(execution.chunks));
+}
+
+static void readBatch(FieldReader &reader, CalculonExecution &execution) {
+  FileErrors &errors = reader.getErrors();
+  execution.globalBatch = reader.integer("batch_size", 1);
+  execution.microbatchSize = reader.integer("microbatch_size", 1);
+  if (!reader.isSound())
+    return;
+  int64_t step = 0;
+  if (llvm::MulOverflow(execution.microbatchSize, execution.replicas, step) ||
+      execution.globalBatch % step) {
+    errors.report("batch_size",
+                  "expected a multiple of microbatch_size times data_par, "
+                  "found " +
+                      Twine(execution.globalBatch));
+    return;
+  }
+  execution.microbatches = execution.globalBatch / step;
+}
+
+/// Notes the features that a file turns on and PipeSched does not model.
+static void readRest(FieldReader &reader, CalculonExecution &execution) {
+  auto note = [&](StringRef text) { execution.notes.push_back(text.str()); };
+  auto noteFlag = [&](StringRef name, StringRef text) {
+    if (reader.flag(name, false))
+      note((name + ": " + text).str());
+  };
+  execution.shardsOptimizer = reader.flag("optimizer_sharding", false);
+  noteFlag("data_par_overlap",
+           "pipe-add-optimizer{all-reduce=eager} hides reductions");
+  noteFlag("seq_par_ag_redo", "inputs of layers are kept, not gathered again");
+  noteFlag("weight_offload", "weights stay on the accelerators");
+  noteFlag("activations_offload", "pipe-add-offload places copies to the host");
+  noteFlag("optimizer_offload", "optimizer state stays on the accelerators");
+  if (reader.choice("attention_type", {"multihead", "multiquery"}, 0) == 1)
+    note("attention_type: the number of key-value heads is the model's");
+  if (reader.choice("tensor_par_overlap", {"none", "ring", "pipe"}, 0) != 0)
+    note("tensor_par_overlap: all-reduces of a layer are not hidden");
+  execution.sequenceParallel =
+      reader.choice("tensor_par_comm_type", {"ar", "p2p_rs_ag", "rs_ag"}, 2) ==
+      2;
+  std::string type = reader.text("datatype", "float16");
+  if (type != "float16" && type != "bfloat16")
+    note("datatype: the bytes of an element are the model's, not those of " +
+         type);
+  // The model decides about fusion, and networks have fixed roles.
+  reader.flag("fused_activation", true);
+  bool tensorAcross = reader.integer("tensor_par_net", 0, 0) != 0;
+  bool pipelineWithin = reader.integer("pipeline_par_net", 0, 1) == 0;
+  reader.integer("data_par_net", 0, 1);
+  if (tensorAcross || pipelineWithin)
+    note("tensor_par_net, pipeline_par_net: the accelerators of a worker use "
+         "the first network, workers the last");
+}
+
+llvm::Expected<CalculonExecution> pipesched::executionFromJson(StringRef text,
+                                                               StringRef file) {
+  llvm::Expected<llvm::json::Value> value = parseJson(text, file);
+  if (!value)
+    return value.takeError();
+  FileErrors errors(file);
+  FieldReader reader(&*value, "", errors);
+  CalculonExecution execution;
+  readDegrees(reader, execution);
+  readBatch(reader, execution);
+  execution.recompute = Recompute(
+      reader.choice("activation_recompute", {"none", "attn_only", "full"}, 0));
+  if (!reader.flag("training", true))
+    errors.report("training", "inference has no backward to schedule");
+  readRest(reader, execution);
+  reader.finish();
+  if (errors.any())
+    return errors.take();
+  return execution;
 }

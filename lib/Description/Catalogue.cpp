@@ -12,10 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "FieldReader.h"
+#include "Formats.h"
 #include "PipeSched/Support/ClosestName.h"
 #include "PipeSched/Support/InputFile.h"
 #include "PipeSched/Support/MakeError.h"
-#include "Sources.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>

@@ -47,6 +47,21 @@ HardwareFacts readCalculonSystem(const llvm::json::Value &file,
 /// folder's name if the stem says nothing ("config").
 std::string nameOfFile(llvm::StringRef path);
 
+/// Reads the list `aliases`, other names of a description; empty if absent.
+std::vector<std::string> readAliases(FieldReader &reader);
+
+/// Finishes the reader of a whole file and reports its errors first; then
+/// checks `sources`, an object from field paths ("memory" or
+/// "memory.capacity_gb") to texts. Errors: a path that leads nowhere; if
+/// sources are required, a number with a source neither at its own path nor at
+/// one above.
+void finishWithSources(FieldReader &reader, const llvm::json::Value &file,
+                       SourceRule rule);
+
+/// Reads a share above 0 and at most 1, in parts per million.
+int64_t readShare(const llvm::json::Value &value, const llvm::Twine &path,
+                  FileErrors &errors);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_DESCRIPTION_FORMATS_H

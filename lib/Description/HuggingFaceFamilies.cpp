@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "HuggingFaceFamilies.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -284,170 +285,52 @@ llvm::ArrayRef<ModelDefault> pipesched::modelDefaults() { return kDefaults; }
 
 // Fields with these prefixes or suffixes concern generation, training, files or
 // positions without parameters.
-static constexpr StringRef kIgnoredPrefixes[] = {"_",
-                                                 "attn_implementation",
-                                                 "auto_map",
-                                                 "aux_loss",
-                                                 "beam",
-                                                 "bad_words",
-                                                 "begin_suppress",
-                                                 "decoder_start",
-                                                 "diversity",
-                                                 "encoder_no",
-                                                 "exponential_decay",
-                                                 "forced_",
-                                                 "id2label",
-                                                 "init",
-                                                 "label",
-                                                 "logit",
-                                                 "mup_",
-                                                 "norm_topk",
-                                                 "output_",
-                                                 "partial_rotary",
-                                                 "problem_type",
-                                                 "prune",
-                                                 "quantization",
-                                                 "remove_invalid",
-                                                 "repetition",
-                                                 "return_dict",
-                                                 "rope",
-                                                 "rotary",
-                                                 "router_",
-                                                 "scale_",
-                                                 "scoring",
-                                                 "summary_",
-                                                 "suppress",
-                                                 "task_specific",
-                                                 "time_step_",
-                                                 "tf_",
-                                                 "tokenizer",
-                                                 "top_",
-                                                 "torch",
-                                                 "transformers",
-                                                 "typical",
-                                                 "use_bfloat",
-                                                 "use_cache",
-                                                 "use_flash",
-                                                 "z_loss"};
-static constexpr StringRef kIgnoredSuffixes[] = {
-    "_coef",       "_coeff",    "_dropout",     "_eps",         "_epsilon",
-    "_factor",     "_id",       "_ids",         "_init",        "_loss",
-    "_multiplier", "_norm_min", "_pdrop",       "_penalty",     "_range",
-    "_scale",      "_scaling",  "_softcap",     "_softcapping", "_std",
-    "_theta",      "_token",    "_token_index", "_token_num"};
-static constexpr StringRef kIgnoredFields[] = {
-    "activation_dropout",
-    "alibi",
-    "apply_residual_connection_post_layernorm",
-    "architectures",
-    "attention_probs_dropout_prob",
-    "attention_softmax_in_fp32",
-    "attn_scale",
-    "attn_temperature_tuning",
-    "bf16",
-    "bias_dropout_fusion",
-    "cache_implementation",
-    "chunk_size_feed_forward",
-    "clip_qkv",
-    "conv_dim",
-    "conv_dim_out",
-    "conv_use_xavier_init",
-    "cross_attention_hidden_size",
-    "dim_model_base",
-    "do_sample",
-    "dropout",
-    "dtype",
-    "early_stopping",
-    "emb_pdrop",
-    "embd_pdrop",
-    "embedding_fraction",
-    "ep_size",
-    "expert_parallel",
-    "finetuning_task",
-    "floor_scale",
-    "for_llm_class",
-    "fp16",
-    "fp32",
-    "gradient_checkpointing",
-    "hidden_dropout_prob",
-    "inference_runner",
-    "input_jitter_noise",
-    "interpolate_factor",
-    "is_decoder",
-    "is_encoder_decoder",
-    "kv_channels",
-    "language",
-    "layer_norm_bias",
-    "layerdrop",
-    "layers_block_type",
-    "learned_pos_emb",
-    "length",
-    "mamba_hidden_act",
-    "mamba_ssm_cache_dtype",
-    "mamba_ssm_dtype",
-    "masked_softmax_fusion",
-    "max_batch_size",
-    "max_length",
-    "min_length",
-    "mlp_type",
-    "moe_shared_expert_overlap",
-    "mtp_hybrid_override_pattern",
-    "mtp_layers_block_type",
-    "n_positions",
-    "name_or_path",
-    "no_repeat_ngram_size",
-    "no_rope_layer_interval",
-    "no_rope_layers",
-    "norm_before_gate",
-    "norm_type",
-    "num_beam_groups",
-    "num_beams",
-    "num_logits_to_keep",
-    "num_return_sequences",
-    "offset_alibi",
-    "onnx_safe",
-    "original_max_position_embeddings",
-    "original_rope_scaling",
-    "pad_key_length",
-    "position_embedding_type",
-    "pre_allocate_kv_cache",
-    "prefix",
-    "pretraining_tp",
-    "query_pre_attn_scalar",
-    "rescale_every",
-    "rescale_prenorm_residual",
-    "residual_in_fp32",
-    "rms_norm",
-    "routed_scaling",
-    "score_func",
-    "seq_aux",
-    "seq_length",
-    "skip_bias_add",
-    "skip_bias_add_qkv",
-    "slow_but_exact",
-    "softmax_in_fp32",
-    "swiglu_limit",
-    "temperature",
-    "tie_encoder_decoder",
-    "unk_token",
-    "use_associative_scan",
-    "use_dynamic_ntk",
-    "use_expert_bias",
-    "use_falcon_mambapy",
-    "use_logn_attn",
-    "use_mamba_kernels",
-    "use_mambapy",
-    "use_mrope",
-    "use_pos_emb",
-    "use_rope",
-    "use_sliding_window",
-    "validate_runner_input",
-    "verbose"};
+// Words with a space between them.
+static constexpr llvm::StringLiteral kIgnoredPrefixes =
+    "_ attn_implementation auto_map aux_loss beam bad_words begin_suppress "
+    "decoder_start diversity encoder_no exponential_decay forced_ id2label "
+    "init label logit mup_ norm_topk output_ partial_rotary problem_type "
+    "prune quantization remove_invalid repetition return_dict rope rotary "
+    "router_ scale_ scoring summary_ suppress task_specific time_step_ tf_ "
+    "tokenizer top_ torch transformers typical use_bfloat use_cache use_flash "
+    "z_loss";
+static constexpr llvm::StringLiteral kIgnoredSuffixes =
+    "_coef _coeff _dropout _eps _epsilon _factor _id _ids _init _loss "
+    "_multiplier _norm_min _pdrop _penalty _range _scale _scaling _softcap "
+    "_softcapping _std _theta _token _token_index _token_num";
+static constexpr llvm::StringLiteral kIgnoredFields =
+    "activation_dropout alibi apply_residual_connection_post_layernorm "
+    "architectures attention_probs_dropout_prob attention_softmax_in_fp32 "
+    "attn_scale attn_temperature_tuning bf16 bias_dropout_fusion "
+    "cache_implementation chunk_size_feed_forward clip_qkv conv_dim "
+    "conv_dim_out conv_use_xavier_init cross_attention_hidden_size "
+    "dim_model_base do_sample dropout dtype early_stopping emb_pdrop "
+    "embd_pdrop embedding_fraction ep_size expert_parallel finetuning_task "
+    "floor_scale for_llm_class fp16 fp32 gradient_checkpointing "
+    "hidden_dropout_prob inference_runner input_jitter_noise "
+    "interpolate_factor is_decoder is_encoder_decoder kv_channels language "
+    "layer_norm_bias layerdrop layers_block_type learned_pos_emb length "
+    "mamba_hidden_act mamba_ssm_cache_dtype mamba_ssm_dtype "
+    "masked_softmax_fusion max_batch_size max_length min_length mlp_type "
+    "moe_shared_expert_overlap mtp_hybrid_override_pattern "
+    "mtp_layers_block_type n_positions name_or_path no_repeat_ngram_size "
+    "no_rope_layer_interval no_rope_layers norm_before_gate norm_type "
+    "num_beam_groups num_beams num_logits_to_keep num_return_sequences "
+    "offset_alibi onnx_safe original_max_position_embeddings "
+    "original_rope_scaling pad_key_length position_embedding_type "
+    "pre_allocate_kv_cache prefix pretraining_tp query_pre_attn_scalar "
+    "rescale_every rescale_prenorm_residual residual_in_fp32 rms_norm "
+    "routed_scaling score_func seq_aux seq_length skip_bias_add "
+    "skip_bias_add_qkv slow_but_exact softmax_in_fp32 swiglu_limit "
+    "temperature tie_encoder_decoder unk_token use_associative_scan "
+    "use_dynamic_ntk use_expert_bias use_falcon_mambapy use_logn_attn "
+    "use_mamba_kernels use_mambapy use_mrope use_pos_emb use_rope "
+    "use_sliding_window validate_runner_input verbose";
 
 bool pipesched::isIgnoredField(StringRef name) {
   auto starts = [&](StringRef prefix) { return name.starts_with(prefix); };
   auto ends = [&](StringRef suffix) { return name.ends_with(suffix); };
-  return llvm::any_of(kIgnoredPrefixes, starts) ||
-         llvm::any_of(kIgnoredSuffixes, ends) ||
-         llvm::is_contained(kIgnoredFields, name);
+  return llvm::any_of(llvm::split(kIgnoredPrefixes, ' '), starts) ||
+         llvm::any_of(llvm::split(kIgnoredSuffixes, ' '), ends) ||
+         llvm::is_contained(llvm::split(kIgnoredFields, ' '), name);
 }

@@ -14,7 +14,7 @@
 #ifndef PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEREADER_H
 #define PIPESCHED_LIB_DESCRIPTION_HUGGINGFACEREADER_H
 
-#include "ConfigReader.h"
+#include "FieldReader.h"
 #include "HuggingFaceFamilies.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/Twine.h"

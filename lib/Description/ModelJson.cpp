@@ -12,8 +12,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Formats.h"
-#include "Sources.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace pipesched;
@@ -106,6 +104,26 @@ static void readExperts(FieldReader &parent, Architecture &arch) {
   reader.finish();
 }
 
+/// Sets the members of `flags` whose names are in a list.
+template <typename Flags>
+static void readNames(const json::Array &list, StringRef field,
+                      llvm::ArrayRef<std::pair<StringRef, bool Flags::*>> names,
+                      Flags &flags, FileErrors &errors) {
+  std::string wanted;
+  for (const auto &name : names.drop_back())
+    wanted += (wanted.empty() ? "" : ", ") + name.first.str();
+  wanted += " or " + names.back().first.str();
+  for (const json::Value &entry : list) {
+    const auto *found = llvm::find_if(names, [&](const auto &name) {
+      return name.first == entry.getAsString();
+    });
+    if (found != names.end())
+      flags.*found->second = true;
+    else
+      errors.report(field, "expected " + wanted + ", found " + textOf(entry));
+  }
+}
+
 /// Reads which outputs are computed again and in how many bits the others are
 /// kept.
 static void readKept(FieldReader &parent, Architecture &arch) {
@@ -114,26 +132,16 @@ static void readKept(FieldReader &parent, Architecture &arch) {
   FileErrors &errors = parent.getErrors();
   if (value && !list)
     errors.report("recomputed", "expected a list of names");
-  RecomputedOutputs &again = arch.recomputed;
-  for (const json::Value &entry : list ? *list : json::Array()) {
-    StringRef name = entry.getAsString().value_or("");
-    bool RecomputedOutputs::*output =
-        llvm::StringSwitch<bool RecomputedOutputs::*>(name)
-            .Case("norms", &RecomputedOutputs::norms)
-            .Case("up_projections", &RecomputedOutputs::upProjections)
-            .Case("activations", &RecomputedOutputs::activations)
-            .Case("operations", &RecomputedOutputs::operations)
-            .Case("mlps", &RecomputedOutputs::mlps)
-            .Case("experts", &RecomputedOutputs::experts)
-            .Default(nullptr);
-    if (output)
-      again.*output = true;
-    else
-      errors.report("recomputed",
-                    "expected norms, up_projections, activations, operations, "
-                    "mlps or experts, found " +
-                        textOf(entry));
-  }
+  using Outputs = RecomputedOutputs;
+  if (list)
+    readNames<Outputs>(*list, "recomputed",
+                       {{"norms", &Outputs::norms},
+                        {"up_projections", &Outputs::upProjections},
+                        {"activations", &Outputs::activations},
+                        {"operations", &Outputs::operations},
+                        {"mlps", &Outputs::mlps},
+                        {"experts", &Outputs::experts}},
+                       arch.recomputed, errors);
   if (const json::Value *bits = parent.find("saved_bits")) {
     FieldReader reader(bits, "saved_bits", errors);
     SavedBits &saved = arch.savedBits;
@@ -219,21 +227,12 @@ static void readBiases(FieldReader &reader, Biases &biases) {
     biases = {hasAll, hasAll, hasAll, /*head=*/false};
     return;
   }
-  for (const json::Value &entry : *list) {
-    StringRef name = entry.getAsString().value_or("");
-    if (name == "query_key_value")
-      biases.queryKeyValue = true;
-    else if (name == "output")
-      biases.output = true;
-    else if (name == "mlp")
-      biases.mlp = true;
-    else if (name == "head")
-      biases.head = true;
-    else
-      reader.getErrors().report(
-          "biases", "expected query_key_value, output, mlp or head, found " +
-                        textOf(entry));
-  }
+  readNames<Biases>(*list, "biases",
+                    {{"query_key_value", &Biases::queryKeyValue},
+                     {"output", &Biases::output},
+                     {"mlp", &Biases::mlp},
+                     {"head", &Biases::head}},
+                    biases, reader.getErrors());
 }
 
 /// Reads true (one for each position of the sequence) or a number.

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Description/ResizeModel.h"
 #include "PipeSched/CostModel/Layers/MicrobatchSizes.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Support/FormatError.h"

@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sources.h"
+#include "Formats.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace pipesched;
 using llvm::StringRef;

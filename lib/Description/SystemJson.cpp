@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Formats.h"
-#include "Sources.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <cmath>
 
 using namespace pipesched;
@@ -22,40 +22,52 @@ namespace json = llvm::json;
 
 static constexpr double kPsPerUs = 1e6;
 
-/// Reads a share above 0 and at most 1, in parts per million.
-static int64_t readShare(const json::Value &value, const Twine &path,
-                         FileErrors &errors) {
+int64_t pipesched::readShare(const json::Value &value, const Twine &path,
+                             FileErrors &errors) {
   std::optional<double> share = value.getAsNumber();
   if (share && *share > 1) {
     errors.report(path, "expected an efficiency of at most 1, found " +
-                            llvm::formatv("{0}", value).str());
+                            textOf(value));
     return 1;
   }
   return scaleNumber(value, kMega, /*isZeroAllowed=*/false, path, errors);
 }
 
-/// Reads `[[size, efficiency], ...]` with ascending sizes.
-static EfficiencyCurve readCurve(const json::Value &value, double scale,
-                                 const std::string &path, FileErrors &errors) {
+namespace {
+/// What the points of a curve are: "size", "efficiency".
+struct PointNames {
+  StringRef size, value;
+};
+} // namespace
+
+/// Reads `[[size, value], ...]` with ascending sizes; `readValue` reads a
+/// value.
+static EfficiencyCurve readPoints(
+    const json::Value &value, double scale, PointNames names,
+    const std::string &path, FileErrors &errors,
+    llvm::function_ref<int64_t(const json::Value &, const Twine &)> readValue) {
   EfficiencyCurve curve;
   const json::Array *points = value.getAsArray();
+  std::string wanted = ("[" + names.size + ", " + names.value + "]").str();
   if (!points || points->empty()) {
-    errors.report(path, "expected points [[size, efficiency], ...]");
+    errors.report(path, "expected points [" + wanted + ", ...]");
     return curve;
   }
   for (auto [index, value] : llvm::enumerate(*points)) {
     std::string pointPath = (path + "[" + Twine(index) + "]").str();
     const json::Array *point = value.getAsArray();
     if (!point || point->size() != 2) {
-      errors.report(pointPath, "expected a point [size, efficiency]");
+      errors.report(pointPath, "expected a point " + wanted);
       return curve;
     }
     int64_t size = scaleNumber((*point)[0], scale, /*isZeroAllowed=*/true,
                                pointPath, errors);
-    int64_t share = readShare((*point)[1], pointPath, errors);
+    int64_t number = readValue((*point)[1], pointPath);
     if (!curve.points.empty() && size <= curve.points.back().size)
-      errors.report(pointPath, "expected sizes that ascend");
-    curve.points.push_back({size, share});
+      errors.report(pointPath, "expected " + names.size +
+                                   (names.size.ends_with("s") ? "" : "s") +
+                                   " that ascend");
+    curve.points.push_back({size, number});
   }
   return curve;
 }
@@ -72,7 +84,11 @@ static std::optional<EfficiencyCurve> readEfficiency(FieldReader &reader,
     errors.report(reader.pathOf(flatName),
                   "expected either this or " + curveName);
   if (curve)
-    return readCurve(*curve, scale, reader.pathOf(curveName), errors);
+    return readPoints(*curve, scale, {"size", "efficiency"},
+                      reader.pathOf(curveName), errors,
+                      [&](const json::Value &value, const Twine &path) {
+                        return readShare(value, path, errors);
+                      });
   if (!flat)
     return std::nullopt;
   return EfficiencyCurve{
@@ -107,30 +123,15 @@ static constexpr int64_t kWhole = 1000000;
 /// Reads `[[tokens, TFLOP/s], ...]` with ascending tokens; the points have
 /// FLOP/s in place of shares.
 static EfficiencyCurve readRatesByTokens(FieldReader &reader, StringRef name) {
-  EfficiencyCurve rates;
   FileErrors &errors = reader.getErrors();
   const json::Value *value = reader.require(name);
-  const json::Array *points = value ? value->getAsArray() : nullptr;
-  std::string path = reader.pathOf(name);
-  if (value && (!points || points->empty()))
-    errors.report(path, "expected points [[tokens, TFLOP/s], ...]");
-  for (auto [index, entry] :
-       llvm::enumerate(points ? *points : json::Array())) {
-    std::string pointPath = (path + "[" + Twine(index) + "]").str();
-    const json::Array *point = entry.getAsArray();
-    if (!point || point->size() != 2) {
-      errors.report(pointPath, "expected a point [tokens, TFLOP/s]");
-      break;
-    }
-    int64_t tokens =
-        scaleNumber((*point)[0], 1, /*isZeroAllowed=*/true, pointPath, errors);
-    int64_t rate = scaleNumber((*point)[1], kTera, /*isZeroAllowed=*/false,
-                               pointPath, errors);
-    if (!rates.points.empty() && tokens <= rates.points.back().size)
-      errors.report(pointPath, "expected tokens that ascend");
-    rates.points.push_back({tokens, rate});
-  }
-  return rates;
+  if (!value)
+    return {};
+  return readPoints(*value, 1, {"tokens", "TFLOP/s"}, reader.pathOf(name),
+                    errors, [&](const json::Value &rate, const Twine &path) {
+                      return scaleNumber(rate, kTera, /*isZeroAllowed=*/false,
+                                         path, errors);
+                    });
 }
 
 /// Turns rates into shares of the highest of them.

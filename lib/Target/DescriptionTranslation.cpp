@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/CostModel/Kernels/TransformerBlock.h"
-#include "PipeSched/Description/CalculonExecution.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"

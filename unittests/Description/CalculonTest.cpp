@@ -13,7 +13,6 @@
 #include "../Support/ErrorText.h"
 #include "PipeSched/CostModel/Kernels/TransformerBlock.h"
 #include "PipeSched/CostModel/Layers/ModelSummary.h"
-#include "PipeSched/Description/CalculonExecution.h"
 #include "PipeSched/Description/Description.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "gmock/gmock.h"

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Description/ResizeModel.h"
 #include "../Support/ErrorText.h"
 #include "PipeSched/Description/Description.h"
 #include "gtest/gtest.h"

@@ -13,7 +13,7 @@
 #include "../Schedules.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/CostModel/Layers/MicrobatchSizes.h"
-#include "PipeSched/Description/ResizeModel.h"
+#include "PipeSched/Description/Description.h"
 #include "PipeSched/Support/Interrupt.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "StoreOptimized.h"
