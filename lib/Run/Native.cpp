@@ -12,14 +12,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Run/Native.h"
+#include "PipeSched-rt/Runtime.h"
 #include "PipeSched/Support/MakeError.h"
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/GlobalAlias.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CodeGen.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -28,6 +34,139 @@ using namespace pipesched;
 using namespace pipesched::run;
 using llvm::StringRef;
 namespace orc = llvm::orc;
+using llvm::Constant;
+
+//===----------------------------------------------------------------------===//
+// The data of a training
+//===----------------------------------------------------------------------===//
+
+/// Losses are floats, and no others are compiled.
+static int32_t lossTypeOf(mlir::Type type) {
+  return llvm::TypeSwitch<mlir::Type, int32_t>(type)
+      .Case([](mlir::Float16Type) { return PIPESCHED_RT_F16; })
+      .Case([](mlir::BFloat16Type) { return PIPESCHED_RT_BF16; })
+      .Case([](mlir::Float32Type) { return PIPESCHED_RT_F32; })
+      .Case([](mlir::Float64Type) { return PIPESCHED_RT_F64; });
+}
+
+namespace {
+
+class TrainingWriter {
+public:
+  explicit TrainingWriter(llvm::Module &module)
+      : module(module), i64(llvm::Type::getInt64Ty(module.getContext())),
+        pointer(llvm::PointerType::getUnqual(module.getContext())) {}
+
+  Constant *number(int64_t value) {
+    return llvm::ConstantInt::getSigned(i64, value);
+  }
+  Constant *structOf(llvm::ArrayRef<Constant *> fields) {
+    return llvm::ConstantStruct::getAnon(fields);
+  }
+  llvm::GlobalVariable *add(Constant *value, const llvm::Twine &name = "",
+                            bool isPublic = false);
+  /// An array behind a pointer; null if it is empty.
+  Constant *arrayOf(llvm::Type *type, llvm::ArrayRef<Constant *> elements);
+  Constant *numbers(llvm::ArrayRef<int64_t> values);
+  Constant *pieces(const Training &training, int64_t &count);
+  Constant *paces(const Training &training);
+
+private:
+  Constant *bytes(llvm::ArrayRef<char> data);
+
+  llvm::Module &module;
+  llvm::Type *i64, *pointer;
+  llvm::DenseMap<const char *, Constant *> known; ///< by where the bytes are
+};
+
+} // namespace
+
+llvm::GlobalVariable *
+TrainingWriter::add(Constant *value, const llvm::Twine &name, bool isPublic) {
+  return new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                                  isPublic ? llvm::GlobalValue::ExternalLinkage
+                                           : llvm::GlobalValue::PrivateLinkage,
+                                  value, name);
+}
+
+Constant *TrainingWriter::arrayOf(llvm::Type *type,
+                                  llvm::ArrayRef<Constant *> elements) {
+  if (elements.empty())
+    return llvm::Constant::getNullValue(pointer);
+  return add(llvm::ConstantArray::get(
+      llvm::ArrayType::get(type, elements.size()), elements));
+}
+
+Constant *TrainingWriter::numbers(llvm::ArrayRef<int64_t> values) {
+  std::vector<Constant *> elements;
+  for (int64_t value : values)
+    elements.push_back(number(value));
+  return arrayOf(i64, elements);
+}
+
+/// Parameters may be larger than what code can address nearby. Only pointers of
+/// 64 bits lead to them, so they may be anywhere.
+Constant *TrainingWriter::bytes(llvm::ArrayRef<char> data) {
+  Constant *&found = known[data.data()];
+  if (!found) {
+    llvm::GlobalVariable *global = add(llvm::ConstantDataArray::getRaw(
+        llvm::StringRef(data.data(), data.size()), data.size(),
+        llvm::Type::getInt8Ty(module.getContext())));
+    global->setCodeModel(llvm::CodeModel::Large);
+    found = global;
+  }
+  return found;
+}
+
+/// PipeschedPiece for each parameter of each worker.
+Constant *TrainingWriter::pieces(const Training &training, int64_t &count) {
+  std::vector<Constant *> all;
+  for (auto [worker, layout] : llvm::enumerate(training.layouts))
+    for (const PersistentTensor &tensor : layout.tensors) {
+      if (tensor.kind != PersistentKind::Param)
+        continue;
+      llvm::ArrayRef<char> data = training.start.bytesOf(
+          *training.model.find(tensor.kind, tensor.stage, tensor.index));
+      if (llvm::any_of(data, [](char byte) { return byte != 0; }))
+        all.push_back(structOf({number(worker), number(tensor.offset),
+                                number(tensor.bytes), bytes(data)}));
+    }
+  count = all.size();
+  return arrayOf(all.empty() ? i64 : all.front()->getType(), all);
+}
+
+Constant *TrainingWriter::paces(const Training &training) {
+  std::vector<Constant *> workers;
+  for (const std::vector<int64_t> &worker : training.paces)
+    workers.push_back(numbers(worker));
+  return arrayOf(pointer, workers);
+}
+
+/// Adds a constant of this name that the runtime takes, and all that it points
+/// to. Parameters that several workers hold are there once, those of zeros not
+/// at all.
+static void addTraining(llvm::Module &module, const Training &training,
+                        llvm::StringRef name) {
+  TrainingWriter writer(module);
+  std::vector<int64_t> offsets;
+  mlir::RankedTensorType losses;
+  for (const PersistentLayout &layout : training.layouts) {
+    offsets.push_back(-1);
+    for (const PersistentTensor &tensor : layout.tensors)
+      if (tensor.kind == PersistentKind::Loss) {
+        offsets.back() = tensor.offset;
+        losses = tensor.type;
+      }
+  }
+  int64_t count = 0;
+  Constant *pieces = writer.pieces(training, count);
+  writer.add(
+      writer.structOf({writer.number(training.steps), writer.number(count),
+                       pieces, writer.number(losses.getNumElements()),
+                       writer.number(lossTypeOf(losses.getElementType())),
+                       writer.numbers(offsets), writer.paces(training)}),
+      name, /*isPublic=*/true);
+}
 
 void run::initializeNative() {
   llvm::InitializeNativeTarget();

@@ -16,7 +16,7 @@
 #define PIPESCHED_RUN_NATIVE_H
 
 #include "PipeSched/Run/ExternLibraries.h"
-#include "PipeSched/Run/Training.h"
+#include "PipeSched/Run/State.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/Error.h"
@@ -34,6 +34,17 @@ llvm::Expected<std::string> emitLLVM(mlir::ModuleOp module);
 /// A second name of a function.
 struct NativeAlias {
   std::string name, function;
+};
+
+struct Training {
+  int64_t steps;
+  /// The block of the model, and where its tensors are.
+  const PersistentLayout &model;
+  const Memory &start;
+  llvm::ArrayRef<PersistentLayout> layouts; ///< by worker
+  /// By worker how many ns its instructions last at least, by their number in
+  /// the log; empty where they last as long as they take.
+  llvm::ArrayRef<std::vector<int64_t>> paces;
 };
 
 /// What a linked program is besides its functions.

@@ -135,10 +135,6 @@ mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(mlir::Operation *owner,
                                                      PlacedProgram placed,
                                                      ProgramForm form);
 
-/// The text of `p_layout` (docs/Lowering.md): JSON with, by worker, the sizes
-/// of its blocks, the tensors of its persistent block and its instructions.
-std::string describeLayout(llvm::StringRef name, const StepPlan &plan);
-
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_CONVERSION_EXECTOFUNC_STEPPLAN_H
