@@ -1,46 +1,43 @@
 // RUN: %cases %s > %t.mlir
 // RUN: pipesched-opt %t.mlir -exec-annotate-timeline -verify-diagnostics -split-input-file
 
+// CASES
+@@
+
 // Ambiguous stage.
 exec.program @p {
   worker 0 {
-    // expected-note@+1 {{worker 0 runs it here}}
+    // note: worker 0 runs it here
     %f0 = compute 0F0
   }
   worker 1 {
-    // expected-error@+1 {{'exec.compute' op runs stage 0 on worker 1, which worker 0 runs too; say with 'pipe.path' which path a microbatch takes}}
+    // error: 'exec.compute' op runs stage 0 on worker 1, which worker 0 runs too; say with 'pipe.path' which path a microbatch takes
     %f1 = compute 0F1
   }
 }
-
-// -----
-
 // Missing stage.
-// expected-error@+1 {{'exec.program' op runs no cell of stage 1; say with 'pipe.path' where it is}}
+// error: 'exec.program' op runs no cell of stage 1; say with 'pipe.path' where it is
 exec.program @p {
   worker 0 {
     %f0 = compute 0F0
     %f2 = compute 2F0 after %f0
   }
 }
-
-// -----
-
 // Nothing to run.
-// expected-error@+1 {{'exec.program' op runs no cells}}
+// error: 'exec.program' op runs no cells
 exec.program @p {
   worker 0 {}
 }
-
-// -----
-
 // No system.
-// expected-error@+1 {{'exec.program' op 'flops' and 'bytes' have no times: attach a system}}
+// error: 'exec.program' op 'flops' and 'bytes' have no times: attach a system
 exec.program @p {
   worker 0 {
     %f0 = compute 0F0 flops 100
   }
 }
+
+// error: the module has no exec.program; run convert-pipe-to-exec first
+module {}
 
 // CASES
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
@@ -91,8 +88,3 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       %f1 = compute 0F1 flops 9000000
     }
   }
-
-// -----
-
-// expected-error@+1 {{the module has no exec.program; run convert-pipe-to-exec first}}
-module {}

@@ -3,21 +3,19 @@
 
 // What exec-assign-buffers refuses.
 
-// expected-error @+1 {{the module has no exec.program; run convert-pipe-to-exec first}}
+// CASES
+@@
+
+// error: the module has no exec.program; run convert-pipe-to-exec first
 module {}
 
-// -----
-
-// expected-error @+1 {{names no functions of stages}}
+// error: names no functions of stages
 exec.program @p workers 1 microbatches 1 {
   pipe.path on [0]
   worker 0 {
     %f0 = compute 0F0
   }
 }
-
-// -----
-
 // A tensor that nothing makes.
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
   return %x : tensor<8xf32>
@@ -27,13 +25,36 @@ exec.program @p workers 2 microbatches 1 {
   pipe.stage 0 forward @f
   pipe.stage 1 forward @f
   worker 0 {
-    // expected-error @+1 {{reads a tensor of stage 0 and microbatch 0 that no instruction of worker 0 in front of it has made or received}}
+    // error: reads a tensor of stage 0 and microbatch 0 that no instruction of worker 0 in front of it has made or received
     %f0 = compute 0F0
     %s0 = send 0F0 to 1 after %f0
   }
   worker 1 {
     %act0 = recv 0F0 from 0
     %f0 = compute 1F0 after %act0
+  }
+}
+// Too little host memory.
+func.func @d() -> (tensor<32xf32> {pipe.input}) {
+  %x = arith.constant dense<1.0> : tensor<32xf32>
+  return %x : tensor<32xf32>
+}
+func.func @f(%x: tensor<32xf32> {pipe.input}) -> (tensor<32xf32> {pipe.output}) {
+  return %x : tensor<32xf32>
+}
+func.func @b(%x: tensor<32xf32> {pipe.input}) -> () {
+  return
+}
+// error: has a worker 0 that offloads 128 bytes at once, and its host has 100; offload fewer microbatches at a time, or give it more
+exec.program @p workers 1 microbatches 1 {
+  pipe.path on [0]
+  pipe.stage 0 forward @f backward @b
+  pipe.data @d
+  worker 0 {
+    %f0 = compute 0F0
+    %d0 = offload 0D0 after %f0
+    %u0 = reload 0U0 after %d0
+    %b0 = compute 0B0 after %f0, %u0
   }
 }
 
@@ -102,31 +123,5 @@ exec.program @p workers 1 microbatches 2 {
     %f1 = compute 0F1
     %b0 = compute 0B0 after %f0
     %b1 = compute 0B1 after %f1
-  }
-}
-
-// -----
-
-// Too little host memory.
-func.func @d() -> (tensor<32xf32> {pipe.input}) {
-  %x = arith.constant dense<1.0> : tensor<32xf32>
-  return %x : tensor<32xf32>
-}
-func.func @f(%x: tensor<32xf32> {pipe.input}) -> (tensor<32xf32> {pipe.output}) {
-  return %x : tensor<32xf32>
-}
-func.func @b(%x: tensor<32xf32> {pipe.input}) -> () {
-  return
-}
-// expected-error @+1 {{has a worker 0 that offloads 128 bytes at once, and its host has 100; offload fewer microbatches at a time, or give it more}}
-exec.program @p workers 1 microbatches 1 {
-  pipe.path on [0]
-  pipe.stage 0 forward @f backward @b
-  pipe.data @d
-  worker 0 {
-    %f0 = compute 0F0
-    %d0 = offload 0D0 after %f0
-    %u0 = reload 0U0 after %d0
-    %b0 = compute 0B0 after %f0, %u0
   }
 }

@@ -101,12 +101,13 @@ pipe.schedule @s workers 2 microbatches 1 {
   loss @loss
 }
 
-// -----
-
+// CASES
 func.func @forward(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
   return %x : tensor<4xf32>
 }
-// expected-error@+1 {{'func.func' op is the shard of stage 0, but its pipe.last_output is 'tensor<8xf32>', and the output of stage 0 is 'tensor<4xf32>'}}
+@@
+
+// error: 'func.func' op is the shard of stage 0, but its pipe.last_output is 'tensor<8xf32>', and the output of stage 0 is 'tensor<4xf32>'
 func.func @shard(%x: tensor<8xf32> {pipe.last_output}) -> (tensor<8xf32> {pipe.partial = "a"}) {
   return %x : tensor<8xf32>
 }
@@ -116,6 +117,51 @@ func.func @back(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.la
 pipe.schedule @output workers 1 microbatches 1 {
   path on [0]
   stage 0 forward @forward shard @shard shard_backward @back
+}
+
+func.func @shard(%x: tensor<4xf32> {pipe.last_output})
+    -> (tensor<4xf32> {pipe.partial = "a"}, tensor<4xf32> {pipe.residual = "r"}) {
+  return %x, %x : tensor<4xf32>, tensor<4xf32>
+}
+func.func @back(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.last_output_gradient}) {
+  return %x : tensor<4xf32>
+}
+// error: 'func.func' op is the shard_backward of stage 1, but takes a pipe.residual "s" that shard does not give
+func.func @none(%x: tensor<4xf32> {pipe.residual = "s"}) -> (tensor<4xf32> {pipe.last_output_gradient}) {
+  return %x : tensor<4xf32>
+}
+pipe.schedule @residual workers 2 microbatches 1 {
+  path on [0, 1]
+  stage 0 forward @forward shard @shard shard_backward @back
+  stage 1 forward @forward shard @shard shard_backward @none
+}
+
+func.func @shard(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.partial = "a"}) {
+  return %x : tensor<4xf32>
+}
+func.func @back(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.last_output_gradient}) {
+  return %x : tensor<4xf32>
+}
+func.func @backward(%dy: tensor<4xf32> {pipe.output_gradient}) -> (tensor<4xf32> {pipe.input_gradient}) {
+  return %dy : tensor<4xf32>
+}
+func.func @loss(%a: tensor<1x4xf32> {pipe.partials = "a"}) -> (tensor<f32> {pipe.loss}) {
+  %x = arith.constant dense<0.0> : tensor<f32>
+  return %x : tensor<f32>
+}
+pipe.schedule @unsummed workers 1 microbatches 1 {
+  path on [0]
+  // error: 'pipe.stage' op gives a pipe.last_output_gradient, and this schedule has no Z that sums it; expected vocabulary=vocab-1
+  stage 0 forward @forward backward @backward shard @shard shard_backward @back
+  loss @loss
+  worker 0 runs [0F0 0X0 0S0 0Y0 0B0 0T0]
+}
+pipe.schedule @whole workers 1 microbatches 1 {
+  path on [0]
+  // error: 'pipe.stage' op has a shard of the logits, and this schedule runs no S of it; expected a family that spreads the vocabulary over this stage, such as vocab-1f1b, or pipe-spread-vocabulary
+  stage 0 forward @forward backward @backward shard @shard shard_backward @back
+  loss @loss
+  worker 0 runs [0F0 0B0]
 }
 
 // CASES
@@ -144,59 +190,4 @@ pipe.schedule @s workers 1 microbatches 1 {
   path on [0]
   stage 0 forward @forward
   loss @loss
-}
-
-// -----
-
-func.func @forward(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
-  return %x : tensor<4xf32>
-}
-func.func @shard(%x: tensor<4xf32> {pipe.last_output})
-    -> (tensor<4xf32> {pipe.partial = "a"}, tensor<4xf32> {pipe.residual = "r"}) {
-  return %x, %x : tensor<4xf32>, tensor<4xf32>
-}
-func.func @back(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.last_output_gradient}) {
-  return %x : tensor<4xf32>
-}
-// expected-error@+1 {{'func.func' op is the shard_backward of stage 1, but takes a pipe.residual "s" that shard does not give}}
-func.func @none(%x: tensor<4xf32> {pipe.residual = "s"}) -> (tensor<4xf32> {pipe.last_output_gradient}) {
-  return %x : tensor<4xf32>
-}
-pipe.schedule @residual workers 2 microbatches 1 {
-  path on [0, 1]
-  stage 0 forward @forward shard @shard shard_backward @back
-  stage 1 forward @forward shard @shard shard_backward @none
-}
-
-// -----
-
-func.func @forward(%x: tensor<4xf32> {pipe.input}) -> (tensor<4xf32> {pipe.output}) {
-  return %x : tensor<4xf32>
-}
-func.func @shard(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.partial = "a"}) {
-  return %x : tensor<4xf32>
-}
-func.func @back(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.last_output_gradient}) {
-  return %x : tensor<4xf32>
-}
-func.func @backward(%dy: tensor<4xf32> {pipe.output_gradient}) -> (tensor<4xf32> {pipe.input_gradient}) {
-  return %dy : tensor<4xf32>
-}
-func.func @loss(%a: tensor<1x4xf32> {pipe.partials = "a"}) -> (tensor<f32> {pipe.loss}) {
-  %x = arith.constant dense<0.0> : tensor<f32>
-  return %x : tensor<f32>
-}
-pipe.schedule @unsummed workers 1 microbatches 1 {
-  path on [0]
-  // expected-error@+1 {{'pipe.stage' op gives a pipe.last_output_gradient, and this schedule has no Z that sums it; expected vocabulary=vocab-1}}
-  stage 0 forward @forward backward @backward shard @shard shard_backward @back
-  loss @loss
-  worker 0 runs [0F0 0X0 0S0 0Y0 0B0 0T0]
-}
-pipe.schedule @whole workers 1 microbatches 1 {
-  path on [0]
-  // expected-error@+1 {{'pipe.stage' op has a shard of the logits, and this schedule runs no S of it; expected a family that spreads the vocabulary over this stage, such as vocab-1f1b, or pipe-spread-vocabulary}}
-  stage 0 forward @forward backward @backward shard @shard shard_backward @back
-  loss @loss
-  worker 0 runs [0F0 0B0]
 }

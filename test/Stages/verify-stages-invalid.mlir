@@ -3,10 +3,39 @@
 
 // What pipe-verify-stages refuses, case by case: docs/Stages.md has the rules.
 
+// CASES
+@@
+
 // No function at all.
-// expected-error @+1 {{names no functions of stages; expected clauses such as 'stage 0 forward @f'}}
-pipe.schedule @p workers 1 microbatches 2 {
+// error: names no functions of stages; expected clauses such as 'stage 0 forward @f'
+pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
+}
+// Each tensor fits, all together do not.
+func.func @f(%x: tensor<8xf32> {pipe.input}, %a: tensor<144115188075855872xf64> {pipe.param = "a"}, %b: tensor<8xf64> {pipe.param = "b"}) -> (tensor<8xf32> {pipe.output}) {
+  return %x : tensor<8xf32>
+}
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  // error: makes the tensors of stages 0 to 0 take over 1152921504606846976 bytes together
+  stage 0 forward @f
+}
+// No input.
+// error: is the forward of stage 0, but has no argument with pipe.input
+func.func @f(%w: tensor<8xf32> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
+}
+pipe.schedule @s workers 1 microbatches 2 {
+  path on [0]
+  stage 0 forward @f
+}
+// Neither schedule nor program.
+// error: the module has no pipe.schedule and no exec.program
+module {}
+// A tie without a name.
+// error: gives "pipe.tied" the value unit, expected the name of what is tied, in quotes
+func.func @f(%w: tensor<8xf32> {pipe.param = "w", pipe.tied}) -> (tensor<8xf32> {pipe.output}) {
+  return %w : tensor<8xf32>
 }
 
 // CASES
@@ -286,34 +315,10 @@ func.func @f(%w: tensor<8xf32> {pipe.param = "w"}, %x: tensor<8xf32> {pipe.input
   return %w : tensor<8xf32>
 }
 // expected-note @+3 {{the stage}}
-pipe.schedule @p workers 1 microbatches 2 {
+pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
   stage 0 forward @f
   data @data
-}
-
-// -----
-
-// Each tensor fits, all together do not.
-func.func @f(%x: tensor<8xf32> {pipe.input}, %a: tensor<144115188075855872xf64> {pipe.param = "a"}, %b: tensor<8xf64> {pipe.param = "b"}) -> (tensor<8xf32> {pipe.output}) {
-  return %x : tensor<8xf32>
-}
-pipe.schedule @p workers 1 microbatches 2 {
-  path on [0]
-  // expected-error @+1 {{makes the tensors of stages 0 to 0 take over 1152921504606846976 bytes together}}
-  stage 0 forward @f
-}
-
-// -----
-
-// No input.
-// expected-error @+1 {{is the forward of stage 0, but has no argument with pipe.input}}
-func.func @f(%w: tensor<8xf32> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
-  return %w : tensor<8xf32>
-}
-pipe.schedule @p workers 1 microbatches 2 {
-  path on [0]
-  stage 0 forward @f
 }
 
 // CASES
@@ -338,20 +343,6 @@ func.func @f(%w: tensor<8xf32> {pipe.param = "w", pipe.tied = "t"}, %x: tensor<8
 // error: is the backward of stage 0, but its pipe.param "w" is tied as "u", and in an earlier function of the stage as "t"
 func.func @b(%w: tensor<8xf32> {pipe.param = "w", pipe.tied = "u"}) -> (tensor<8xf32> {pipe.input_gradient}, tensor<8xf32> {pipe.gradient = "w"}) {
   return %w, %w : tensor<8xf32>, tensor<8xf32>
-}
-
-// -----
-
-// Neither schedule nor program.
-// expected-error @+1 {{the module has no pipe.schedule and no exec.program}}
-module {}
-
-// -----
-
-// A tie without a name.
-// expected-error @+1 {{gives "pipe.tied" the value unit, expected the name of what is tied, in quotes}}
-func.func @f(%w: tensor<8xf32> {pipe.param = "w", pipe.tied}) -> (tensor<8xf32> {pipe.output}) {
-  return %w : tensor<8xf32>
 }
 
 // CASES

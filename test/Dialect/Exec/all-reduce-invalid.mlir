@@ -1,13 +1,65 @@
 // RUN: %cases %s > %t.mlir
 // RUN: pipesched-opt %t.mlir -verify-diagnostics -split-input-file
 
+// CASES
+@@
+
 // all_reduce_c1
 exec.program @phase workers 1 microbatches 1 {
   pipe.path on [0]
   worker 0 {
     %b0 = compute 0B0
-    // expected-error@+1 {{'exec.all_reduce' op cell 0O0 has phase O, wanted G}}
+    // error: 'exec.all_reduce' op cell 0O0 has phase O, wanted G
     %ar0 = all_reduce 0O0 blocks 0 to 1 after %b0
+  }
+}
+// all_reduce_c4
+exec.program @bytes workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %b0 = compute 0B0
+    // error: 'exec.all_reduce' op has bytes -1, wanted zero or more
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0 bytes -1
+  }
+}
+// program_c3
+exec.program @path workers 1 microbatches 1 {
+  pipe.path on [0]
+  worker 0 {
+    %b0 = compute 0B0
+    // error: 'exec.all_reduce' op cell 0G1 is of path 1, the program has 1
+    %ar1 = all_reduce 0G1 blocks 0 to 1 after %b0
+  }
+}
+// program_c10: pathless
+exec.program @p {
+  worker 0 {
+    %b0 = compute 0B0
+    // error: 'exec.all_reduce' op needs paths; say with 'pipe.path' which workers hold its blocks
+    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
+  }
+}
+// program_c13: stepper
+exec.program @p workers 1 microbatches 2 {
+  pipe.path on [0] takes [0]
+  pipe.path on [0] takes [1]
+  worker 0 {
+    %b0 = compute 0B0
+    %b1 = compute 0B1
+    // error: 'exec.compute' op cell 0O1 has nothing to step: worker 0 holds the blocks of stage 0 of path 1 with stage 0 of path 0, whose O steps them (0O0)
+    %o1 = compute 0O1 after %b1
+  }
+}
+// program_c14
+exec.program @behind workers 1 microbatches 2 {
+  pipe.path on [0] takes [0]
+  pipe.path on [0] takes [1]
+  worker 0 {
+    %b0 = compute 0B0
+    // note: which is here
+    %o0 = compute 0O0 after %b0
+    // error: 'exec.compute' op runs 0B1 behind the step or the all-reduce of its blocks
+    %b1 = compute 0B1
   }
 }
 
@@ -67,30 +119,6 @@ exec.program @p workers 1 microbatches 1 {
     // note: blocks 0 to 5 are reduced here
     %ar1 = all_reduce 0G0 blocks 0 to 5 after %b0
   }
-
-// -----
-
-// all_reduce_c4
-exec.program @bytes workers 1 microbatches 1 {
-  pipe.path on [0]
-  worker 0 {
-    %b0 = compute 0B0
-    // expected-error@+1 {{'exec.all_reduce' op has bytes -1, wanted zero or more}}
-    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0 bytes -1
-  }
-}
-
-// -----
-
-// program_c3
-exec.program @path workers 1 microbatches 1 {
-  pipe.path on [0]
-  worker 0 {
-    %b0 = compute 0B0
-    // expected-error@+1 {{'exec.all_reduce' op cell 0G1 is of path 1, the program has 1}}
-    %ar1 = all_reduce 0G1 blocks 0 to 1 after %b0
-  }
-}
 
 // CASES
 exec.program @p workers 2 microbatches 2 {
@@ -156,17 +184,6 @@ exec.program @p workers 2 microbatches 2 {
     %ar0 = all_reduce 1G0 blocks 3 to 6 after %b0
   }
 
-// -----
-
-// program_c10: pathless
-exec.program @p {
-  worker 0 {
-    %b0 = compute 0B0
-    // expected-error@+1 {{'exec.all_reduce' op needs paths; say with 'pipe.path' which workers hold its blocks}}
-    %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
-  }
-}
-
 // CASES
 exec.program @p workers 2 microbatches 3 {
   pipe.path on [0] takes [0]
@@ -191,35 +208,6 @@ exec.program @p workers 2 microbatches 3 {
     %b1 = compute 0B1
     // error: 'exec.all_reduce' op of cell 0G0 does not wait for 0B1, which adds to its gradients; add the token of 'compute 0B1' to 'after'
     %ar0 = all_reduce 0G0 blocks 0 to 1 after %b0
-
-// -----
-
-// program_c13: stepper
-exec.program @p workers 1 microbatches 2 {
-  pipe.path on [0] takes [0]
-  pipe.path on [0] takes [1]
-  worker 0 {
-    %b0 = compute 0B0
-    %b1 = compute 0B1
-    // expected-error@+1 {{'exec.compute' op cell 0O1 has nothing to step: worker 0 holds the blocks of stage 0 of path 1 with stage 0 of path 0, whose O steps them (0O0)}}
-    %o1 = compute 0O1 after %b1
-  }
-}
-
-// -----
-
-// program_c14
-exec.program @behind workers 1 microbatches 2 {
-  pipe.path on [0] takes [0]
-  pipe.path on [0] takes [1]
-  worker 0 {
-    %b0 = compute 0B0
-    // expected-note@+1 {{which is here}}
-    %o0 = compute 0O0 after %b0
-    // expected-error@+1 {{'exec.compute' op runs 0B1 behind the step or the all-reduce of its blocks}}
-    %b1 = compute 0B1
-  }
-}
 
 // -----
 

@@ -77,66 +77,49 @@ exec.program @@ {
 // error: 'exec.program' op has R cells that recompute 'none', expected selective or full
 @p recompute none
 
-// -----
+// CASES
+@@
 
 // program_c2: no worker
-// expected-error@+1 {{'exec.program' op has no worker 0; workers are numbered 0 to 0, each once}}
+// error: 'exec.program' op has no worker 0; workers are numbered 0 to 0, each once
 exec.program @p {
 }
-
-// -----
-
 // program_c2: missing
-// expected-error@+1 {{'exec.program' op has no worker 1; workers are numbered 0 to 2, each once}}
+// error: 'exec.program' op has no worker 1; workers are numbered 0 to 2, each once
 exec.program @p workers 3 {
   worker 0 {}
   worker 2 {}
 }
-
-// -----
-
 // program_c2: twice
 exec.program @p workers 2 {
-  // expected-note@+1 {{worker 1 is here}}
+  // note: worker 1 is here
   worker 1 {}
-  // expected-error@+1 {{'exec.worker' op has number 1 a second time}}
+  // error: 'exec.worker' op has number 1 a second time
   worker 1 {}
 }
-
-// -----
-
 // program_c2: zero
-// expected-error@+1 {{'exec.program' op has 0 workers, wanted 1 to 65536}}
+// error: 'exec.program' op has 0 workers, wanted 1 to 65536
 exec.program @p workers 0 {
 }
-
-// -----
-
 // program_c3: late microbatch
 exec.program @p microbatches 2 {
   worker 0 {
-    // expected-error@+1 {{'exec.compute' op cell 0F2 is of microbatch 2, the program has 2}}
+    // error: 'exec.compute' op cell 0F2 is of microbatch 2, the program has 2
     %f2 = compute 0F2
   }
 }
-
-// -----
-
 // program_c3: the highest number that a cell can hold is one too many.
-// expected-error@+1 {{'exec.program' op has 2147483648 microbatches, wanted 1 to 2147483647}}
+// error: 'exec.program' op has 2147483648 microbatches, wanted 1 to 2147483647
 exec.program @p {
   worker 0 {
     %f = compute 0F2147483647
   }
 }
-
-// -----
-
 // program_c5: the message goes to another worker than the one that waits.
 exec.program @p {
   worker 0 {
     %f0 = compute 0F0
-    // expected-error@+1 {{'exec.send' op has no partner: worker 1 has no 'recv 0F0 from 0'}}
+    // error: 'exec.send' op has no partner: worker 1 has no 'recv 0F0 from 0'
     %s0 = send 0F0 to 1 after %f0
   }
   worker 1 {}
@@ -144,25 +127,19 @@ exec.program @p {
     %act0 = recv 0F0 from 0
   }
 }
-
-// -----
-
 // program_c5: sent twice
 exec.program @p {
   worker 0 {
     %f0 = compute 0F0
-    // expected-note@+1 {{the first is here}}
+    // note: the first is here
     %s0 = send 0F0 to 1 after %f0
-    // expected-error@+1 {{'exec.send' op repeats the message 0F0 from worker 0 to worker 1}}
+    // error: 'exec.send' op repeats the message 0F0 from worker 0 to worker 1
     %s1 = send 0F0 to 1 after %f0
   }
   worker 1 {
     %act0 = recv 0F0 from 0
   }
 }
-
-// -----
-
 // program_c5: received twice
 exec.program @p {
   worker 0 {
@@ -170,12 +147,33 @@ exec.program @p {
     %s0 = send 0F0 to 1 after %f0
   }
   worker 1 {
-    // expected-note@+1 {{the first is here}}
+    // note: the first is here
     %act0 = recv 0F0 from 0
-    // expected-error@+1 {{'exec.recv' op repeats the message 0F0 from worker 0 to worker 1}}
+    // error: 'exec.recv' op repeats the message 0F0 from worker 0 to worker 1
     %act1 = recv 0F0 from 0
   }
 }
+// program_c6: unassigned
+// error: 'exec.program' op has several paths; say with 'takes' which microbatches take each
+exec.program @p microbatches 2 {
+  pipe.path on [0]
+  pipe.path on [0]
+  worker 0 {}
+}
+// program_c8
+// error: 'exec.program' op has family options but no family
+"exec.program"() <{sym_name = "no_family", familyOptions = {group = 2}}> ({
+  "exec.worker"() <{worker = 0 : i64}> ({
+  ^bb0:
+  }) : () -> ()
+}) : () -> ()
+// program_c8: options that are empty
+// error: 'exec.program' op has family options that are empty
+"exec.program"() <{sym_name = "no_options", family = "x", familyOptions = {}}> ({
+  "exec.worker"() <{worker = 0 : i64}> ({
+  ^bb0:
+  }) : () -> ()
+}) : () -> ()
 
 // CASES
 exec.program @p microbatches 1 {
@@ -195,33 +193,3 @@ exec.program @p microbatches 1 {
     // error: 'exec.compute' op cell 1F0 is of stage 1, its path has 1
     %f0 = compute 1F0
   }
-
-// -----
-
-// program_c6: unassigned
-// expected-error@+1 {{'exec.program' op has several paths; say with 'takes' which microbatches take each}}
-exec.program @p microbatches 2 {
-  pipe.path on [0]
-  pipe.path on [0]
-  worker 0 {}
-}
-
-// -----
-
-// program_c8
-// expected-error@+1 {{'exec.program' op has family options but no family}}
-"exec.program"() <{sym_name = "no_family", familyOptions = {group = 2}}> ({
-  "exec.worker"() <{worker = 0 : i64}> ({
-  ^bb0:
-  }) : () -> ()
-}) : () -> ()
-
-// -----
-
-// program_c8: options that are empty
-// expected-error@+1 {{'exec.program' op has family options that are empty}}
-"exec.program"() <{sym_name = "no_options", family = "x", familyOptions = {}}> ({
-  "exec.worker"() <{worker = 0 : i64}> ({
-  ^bb0:
-  }) : () -> ()
-}) : () -> ()

@@ -263,65 +263,57 @@ pipe.model @p microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
     kernel "k" on link on_parameters W <0 flops, 2 bytes>
   }
 
-// -----
+// CASES
+@@
 
 // model_c1: a size over 63 bits
-// expected-error @+1 {{attribute 'boundary_bytes' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+// error: attribute 'boundary_bytes' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative
 pipe.model @m microbatch_size 1 boundary_bytes 9223372036854775808 state_bytes [2, 2, 12] {
 }
-
-// -----
-
 // model_c1: a size over 64 bits
-// expected-error @+1 {{integer constant out of range for attribute}}
+// error: integer constant out of range for attribute
 pipe.model @m microbatch_size 1 boundary_bytes 18446744073709551617 state_bytes [2, 2, 12] {
 }
-
-// -----
-
 // model_c2: no block
-// expected-error @+1 {{'pipe.model' op has no blocks}}
+// error: 'pipe.model' op has no blocks
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 }
-
-// -----
-
 // The schedule's model is another thing (schedule_c5)
 pipe.schedule @other workers 1 microbatches 1 {
   path on [0]
 }
-// expected-error @+1 {{'pipe.schedule' op names @other, which is no pipe.model}}
+// error: 'pipe.schedule' op names @other, which is no pipe.model
 pipe.schedule @s workers 1 microbatches 1 model @other {
   path on [0]
 }
-
-// -----
-
 // model_c6: a vocabulary of fewer than no entries
-// expected-error @+1 {{has a vocabulary of -1 entries, expected at least 0}}
+// error: has a vocabulary of -1 entries, expected at least 0
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] vocabulary -1 {
   block "b" parameters 1 activation_bytes 1 {
   }
 }
-
-// -----
-
 // model_c3: layers after the head
 pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   block "b" parameters 10 activation_bytes 0 {
   }
-  // expected-note @+1 {{that block}}
+  // note: that block
   block "h" last parameters 10 activation_bytes 0 {
   }
-  // expected-error @+1 {{'pipe.repeat' op stands after a 'last' block, expected a layer}}
+  // error: 'pipe.repeat' op stands after a 'last' block, expected a layer
   repeat "b"
 }
-
-// -----
-
 // repeat_c2: outside of a model
-// expected-error @+1 {{'pipe.repeat' op expects parent op 'pipe.model'}}
+// error: 'pipe.repeat' op expects parent op 'pipe.model'
 pipe.repeat "b"
+// attention_c1: another kernel
+// error: expected an attention kernel "flash-2" or "flash-3" or "cudnn", found "flash-4"
+#a = #pipe.attention<kernel = "flash-4", head_size = 128, sequence = 1024>
+// attention_c2: no heads
+// error: expected head_size and sequence of at least 1, found 0 and 1024
+#a = #pipe.attention<kernel = "flash-2", head_size = 0, sequence = 1024>
+// attention_c2: fewer than none
+// error: expected masked_flops of at least 0, found -1
+#a = #pipe.attention<kernel = "flash-2", head_size = 1, sequence = 1024, masked_flops = -1>
 
 // CASES
 pipe.model @m microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] {
@@ -337,21 +329,3 @@ pipe.model @m microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0] {
     // error: 'pipe.kernel' op on link is 'whole', while its accelerators share it
     kernel "k" on link whole F <0 flops, 1 bytes>
   }
-
-// -----
-
-// attention_c1: another kernel
-// expected-error @+1 {{expected an attention kernel "flash-2" or "flash-3" or "cudnn", found "flash-4"}}
-#a = #pipe.attention<kernel = "flash-4", head_size = 128, sequence = 1024>
-
-// -----
-
-// attention_c2: no heads
-// expected-error @+1 {{expected head_size and sequence of at least 1, found 0 and 1024}}
-#a = #pipe.attention<kernel = "flash-2", head_size = 0, sequence = 1024>
-
-// -----
-
-// attention_c2: fewer than none
-// expected-error @+1 {{expected masked_flops of at least 0, found -1}}
-#a = #pipe.attention<kernel = "flash-2", head_size = 1, sequence = 1024, masked_flops = -1>

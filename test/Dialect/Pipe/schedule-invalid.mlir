@@ -46,67 +46,50 @@ pipe.schedule @s workers 1 microbatches 99999999999999999999 {
   path on [0]
 }
 
-// -----
+// CASES
+@@
 
 // schedule_c2: another op in the body
 pipe.schedule @s workers 1 microbatches 1 {
   path on [0]
-  // expected-error @+1 {{'builtin.module' op cannot stand in a pipe.schedule, which holds pipe.path and pipe.worker ops, and clauses of functions}}
+  // error: 'builtin.module' op cannot stand in a pipe.schedule, which holds pipe.path and pipe.worker ops, and clauses of functions
   builtin.module {
   }
 }
-
-// -----
-
 // schedule_c2: no path
-// expected-error @+1 {{'pipe.schedule' op there is no path: at least one is needed}}
+// error: 'pipe.schedule' op there is no path: at least one is needed
 pipe.schedule @s workers 1 microbatches 1 {
 }
-
-// -----
-
 // schedule_c3: a microbatch on no path
-// expected-error @+1 {{'pipe.schedule' op microbatch 3 is on no path}}
+// error: 'pipe.schedule' op microbatch 3 is on no path
 pipe.schedule @s workers 2 microbatches 4 {
   path on [0, 1] takes [0:2]
   path on [1, 0] takes [2]
 }
-
-// -----
-
 // schedule_c3: rows, and several paths that do not say what they take
-// expected-error @+1 {{'pipe.schedule' op has rows and several paths, which must say with 'takes' which microbatches they take}}
+// error: 'pipe.schedule' op has rows and several paths, which must say with 'takes' which microbatches they take
 pipe.schedule @s workers 2 microbatches 2 {
   path on [0, 1]
   path on [1, 0]
   worker 0 runs [0F0 0B0]
   worker 1 runs [1F0 1B0]
 }
-
-// -----
-
 // schedule_c4: a row is missing
-// expected-error @+1 {{'pipe.schedule' op has 2 rows for 3 workers; worker 1 has none}}
+// error: 'pipe.schedule' op has 2 rows for 3 workers; worker 1 has none
 pipe.schedule @s workers 3 microbatches 1 {
   path on [0, 1, 2]
   worker 0 runs [0F0 0B0]
   worker 2 runs [2F0 2B0]
 }
-
-// -----
-
 // schedule_c4: two rows of a worker
 pipe.schedule @s workers 2 microbatches 1 {
   path on [0, 1]
   worker 0 runs [0F0]
-  // expected-error @+1 {{'pipe.worker' op is a second row of worker 0}}
+  // error: 'pipe.worker' op is a second row of worker 0
   worker 0 runs [0B0]
 }
-
-// -----
-
 // schedule_c5: a symbol that is no model
-// expected-error @+1 {{'pipe.schedule' op names @t, which is no pipe.model}}
+// error: 'pipe.schedule' op names @t, which is no pipe.model
 pipe.schedule @s workers 1 microbatches 1 model @t {
   path on [0]
 }

@@ -32,91 +32,70 @@ pipe.schedule @p workers 1 microbatches 1 slices 2 {
 // error: microbatch of '0F1073741824.1' is above 1073741822
 0F1073741824.1
 
-// -----
+// CASES
+@@
 
 // worker_c7: forwards from the first slice to the last.
 pipe.schedule @forwards workers 1 microbatches 1 slices 2 {
   path on [0]
-  // expected-error @below {{cell 0 (0F0.1) runs before 0F0.0: the forwards of a microbatch run from its first slice to its last}}
-  // expected-note @below {{0F0.0 is cell 1 of this row}}
+  // error: cell 0 (0F0.1) runs before 0F0.0: the forwards of a microbatch run from its first slice to its last
+  // note: 0F0.0 is cell 1 of this row
   worker 0 runs [0F0.1 0F0.0]
 }
 
-// -----
-
 pipe.schedule @backwards workers 1 microbatches 1 slices 2 {
   path on [0]
-  // expected-error @below {{cell 2 (0B0.0) runs before 0B0.1: the backwards of a microbatch run from its last slice to its first}}
-  // expected-note @below {{0B0.1 is cell 3 of this row}}
+  // error: cell 2 (0B0.0) runs before 0B0.1: the backwards of a microbatch run from its last slice to its first
+  // note: 0B0.1 is cell 3 of this row
   worker 0 runs [0F0.0 0F0.1 0B0.0 0B0.1]
 }
-
-// -----
-
 // The slice behind it may have a split backward.
-pipe.schedule @split workers 1 microbatches 1 slices 3 {
+pipe.schedule @s workers 1 microbatches 1 slices 3 {
   path on [0]
-  // expected-error @below {{cell 4 (0B0.0) runs before 0I0.1: the backwards of a microbatch run from its last slice to its first}}
-  // expected-note @below {{0I0.1 is cell 5 of this row}}
+  // error: cell 4 (0B0.0) runs before 0I0.1: the backwards of a microbatch run from its last slice to its first
+  // note: 0I0.1 is cell 5 of this row
   worker 0 runs [0F0.0 0F0.1 0F0.2 0B0.2 0B0.0 0I0.1 0W0.1]
 }
-
-// -----
-
-pipe.schedule @missing workers 1 microbatches 100000 slices 4 {
+// Missing.
+pipe.schedule @s workers 1 microbatches 100000 slices 4 {
   path on [0]
-  // expected-error @below {{cell 0 (0F9.1) runs before 0F9.0: the forwards of a microbatch run from its first slice to its last}}
-  // expected-note @below {{0F9.0 is not in this row}}
+  // error: cell 0 (0F9.1) runs before 0F9.0: the forwards of a microbatch run from its first slice to its last
+  // note: 0F9.0 is not in this row
   worker 0 runs [0F9.1]
 }
-
-// -----
-
 // worker_c2 counts whole microbatches.
 pipe.schedule @range workers 1 microbatches 2 slices 2 {
   path on [0]
-  // expected-error @below {{cell 0 (0F2.0): microbatch 2 is out of range: there are 2 (0 to 1)}}
+  // error: cell 0 (0F2.0): microbatch 2 is out of range: there are 2 (0 to 1)
   worker 0 runs [0F2.0]
 }
 
-// -----
-
 pipe.schedule @twice workers 1 microbatches 1 slices 2 {
   path on [0]
-  // expected-error @below {{cell 1 (0F0.0) occurs twice}}
-  // expected-note @below {{0F0.0 is cell 0 of this row}}
+  // error: cell 1 (0F0.0) occurs twice
+  // note: 0F0.0 is cell 0 of this row
   worker 0 runs [0F0.0 0F0.0]
 }
-
-// -----
-
-pipe.schedule @unsliced workers 1 microbatches 1 {
+// Unsliced.
+pipe.schedule @s workers 1 microbatches 1 {
   path on [0]
-  // expected-error @below {{'0F0.0' names a slice, but its schedule has no slices}}
+  // error: '0F0.0' names a slice, but its schedule has no slices
   worker 0 runs [0F0.0]
 }
-
-// -----
-
 // schedule_c10.
-// expected-error @below {{'pipe.schedule' op has 0 slices a microbatch: there must be 1 or more}}
-pipe.schedule @zero workers 1 microbatches 1 slices 0 {
+// error: 'pipe.schedule' op has 0 slices a microbatch: there must be 1 or more
+pipe.schedule @s workers 1 microbatches 1 slices 0 {
   path on [0]
 }
-
-// -----
-
-// expected-error @below {{3 slices of each of 1000000000 microbatches: there may be 1 to 2}}
-pipe.schedule @many workers 1 microbatches 1000000000 slices 3 {
+// Many.
+// error: 3 slices of each of 1000000000 microbatches: there may be 1 to 2
+pipe.schedule @s workers 1 microbatches 1000000000 slices 3 {
   path on [0]
 }
-
-// -----
-
 // Programs have no slices.
 exec.program @program {
   worker 0 {
-    // expected-error @below {{'0F0.1' names a slice, but its schedule has no slices}}
+    // error: '0F0.1' names a slice, but its schedule has no slices
     %f0 = compute 0F0.1
   }
 }

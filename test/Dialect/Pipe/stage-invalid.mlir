@@ -51,34 +51,22 @@ pipe.schedule @p workers 1 microbatches 1 {
   // error: is a second clause of its kind
   data @f
 
-// -----
+// CASES
+@@
 
 // Constraints of the clauses and attributes themselves (PipeStageOps.td).
-
 // stage_c1
-// expected-error @+1 {{must stand in a pipe.schedule or an exec.program}}
+// error: must stand in a pipe.schedule or an exec.program
 "pipe.stage"() <{stage = 0 : i64, forward = @f}> : () -> ()
-
-// -----
-
 // A role that does not exist.
-// expected-error @+1 {{with the attribute "pipe.weight", expected pipe. and one of param, input, output}}
+// error: with the attribute "pipe.weight", expected pipe. and one of param, input, output
 func.func @f(%w: tensor<8xf32> {pipe.weight}) { return }
-
-// -----
-
 // A name where there are none.
-// expected-error @+1 {{gives "pipe.input" the value "x", expected none}}
+// error: gives "pipe.input" the value "x", expected none
 func.func @f(%w: tensor<8xf32> {pipe.input = "x"}) { return }
-
-// -----
-
 // A name that is no text.
-// expected-error @+1 {{gives "pipe.param" the value 3 : i64, expected none or a name in quotes}}
+// error: gives "pipe.param" the value 3 : i64, expected none or a name in quotes
 func.func @f(%w: tensor<8xf32> {pipe.param = 3 : i64}) { return }
-
-// -----
-
 // Clauses behind a worker.
 func.func @f() { return }
 exec.program @p workers 1 microbatches 1 {
@@ -86,6 +74,6 @@ exec.program @p workers 1 microbatches 1 {
   worker 0 {
     %f0 = compute 0F0
   }
-  // expected-error @+1 {{stands behind a worker; paths and functions come first}}
+  // error: stands behind a worker; paths and functions come first
   pipe.stage 0 forward @f
 }

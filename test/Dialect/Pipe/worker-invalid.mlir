@@ -96,25 +96,26 @@ worker 0 runs [0F0+_2 0B0]
 // error: 'pipe.worker' op cell 1 (0D0) is no compute cell and cannot be overlapped
 worker 0 runs [0F0 0D0+0B0]
 
-// -----
+// CASES
+@@
 
 // spelling: a row without its end
 pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
   worker 0 runs [0F0 0B0
-// expected-error @+1 {{expected a cell as 2F0, or _ for idle}}
+// error: expected a cell as 2F0, or _ for idle
 }
-
-// -----
-
 // worker_c3: a stage of another worker, by the path of the microbatch
 pipe.schedule @s workers 2 microbatches 2 {
   path on [0, 1] takes [0]
   path on [1, 0] takes [1]
   worker 0 runs [0F0 1F1 1B1 0B0]
-  // expected-error @+1 {{'pipe.worker' op cell 1 (1F1): path 1 puts stage 1 on worker 0, not on worker 1}}
+  // error: 'pipe.worker' op cell 1 (1F1): path 1 puts stage 1 on worker 0, not on worker 1
   worker 1 runs [0F1 1F1]
 }
+// A row stands in a schedule.
+// error: 'pipe.worker' op expects parent op 'pipe.schedule'
+pipe.worker 0 runs []
 
 // -----
 
@@ -145,9 +146,3 @@ pipe.schedule @s workers 1 microbatches 2 {
   // expected-note @+1 {{0F1 is cell 5 of this row}}
   worker 0 runs [_ 0F0 0B0 0B1 _2 0F1]
 }
-
-// -----
-
-// A row stands in a schedule.
-// expected-error @+1 {{'pipe.worker' op expects parent op 'pipe.schedule'}}
-pipe.worker 0 runs []

@@ -42,25 +42,20 @@ func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
   return %0 : tensor<8xf32>
 }
 
-// -----
-
+// CASES
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
   return %x : tensor<8xf32>
 }
-// expected-error @+1 {{recomputes selectively, which functions of stages do not know; leave it out, and let 'recompute' functions give again what they shall}}
+@@
+
+// error: recomputes selectively, which functions of stages do not know; leave it out, and let 'recompute' functions give again what they shall
 pipe.schedule @selective workers 1 microbatches 1 recompute selective {
   path on [0]
   stage 0 forward @f
 }
-
-// -----
-
 // Uneven.
-func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-  return %x : tensor<8xf32>
-}
 pipe.schedule @s workers 2 microbatches 1 {
-  // expected-error @+1 {{has stages of different lengths, and the schedule has rows for them; functions make one block of each stage, so attach their costs before rows are generated}}
+  // error: has stages of different lengths, and the schedule has rows for them; functions make one block of each stage, so attach their costs before rows are generated
   path on [0, 1] blocks [1, 2]
   stage 0 forward @f
   stage 1 forward @f
