@@ -1,5 +1,6 @@
 // RUN: rm -rf %t && split-file %s %t
 // RUN: pipesched-translate --export-report %t/reduced.mlir | FileCheck %s
+// RUN: sed 's/data_parallel = 2/&, sharding = "full"/' %t/reduced.mlir > %t/gathered.mlir
 // RUN: not pipesched-translate --export-report %t/gathered.mlir 2>&1 | FileCheck %s --check-prefix=GATHERED
 // RUN: not pipesched-translate --export-report %t/paths.mlir 2>&1 | FileCheck %s --check-prefix=PATHS
 
@@ -50,28 +51,6 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
     }
   }
   pipe.schedule @tied workers 2 microbatches 1 model @t {
-    path on [0, 1]
-    worker 0 runs [0F0 0X0 0S0 0Y0 0T0 0Z0 0B0 0G0]
-    worker 1 runs [1F0 1X0 1S0 1Y0 1T0 1Z0 1B0 1G0]
-  }
-}
-
-//--- gathered.mlir
-module attributes {dlti.target_system_spec = #dlti.target_system_spec<
-  "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
-    matrix = <flops_per_s = 1000000000000>, vector = <flops_per_s = 1000000000000>,
-    memory = <bytes_per_s = 1000000000000>, memory_bytes = 5000, data_parallel = 2,
-    sharding = "full">,
-  "network" = #pipe.network_spec<bytes_per_s = 100000000000, latency_ps = 7>>} {
-  pipe.model @m microbatch_size 1 boundary_bytes 8 state_bytes [2, 2, 12] sequence 2 {
-    block "layer" x 2 parameters 20 activation_bytes 8 {
-      kernel "linear" on matrix F <100 flops, 0 bytes> I <100 flops, 0 bytes> W <60 flops, 0 bytes>
-    }
-    block "head" last parameters 12 activation_bytes 40 {
-      kernel "logits" on matrix F <80 flops, 0 bytes> I <40 flops, 0 bytes> W <40 flops, 0 bytes>
-    }
-  }
-  pipe.schedule @vocab workers 2 microbatches 1 model @m {
     path on [0, 1]
     worker 0 runs [0F0 0X0 0S0 0Y0 0T0 0Z0 0B0 0G0]
     worker 1 runs [1F0 1X0 1S0 1Y0 1T0 1Z0 1B0 1G0]

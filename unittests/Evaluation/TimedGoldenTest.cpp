@@ -137,10 +137,6 @@ TEST(TimedGolden, ZeroBubbleV) {
              1200, 800, 100});
 }
 
-TEST(TimedGolden, OneFOneB) {
-  checkCase({"ppviz_1f1b_D4_N8_p2p0", placeLinear, 4, 8, 1, 2, 0, 0, 0});
-}
-
 TEST(TimedGolden, OneFOneBWithSynchronousSends) {
   checkCase({"ppviz_1f1b_D4_N8_p2p0.1_sync", placeLinear, 4, 8, 1, 2, 0, 0, 0.1,
              /*isSync=*/true});
