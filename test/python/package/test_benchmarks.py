@@ -28,7 +28,6 @@ SMALLEST = {
         [RUN, "--repeats=1", "--sizes=32x2x4x1"],
         "| Llama, 1 x 4 tokens of 32, 2 heads |",
     ),
-    "start": (["--runs=1"], "| `python -c pass` |"),
     "sweep": (["--jobs=1", "--workers=4", "--microbatches=8"], "configurations evaluated"),
     "torch_memory": (["--width=8", "--rows=8", "--microbatches=4"], "1f1b"),
     "torch_steps": (
