@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 from .. import _core
@@ -26,11 +26,7 @@ Metric = Callable[[Simulation], Any]
 """A metric of the caller: a function from a report with its timeline to a value."""
 
 
-def _report_of(point: Point) -> Simulation:
-    return point if isinstance(point, Simulation) else point.simulate()
-
-
-def _measured(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str, Any]:
+def _measure(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str, Any]:
     """The values of the metrics of a simulation. An exception of a metric gets a note that names
     the metric.
     """
@@ -75,13 +71,14 @@ def _raw_of(points: Sequence[Point], is_quick: list[bool]) -> list[_core.Configu
 
 @dataclass
 class Evaluated:
-    """The positions of the points."""
+    """What some points give, in their order."""
 
     columns: Mapping[str, Any]
     """The summaries, an array each; -1 or NaN where they are not known."""
     errors: list[str | None]
     metrics: list[dict[str, Any]]
-    """The error of each point, or an empty text."""
+    simulations: list[Simulation] = field(default_factory=list)
+    """The whole reports of the points that threads did not evaluate and that have no error."""
 
 
 def evaluate_points(
@@ -91,12 +88,16 @@ def evaluate_points(
     progress: Callable[[int], object] | None = None,
     metrics: Mapping[str, Metric] | None = None,
     raw: Sequence[_core.Configuration] | None = None,
+    whole: bool = False,
 ) -> Evaluated:
-    """Evaluates points that need no Python on threads, and the others one after the other. `raw`
-    has what `Configuration._raw` gives for each point, if the caller has it already.
+    """Times any number of points; every other function that does so calls this one. Threads
+    evaluate configurations without IR. Schedules, registered families, and with metrics all points
+    are simulated one after the other. With `whole` all points are, and the first error is raised.
+    `raw` has what `Configuration._raw` gives for each point, if the caller has it already.
     """
     kept = metrics or {}
-    is_quick = [isinstance(p, Configuration) and not (kept or p._is_own) for p in points]
+    by_threads = not (kept or whole)
+    is_quick = [by_threads and isinstance(p, Configuration) and not p._is_own for p in points]
     if raw is None:
         made = _raw_of(points, is_quick)
     else:
@@ -106,7 +107,7 @@ def evaluate_points(
         return Evaluated(columns, errors, [{} for _ in points])
     quick = iter(errors)
     found = Evaluated({}, [], [])
-    evaluations, order = [], []
+    order = []
     done = len(made)
     for index, point in enumerate(points):
         found.metrics.append({})
@@ -114,22 +115,25 @@ def evaluate_points(
             found.errors.append(next(quick))
             continue
         try:
-            simulation = _report_of(point)
+            simulation = point if isinstance(point, Simulation) else point.simulate()
         except PipeSchedError as error:
+            if whole:
+                raise
             found.errors.append("; ".join(each.message for each in error.diagnostics))
         else:
             found.errors.append(None)
-            found.metrics[-1] = _measured(simulation, kept)
-            evaluations.append(simulation._evaluation)
+            found.metrics[-1] = _measure(simulation, kept)
+            found.simulations.append(simulation)
             order.append(index)
         done += 1
         if progress:
             progress(done)
-    found.columns = _joined(columns, is_quick, _core.summaries(evaluations), order)
+    own = _core.summaries([each._evaluation for each in found.simulations])
+    found.columns = _join(columns, is_quick, own, order)
     return found
 
 
-def _joined(
+def _join(
     quick: Mapping[str, Any], is_quick: Sequence[bool], own: Mapping[str, Any], order: Sequence[int]
 ) -> dict[str, Any]:
     """The columns of points that were evaluated in two ways, in the order of the points."""
@@ -197,14 +201,19 @@ def simulate_batch(
     return batch_frame(points, found, list(kept))
 
 
-def _simulations(
-    schedules: Iterable[Point], costs: Costs | None, options: SimulationOptions
-) -> list[Simulation]:
+def _timed(
+    schedules: Iterable[Point],
+    costs: Costs | None,
+    options: SimulationOptions,
+    metrics: Mapping[str, Metric] | None = None,
+) -> Evaluated:
+    """The whole reports of points, of which schedules take the same costs and options."""
     costs, timing = read_simulation(costs, options)
-    return [
-        simulate(point, costs, timing) if isinstance(point, Schedule) else _report_of(point)
+    points = [
+        simulate(point, costs, timing) if isinstance(point, Schedule) else point
         for point in _points(schedules)
     ]
+    return evaluate_points(points, metrics=metrics, whole=True)
 
 
 def compare(
@@ -231,8 +240,7 @@ def compare(
     from .frames import comparison_frame
 
     kept = check_metrics(metrics, (*_core.sweep([], 1, None)[0], "family"))
-    simulations = _simulations(schedules, costs, options)
-    return comparison_frame(simulations, [_measured(each, kept) for each in simulations])
+    return comparison_frame(_timed(schedules, costs, options, kept))
 
 
 class Finding(NamedTuple):
@@ -287,6 +295,6 @@ def explain(
     work, and ends with findings: which schedule is fastest, where idle
     time goes, which schedules fit, and where formula, table and time rank them differently.
     """
-    simulations = _simulations(schedules, costs, options)
+    simulations = _timed(schedules, costs, options).simulations
     work = "".join(f"{finding.text}\n\n" for finding in _work(simulations))
     return work + _core.comparison([s._evaluation for s in simulations])

@@ -17,7 +17,8 @@ from .. import _core
 from ..costs.costs import Costs
 from ..errors import PipeSchedError, WrongType
 from ..schedule.schedule import Schedule
-from ..support.options import TimingOptions, integer, mapping_of, number_of, text_of
+from ..support.options import integer, mapping_of, number_of, text_of
+from .batch import evaluate_points
 from .configuration import Configuration
 
 Factor = float | str
@@ -74,7 +75,7 @@ class Nodes:
     rank_order: str
 
     @staticmethod
-    def of(costs: Costs | None, workers: int) -> Nodes:
+    def from_costs(costs: Costs | None, workers: int) -> Nodes:
         """Those of pipelines of so many workers; `costs` has the system."""
         if costs is None or costs.system is None:
             raise PipeSchedError(
@@ -276,31 +277,20 @@ def measured(
     return found
 
 
-def steps_of(point: Configuration) -> Callable[[Sequence[str]], Sequence[int]]:
-    """The steps of a configuration under disturbances, evaluated on all cores."""
+def steps_of(point: Configuration | Schedule) -> Callable[[Sequence[str]], Sequence[int]]:
+    """The steps of a schedule under disturbances, evaluated on all cores if it comes from a family
+    of the library.
+    """
 
     def steps(texts: Sequence[str]) -> list[int]:
-        points = [replace(point, disturbance=text) for text in texts]
-        columns, errors = _core.sweep([each._raw() for each in points], 0, None)
-        for error in errors:
+        if isinstance(point, Schedule):
+            found = evaluate_points([point.simulate(disturbance=text) for text in texts])
+        else:
+            found = evaluate_points([replace(point, disturbance=text) for text in texts])
+        for error in found.errors:
             if error is not None:
                 raise PipeSchedError(f"{point.family}: {error}")
-        return [int(step) for step in columns["makespan_ps"]]
-
-    return steps
-
-
-def _steps_one_by_one(point: Configuration | Schedule) -> Callable[[Sequence[str]], Sequence[int]]:
-    """The same for rows that do not come from a family of the library."""
-
-    def steps(texts: Sequence[str]) -> list[int]:
-        schedule = point if isinstance(point, Schedule) else point._with_step(point.generate())
-        costs, given = (None, {}) if isinstance(point, Schedule) else (point.costs, point._timing)
-        found = []
-        for text in texts:
-            timing: TimingOptions = {**given, "disturbance": text}
-            found.append(schedule.simulate(costs, **timing).execution.makespan_ps)
-        return found
+        return [int(step) for step in found.columns["makespan_ps"]]
 
     return steps
 
@@ -330,8 +320,6 @@ def sensitivity(
         raise WrongType(f"point is a Configuration or a Schedule; got {point!r}")
     where = None
     if slow_nodes is not None and _factors("node", slow_nodes):
-        where = Nodes.of(getattr(point, "costs", None), point.workers)
+        where = Nodes.from_costs(getattr(point, "costs", None), point.workers)
     given = disturbances(slow_workers, slow_stages, jitter, slow_nodes, where)
-    if isinstance(point, Configuration) and not point._is_own:
-        return measured(steps_of(point), given, seeds)
-    return measured(_steps_one_by_one(point), given, seeds)
+    return measured(steps_of(point), given, seeds)

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from .. import _core
 from ..schedule.program import COSTED_PHASES, WorkerProgram
 from ..schedule.program import PHASES as ALL_PHASES
 from ..support.options import FamilyOptions, InstructionKind, Lane, names_of
@@ -23,7 +22,6 @@ from .report import IdleByCause, Report
 if TYPE_CHECKING:
     from .batch import Evaluated, Point
     from .measurement import Measurement
-    from .simulation import Simulation
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
@@ -94,7 +92,7 @@ def worker_frame(report: Report) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.RangeIndex(report.workers, name="worker"))
 
 
-def _known(column: npt.NDArray[Any]) -> Any:
+def _mark_unknown(column: npt.NDArray[Any]) -> Any:
     """Marks integers below zero as not known; ratios that are not known are NaN already."""
     if column.dtype != np.int64:
         return column
@@ -102,21 +100,20 @@ def _known(column: npt.NDArray[Any]) -> Any:
 
 
 def _summaries(columns: Columns) -> dict[str, Any]:
-    return {name: _known(column) for name, column in columns.items()}
+    return {name: _mark_unknown(column) for name, column in columns.items()}
 
 
-def comparison_frame(
-    simulations: Sequence[Simulation], metrics: Sequence[Mapping[str, Any]]
-) -> pd.DataFrame:
+def comparison_frame(evaluated: Evaluated) -> pd.DataFrame:
     """One row per simulation, by its schedule's name."""
-    columns = _summaries(_core.summaries([s._evaluation for s in simulations]))
+    simulations, metrics = evaluated.simulations, evaluated.metrics
     families = [s.family for s in simulations]
     index = [s.schedule for s in simulations]
     own = {name: [each[name] for each in metrics] for name in (metrics[0] if metrics else ())}
-    return pd.DataFrame({"family": families, **columns, **own}, index=index)
+    columns = {"family": families, **_summaries(evaluated.columns), **own}
+    return pd.DataFrame(columns, index=index)
 
 
-def _given(points: Sequence[Point]) -> dict[str, Any]:
+def _argument_columns(points: Sequence[Point]) -> dict[str, Any]:
     """The arguments of the points of a sweep; an option that no point has is left out. Schedules
     have a family or None, and no other options.
     """
@@ -141,7 +138,7 @@ def batch_frame(
     points: Sequence[Point], evaluated: Evaluated, metrics: Sequence[str]
 ) -> pd.DataFrame:
     """One row per point: its arguments, its numbers, its metrics and its error."""
-    given = _given(points)
+    given = _argument_columns(points)
     numbers = _summaries(evaluated.columns)
     found = {name: column for name, column in numbers.items() if name not in given}
     own = {name: [each.get(name) for each in evaluated.metrics] for name in metrics}

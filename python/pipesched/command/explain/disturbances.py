@@ -129,7 +129,7 @@ def read_disturbances(arguments: argparse.Namespace, entry: Timed) -> list[Distu
         arguments.slow_stage,
         arguments.jitter,
         nodes,
-        Nodes.of(entry.costs, entry.size[0]) if nodes else None,
+        Nodes.from_costs(entry.costs, entry.size[0]) if nodes else None,
     )
 
 

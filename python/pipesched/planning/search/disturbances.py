@@ -34,7 +34,7 @@ class Slow:
         )
 
     def _found(self, costs: Costs | None, workers: int) -> list[Disturbed]:
-        where = Nodes.of(costs, workers) if self.nodes else None
+        where = Nodes.from_costs(costs, workers) if self.nodes else None
         return disturbances(self.workers, self.stages, self.jitter, self.nodes, where)
 
     def draws(self, costs: Costs | None, workers: int, seeds: int) -> list[list[str]]:
