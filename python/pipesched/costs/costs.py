@@ -95,7 +95,7 @@ def _looks_like_path(text: str) -> bool:
     return text.endswith(".json") or os.sep in text
 
 
-def _given(what: str, value: int | None, least: int, default: int) -> int:
+def _number_or(what: str, value: int | None, least: int, default: int) -> int:
     return default if value is None else integer(what, value, least)
 
 
@@ -219,46 +219,25 @@ class Costs(Deployment):
     """The costs of schedules, read once for any number of them.
 
     `times` has the times of messages and of the phases of a stage: one time for all stages, or one
-    per stage. For another number of stages such a list is divided again. With `times_of="worker"`
-    the times of phases are those of a worker, and its stages divide them exactly, so that schedules
-    with one and with several stages a worker do the same work. With `times_of="layer"` they are
-    those of each layer, of the embedding and of the head (docs/CostModel.md, "Times of layers"),
-    which every schedule adds up over its stages; times that name `layers`, `embedding` or `head`
-    are taken so by themselves. `model` and `system` give costs by the roofline model; if all three
-    are given, `times` have priority. Without any of them, one slot is 1 us and messages are free.
+    per stage. With `times_of="worker"` they are those of a worker, which its stages divide, with
+    `times_of="layer"` those of each layer, of the embedding and of the head, which the stages add
+    up (docs/CostModel.md, "Times of layers"). `model` and `system` give costs by the roofline
+    model; if all three are given, `times` have priority. Without any of them, one slot is 1 us and
+    messages are free.
 
-    `balance` says how many layers the stages of a path hold if the path does not say so itself.
-    With `auto` all stages hold equally many if the layers can be divided so, and otherwise as many
-    as keep all workers equally busy. `cost` always takes the latter. `exact` takes the former, or
-    raises an error.
+    `balance` says how many layers the stages of a path hold if the path does not say so itself:
+    equally many or, with `auto` where the layers cannot be divided so and with `cost` always, as
+    many as keep all workers equally busy; `exact` raises an error instead.
 
-    A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`. The
-    defaults of `global_batch`, `sequence` and `attention` are those of the model. Of the kernels of
-    attention "flash-2", "flash-3" and "cudnn" have the rates that the system has for them, "fused"
-    has that of GEMMs, and "unfused" is one kernel per operation. `boundary_bytes` replaces the size
-    of messages between stages, `parameter_bytes` the bytes of a parameter's weight, gradient and
-    optimizer state, in which frameworks differ; "megatron" and "torchtitan" stand for what these
-    hold. `accelerators` replaces the number of devices of a
-    worker, which divide its work (tensor parallelism), and the residual stream too unless
-    `sequence_parallel` is False. With `precision="fp8"` linear layers run at the system's rate for
-    8-bit floats.
-
-    There are `data_parallel` equal pipelines, and the schedule is one of them; `global_batch` is
-    that of all of them. `sharding` says what the pipelines divide among them: nothing ("none"), the
-    state of the optimizer ("optimizer", ZeRO-1), gradients too ("gradients", ZeRO-2), or weights as
-    well (FSDP), which are gathered once per step and kept ("full-kept") or for each forward and
-    each backward ("full"). "gradients" and "full" reduce gradients in each backward; the report
-    says in `exposed_sharding_ps` how long cells wait for that. `rank_order` says which ranks are
-    neighbours on the nodes of a system: peers in other pipelines, or the workers of a pipeline.
-    This affects messages, memory, and the all-reduces and optimizer steps that
-    `Configuration(optimizer_step=...)` adds.
-
-    Of the accelerators of a worker `context_parallel` divide a sequence, and pass their keys and
-    values in a ring or gather them (`context_exchange`); the others divide the widths of layers
-    (tensor parallelism). Each `expert_parallel` consecutive accelerators, of those that hold a
-    stage in all pipelines, divide the experts; the one with the most rows has `expert_balance`
-    times the mean. With `expert_dispatch="per-node"` a token is sent once to each node with some of
-    its experts, and otherwise once to each expert.
+    A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`, which is
+    that of all `data_parallel` pipelines. The defaults of `global_batch`, `sequence` and
+    `attention` are those of the model. `boundary_bytes` replaces the size of messages between
+    stages, `parameter_bytes` the bytes of a parameter's weight, gradient and optimizer state, or
+    names a framework ("megatron", "torchtitan"). The `accelerators` of a worker divide its work by
+    tensor parallelism, of which `context_parallel` divide the sequence instead; `expert_parallel`
+    consecutive ones divide the experts. `sharding` says what the pipelines divide among them:
+    nothing, the state of the optimizer (ZeRO-1), gradients too (ZeRO-2), or weights as well (FSDP).
+    docs/CostModel.md explains these and the other options.
 
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
@@ -300,11 +279,11 @@ class Costs(Deployment):
             object.__setattr__(self, "times_of", "layer")
         attention = self.attention
         numbers = (
-            _given("microbatch_size", self.microbatch_size, 1, 0),
-            _given("global_batch", self.global_batch, 1, 0),
-            _given("sequence", self.sequence, 1, 0),
-            _given("boundary_bytes", self.boundary_bytes, 0, -1),
-            _given("accelerators", self.accelerators, 1, 0),
+            _number_or("microbatch_size", self.microbatch_size, 1, 0),
+            _number_or("global_batch", self.global_batch, 1, 0),
+            _number_or("sequence", self.sequence, 1, 0),
+            _number_or("boundary_bytes", self.boundary_bytes, 0, -1),
+            _number_or("accelerators", self.accelerators, 1, 0),
         )
         choices = (
             code_of(Recompute, "recompute", self.recompute),
@@ -385,16 +364,16 @@ class Costs(Deployment):
         found: dict[str, Any] = json.loads(self._raw.model())
         return found
 
-    def _given_options(self) -> dict[str, Any]:
+    def _options(self) -> dict[str, Any]:
         options = ((f, getattr(self, f.name)) for f in argument_fields())
         return {f.name: value for f, value in options if value != f.default}
 
     def __repr__(self) -> str:
-        options = (f"{name}={value!r}" for name, value in self._given_options().items())
+        options = (f"{name}={value!r}" for name, value in self._options().items())
         return f"Costs({', '.join(options)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return partial(Costs, **self._given_options()), ()
+        return partial(Costs, **self._options()), ()
 
 
 @cache

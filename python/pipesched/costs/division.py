@@ -92,11 +92,11 @@ class Division:
             return None
         if family in SPREAD:
             return tuple(self.by_number(workers) for workers, _ in places)
-        found = [self._balanced(tuple(workers), microbatches) for workers, _ in places]
+        found = [self._try_balance(tuple(workers), microbatches) for workers, _ in places]
         counts = tuple(each for each in found if each is not None)
         return counts if len(counts) == len(places) else None
 
-    def _balanced(self, workers: tuple[int, ...], microbatches: int) -> Counts | None:
+    def _try_balance(self, workers: tuple[int, ...], microbatches: int) -> Counts | None:
         key = microbatches, workers
         if key not in self._found:
             try:

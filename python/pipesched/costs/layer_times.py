@@ -6,7 +6,6 @@ are layers of their own, on the first and on the last stage of every path.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import PipeSchedError
-from ..support.files import read_json, twice
+from ..support.files import read_json_file
 from .stage_times import (
     MESSAGES,
     SCHEMA,
@@ -52,29 +51,9 @@ def _raw(times: Any) -> Mapping[str, Any]:
     return _read_file(os.fspath(times)) if is_file(times) else split_pairs(times)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if (name := twice(name for name, _ in pairs)) is not None:
-        raise PipeSchedError(f"the field {name!r} is given twice")
-    return dict(pairs)
-
-
 def _read_file(path: str) -> dict[str, Any]:
-    """The object of a file of docs/schemas/layer-times.schema.json. Errors name the file, and for
-    text that is no JSON also line and column.
-    """
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            read = read_json(file.read(), pairs=_unique)
-    except OSError as error:
-        raise PipeSchedError(f"{path}: {error.strerror}") from None
-    except json.JSONDecodeError as error:
-        raise PipeSchedError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
-    except UnicodeDecodeError as error:
-        raise PipeSchedError(f"{path}: byte {error.start} is no UTF-8") from None
-    except ValueError as error:
-        raise PipeSchedError(f"{path}: {error}") from None
-    except PipeSchedError as error:
-        raise PipeSchedError(f"{path}: {error.diagnostics[0].message}") from None
+    """The object of a file of docs/schemas/layer-times.schema.json."""
+    read = read_json_file(path)
     if not isinstance(read, dict):
         raise PipeSchedError(
             f'{path}: expected an object such as {{"layers": {{"count": 32, "F": "1ms"}}}}, found a'
@@ -86,7 +65,7 @@ def _read_file(path: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _naming(times: Any) -> Iterator[None]:
+def _name_errors(times: Any) -> Iterator[None]:
     """Makes errors in this block name the file, if the times come from one."""
     try:
         yield
@@ -137,7 +116,7 @@ def _parts(raw: Mapping[str, Any]) -> Parts:
     return parts
 
 
-def _checked(part: str, times: Mapping[str, Any]) -> Entries:
+def _check_part(part: str, times: Mapping[str, Any]) -> Entries:
     """The times of a part. The library reads them first, as if they were times of stages, to check
     them.
     """
@@ -172,11 +151,11 @@ def _reason(entries: Entries) -> str | None:
 def check_layer_times(times: Any) -> None:
     """Raises an error for times of layers that no model could complete."""
     raw = _raw(times)
-    with _naming(times):
+    with _name_errors(times):
         parts = _parts(raw)
         _count(parts[LAYERS].pop(COUNT, None))
         for part, given in parts.items():
-            _checked(part, given)
+            _check_part(part, given)
 
 
 def _text(entries: Entries) -> str:
@@ -261,13 +240,13 @@ class LayerTimes:
         model's layers. Errors name the file, the part and what was expected of it.
         """
         raw = _raw(times)
-        with _naming(times):
+        with _name_errors(times):
             return LayerTimes._read(_parts(raw), model)
 
     @staticmethod
     def _read(parts: Parts, model: int | None) -> LayerTimes:
         count = parts[LAYERS].pop(COUNT, None)
-        entries = {part: _checked(part, times) for part, times in parts.items()}
+        entries = {part: _check_part(part, times) for part, times in parts.items()}
         given = entries[LAYERS]
         if "F" not in given:
             raise PipeSchedError("times of layers: the layers give no F")

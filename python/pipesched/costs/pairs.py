@@ -217,7 +217,7 @@ def _schedule(forward: Sequence[Kind], backward: Sequence[Kind], **options: Any)
 
 
 def _exchanges(layers: Sequence[Kind], phase: str) -> int:
-    return sum(kind.of(part, phase) for kind in layers for part in EXCHANGES)
+    return sum(kind.time_of(part, phase) for kind in layers for part in EXCHANGES)
 
 
 def _name(order: str) -> tuple[str, int, str]:
@@ -287,7 +287,7 @@ class _Cells:
             for part in reversed(PARTS):
                 if phase == "W" and part in EXCHANGES:
                     continue
-                end = now + self.backward[layer].of(part, phase)
+                end = now + self.backward[layer].time_of(part, phase)
                 runs.append(PartRun(part, phase, layer, now, end, 0))
                 now = end
         return tuple(runs)

@@ -6,7 +6,6 @@ system.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 from .. import _core
 from ..errors import PipeSchedError
-from ..support.files import read_json, twice
+from ..support.files import read_json_file
 from ..support.options import path_of
 from .costs import Costs, Time
 from .stage_times import SCHEMA, ps_of
@@ -49,7 +48,7 @@ class Kind:
     has_weights: bool = True
     """Whether the W of its parts are known apart from I."""
 
-    def of(self, part: str, phase: str) -> int:
+    def time_of(self, part: str, phase: str) -> int:
         """The time of a part in a phase, ps."""
         return self.times[3 * PARTS.index(part) + PHASES.index(phase)]
 
@@ -86,33 +85,13 @@ def _error(place: str, text: str) -> PipeSchedError:
     return PipeSchedError(f"{place}: {text}")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if (name := twice(name for name, _ in pairs)) is not None:
-        raise ValueError(f"the field {name!r} is given twice")
-    return dict(pairs)
-
-
-def _file(path: str) -> Any:
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return read_json(file.read(), pairs=_unique)
-    except OSError as error:
-        raise _error(path, str(error.strerror)) from None
-    except json.JSONDecodeError as error:
-        raise PipeSchedError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
-    except UnicodeDecodeError as error:
-        raise _error(path, f"byte {error.start} is no UTF-8") from None
-    except ValueError as error:
-        raise _error(path, str(error)) from None
-
-
 def _object(place: str, value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise _error(place, f"expected {what}, found {value!r}")
     return value
 
 
-def _known(place: str, names: Sequence[str], value: Mapping[str, Any]) -> None:
+def _check_names(place: str, names: Sequence[str], value: Mapping[str, Any]) -> None:
     for name in value:
         if name not in names:
             raise _error(place, f"unknown field {name!r} (known: {', '.join(names)})")
@@ -140,7 +119,7 @@ def _part(place: str, part: str, value: Any) -> tuple[tuple[int, int, int], bool
     is_exchange = part in EXCHANGES
     what = 'times by phase, such as {"F": "1ms", "I": "1ms"' + ("}" if is_exchange else ', "W": 0}')
     given = _object(place, value, what)
-    _known(place, ("F", "B", "I") if is_exchange else ("F", "B", "I", "W"), given)
+    _check_names(place, ("F", "B", "I") if is_exchange else ("F", "B", "I", "W"), given)
     wanted = {"F", "I"} if is_exchange else {"F", "I", "W"}
     if "B" in given:
         wanted = {"F", "B"}
@@ -164,7 +143,7 @@ def _kind(place: str, value: Any) -> Kind:
     if not isinstance(name, str):
         raise _error(place, f"name: expected a text, found {name!r}")
     place = f"{place} ({name})" if _NAME in given else place
-    _known(place, (_NAME, _COUNT, *PARTS), given)
+    _check_names(place, (_NAME, _COUNT, *PARTS), given)
     for part in PARTS:
         if part not in given:
             raise _error(
@@ -188,7 +167,7 @@ def factor(place: str, value: Any) -> float:
 
 def _contention(place: str, value: Any) -> Factors:
     given = _object(place, value, 'factors, such as {"compute": 1.1, "exchange": 1}')
-    _known(place, ("compute", "exchange"), given)
+    _check_names(place, ("compute", "exchange"), given)
     return (
         factor(f"{place}: compute", given.get("compute", 1)),
         factor(f"{place}: exchange", given.get("exchange", 1)),
@@ -199,12 +178,12 @@ def read_segments(source: Segments) -> LayerSegments:
     """Measured segments. Errors name the file, the layer, the part and the phase."""
     is_given = isinstance(source, Mapping)
     place = "segments" if is_given else path_of("segments", source)
-    read = source if is_given else _file(place)
+    read = source if is_given else read_json_file(place)
     example = 'an object such as {"layers": [{"attention": {"F": "1ms", ...}, ...}]}'
     given = dict(_object(place, read, example))
     if not isinstance(schema := given.pop(SCHEMA, ""), str):
         raise _error(place, f"{SCHEMA}: expected a text, found {schema!r}")
-    _known(place, FIELDS, given)
+    _check_names(place, FIELDS, given)
     layers = given.get("layers")
     if not isinstance(layers, (list, tuple)) or not layers:
         raise _error(place, f"layers: expected a list of layers, found {layers!r}")

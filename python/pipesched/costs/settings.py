@@ -127,16 +127,16 @@ def _paths(value: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
         yield prefix
 
 
-def _known(what: str, fields: Fields) -> set[str]:
+def _list_fields(what: str, fields: Fields) -> set[str]:
     """The fields that this description has, or one that ships."""
     shipped: Iterable[Fields] = (systems() if what == "system" else models()).values()
     return {".".join(path) for each in (fields, *shipped) for path in _paths(each)}
 
 
-def _named(each: Setting, fields: Fields) -> str:
+def _find_field(each: Setting, fields: Fields) -> str:
     """The whole path of the field that a setting names."""
     own = {".".join(path) for path in _paths(fields)}
-    known = own | _known(each.what, fields)
+    known = own | _list_fields(each.what, fields)
     if each.field in known:
         return each.field
     for some in (own, known):  # what the description has comes first
@@ -156,11 +156,11 @@ def _named(each: Setting, fields: Fields) -> str:
     raise PipeSchedError(f"set {each.text!r}: the {each.what} has no field {each.field!r}{hint}")
 
 
-def _scaled(value: Any, factor: float) -> Any:
+def _scale(value: Any, factor: float) -> Any:
     if isinstance(value, (int, float)):
         product = value * factor
         return int(product) if float(product).is_integer() else product
-    return [[x, _scaled(y, factor)] for x, y in value]
+    return [[x, _scale(y, factor)] for x, y in value]
 
 
 def _is_curve(value: Any) -> bool:
@@ -170,12 +170,12 @@ def _is_curve(value: Any) -> bool:
     )
 
 
-def _changed(each: Setting, name: str, old: Any) -> Any:
+def _change(each: Setting, name: str, old: Any) -> Any:
     """The new value of a field."""
     is_number = type(old) in (int, float)
     if each.factor is not None:
         if is_number or _is_curve(old):
-            return _scaled(old, each.factor)
+            return _scale(old, each.factor)
         raise PipeSchedError(f"set {each.text!r}: {name} is {old!r}, which no factor scales")
     if _is_curve(old):
         raise PipeSchedError(f"set {each.text!r}: {name} is a curve; scale it by a factor, 0.9x")
@@ -197,7 +197,7 @@ def _put(each: Setting, name: str, fields: Fields) -> int:
     count = 0
     for place in places:
         if isinstance(place, dict) and last in place:
-            place[last] = _changed(each, name, place[last])
+            place[last] = _change(each, name, place[last])
             count += 1
     if count or each.factor is not None or not places or not isinstance(places[0], dict):
         return count
@@ -213,7 +213,7 @@ def with_settings(what: str, description: Description, chosen: Iterable[Setting]
     fields = _fields_of(what, description)
     names: dict[str, str] = {}
     for each in own:
-        name = _named(each, fields)
+        name = _find_field(each, fields)
         if name in names:
             raise PipeSchedError(f"set: {names[name]!r} and {each.text!r} change the same field")
         names[name] = each.text
@@ -244,7 +244,7 @@ def both(
     return found["model"], found["system"]
 
 
-def _at(fields: Any, path: Sequence[str]) -> Any:
+def _get(fields: Any, path: Sequence[str]) -> Any:
     """The value of a field; None if the description does not have it, or lists of such."""
     for name in path:
         if not isinstance(fields, Mapping) or name not in fields:
@@ -263,11 +263,11 @@ def told(model: Description | None, system: Description | None, texts: Sequence[
         description = given[each.what]
         assert description is not None
         fields = _fields_of(each.what, description)
-        name = _named(each, fields)
-        old = _at(fields, name.split("."))
+        name = _find_field(each, fields)
+        old = _get(fields, name.split("."))
         shown = f"model.{name}" if each.what == "model" else name
         if type(old) in (int, float, bool, str):
-            found.append(f"{shown} {old} to {_changed(each, name, old)}")
+            found.append(f"{shown} {old} to {_change(each, name, old)}")
         else:
             how = f"x {each.factor:g}" if each.factor is not None else str(each.value)
             found.append(f"{shown} {how}")

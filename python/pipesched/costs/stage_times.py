@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any
 
 from ..errors import PipeSchedError
-from ..support.files import read_json
+from ..support.files import read_json_file
 
 MESSAGES = ("comm", "send")
 """The times of a profile that belong to messages. They are not divided."""
@@ -77,11 +77,7 @@ def entries_of(times: Any) -> Entries:
     if isinstance(times, Mapping):
         return {str(name): as_entry(value) for name, value in times.items()}
     if is_file(times):
-        with open(os.fspath(times), encoding="utf-8-sig") as file:
-            try:
-                fields = read_json(file.read())
-            except ValueError as error:
-                raise PipeSchedError(f"{os.fspath(times)}: not JSON: {error}") from None
+        fields = read_json_file(os.fspath(times))
         if not isinstance(fields, Mapping):
             raise PipeSchedError(f"{os.fspath(times)}: expected an object with the times")
         return {name: as_entry(value) for name, value in fields.items() if name != SCHEMA}
@@ -158,7 +154,7 @@ def _of_path(place: Place, times: Sequence[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _divided(name: str, time: str | list[str], places: Sequence[Place]) -> str:
+def _divide_entry(name: str, time: str | list[str], places: Sequence[Place]) -> str:
     if name in MESSAGES:
         return time if isinstance(time, str) else f"[{','.join(time)}]"
     times = [time] if isinstance(time, str) else time
@@ -181,9 +177,9 @@ def _divided(name: str, time: str | list[str], places: Sequence[Place]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _divided_text(entries: tuple[tuple[str, Any], ...], places: tuple[Place, ...]) -> str:
+def _divide_text(entries: tuple[tuple[str, Any], ...], places: tuple[Place, ...]) -> str:
     pairs = ((name, list(v) if isinstance(v, tuple) else v) for name, v in entries)
-    return ",".join(f"{name}={_divided(name, value, places)}" for name, value in pairs)
+    return ",".join(f"{name}={_divide_entry(name, value, places)}" for name, value in pairs)
 
 
 def divided(times: Any, places: Sequence[Place]) -> str:
@@ -198,7 +194,7 @@ def divided(times: Any, places: Sequence[Place]) -> str:
     """
     entries = entries_of(times)
     hashable = tuple((n, tuple(v) if isinstance(v, list) else v) for n, v in entries.items())
-    return _divided_text(hashable, tuple(places))
+    return _divide_text(hashable, tuple(places))
 
 
 # Placements

@@ -15,8 +15,8 @@ from ..errors import PipeSchedError
 from ..results.configuration import Configuration
 from ..results.disturbances import SEEDS, Factor
 from ..results.simulation import Simulation
+from ..schedule.families import PlacementKind, placement_kind
 from ..schedule.schedule import Schedule
-from ..schedule.traits import PlacementKind, placement_kind
 from ..support.options import callable_of, integer
 from ..support.units import seconds_of
 from .candidate import Candidate, Shape, receives_text

@@ -77,8 +77,8 @@ class Comparison:
         """(worker, key, predicted, measured) of all causes, in ps."""
         rows = []
         for worker, program in enumerate(self.measurement.programs):
-            predicted = _predicted(self.prediction, program)
-            measured = _measured(self.measurement, worker, self.step)
+            predicted = _divide_predicted(self.prediction, program)
+            measured = _divide_measured(self.measurement, worker, self.step)
             keys = sorted(predicted.keys() | measured.keys(), key=_order)
             rows += [(worker, k, predicted.get(k, 0), measured.get(k, 0)) for k in keys]
         return rows
@@ -175,16 +175,16 @@ def _phase(instruction: Instruction) -> str:
     return "+".join(cell.phase for cell in instruction.cells)
 
 
-def _awaited(program: WorkerProgram, index: int) -> Iterator[Instruction]:
+def _find_awaited(program: WorkerProgram, index: int) -> Iterator[Instruction]:
     """What an instruction waits for, also through joins."""
     for other in (program[i] for i in program[index].waits):
         if other.kind == "wait":
-            yield from _awaited(program, other.index)
+            yield from _find_awaited(program, other.index)
         elif other.kind in _WAITS:
             yield other
 
 
-def _measured(measurement: Measurement, worker: int, step: int) -> Division:
+def _divide_measured(measurement: Measurement, worker: int, step: int) -> Division:
     """The measured time of a worker, by cause."""
     program, stamps = measurement.programs[worker], measurement.stamps[worker]
     begin, end = measurement.spans_ns[step]
@@ -229,7 +229,7 @@ def _divide_wait(
     it.
     """
     start = int(stamps.start[step, instruction.index])
-    awaited = {other.index: other for other in _awaited(program, instruction.index)}
+    awaited = {other.index: other for other in _find_awaited(program, instruction.index)}
     for index in sorted(awaited, key=lambda index: int(stamps.done[step, index])):
         done, arrived = int(stamps.done[step, index]), int(stamps.arrived[step, index])
         if done == NEVER:
@@ -272,7 +272,7 @@ def _core_names() -> tuple[tuple[str, ...], tuple[str, ...]]:
     return PHASES, names_of(Lane)
 
 
-def _predicted(prediction: Simulation, program: WorkerProgram) -> Division:
+def _divide_predicted(prediction: Simulation, program: WorkerProgram) -> Division:
     """The predicted time of a worker, by cause."""
     cells = _Predicted(prediction, program.worker)
     divider = _Divider(0)
@@ -295,7 +295,7 @@ def _gap_cause(
     """The thing that a cell after a gap waited for: a copy or all-reduce that ends when the cell
     starts, otherwise a message.
     """
-    for other in _awaited(program, instruction.index):
+    for other in _find_awaited(program, instruction.index):
         if other.kind != "recv" and cells.end_of(other) == start:
             return _WAITS[other.kind]
     return "messages"

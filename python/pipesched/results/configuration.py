@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 from .. import _core
 from ..costs.costs import Costs
 from ..costs.division import Counts, paths_with, with_counts
 from ..costs.stage_times import Place, places_of, places_of_family
 from ..errors import PipeSchedError, WrongType
-from ..schedule.backward import MOST_AT_ARRIVAL, backward_of, takes_backward
 from ..schedule.generation import generate
-from ..schedule.registry import own_family
+from ..schedule.program import COSTED_PHASES
+from ..schedule.registry import key_of, own_family
 from ..schedule.schedule import Schedule
 from ..support.options import (
     FamilyOptions,
@@ -33,6 +33,39 @@ from ..support.options import (
 )
 from .report import read_report
 from .simulation import Simulation, origin_of
+
+UNIT = 200
+"""The time of B that an order of `vocab-1f1b` is made for if nothing says another, in percent of F:
+that of unit slots.
+"""
+
+MOST_BACKWARD, MOST_AT_ARRIVAL = 10000, 199
+"""The longest B that an order of `vocab-1f1b` is made for, in percent of F; and where receives
+stand at arrival.
+"""
+
+
+@cache
+def takes_backward(family: str) -> bool:
+    """Whether a family that ships has the option."""
+    shipped = ((name, options) for name, *_, options in _core.families())
+    return any("backward" in options for name, options in shipped if key_of(name) == key_of(family))
+
+
+def _backward_of(step: _core.Evaluation) -> int | None:
+    """The time of B in percent of that of F, in the median of the workers, from a step with one of
+    each on every worker; None if an F takes no time.
+    """
+    import numpy as np
+
+    cells = step.cells()
+    names, took = np.array(COSTED_PHASES)[cells["phase"]], cells["end_ps"] - cells["start_ps"]
+    forward, backward = (
+        took[names == phase][np.argsort(cells["worker"][names == phase])] for phase in "FB"
+    )
+    if not forward.all():
+        return None
+    return int(np.clip(round(100 * float(np.median(backward / forward))), 1, MOST_BACKWARD))
 
 
 @dataclass(frozen=True)
@@ -108,7 +141,7 @@ class Configuration:
             return self.options
         probe = Configuration("gpipe", self.workers, 1, paths=self._paths, costs=self.costs)
         try:
-            percent = backward_of(_core.evaluate_configuration(probe._raw()))
+            percent = _backward_of(_core.evaluate_configuration(probe._raw()))
         except PipeSchedError:
             return self.options  # the schedule itself says what is wrong
         if percent is None:

@@ -58,7 +58,7 @@ def origin_of(
     return (Origin(costs, tuple(places), microbatches),)
 
 
-def _placed(schedule: Schedule, costs: Costs) -> tuple[Schedule, Costs]:
+def _place(schedule: Schedule, costs: Costs) -> tuple[Schedule, Costs]:
     """The schedule with the layers of its stages, and the costs with times of stages."""
     if not costs._is_divided:
         return schedule, costs
@@ -78,7 +78,7 @@ def _placed(schedule: Schedule, costs: Costs) -> tuple[Schedule, Costs]:
 def simulate(schedule: Schedule, costs: Costs | None, timing: RawTiming) -> Simulation:
     """Times a schedule with costs that are already read."""
     if costs is not None:
-        schedule, costs = _placed(schedule, costs)
+        schedule, costs = _place(schedule, costs)
     raw = None if costs is None else costs._raw
     evaluation = _core.evaluate(schedule._module, 0, raw, timing)
     places = places_of(schedule.paths) if costs is not None and costs.model is not None else ()

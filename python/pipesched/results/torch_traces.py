@@ -281,7 +281,7 @@ def _align(
     )
 
 
-def _shifted(stamps: Stamps, offset_s: float) -> Stamps:
+def _shift(stamps: Stamps, offset_s: float) -> Stamps:
     ahead = round(1e9 * offset_s)
     columns = (stamps.ready, stamps.start, stamps.end, stamps.done, stamps.arrived)
     return Stamps(*(np.where(each == NEVER, NEVER, each - ahead) for each in columns))
@@ -306,7 +306,7 @@ def from_torch_traces(schedule: Schedule, files: Iterable[str | os.PathLike[str]
     pairs = zip(programs, traces, strict=True)
     stamps = [Stamps(**_Worker(program, trace, steps).columns) for program, trace in pairs]
     clock = _align(traces, programs, stamps)
-    aligned = map(_shifted, stamps, clock.offsets_s)
+    aligned = map(_shift, stamps, clock.offsets_s)
     return Measurement(
         schedule,
         "arrival" if schedule.kind == "schedule" else None,

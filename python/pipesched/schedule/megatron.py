@@ -19,33 +19,6 @@ PARTS: tuple[Part, ...] = ("warm_up", "steady", "drain")
 NAME = "combined-1f1b"
 
 
-def combined_1f1b(
-    workers: int,
-    microbatches: int,
-    chunks: int = 1,
-    *,
-    group: int | None = None,
-    name: str = "combined_1f1b",
-) -> Schedule:
-    """The family `combined-1f1b`: Megatron-Core's 1F1B with `overlap_moe_expert_parallel_comm`,
-    interleaved 1F1B with one more forward in the warm-up, whose steady state runs pairs of a
-    forward and a backward. Groups of `group` microbatches take turns on the chunks.
-
-    >>> print(combined_1f1b(1, 3))
-    module {
-      pipe.schedule @combined_1f1b workers 1 microbatches 3 family "combined-1f1b" {
-        path on [0]
-        worker 0 runs [0F0 0F1+0B0 0F2+0B1 0B2]
-      }
-    }
-    <BLANKLINE>
-    """
-    options: dict[str, Any] = {"chunks": chunks}
-    if group is not None:
-        options["group"] = group
-    return generate(NAME, workers=workers, microbatches=microbatches, name=name, **options)
-
-
 # What is hidden
 
 

@@ -13,6 +13,7 @@ from ..support.options import (
     PlacementName,
     Recompute,
     code_of,
+    flag_of,
     integer,
     list_of,
     names_of,
@@ -135,43 +136,34 @@ def _read(schedule: Schedule, found: Mapping[str, Any]) -> Optimization:
     )
 
 
+_CHOICES = {"objective": Objective, "memory_times": MemoryTimes, "recompute": Recompute}
 _COUNTS = {"chunks": 1, "waves": 1, "seed": 0, "threads": 0, "max_evaluations": 0}
 """Options that are integers, with the least value of each."""
 
 
-def _check(options: OptimizeOptions) -> None:
-    """Refuses values that no option takes. Otherwise the pass would refuse them in its own
+def _check_option(name: str, value: Any) -> None:
+    """Refuses a value that the option does not take. Otherwise the pass would refuse it in its own
     words.
     """
-    given = cast("dict[str, Any]", options)
-    for name, choices in (
-        ("objective", Objective),
-        ("memory_times", MemoryTimes),
-        ("recompute", Recompute),
-    ):
-        if given.get(name) is not None:
-            code_of(choices, name, given[name])
-    for name, least in _COUNTS.items():
-        if isinstance(given.get(name), bool):
-            raise WrongType(f"{name} is an integer; got {given[name]!r}")
-        if given.get(name) is not None:
-            integer(name, given[name], least)
-    for name in ("time_limit", "gap"):
-        if given.get(name) is not None:
-            number_of(name, given[name], least=float("-inf"))  # The pass knows the limits.
-    for name in ("split_backward", "offload", "explain"):
-        if not isinstance(given.get(name), (bool, type(None))):
-            raise WrongType(f"{name} is True or False; got {given[name]!r}")
-    memory = given.get("memory")
-    if isinstance(memory, bool) or not isinstance(memory, (int, str, type(None))):
-        raise WrongType(f"memory is activations, or bytes such as '60GiB'; got {memory!r}")
-    if isinstance(memory, str):
-        text_of("memory", memory)
-    if "placements" in options:
-        for kind in list_of("placements", "['linear', 'wave']", options["placements"]):
+    if name in _CHOICES:
+        code_of(_CHOICES[name], name, value)
+    elif name in _COUNTS:
+        if isinstance(value, bool):
+            raise WrongType(f"{name} is an integer; got {value!r}")
+        integer(name, value, _COUNTS[name])
+    elif name in ("time_limit", "gap"):
+        number_of(name, value, least=float("-inf"))  # The pass knows the limits.
+    elif name in ("split_backward", "offload", "explain"):
+        flag_of(name, value)
+    elif name == "memory":
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise WrongType(f"memory is activations, or bytes such as '60GiB'; got {value!r}")
+        text_of("memory", str(value))
+    elif name == "placements":
+        for kind in list_of(name, "['linear', 'wave']", value):
             code_of(PlacementName, "a placement", kind)
-    if "microbatch_sizes" in options:
-        for size in list_of("microbatch_sizes", "[1, 2]", options["microbatch_sizes"]):
+    elif name == "microbatch_sizes":
+        for size in list_of(name, "[1, 2]", value):
             integer("a microbatch size", size, 1)
 
 
@@ -179,7 +171,9 @@ def the_pass(options: OptimizeOptions) -> str:
     """The pass with these options. Unlike the pass itself, it has a time limit by default, and a
     limit on evaluations only on request.
     """
-    _check(options)
+    for name, value in options.items():
+        if value is not None or name in ("placements", "microbatch_sizes"):
+            _check_option(name, value)
     given = {"time_limit": DEFAULT_TIME_LIMIT, "max_evaluations": 0, **options}
     if "placements" in options:
         given["placements"] = ",".join(options["placements"])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from types import ModuleType
-from typing import Any, TypeAlias, cast, overload
+from typing import Any, TypeAlias, TypedDict, Unpack, cast, overload
 
 from .. import _core
 from ..errors import PipeSchedError, WrongType
@@ -155,31 +155,24 @@ def _options_of(function: FamilyFunction) -> tuple[str, ...]:
     return tuple(each.name for each in parameters[1:] if each.kind in keywords)
 
 
+class FamilyFacts(TypedDict, total=False):
+    """What `register_family` is told of a family besides its function."""
+
+    summary: str
+    source: str
+    formula: BubbleFormula | None
+
+
 @overload
 def register_family(
-    name: str,
-    function: None = None,
-    *,
-    summary: str = "",
-    source: str = "",
-    formula: BubbleFormula | None = None,
+    name: str, function: None = None, **facts: Unpack[FamilyFacts]
 ) -> Callable[[FamilyFunction], FamilyFunction]: ...
 @overload
 def register_family(
-    name: str,
-    function: FamilyFunction,
-    *,
-    summary: str = "",
-    source: str = "",
-    formula: BubbleFormula | None = None,
+    name: str, function: FamilyFunction, **facts: Unpack[FamilyFacts]
 ) -> FamilyFunction: ...
 def register_family(
-    name: str,
-    function: FamilyFunction | None = None,
-    *,
-    summary: str = "",
-    source: str = "",
-    formula: BubbleFormula | None = None,
+    name: str, function: FamilyFunction | None = None, **facts: Unpack[FamilyFacts]
 ) -> FamilyFunction | Callable[[FamilyFunction], FamilyFunction]:
     """Registers a family, which `generate`, `Configuration`, `compare`, `sweep` and the command
     then take by name. The function gets a schedule without rows and the options of the family as
@@ -202,8 +195,8 @@ def register_family(
     """
     _check_name(text_of("the name of a family", name))
     if function is None:
-        return partial(_register, name, summary=summary, source=source, formula=formula)
-    return _register(name, function, summary=summary, source=source, formula=formula)
+        return partial(_register, name, **facts)
+    return _register(name, function, **facts)
 
 
 def _check_name(name: str) -> None:
@@ -221,7 +214,11 @@ def _check_name(name: str) -> None:
 
 
 def _register(
-    name: str, function: FamilyFunction, *, summary: str, source: str, formula: BubbleFormula | None
+    name: str,
+    function: FamilyFunction,
+    summary: str = "",
+    source: str = "",
+    formula: BubbleFormula | None = None,
 ) -> FamilyFunction:
     if not callable(function):
         raise WrongType(f"family {name!r} is a function from a problem to rows; got {function!r}")
@@ -354,7 +351,7 @@ def check_own_options(texts: Iterable[str | None], names: Sequence[str]) -> None
 # Schedules
 
 
-def _checked(family: str, given: Schedule, wanted: Schedule) -> Schedule:
+def _check_sizes(family: str, given: Schedule, wanted: Schedule) -> Schedule:
     for what in ("workers", "microbatches"):
         found = getattr(given, what)
         if found != getattr(wanted, what):
@@ -398,5 +395,5 @@ def generate_own(family: OwnFamily, problem: Schedule, options: Mapping[str, Any
         error.add_note(f"in the function of family {family.name!r}")
         raise
     if isinstance(made, Schedule):
-        return _checked(family.name, made, problem)
+        return _check_sizes(family.name, made, problem)
     return Schedule.from_rows(made, problem=problem)

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 from .. import _core
 from ..costs.costs import Costs, SimulationOptions, read_simulation
-from ..errors import PipeSchedError, WrongType
+from ..errors import PipeSchedError, VerificationError, WrongType
 from ..support.files import write_whole
 from ..support.options import (
     CsvFormat,
@@ -29,6 +29,7 @@ from ..support.options import (
     instance_of,
     integer,
     names_of,
+    pass_options,
     path_of,
     raw_paths,
     read_paths,
@@ -38,13 +39,12 @@ from ..support.text import valid
 from ..viz.pictures import MOST_CELLS, PICTURES, Svg, draw
 from .optimize import Optimization, OptimizeOptions, optimize
 from .program import Group, ParameterSet, Stage, WorkerProgram, index_of
-from .proofs import prove
 from .rows import (
     Rows,
+    attributes_of_frame,
     cells_of,
     count_joins,
     microbatches_of,
-    said_of_frame,
     slices_of,
     words_of_frame,
 )
@@ -76,9 +76,19 @@ def chosen(module: _core.Module, name: str | None) -> _core.Module:
     raise PipeSchedError(f"one schedule or program is wanted, found {len(names)}: {found}")
 
 
-def restored(make: Callable[[_core.Module], Made], code: bytes) -> Made:
+def restore(make: Callable[[_core.Module], Made], code: bytes) -> Made:
     """The schedule of a pickle. Pickles are trusted, so no child process reads the bytecode."""
     return make(_core.Module.parse_trusted(code))
+
+
+class RowOptions(TypedDict, total=False):
+    """The arguments of `Schedule.from_rows` that a frame may have."""
+
+    name: str | None
+    microbatches: int | None
+    paths: Paths | None
+    gradient_after: GradientAfter | None
+    recompute: Recompute | None
 
 
 class Schedule:
@@ -197,12 +207,8 @@ class Schedule:
         frame: pd.DataFrame,
         *,
         problem: Schedule | None = None,
-        name: str | None = None,
         workers: int | None = None,
-        microbatches: int | None = None,
-        paths: Paths | None = None,
-        gradient_after: GradientAfter | None = None,
-        recompute: Recompute | None = None,
+        **rules: Unpack[RowOptions],
     ) -> Schedule:
         """A schedule of the cells of a frame with the columns worker, index, stage, phase,
         microbatch and, for overlapped cells, pair, as `to_frame` has them. The `attrs` of a frame
@@ -213,21 +219,14 @@ class Schedule:
         >>> Schedule.from_frame(schedule.to_frame()).rows == schedule.rows
         True
         """
-        said = said_of_frame(frame)
+        said = attributes_of_frame(frame)
         if problem is not None:
             instance_of("problem", Schedule, problem)
             return Schedule.from_rows(words_of_frame(frame, problem.workers), problem=problem)
-        given: dict[str, Any] = {
-            "name": name,
-            "microbatches": microbatches,
-            "paths": paths,
-            "gradient_after": gradient_after,
-            "recompute": recompute,
-            "slices": None,
-        }
-        chosen = {key: said.get(key) if value is None else value for key, value in given.items()}
-        options = {key: value for key, value in chosen.items() if value is not None}
-        if paths is None and "paths" in options:
+        given: dict[str, Any] = {key: value for key, value in rules.items() if value is not None}
+        chosen = {key: said.get(key) for key in (*RowOptions.__annotations__, "slices")}
+        options = {key: value for key, value in (chosen | given).items() if value is not None}
+        if "paths" in options and "paths" not in given:
             options["paths"] = read_paths(options["paths"])
         of_all = said.get("workers") if workers is None else workers
         return Schedule.from_rows(words_of_frame(frame, of_all), **options)
@@ -570,12 +569,35 @@ class Schedule:
         A program says where its receives stand, and has no budget: the other options are for
         schedules alone.
         """
-        chosen = {
+        code_of(Messages, "messages", messages)
+        kinds = (MemoryTimes, ReceivePlacement, Transport)
+        chosen: dict[str, Any] = {
             "memory_times": memory_times,
             "receive_placement": receive_placement,
             "transport": transport,
         }
-        prove(self, messages, memory, chosen)
+        for kind, (option, value) in zip(kinds, chosen.items(), strict=True):
+            if value is not None:
+                code_of(kind, option, value)
+        if isinstance(memory, str):
+            text_of("memory", memory)
+        if self.is_problem:
+            raise PipeSchedError(f"{self.name} has no rows to verify")
+        budget = {"memory": memory, **chosen}
+        given = [option for option, value in budget.items() if value is not None]
+        if self.kind == "program" and given:
+            raise PipeSchedError(
+                f"{self.name} is a program, to which {', '.join(given)} cannot be applied; wanted "
+                "a schedule"
+            )
+        verifier = "pipe-verify" if self.kind == "schedule" else "exec-verify"
+        proof = {"messages": messages, "receive_placement": receive_placement}
+        try:
+            self._module.run(verifier + pass_options(proof))
+        except PipeSchedError as error:
+            raise VerificationError(error.diagnostics) from None
+        if memory is not None:
+            self._module.run(verifier + pass_options({"messages": messages, **budget}))
 
     def simulate(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]
@@ -634,4 +656,4 @@ class Schedule:
         return hash(self.to_text())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return restored, (Schedule, self.to_bytecode())
+        return restore, (Schedule, self.to_bytecode())

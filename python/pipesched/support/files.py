@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..errors import PipeSchedError
+
 _DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
@@ -42,7 +44,7 @@ def descriptor_of(path: str) -> int | None:
 
 
 @contextlib.contextmanager
-def _naming(path: str) -> Iterator[None]:
+def _name_errors(path: str) -> Iterator[None]:
     """Makes errors in the block name this path, whatever file they are about."""
     try:
         yield
@@ -73,7 +75,7 @@ def _umask() -> int:
     return mask
 
 
-def _unnamed(folder: str) -> int | None:
+def _open_unnamed(folder: str) -> int | None:
     """A file without a name. It vanishes with the process, however the process ends, even by
     SIGKILL. None if the system has no such files, or if they cannot get a name later.
     """
@@ -87,7 +89,7 @@ def _unnamed(folder: str) -> int | None:
     return None
 
 
-def _named(folder: str) -> tuple[int, str]:
+def _open_named(folder: str) -> tuple[int, str]:
     """A file with a name of its own."""
     handle, name = tempfile.mkstemp(prefix=".pipesched-", suffix=".tmp", dir=folder)
     os.fchmod(handle, 0o666 & ~_umask())
@@ -104,13 +106,13 @@ def _name(handle: int, folder: str) -> str:
             return name
 
 
-def _begin(path: str) -> tuple[int, str]:
+def _open_next_to(path: str) -> tuple[int, str]:
     """A file in the folder of this one, with a name or without."""
     if os.path.exists(path) and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     folder = os.path.dirname(path) or "."
-    if (handle := _unnamed(folder)) is None:
-        return _named(folder)
+    if (handle := _open_unnamed(folder)) is None:
+        return _open_named(folder)
     return handle, ""
 
 
@@ -118,7 +120,7 @@ def _replace(path: str, contents: bytes) -> None:
     """Writes a file beside this one and renames it."""
     existing = os.stat(path) if os.path.exists(path) else None
     folder = os.path.dirname(path) or "."
-    handle, temporary = _begin(path)
+    handle, temporary = _open_next_to(path)
     try:
         with os.fdopen(handle, "wb") as file:
             if existing:
@@ -141,7 +143,7 @@ def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
     """
     given = os.fspath(path)
     target = _target(given)
-    with _naming(given):
+    with _name_errors(given):
         if (descriptor := _descriptor(target)) is not None:
             _write_to(descriptor, contents)
         elif os.path.exists(target) and not os.path.isfile(target):
@@ -163,7 +165,7 @@ def check_file(path: str) -> None:
     A full disk is found only by writing.
     """
     target = _target(path)
-    with _naming(path):
+    with _name_errors(path):
         if (descriptor := _descriptor(target)) is not None:
             os.fstat(descriptor)
         elif os.path.isdir(target):
@@ -172,7 +174,7 @@ def check_file(path: str) -> None:
             if not os.access(target, os.W_OK):  # a FIFO may have no reader yet
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         else:
-            handle, temporary = _begin(target)
+            handle, temporary = _open_next_to(target)
             os.close(handle)
             if temporary:
                 os.unlink(temporary)
@@ -183,7 +185,7 @@ def check_folder(path: str) -> None:
     above = os.path.abspath(path)
     while not os.path.exists(above):
         above = os.path.dirname(above)
-    with _naming(path):
+    with _name_errors(path):
         if os.path.exists(path) and not os.path.isdir(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         if not os.path.isdir(above):
@@ -233,3 +235,27 @@ def read_json(
         return json.loads(text, object_pairs_hook=pairs, **hooks)
     except RecursionError:
         raise ValueError("values are nested too deeply") from None
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these fields, for `pairs` of `read_json`."""
+    if (name := twice(name for name, _ in pairs)) is not None:
+        raise ValueError(f"the field {name!r} is given twice")
+    return dict(pairs)
+
+
+def read_json_file(path: str) -> Any:
+    """The value of a file whose objects have each field once. Raises a PipeSchedError that names
+    the file, and for text that is no JSON also line and column.
+    """
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return read_json(file.read(), pairs=unique)
+    except OSError as error:
+        raise PipeSchedError(f"{path}: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise PipeSchedError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise PipeSchedError(f"{path}: byte {error.start} is no UTF-8") from None
+    except ValueError as error:
+        raise PipeSchedError(f"{path}: {error}") from None

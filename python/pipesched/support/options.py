@@ -397,7 +397,7 @@ def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name.replace("_", "-"), text_of(name, _text_of(value))) for name, value in given]
 
 
-def _unsayable(value: str) -> str | None:
+def _why_unsayable(value: str) -> str | None:
     """The reason why no text of a pass pipeline can express this value; None if one can. MLIR ends
     the options of a pass at the brace that closes them, whatever quotes say; knows no escapes
     within quotes; and drops blanks at the ends of a value, quoted or not.
@@ -414,9 +414,9 @@ def _unsayable(value: str) -> str | None:
     return "blanks at its ends" if value != value.strip() else None
 
 
-def _quoted(name: str, value: str) -> str:
+def _quote(name: str, value: str) -> str:
     """A value as a pass reads it, quoted if it has to be."""
-    if why := _unsayable(value):
+    if why := _why_unsayable(value):
         raise PipeSchedError(
             f"{name}: {value!r} has {why}, which no text of a pass pipeline can say; rename it"
         )
@@ -433,4 +433,4 @@ def pass_options(options: Mapping[str, Any]) -> str:
     '{name="the first" chunks=2}'
     """
     given = raw_options(options)
-    return "{" + " ".join(f"{name}={_quoted(name, value)}" for name, value in given) + "}"
+    return "{" + " ".join(f"{name}={_quote(name, value)}" for name, value in given) + "}"

@@ -62,7 +62,7 @@ def _whole(layers: Sequence[Kind], phases: str) -> Iterator[PartRun]:
         for part in PARTS if is_forward else reversed(PARTS):
             for phase in phases:
                 if phase != "W" or part not in EXCHANGES:
-                    end = now + layers[layer].of(part, phase)
+                    end = now + layers[layer].time_of(part, phase)
                     yield PartRun(part, cast(Phase, phase), layer, now, end, 0)
                     now = end
 
@@ -135,7 +135,7 @@ class Streams:
         return max(0, rest_ps) if is_behind else 0
 
     @cached_property
-    def of(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """By cell, the number of its kind, or -1 where parts do not add up to its time."""
         items, letters = self.items, [each["letter"] for each in self.facts["phases"]]
         count = int(items["row_begins"][-1])
@@ -182,7 +182,7 @@ class Streams:
 
     def drawn(self) -> dict[str, Any]:
         """What the page draws, for JSON: parts as part, phase, layer, start, end and hidden."""
-        numbers = self.of.tolist()
+        numbers = self.numbers.tolist()
         parts = [
             [
                 [PARTS.index(p.part), p.phase, p.layer, p.start_ps, p.end_ps, p.hidden_ps]
@@ -202,7 +202,7 @@ class Streams:
 
     def events(self, first: int) -> Iterator[dict[str, Any]]:
         """The events of a trace whose workers are the processes from `first` on."""
-        of, items = self.of, self.items
+        numbers, items = self.numbers, self.items
         begins = items["row_begins"].tolist()
         for worker in range(len(begins) - 1):
             for stream, thread in THREADS.items():
@@ -212,8 +212,8 @@ class Streams:
                         **{"tid": thread, "args": {key: value}},
                     }
             for cell in range(begins[worker], begins[worker + 1]):
-                if of[cell] >= 0:
-                    yield from self._events_of(cell, first + worker, self.runs[of[cell]])
+                if numbers[cell] >= 0:
+                    yield from self._events_of(cell, first + worker, self.runs[numbers[cell]])
 
     def _events_of(self, cell: int, pid: int, runs: Runs) -> Iterator[dict[str, Any]]:
         begin = int(self.items["start_ps"][cell])
@@ -261,10 +261,10 @@ def streams_of(simulation: Any) -> Streams | None:
         kinds = segments_of(costs, origin.microbatches).kinds
     except PipeSchedError:
         return None
-    if not any(kind.of(part, "F") for kind in kinds for part in EXCHANGES):
+    if not any(kind.time_of(part, "F") for kind in kinds for part in EXCHANGES):
         return None
     found = Streams(origin, simulation._evaluation)
-    return found if (found.of >= 0).any() else None
+    return found if (found.numbers >= 0).any() else None
 
 
 def chrome_trace(simulations: Iterable[Pictures]) -> str:

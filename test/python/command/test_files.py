@@ -63,7 +63,7 @@ def test_new_files_have_the_permissions_of_others(
     isNamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if isNamed:  # as where the system has no files without names
-        monkeypatch.setattr("pipesched.files._unnamed", lambda folder: None)
+        monkeypatch.setattr("pipesched.support.files._open_unnamed", lambda folder: None)
     other, made = tmp_path / "other", tmp_path / "made"
     other.write_bytes(b"")
     write_whole(made, b"text")
@@ -153,7 +153,7 @@ def test_checked_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A check writes nothing, and says what writing would."""
     for is_named in (False, True):
         if is_named:  # as where the system has no files without names
-            monkeypatch.setattr("pipesched.files._unnamed", lambda folder: None)
+            monkeypatch.setattr("pipesched.support.files._open_unnamed", lambda folder: None)
         check_file(str(tmp_path / "new"))
         check_folder(str(tmp_path / "a" / "b"))
         assert os.listdir(tmp_path) == []

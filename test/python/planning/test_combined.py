@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pipesched
 import pytest
-from pipesched import PipeSchedError, combined_1f1b, overlap
+from pipesched import PipeSchedError, Schedule, generate, overlap
 from pipesched.command import main
 from pipesched.schedule.megatron import hidden_in, plain, trace_of
 from pipesched.support.options import Phase
 from test_command import Capture, failure_of, rows_of
 from test_overlap import LAYER, TOY
+
+
+def combined_1f1b(workers: int, microbatches: int, chunks: int = 1, **group: Any) -> Schedule:
+    sizes: dict[str, Any] = {"workers": workers, "microbatches": microbatches, "chunks": chunks}
+    return generate("combined-1f1b", name="combined_1f1b", **sizes, **group)
 
 
 def test_refusals() -> None:

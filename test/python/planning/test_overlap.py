@@ -51,7 +51,7 @@ def test_examples_of_the_schema_are_read(tmp_path: Path) -> None:
     read = read_segments(file)
     assert [(kind.name, kind.count) for kind in read.kinds] == [("dense", 3), ("experts", 13)]
     assert read.contention == (1.1, 1.05)
-    assert read.kinds[1].of("combine", "F") == 1_100_000_000
+    assert read.kinds[1].time_of("combine", "F") == 1_100_000_000
     assert overlap(whole, whole_backward=True).pair_ps > 0
     assert "give I and W, or a whole backward" in error_of(whole)
 
@@ -205,15 +205,15 @@ def test_parts_of_a_model_add_up_to_its_cells(launch: Any, dispatch: Any) -> Non
     assert sum(kind.times[0::3]) == pytest.approx(more[0] - fewer[0], rel=1e-9)
     backward = sum(kind.times[1::3]) + sum(kind.times[2::3])
     assert backward == pytest.approx(more[1] - fewer[1], rel=1e-9)
-    assert (kind.of("dispatch", "F") > 0) == ((launch, dispatch) != ("single", "per-rank"))
+    assert (kind.time_of("dispatch", "F") > 0) == ((launch, dispatch) != ("single", "per-rank"))
 
 
 def test_kinds_of_layers() -> None:
     options = {**MODEL, "model": "deepseek-v3"}
     dense, experts, *_ = segments_of(Costs(**options)).kinds
     assert (dense.count, experts.count) == (3, 58)
-    assert dense.of("dispatch", "F") == dense.of("combine", "I") == 0
-    assert dense.of("mlp", "F") > 0 and experts.of("combine", "F") > 0
+    assert dense.time_of("dispatch", "F") == dense.time_of("combine", "I") == 0
+    assert dense.time_of("mlp", "F") > 0 and experts.time_of("combine", "F") > 0
 
 
 @pytest.mark.parametrize("size", [None, 1])

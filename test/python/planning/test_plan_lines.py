@@ -6,7 +6,7 @@ import pipesched
 import pytest
 from pipesched.planning.launch.launchers import TORCH_NAMES, needs_csv
 from pipesched.planning.request import check_limits
-from pipesched.schedule.traits import placement_kind
+from pipesched.schedule.families import placement_kind
 from points import SLICED, SPREAD
 from test_plan import check, flags, small
 

@@ -100,10 +100,6 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "check_formula": (
         pipesched.check_formula, {"family": "with-a-formula", "workers": [2], "microbatches": [2]}
     ),
-    "combined_1f1b": (
-        pipesched.combined_1f1b,
-        {"workers": 2, "microbatches": 4, "chunks": 2, "group": None, "name": "x"},
-    ),
     "compare": (pipesched.compare, {"schedules": [POINT], "costs": None, "metrics": None}),
     "draw": (lambda first, variant: pipesched.draw(first, variant=variant),
              {"first": TIMED, "variant": "timed"}),

@@ -15,8 +15,8 @@ from pipesched.costs import deployment as _deployment
 from pipesched.costs.costs import has_experts
 from pipesched.costs.division import Counts
 from pipesched.costs.frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
-from pipesched.schedule.backward import UNIT, takes_backward
-from pipesched.schedule.traits import overlaps
+from pipesched.results.configuration import UNIT, takes_backward
+from pipesched.schedule.families import overlaps
 from pipesched.support.units import DEFAULT_RESERVE, reserve_text
 
 from ..options.arguments import families

@@ -14,7 +14,7 @@ from typing import Any
 import pipesched
 from pipesched import Costs, PipeSchedError, Simulation
 from pipesched.costs.costs import has_experts
-from pipesched.schedule.traits import placement_kind
+from pipesched.schedule.families import placement_kind
 from pipesched.support.options import FamilyOptions, PlacementName, Recompute, names_of
 from pipesched.support.text import gib, readable
 from pipesched.support.units import DEFAULT_RESERVE, bytes_of, reserve_of

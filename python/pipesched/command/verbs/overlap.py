@@ -10,7 +10,7 @@ import pipesched
 from pipesched import Costs, Pair, PipeSchedError, _core
 from pipesched.costs.pairs import says_nothing_gained
 from pipesched.costs.segments import LayerSegments, factor, read_segments, segments_of
-from pipesched.schedule.megatron import PARTS, Hidden, combined_1f1b, hidden_in, plain, trace_of
+from pipesched.schedule.megatron import PARTS, Hidden, hidden_in, plain, trace_of
 from pipesched.support.options import PairOrder, names_of
 
 from ..explain import assumptions
@@ -248,8 +248,14 @@ def _remarks(pairs: list[Pair]) -> list[str]:
 
 
 def _make_combined(arguments: argparse.Namespace) -> pipesched.Schedule:
-    workers, microbatches = arguments.workers, arguments.microbatches
-    return combined_1f1b(workers, microbatches, arguments.chunks or 1, group=arguments.group)
+    return pipesched.generate(
+        "combined-1f1b",
+        workers=arguments.workers,
+        microbatches=arguments.microbatches,
+        name="combined_1f1b",
+        chunks=arguments.chunks or 1,
+        group=arguments.group,
+    )
 
 
 def _steps(arguments: argparse.Namespace, pair: Pair) -> list[Hidden]:

@@ -21,9 +21,9 @@ from ...costs.frameworks import (
     parameter_bytes,
     sharding_of,
 )
+from ...schedule.families import placement_kind
 from ...schedule.generation import problem
 from ...schedule.megatron import NAME as COMBINED
-from ...schedule.traits import placement_kind
 from ...support.options import Path, Recompute
 from ..candidate import OPTIMIZED, Candidate
 from ..request import Request

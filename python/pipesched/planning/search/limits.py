@@ -20,8 +20,8 @@ import numpy as np
 from ...costs.division import SPREAD
 from ...errors import PipeSchedError
 from ...results.configuration import Configuration
+from ...schedule.families import overlaps
 from ...schedule.megatron import NAME as COMBINED
-from ...schedule.traits import overlaps
 from ...support.options import Sharding
 from ..candidate import Candidate, Shape
 from ..space.divisions import Base, Split, base_of

@@ -18,9 +18,8 @@ from ...costs.division import SPREAD
 from ...costs.stage_times import places_of_family
 from ...errors import PipeSchedError
 from ...results.configuration import Configuration
-from ...schedule.families import Family, families
+from ...schedule.families import Family, families, overlaps
 from ...schedule.megatron import NAME as COMBINED
-from ...schedule.traits import overlaps
 from ...support.options import Path, Sharding
 from ..candidate import ALONE, Candidate, Shape, Workers
 from ..launch.launchers import Cannot, check_model, check_runs
