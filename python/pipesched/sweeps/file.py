@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import fcntl
 import json
-import math
 import os
 import re
 import stat
@@ -67,7 +66,7 @@ class Form:
                 row[name] = value
         if self.digests:
             row["metrics"] = self.digests
-        return _sealed(_JSON.encode(row))
+        return _seal(_JSON.encode(row))
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Layout:
     metrics: Mapping[str, Metric]
 
     @staticmethod
-    def of(grid: Grid, metrics: Mapping[str, Metric] | None) -> Layout:
+    def create(grid: Grid, metrics: Mapping[str, Metric] | None) -> Layout:
         """Raises an error for metrics that are no functions or that have the names of columns."""
         return Layout(grid, check_metrics(metrics, (*AXES, *_COLUMNS, *_OF_FILES)))
 
@@ -118,7 +117,7 @@ def _checksum(row: str) -> str:
     return f"{zlib.crc32(row.encode()):08x}"
 
 
-def _sealed(text: str) -> str:
+def _seal(text: str) -> str:
     """A row as a line of the file: the JSON object with the checksum as its last field."""
     row = text.removesuffix("}")
     return f'{row}, "crc32": "{_checksum(row)}"}}\n'
@@ -132,36 +131,9 @@ def rows_of(lines: Sequence[str]) -> list[Row]:
     return rows
 
 
-def is_kept(value: Any) -> bool:
+def can_keep(value: Any) -> bool:
     """Whether a row can store this value of a metric and return it unchanged."""
     return value is None or isinstance(value, (bool, int, float, str))
-
-
-def _has_type(kind: str, value: Any) -> bool:
-    if kind == "boolean":
-        return isinstance(value, bool)
-    if kind == "string":
-        return isinstance(value, str)
-    if isinstance(value, bool):
-        return False
-    if kind == "Int64":
-        return isinstance(value, int) and -(2**63) <= value < 2**63
-    return isinstance(value, (int, float)) and math.isfinite(value)
-
-
-def _wrong_type(layout: Layout, row: Row) -> str | None:
-    """The problem with the type of a result; None if there is none."""
-    for name, kind in TYPES.items():
-        if row.get(name) is not None and not _has_type(kind, row[name]):
-            kinds = {"Int64": "an integer", "boolean": "true or false", "string": "a text"}
-            what = kinds.get(kind, "a number")
-            return f"{name}: expected {what} or null, found {row[name]!r}"
-    for name in layout.metrics:
-        if not is_kept(row[name]):
-            return f"{name}: expected a number, a text, true, false or null, found {row[name]!r}"
-    if not isinstance(row.get("error"), (str, type(None))):
-        return f"error: expected a text or null, found {row['error']!r}"
-    return None
 
 
 # Files
@@ -169,7 +141,7 @@ def _wrong_type(layout: Layout, row: Row) -> str | None:
 _BEGIN = b'{"key": "'
 
 
-def _named(row: Row, axes: Sequence[str]) -> str:
+def _name_row(row: Row, axes: Sequence[str]) -> str:
     return ", ".join(f"{axis} {row.get(axis)}" for axis in axes)
 
 
@@ -181,7 +153,8 @@ def _stranger(grid: Grid, row: Row) -> str:
     axes = [axis for axis in AXES if axis in row and (axis in values or axis not in _COLUMNS)]
     known = {axis: (*values.get(axis, ()), None) for axis in axes}
     other = [axis for axis in axes if row[axis] not in known[axis]]
-    return f"no point of this grid: {_named(row, other or ['family', 'workers', 'microbatches'])}"
+    other = other or ["family", "workers", "microbatches"]
+    return f"no point of this grid: {_name_row(row, other)}"
 
 
 def _mismatch(layout: Layout, points: Mapping[str, Point], row: Row) -> str | None:
@@ -198,7 +171,7 @@ def _mismatch(layout: Layout, points: Mapping[str, Point], row: Row) -> str | No
         return f"of a sweep with another function as metric {', '.join(map(repr, other))}"
     labels = points[row["key"]].labels
     renamed = [axis for axis in labels if axis not in _COLUMNS and row[axis] != labels[axis]]
-    return f"called differently here: {_named(row, renamed)}" if renamed else None
+    return f"called differently here: {_name_row(row, renamed)}" if renamed else None
 
 
 class SweepFile:
@@ -247,7 +220,7 @@ class SweepFile:
         lines: dict[str, str] = {}
         for number, line in enumerate(contents[:whole].splitlines(keepends=True), 1):
             row, text = self._read_line(number, line)
-            if why := _mismatch(layout, points, row) or _wrong_type(layout, row):
+            if why := _mismatch(layout, points, row):
                 self._refuse(number, why)
             lines.setdefault(row["key"], text)
         if rest:
@@ -255,7 +228,7 @@ class SweepFile:
         return lines
 
     def _read_line(self, number: int, line: bytes) -> tuple[Row, str]:
-        """A row and its line; a row of an older version, which has no checksum, gets one."""
+        """A row and its line."""
         if line.startswith(codecs.BOM_UTF8):
             self._refuse(number, "a byte order mark, which no sweep writes; remove it")
         try:
@@ -267,10 +240,6 @@ class SweepFile:
             self._refuse(number, "not a row of a sweep: nested too deeply")
         if not isinstance(row, dict) or not isinstance(row.get("key"), str):
             self._refuse(number, "not a row of a sweep, which has a key")
-        if not isinstance(row.get("metrics", {}), dict):
-            self._refuse(number, f"metrics: expected an object, found {row['metrics']!r}")
-        if "crc32" not in row:
-            return row, _sealed(_JSON.encode(row))
         sealed = _SEAL.fullmatch(text)
         if not sealed or _checksum(sealed["row"]) != sealed["sum"]:
             self._refuse(

@@ -32,7 +32,7 @@ from ..schedule.registry import (
     own_family,
     refuse_place,
 )
-from ..support.files import twice
+from ..support.files import unique
 from ..support.options import FamilyOptions, Path, TimingOptions, flag_of, names_of, path_of
 from ..support.text import closest
 from ..support.units import DEFAULT_RESERVE, reserve_of
@@ -248,7 +248,7 @@ def _path_json(path: Path | list[int]) -> Any:
     return {k: v for k, v in {**given, "weights": path.weights}.items() if v}
 
 
-def _described(axis: str, value: Any) -> Choice:
+def _describe(axis: str, value: Any) -> Choice:
     """Reads a model, a system or times, given by name, by fields or by file. The contents of a file
     are part of the key.
     """
@@ -301,7 +301,7 @@ def _choices(axis: str, value: Any) -> Iterator[Choice]:
             raise _wrong(axis, "a value", None)
         yield Choice(None, None, "")
     elif axis in _FILES:
-        yield _described(axis, value)
+        yield _describe(axis, value)
     elif axis == "paths":
         paths = _read_paths(value)
         plain = [_path_json(path) for path in paths]
@@ -364,15 +364,15 @@ def _costs_with(given: Mapping[str, Any]) -> Costs:
     return _costs_of_items(items)
 
 
-def _held(model: Any) -> str | None:
+def _find_held(model: Any) -> str | None:
     """Whose memory is counted if no axis says it, as in plans."""
     if isinstance(model, Mapping):
         return held_bytes(model)
-    return _held_of_file(os.fspath(model))
+    return _find_held_of_file(os.fspath(model))
 
 
 @lru_cache(maxsize=256)
-def _held_of_file(model: str) -> str | None:
+def _find_held_of_file(model: str) -> str | None:
     return held_bytes(model)
 
 
@@ -381,7 +381,7 @@ def costs_of(given: Mapping[str, Any]) -> Costs:
     unless an axis says otherwise.
     """
     if "model" in given and "parameter_bytes" not in given:
-        return _costs_with({**given, "parameter_bytes": _held(given["model"])})
+        return _costs_with({**given, "parameter_bytes": _find_held(given["model"])})
     return _costs_with(given)
 
 
@@ -435,7 +435,7 @@ class Point:
         return {axis: choice.label for axis, choice in zip(self.axes, self.choices, strict=True)}
 
 
-def _named(part: Mapping[str, Any]) -> dict[str, Any]:
+def _rename_axes(part: Mapping[str, Any]) -> dict[str, Any]:
     """Replaces other names of axes by the names of the axes."""
     if not isinstance(part, Mapping):
         raise PipeSchedError(f"expected an object with the axes of a grid, found {part!r}")
@@ -460,7 +460,7 @@ def _options_of(family: str) -> tuple[str, ...]:
     return own.options if own else _options_of_shipped(family)
 
 
-def _listed(given: object) -> list[Mapping[str, Any]]:
+def _check_parts(given: object) -> list[Mapping[str, Any]]:
     parts = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else None
     if parts is None or not all(isinstance(part, Mapping) for part in parts):
         example = '{"family": "1f1b", "workers": 4, "microbatches": [8, 16]}'
@@ -482,7 +482,7 @@ class Grid:
     """
 
     def __init__(self, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        parts = [given] if isinstance(given, Mapping) else _listed(given)
+        parts = [given] if isinstance(given, Mapping) else _check_parts(given)
         self.parts = [self._read(part) for part in parts]
         self.axes = tuple(axis for axis in AXES if any(axis in part for part in self.parts))
         if self._size > MOST_POINTS:
@@ -493,7 +493,7 @@ class Grid:
     @staticmethod
     def _read(part: Mapping[str, Any]) -> dict[str, tuple[Choice, ...]]:
         shipped = [name for name in families() if name not in own_families()]
-        given = {"family": shipped, **_named(part)}
+        given = {"family": shipped, **_rename_axes(part)}
         for name in _SIZES:
             if name not in given:
                 raise PipeSchedError(f"needs the key {name!r}")
@@ -548,7 +548,7 @@ class Grid:
             contents = file.read()
         parts = read_json(contents, filename)
         try:
-            given = [_named(part) for part in parts]
+            given = [_rename_axes(part) for part in parts]
             if not allow_code and "family" not in axes:
                 _refuse_code(given)
             return Grid([{**part, **axes} for part in given])
@@ -586,12 +586,6 @@ def _points(part: dict[str, tuple[Choice, ...]]) -> Iterator[Point]:
 # Files
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if (name := twice(name for name, _ in pairs)) is not None:
-        raise PipeSchedError(f"the key {name!r} is there twice")
-    return dict(pairs)
-
-
 def _refuse_code(parts: Sequence[Mapping[str, Any]]) -> None:
     for part in parts:
         named = part.get("family")
@@ -603,15 +597,13 @@ def _refuse_code(parts: Sequence[Mapping[str, Any]]) -> None:
 def read_json(contents: bytes, filename: str) -> list[dict[str, Any]]:
     """The grid of a JSON file, an object or an array of objects, as `Grid` takes it."""
     try:
-        given = json.loads(contents.decode("utf-8-sig"), object_pairs_hook=_once)
+        given = json.loads(contents.decode("utf-8-sig"), object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         place = Location(filename, error.lineno, error.colno)
         what = error.msg[0].lower() + error.msg[1:]
         raise PipeSchedError([Diagnostic("error", what, place)]) from None
     except UnicodeDecodeError as error:
         raise PipeSchedError(f"{filename}: byte {error.start} is not UTF-8") from None
-    except PipeSchedError as error:
-        raise PipeSchedError(f"{filename}: {error.diagnostics[0].message}") from None
     except (RecursionError, ValueError) as error:
         raise PipeSchedError(f"{filename}: {error}") from None
     parts = given if isinstance(given, list) else [given]

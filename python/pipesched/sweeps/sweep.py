@@ -13,7 +13,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -37,7 +36,7 @@ from ..results.report import Formula
 from ..schedule.registry import OwnFamily, restore, used
 from ..support.options import callable_of, integer, path_of
 from ..support.units import DEFAULT_RESERVE, reserve_of
-from .file import TYPES, Form, Layout, Row, SweepFile, is_kept, rows_of
+from .file import TYPES, Form, Layout, Row, SweepFile, can_keep, rows_of
 from .grid import NOT_OF_TABLE, RESERVE, Grid, Inputs, Point, configuration, kinds
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _rates(point: Configuration, found: Row) -> Row:
     return {"tokens_per_s": tokens * 1e12 / makespan, "mfu": found["mfu"]}
 
 
-def _plain(column: npt.NDArray[Any]) -> list[Any]:
+def _to_list(column: npt.NDArray[Any]) -> list[Any]:
     """A column with None in place of what is not known: negative integers and NaN."""
     values: list[Any] = column.tolist()
     if column.dtype.kind == "i":
@@ -97,7 +96,7 @@ def _formula(family: str) -> Formula | None:
         return None
 
 
-def _stated(point: Configuration, found: Row) -> Row:
+def _add_formula(point: Configuration, found: Row) -> Row:
     """The formula with its definition, as rows of `compare` have them."""
     if point._is_own:
         ratio = point._own_bubble_ratio
@@ -129,7 +128,7 @@ def _fits(
     return -(-peak // (accelerators or 1)) <= each - reserve_of(reserve, each, has_experts(costs))
 
 
-def _finished(point: Configuration, found: Row, reserve: str) -> Row:
+def _finish_row(point: Configuration, found: Row, reserve: str) -> Row:
     """The numbers of a point, with those computed from them."""
     capacity, slices = found.pop("capacity_bytes"), found.pop("slices")
     peak = found["peak_bytes"]
@@ -141,7 +140,7 @@ def _finished(point: Configuration, found: Row, reserve: str) -> Row:
         "accelerators": accelerators or None,
         "peak_bytes_per_gpu": -(-peak // accelerators) if peak and accelerators else None,
         "step_s": found["makespan_ps"] / 1e12,
-        **_stated(point, found),
+        **_add_formula(point, found),
         "activations": _activations(found, slices),
         **_rates(point, found),
         "layers": _layers(point),
@@ -150,12 +149,12 @@ def _finished(point: Configuration, found: Row, reserve: str) -> Row:
     }
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_value(name: str, value: Any) -> Any:
     """The value of a metric as a row has it: without NaN and infinities, which JSON has not."""
     import numpy as np
 
     plain = value.item() if isinstance(value, np.generic) else value
-    if not is_kept(plain):
+    if not can_keep(plain):
         raise WrongType(
             f"metric {name!r} gives {value!r}; wanted a number, a text, a bool or None, which a "
             "row of a sweep can keep"
@@ -188,7 +187,7 @@ def evaluate(
             rows.append({"error": error.diagnostics[0].message})
     evaluated = evaluate_points(made, raw=raw, threads=1, metrics=metrics)
     names = list(evaluated.columns)
-    numbers = zip(*map(_plain, evaluated.columns.values()), strict=True)
+    numbers = zip(*map(_to_list, evaluated.columns.values()), strict=True)
     empty = iter([row for row in rows if not row])
     each = zip(made, reserves, empty, numbers, evaluated.errors, strict=True)
     for index, (point, reserve, row, known, reason) in enumerate(each):
@@ -197,12 +196,12 @@ def evaluate(
             continue
         found = dict(zip(names, known, strict=True))
         measured = evaluated.metrics[index].items()
-        row.update(_finished(point, found, reserve))
-        row.update({name: _checked(name, value) for name, value in measured})
+        row.update(_finish_row(point, found, reserve))
+        row.update({name: _check_value(name, value) for name, value in measured})
     return rows
 
 
-def evaluated_lines(
+def evaluate_lines(
     points: Sequence[Point],
     form: Form,
     own: Mapping[str, OwnFamily] | None = None,
@@ -227,7 +226,7 @@ def run_task(
     evaluates a row also formats its line, since a client would need longer to format a line than
     to store it.
     """
-    return "".join(evaluated_lines(pickle.loads(points), form, own, metrics))
+    return "".join(evaluate_lines(pickle.loads(points), form, own, metrics))
 
 
 def lines_of_task(text: str) -> list[str]:
@@ -237,18 +236,12 @@ def lines_of_task(text: str) -> list[str]:
 
 # Tasks
 
-TASK_S, LEAST_TASK_S = 1.0, 0.05
-"""How many seconds a task takes. Usually about the first number, beside which starting the task
-costs nothing. If a sweep would then have fewer than `TASKS` tasks, tasks are shorter, down to the
-second number.
-"""
-
 TASKS = 256
 """The number of tasks to aim for, so that all workers are busy to the end."""
 
-_SAMPLE, _SAMPLE_S = 63, 0.2
-"""The largest number of points, and of seconds, that are spent on measuring how long a unit of work
-takes.
+_LEAST_TASK_WORK, _MOST_TASK_WORK = 1_500_000, 25_000_000
+"""The work of the smallest task, some 0.05 s, next to which its start costs little, and of the
+largest, about a second.
 """
 
 _CHUNK_WORK = 200_000
@@ -300,35 +293,11 @@ def _chunks(points: Sequence[Point], most: float = _CHUNK_WORK) -> Iterator[Chun
         yield chunk
 
 
-def _sample(points: Sequence[Point]) -> list[Point]:
-    """A few points of all sizes up to the middle one; the largest ones may take minutes each."""
-    smaller = sorted(points, key=_work)[: len(points) // 2 + 1]
-    return smaller[:: max(1, -(-len(smaller) // _SAMPLE))]
-
-
-def _seconds_of_work(rows: _Rows) -> float:
-    """Measures how long a unit of work takes: evaluates 1 point, then 2, 4, 8 and so on. The last
-    group counts, and all rows are kept.
-    """
-    sample, begin, seconds = _sample(rows.missing()), time.monotonic(), 0.0
-    count = 1
-    while sample and time.monotonic() - begin < _SAMPLE_S:
-        chunk, sample = sample[:count], sample[count:]
-        start = time.monotonic()
-        rows.keep(chunk, rows.evaluate(chunk))
-        seconds = (time.monotonic() - start) / sum(map(_work, chunk))
-        count *= 2
-    return seconds
-
-
-def _tasks(rows: _Rows) -> list[Chunk]:
-    """The missing points in tasks of about a second."""
-    seconds, left = _seconds_of_work(rows), rows.missing()
-    if not left:
-        return []
-    whole = seconds * sum(map(_work, left))
-    task = max(LEAST_TASK_S, min(TASK_S, whole / TASKS))
-    return list(_chunks(left, task / seconds))
+def _tasks(points: Sequence[Point]) -> list[Chunk]:
+    """The points in tasks for other processes."""
+    each = sum(map(_work, points)) / TASKS
+    most = min(_MOST_TASK_WORK, max(_LEAST_TASK_WORK, each))
+    return list(_chunks(points, most))
 
 
 def _end_with_parent() -> None:
@@ -338,13 +307,13 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _begin() -> None:
+def _watch_parent() -> None:
     """Starts a thread that ends this process of the pool when its parent ends for any reason."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 @contextlib.contextmanager
-def _shielded() -> Iterator[None]:
+def _shield() -> Iterator[None]:
     """Processes and threads started in this block never get Ctrl-C; their parent handles it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -376,18 +345,18 @@ class _Rows:
 
     def evaluate(self, chunk: Chunk) -> list[str]:
         """The lines of a chunk, evaluated in this process."""
-        return evaluated_lines(chunk, self.layout.form, metrics=self.layout.metrics)
+        return evaluate_lines(chunk, self.layout.form, metrics=self.layout.metrics)
 
     def keep(self, chunk: Chunk, lines: Sequence[str]) -> None:
         """Adds all rows of a chunk, or none."""
         made = {point.key: line for point, line in zip(chunk, lines, strict=True)}
-        with _shielded():
+        with _shield():
             if self._file:
                 self._file.append(list(made.values()))
             self.lines.update(made)
         self._tell()
 
-    def finished(self) -> list[str]:
+    def finish(self) -> list[str]:
         """All rows in the order of the grid."""
         ordered = [self.lines[key] for key in self.points]
         if self._file:
@@ -409,40 +378,28 @@ def _keep_under_way(futures: Mapping[Future[str], Chunk], rows: _Rows) -> None:
                 rows.keep(futures[future], lines_of_task(future.result()))
 
 
-def _sent(points: Sequence[Point]) -> dict[str, OwnFamily]:
-    """The registered families in the form in which other processes get them."""
-    own = used(point.inputs["family"] for point in points)
-    for name, family in own.items():
+def _check_pickled(kind: type[PipeSchedError], what: str, functions: Mapping[str, object]) -> None:
+    """Raises an error for a function that other processes cannot get."""
+    for name, function in functions.items():
         try:
-            pickle.dumps(family)
+            pickle.dumps(function)
         except Exception as error:
-            raise PipeSchedError(
-                f"family {name!r} cannot be sent to other processes ({error}); define its function "
-                "at the top of a module, or evaluate in this process (processes=1)"
-            ) from None
-    return own
-
-
-def _check_sent(metrics: Mapping[str, Metric]) -> None:
-    """Raises an error for a metric that other processes cannot get."""
-    for name, metric in metrics.items():
-        try:
-            pickle.dumps(metric)
-        except Exception as error:
-            raise WrongType(
-                f"metric {name!r} cannot be sent to other processes ({error}); define its function "
+            raise kind(
+                f"{what} {name!r} cannot be sent to other processes ({error}); define its function "
                 "at the top of a module, or evaluate in this process (processes=1)"
             ) from None
 
 
 def _run_on(executor: Executor, rows: _Rows) -> None:
     """Keeps the rows of each task as soon as it is finished."""
-    own, metrics, form = _sent(rows.missing()), dict(rows.layout.metrics), rows.layout.form
-    _check_sent(metrics)
-    with _shielded(), _safe_path():
+    points, metrics, form = rows.missing(), dict(rows.layout.metrics), rows.layout.form
+    own = used(point.inputs["family"] for point in points)
+    _check_pickled(PipeSchedError, "family", own)
+    _check_pickled(WrongType, "metric", metrics)
+    with _shield(), _safe_path():
         futures: dict[Future[str], Chunk] = {
             executor.submit(run_task, task_of(chunk), form, own, metrics): chunk
-            for chunk in _tasks(rows)
+            for chunk in _tasks(points)
         }
     try:
         for future in as_completed(list(futures)):
@@ -473,7 +430,7 @@ def _safe_path() -> Iterator[None]:
 def _run_on_processes(count: int, rows: _Rows) -> None:
     context = multiprocessing.get_context("spawn")
     with _safe_path():  # A lock of the pool starts a process too.
-        pool = ProcessPoolExecutor(count, context, _begin)
+        pool = ProcessPoolExecutor(count, context, _watch_parent)
     try:
         _run_on(pool, rows)
     except BrokenExecutor:
@@ -488,6 +445,8 @@ def _run(rows: _Rows, executor: Executor | None, processes: int | None) -> None:
     points = rows.missing()
     count = cores() if processes is None else integer("processes", processes, 1, 2**10)
     if executor is not None:
+        if not callable(getattr(executor, "submit", None)):
+            raise WrongType(f"executor is one of concurrent.futures; got {executor!r}")
         _run_on(executor, rows)
     elif count > 1 and sum(map(_work, points)) >= _SMALL_WORK:
         _run_on_processes(count, rows)
@@ -511,12 +470,12 @@ def lines_of(
     """The rows of all points as lines of JSON, in the order of the grid. `progress` is called with
     the number of finished points and the number of all points.
     """
-    layout = Layout.of(grid, metrics)
+    layout = Layout.create(grid, metrics)
     with contextlib.ExitStack() as stack:
         kept = stack.enter_context(SweepFile(os.fspath(file))) if file is not None else None
         rows = _Rows(layout, kept, progress)
         _run(rows, executor, processes)
-        return rows.finished()
+        return rows.finish()
 
 
 def _frame(layout: Layout, lines: Sequence[str]) -> pd.DataFrame:
@@ -573,4 +532,4 @@ def sweep(
     lines = lines_of(
         grid, file=file, executor=executor, processes=processes, progress=progress, metrics=metrics
     )
-    return _frame(Layout.of(grid, metrics), lines)
+    return _frame(Layout.create(grid, metrics), lines)

@@ -16,6 +16,7 @@ import pipesched
 import pytest
 from pipesched import Grid, Measurement, PipeSchedError, Schedule, generate, load, sweep
 from pipesched.command import main
+from pipesched.sweeps.file import _seal
 from test_command_paths import needs_torch
 
 PACKAGE = Path(pipesched.__file__).parent
@@ -169,7 +170,7 @@ def test_rows_of_sweeps_name_no_code(code: Path, tmp_path: Path) -> None:
     row = json.loads(rows.read_text())
     del row["crc32"]
     row["family"] = f"{code}:own"
-    rows.write_text(json.dumps(row) + "\n")
+    rows.write_text(_seal(json.dumps(row)))
     with pytest.raises(PipeSchedError):
         sweep(grid, file=rows)
     assert not (tmp_path / "ran").exists()

@@ -208,7 +208,7 @@ def test_labels_tell_apart() -> None:
     [
         ('{"workers": 4,\n "microbatches": [8 16]}', "grid.json:2:21: error: expecting ',' delim"),
         ("", "grid.json:1:1: error: expecting value"),
-        ('{"workers": 4, "workers": 8}', "grid.json: the key 'workers' is there twice"),
+        ('{"workers": 4, "workers": 8}', "grid.json: the field 'workers' is given twice"),
         ('"1f1b"', "grid.json: expected an object with the axes of a grid"),
         ("[]", "grid.json: expected an object with the axes of a grid"),
         ("[" * 100_000, "grid.json: "),

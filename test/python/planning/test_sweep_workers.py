@@ -20,7 +20,7 @@ KILLER = """
     import signal
 
     class Killer:
-        '''Kills a process once, when tasks have been kept; the sample has fewer points.'''
+        '''Kills a process once, when tasks have been kept.'''
 
         def __init__(self, pid):
             self.pid = pid
