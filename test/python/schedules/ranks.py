@@ -271,15 +271,8 @@ class Ranks:
             process.join(10)
             process.kill()
 
-    def run(
-        self,
-        schedule: Schedule,
-        receives: Receives | None,
-        layer: Layer,
-        still_seconds: float = STILL_SECONDS,
-    ) -> Outcome:
+    def run(self, schedule: Schedule, receives: Receives | None, layer: Layer) -> Outcome:
         """Runs a schedule with as many workers as there are processes."""
-        self.still_seconds = still_seconds
         self.schedule = schedule
         self.partners = self._partners(schedule, receives)
         self.progress = [Progress() for _ in self.parents]
@@ -341,7 +334,7 @@ class Ranks:
         deadline = time.monotonic() + LONGEST_SECONDS
         while not all(progress.has_finished for progress in self.progress):
             stuck = self._describe_stuck()
-            if not self._read(self.still_seconds if stuck else 1.0) and stuck:
+            if not self._read(STILL_SECONDS if stuck else 1.0) and stuck:
                 return stuck
             assert time.monotonic() < deadline, f"neither finished nor stuck: {self.progress}"
         return []

@@ -147,29 +147,12 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: generate("gpipe", workers=2, microbatches=2, paths=[3]),  # type: ignore[list-item]
         "a path is a Path or a list of workers; got 3",
     ),
-    "paths": (
-        lambda: generate("gpipe", workers=2, microbatches=2, paths=3),  # type: ignore[arg-type]
-        "paths are a list of paths",
-    ),
-    "bytes": (
-        lambda: Schedule.from_bytecode("x"),  # type: ignore[arg-type]
-        "code is the bytes of to_bytecode",
-    ),
-    "module": (lambda: Schedule(3), "made by generate, problem"),  # type: ignore[arg-type]
     "costs": (lambda: SMALL.simulate(3), "costs are a Costs; got 3"),  # type: ignore[arg-type]
     "times": (lambda: Costs(times=3), "times are text such as"),  # type: ignore[arg-type]
     "model": (lambda: Costs(model=3), "a model or system is a name"),  # type: ignore[arg-type]
     "choice": (
         lambda: SMALL.simulate(transport=3),  # type: ignore[arg-type]
         "transport is one of overlap, .* got 3",
-    ),
-    "schedule drawn": (
-        lambda: pipesched.draw(SMALL),  # type: ignore[arg-type]
-        r"such as draw\(a.simulate\(\)\)",
-    ),
-    "number in a batch": (
-        lambda: pipesched.simulate_batch([3]),  # type: ignore[list-item]
-        r"configurations\[0\] is a Configuration or a Schedule; got 3",
     ),
     "one schedule": (
         lambda: pipesched.compare(SMALL),  # type: ignore[arg-type]
@@ -183,22 +166,6 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: Schedule.from_rows([5]),  # type: ignore[list-item]
         "the row of worker 0 is text or a list of entries; got 5",
     ),
-    "options": (
-        lambda: Configuration("1f1b", 2, 4, [2]),  # type: ignore[arg-type]
-        r"options is a mapping such as .*; got \[2\]",
-    ),
-    "costs of a configuration": (
-        lambda: Configuration("1f1b", 2, 4, costs="F=1ms"),  # type: ignore[arg-type]
-        "costs is a pipesched.Costs, .*; got 'F=1ms'",
-    ),
-    "page of schedules": (
-        lambda: pipesched.page([SMALL]),  # type: ignore[list-item]
-        "page takes a list of simulations, .*; got <schedule",
-    ),
-    "grid": (
-        lambda: pipesched.sweep(3),  # type: ignore[arg-type]
-        "a grid is a mapping of axes such as .*; got 3",
-    ),
     "slow workers": (
         lambda: pipesched.sensitivity(POINT, slow_workers=[3]),  # type: ignore[arg-type]
         r"slow_workers is a mapping such as \{3: 1.3\}; got \[3\]",
@@ -207,30 +174,9 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: pipesched.sensitivity(POINT, slow_workers={1: [2]}),  # type: ignore[dict-item]
         r"the factor of worker 1 is a number; got \[2\]",
     ),
-    "point of a sensitivity": (
-        lambda: pipesched.sensitivity("1f1b", jitter="5%"),  # type: ignore[arg-type]
-        "point is a Configuration or a Schedule; got '1f1b'",
-    ),
-    "frame": (
-        lambda: Schedule.from_frame([1]),  # type: ignore[arg-type]
-        r"frame is a data frame as to_frame returns it; got \[1\]",
-    ),
-    "time limit": (
-        lambda: SMALL.optimize(time_limit="1s"),  # type: ignore[arg-type]
-        "time_limit is a number; got '1s'",
-    ),
-    "memory of optimize": (
-        lambda: SMALL.optimize(memory=[3]),  # type: ignore[arg-type]
-        "memory is activations, or bytes such as '60GiB'; got",
-    ),
     "plan's schedules": (
         lambda: planned(schedules="1f1b"),
         r"schedules is a list such as \['1f1b', 'zb-v'\]; got '1f1b'",
-    ),
-    "plan's time": (lambda: planned(optimize=[1]), "optimize is a time such as 30s, or a number"),
-    "problem of a frame": (
-        lambda: Schedule.from_frame(SMALL.to_frame(), problem=3),  # type: ignore[arg-type]
-        "problem is a Schedule; got 3",
     ),
     "columns of a CSV file": (
         lambda: Schedule.from_csv("0F0,0B0", keep_columns=1),  # type: ignore[arg-type]
@@ -240,10 +186,6 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
     "progress": (
         lambda: pipesched.simulate_batch([POINT], progress=3),  # type: ignore[arg-type]
         "progress is a function; got 3",
-    ),
-    "samples": (
-        lambda: pipesched.fit(system="h100-sxm", samples=["x"]),  # type: ignore[list-item]
-        "samples are pipesched.fitting.Sample objects; got 'x'",
     ),
 }
 """One call for each kind of message. That every argument is checked is in test_wrong_types.py."""

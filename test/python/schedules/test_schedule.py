@@ -160,26 +160,6 @@ def test_csv_reads_back(point: Configuration) -> None:
     assert Schedule.from_csv(schedule.to_csv()).to_csv("compute_comms") == text
 
 
-# Cells
-
-
-@given(configurations())
-def test_cells_are_those_of_the_text(point: Configuration) -> None:
-    try:
-        schedule = point.generate()
-    except PipeSchedError:
-        return
-    frame = schedule.to_frame()
-    for worker, line in enumerate(schedule.to_text().split(" runs [")[1:]):
-        row = line[: line.index("]")].replace("+", " ").split()
-        cells = frame[frame.worker == worker]
-        names = cells.stage.astype(str) + cells.phase.astype(str) + cells.microbatch.astype(str)
-        if schedule.slices > 1:
-            names += "." + cells["slice"].astype(str)
-        assert list(names) == [cell for cell in row if not cell.startswith("_")]
-        assert list(cells["index"]) == list(range(len(cells)))
-
-
 # Transforming
 
 
