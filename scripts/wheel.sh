@@ -13,7 +13,7 @@ suites=${WHEEL_SUITES-bookworm trixie}
 work=$PWD/build/wheel
 
 build_wheel() {
-  build release PipeSchedCAPI PipeSchedPlugin pipesched-opt pipesched-optimize \
+  build release PipeSchedInitAll PipeSchedPlugin pipesched-opt pipesched-optimize \
     pipesched-translate pipesched-lsp-server pipesched-run
   make_venv
   [ -x "$work"/audit/bin/python ] || python3 -m venv "$work"/audit

@@ -30,6 +30,9 @@ void registerAllPasses();
 /// All imports and exports, into MLIR's global registry.
 void registerAllTranslations();
 
+/// The version of the library, `0.1.0`.
+const char *version();
+
 /// Whether this build compiles schedules (PIPESCHED_ENABLE_COMPILE of CMake).
 bool hasCompiler();
 

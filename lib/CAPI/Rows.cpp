@@ -244,25 +244,6 @@ pipeschedScheduleFindDeadlock(MlirOperation schedule,
   return wrap(success());
 }
 
-/// Stores rows, or keeps the old ones after an error.
-static LogicalResult replaceRows(pipe::ScheduleOp op, std::vector<Row> &&rows) {
-  bool wasProblem = op.isProblem();
-  std::vector<Row> before(wasProblem ? 0 : op.getWorkers());
-  for (pipe::WorkerOp row : op.getRows())
-    before[row.getWorker()] = row.getCells();
-  pipe::storeRows(op, std::move(rows));
-  if (succeeded(verify(op))) {
-    op.dropFamily();
-    return success();
-  }
-  if (!wasProblem)
-    pipe::storeRows(op, std::move(before));
-  else
-    for (pipe::WorkerOp row : llvm::make_early_inc_range(op.getRows()))
-      row.erase();
-  return failure();
-}
-
 MlirLogicalResult pipeschedScheduleSetRows(MlirOperation schedule,
                                            intptr_t numRows,
                                            const PipeschedRow *rows) {
@@ -274,11 +255,7 @@ MlirLogicalResult pipeschedScheduleSetRows(MlirOperation schedule,
   if (!read)
     return wrap(pipe::emitTableError(op) << "cannot have these rows: "
                                          << llvm::toString(read.takeError()));
-  if (static_cast<int64_t>(read->size()) != op.getWorkers())
-    return wrap(pipe::emitTableError(op)
-                << "has " << op.getWorkers() << " workers, found "
-                << read->size() << " rows");
-  return wrap(replaceRows(op, std::move(*read)));
+  return wrap(pipe::replaceRows(op, std::move(*read)));
 }
 
 MlirLogicalResult

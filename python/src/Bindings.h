@@ -18,6 +18,7 @@
 
 namespace pipesched::python {
 
+void bindCosts(nanobind::module_ &module);
 void bindProblem(nanobind::module_ &module);
 void bindModule(nanobind::module_ &module);
 void bindEvaluation(nanobind::module_ &module);

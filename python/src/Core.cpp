@@ -6,132 +6,111 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Binds the C API for the package. Users import the package, not this module.
+// Binds the libraries for the package. Users import the package, not this
+// module.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Bindings.h"
-#include "PipeSched-c/Catalogue.h"
-#include "PipeSched-c/RegisterEverything.h"
-#include "PipeSched-c/Schedule.h"
-#include "mlir-c/Transforms.h"
+#include "Diagnostics.h"
+#include "Enums.h"
+#include "PipeSched/Description/Description.h"
+#include "PipeSched/Facts/Deployment.h"
+#include "PipeSched/InitAll.h"
+#include "PipeSched/Schedule/Family/Families.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "mlir/Transforms/Passes.h"
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
 
 //===----------------------------------------------------------------------===//
 // Catalogue
 //===----------------------------------------------------------------------===//
 
-static nb::str toPython(MlirStringRef text) {
-  return nb::str(text.data, text.length);
-}
-
-static nb::list optionsOf(intptr_t family) {
+static nb::list optionsOf(const Family &family) {
   nb::list options;
-  for (intptr_t i = 0; i < pipeschedGetNumFamilyOptions(); ++i)
-    if (pipeschedFamilyTakesOption(family, i))
-      options.append(toPython(pipeschedGetFamilyOption(i).name));
+  for (const FamilyOptionInfo &info : familyOptions())
+    if (family.takes(info.option))
+      options.append(toPython(info.name));
   return options;
 }
 
 /// One tuple per family: (name, summary, source, sizes, options).
 static nb::list listFamilies() {
-  nb::list families;
-  for (intptr_t i = 0; i < pipeschedGetNumFamilies(); ++i) {
-    PipeschedFamilyInfo info = pipeschedGetFamily(i);
-    families.append(nb::make_tuple(toPython(info.name), toPython(info.summary),
-                                   toPython(info.source), toPython(info.sizes),
-                                   optionsOf(i)));
-  }
-  return families;
+  nb::list listed;
+  for (const Family &family : families())
+    listed.append(nb::make_tuple(
+        toPython(family.name), toPython(family.summary),
+        toPython(family.source), toPython(family.sizes), optionsOf(family)));
+  return listed;
 }
 
 /// One tuple per alias: (alias, family).
 static nb::list listAliases() {
-  nb::list aliases;
-  for (intptr_t i = 0; i < pipeschedGetNumFamilyAliases(); ++i) {
-    PipeschedFamilyAlias info = pipeschedGetFamilyAlias(i);
-    aliases.append(nb::make_tuple(toPython(info.alias), toPython(info.family)));
-  }
-  return aliases;
+  nb::list listed;
+  for (const FamilyAlias &alias : familyAliases())
+    listed.append(
+        nb::make_tuple(toPython(alias.alias), toPython(alias.family)));
+  return listed;
 }
 
 /// One tuple per option of families: (name, values, summary).
 static nb::list listOptions() {
-  nb::list options;
-  for (intptr_t i = 0; i < pipeschedGetNumFamilyOptions(); ++i) {
-    PipeschedOptionInfo info = pipeschedGetFamilyOption(i);
-    options.append(nb::make_tuple(toPython(info.name), toPython(info.values),
-                                  toPython(info.summary)));
-  }
-  return options;
+  nb::list listed;
+  for (const FamilyOptionInfo &option : familyOptions())
+    listed.append(nb::make_tuple(toPython(option.name), toPython(option.values),
+                                 toPython(option.summary)));
+  return listed;
 }
 
 /// One tuple per option of a training: (name, kind, default, largest number,
 /// unit, title, when it matters, summary).
 static nb::list listDeployment() {
   static constexpr const char *kinds[] = {"count", "ratio", "choice", "sizes"};
-  nb::list options;
-  for (intptr_t i = 0; i < pipeschedGetNumDeploymentOptions(); ++i) {
-    PipeschedDeploymentOption info = pipeschedGetDeploymentOption(i);
-    options.append(nb::make_tuple(
-        toPython(info.name), kinds[info.kind], toPython(info.unsaid), info.most,
-        toPython(info.unit), toPython(info.title), toPython(info.matters),
-        toPython(info.summary)));
+  nb::list listed;
+  for (const DeploymentOption &option : deploymentOptions()) {
+    int64_t scale = option.kind == DeploymentKind::Ratio ? kOnePpm : 1;
+    listed.append(nb::make_tuple(toPython(option.name), kinds[int(option.kind)],
+                                 toPython(option.unsaidText),
+                                 option.isChoice() ? 0 : option.most / scale,
+                                 toPython(option.unit), toPython(option.title),
+                                 toPython(option.matters),
+                                 toPython(option.summary)));
   }
-  return options;
-}
-
-/// Maps the name of each enum to the names of its values.
-static nb::dict listEnums() {
-  nb::dict enums;
-  for (intptr_t i = 0; i < pipeschedGetNumEnums(); ++i) {
-    nb::list names;
-    for (intptr_t value = 0; value < pipeschedGetNumEnumValues(i); ++value)
-      names.append(toPython(pipeschedGetEnumValue(i, value).name));
-    enums[toPython(pipeschedGetEnumName(i))] = nb::tuple(names);
-  }
-  return enums;
+  return listed;
 }
 
 /// The letters of phases by their numbers, "" for numbers without a phase.
-static nb::tuple listPhases(bool (*isListed)(PipeschedPhase)) {
+static nb::tuple listPhases(PhaseSet listed) {
   nb::list letters;
   for (int number = 0; number <= INT8_MAX; ++number) {
-    auto phase = static_cast<PipeschedPhase>(number);
-    if (!isListed(phase))
+    std::optional<Phase> phase = phaseFromCode(number);
+    if (!phase || !listed.contains(*phase))
       continue;
     while (letters.size() < size_t(number))
       letters.append(""); // a number that no phase has
-    letters.append(toPython(pipeschedPhaseGetLetter(phase)));
+    letters.append(toPython(enumName(*phase)));
   }
   return nb::tuple(letters);
 }
 
 /// One tuple per description: (name, text).
-template <typename Get>
-static nb::list listDescriptions(intptr_t count, Get get) {
+static nb::list listDescriptions(llvm::ArrayRef<EmbeddedFile> files) {
   nb::list descriptions;
-  for (intptr_t i = 0; i < count; ++i) {
-    PipeschedDescription description = get(i);
+  for (const EmbeddedFile &file : files)
     descriptions.append(
-        nb::make_tuple(toPython(description.name), toPython(description.text)));
-  }
+        nb::make_tuple(toPython(file.name), toPython(file.text)));
   return descriptions;
 }
 
 static void bindCatalogue(nb::module_ &m) {
   m.def(
-      "phases",
-      [] {
-        return listPhases([](PipeschedPhase phase) {
-          return pipeschedPhaseGetLetter(phase).length != 0;
-        });
-      },
+      "phases", [] { return listPhases(kAllPhases); },
       nb::sig("def phases() -> tuple[str, ...]"));
   m.def(
-      "costed_phases", [] { return listPhases(pipeschedPhaseHasCost); },
+      "costed_phases", [] { return listPhases(kCostedPhases); },
       nb::sig("def costed_phases() -> tuple[str, ...]"));
   m.def("families", listFamilies,
         nb::sig("def families() -> "
@@ -146,16 +125,10 @@ static void bindCatalogue(nb::module_ &m) {
   m.def("enums", listEnums,
         nb::sig("def enums() -> dict[str, tuple[str, ...]]"));
   m.def(
-      "systems",
-      [] {
-        return listDescriptions(pipeschedGetNumSystems(), pipeschedGetSystem);
-      },
+      "systems", [] { return listDescriptions(embeddedSystems()); },
       nb::sig("def systems() -> list[tuple[str, str]]"));
   m.def(
-      "models",
-      [] {
-        return listDescriptions(pipeschedGetNumModels(), pipeschedGetModel);
-      },
+      "models", [] { return listDescriptions(embeddedModels()); },
       nb::sig("def models() -> list[tuple[str, str]]"));
 }
 
@@ -165,13 +138,13 @@ static void bindCatalogue(nb::module_ &m) {
 
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false); // objects live until the interpreter ends
-  pipeschedRegisterAllPasses();
-  mlirRegisterTransformsPasses();
+  registerAllPasses();
+  mlir::registerTransformsPasses();
   m.doc() = "What pipesched is made of; import pipesched instead.";
-  MlirStringRef version = pipeschedGetVersion();
-  m.attr("version") = toPython(version);
-  m.attr("has_compiler") = pipeschedHasCompiler();
+  m.attr("version") = version();
+  m.attr("has_compiler") = hasCompiler();
   bindCatalogue(m);
+  bindCosts(m);
   bindProblem(m);
   bindModule(m);
   bindEvaluation(m);

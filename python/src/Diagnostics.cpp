@@ -1,4 +1,4 @@
-//===- Diagnostics.cpp - Errors of the C API as exceptions ----------------===//
+//===- Diagnostics.cpp - Errors and diagnostics as exceptions -------------===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,8 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Diagnostics.h"
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
 
 //===----------------------------------------------------------------------===//
@@ -39,13 +41,12 @@ static size_t sizeOfFirst(std::string_view text) {
   return isOverlong || isOutside ? 0 : size;
 }
 
-std::string pipesched::python::toValid(std::string text) {
+std::string pipesched::python::toValid(std::string_view text) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
   std::string valid;
-  std::string_view rest = text;
-  for (size_t begin = 0; begin < rest.size();) {
-    size_t size = sizeOfFirst(rest.substr(begin));
-    valid += size == 0 ? kReplacement : rest.substr(begin, size);
+  for (size_t begin = 0; begin < text.size();) {
+    size_t size = sizeOfFirst(text.substr(begin));
+    valid += size == 0 ? kReplacement : text.substr(begin, size);
     begin += size == 0 ? 1 : size;
   }
   return valid;
@@ -55,53 +56,51 @@ std::string pipesched::python::toValid(std::string text) {
 // Collecting
 //===----------------------------------------------------------------------===//
 
-static const char *nameOf(MlirDiagnosticSeverity severity) {
+static const char *nameOf(mlir::DiagnosticSeverity severity) {
   switch (severity) {
-  case MlirDiagnosticError:
+  case mlir::DiagnosticSeverity::Error:
     return "error";
-  case MlirDiagnosticWarning:
+  case mlir::DiagnosticSeverity::Warning:
     return "warning";
-  case MlirDiagnosticNote:
+  case mlir::DiagnosticSeverity::Note:
     return "note";
-  case MlirDiagnosticRemark:
+  case mlir::DiagnosticSeverity::Remark:
     return "remark";
   }
   return "error";
 }
 
-static std::optional<Diagnostic::Place> placeOf(MlirLocation location) {
-  if (!mlirLocationIsAFileLineColRange(location))
+static std::optional<Diagnostic::Place> placeOf(mlir::Location location) {
+  auto range = llvm::dyn_cast<mlir::FileLineColRange>(location);
+  if (!range)
     return std::nullopt;
-  MlirIdentifier file = mlirLocationFileLineColRangeGetFilename(location);
-  return Diagnostic::Place{
-      toString(mlirIdentifierStr(file)),
-      unsigned(mlirLocationFileLineColRangeGetStartLine(location)),
-      unsigned(mlirLocationFileLineColRangeGetStartColumn(location))};
+  return Diagnostic::Place{toValid(range.getFilename().getValue()),
+                           range.getStartLine(), range.getStartColumn()};
 }
 
-static Diagnostic copy(MlirDiagnostic diagnostic) {
+static Diagnostic copy(mlir::Diagnostic &diagnostic) {
   Diagnostic copied;
-  Text text;
-  mlirDiagnosticPrint(diagnostic, Text::append, &text);
-  copied.message = text.take();
-  copied.severity = nameOf(mlirDiagnosticGetSeverity(diagnostic));
-  copied.place = placeOf(mlirDiagnosticGetLocation(diagnostic));
-  for (intptr_t i = 0; i < mlirDiagnosticGetNumNotes(diagnostic); ++i)
-    copied.notes.push_back(copy(mlirDiagnosticGetNote(diagnostic, i)));
+  copied.message = toValid(diagnostic.str());
+  copied.severity = nameOf(diagnostic.getSeverity());
+  copied.place = placeOf(diagnostic.getLocation());
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    copied.notes.push_back(copy(note));
   return copied;
 }
 
-static MlirLogicalResult collect(MlirDiagnostic diagnostic, void *collected) {
-  static_cast<Diagnostics *>(collected)->push_back(copy(diagnostic));
-  return mlirLogicalResultSuccess();
-}
+DiagnosticScope::DiagnosticScope(mlir::MLIRContext &context,
+                                 Diagnostics &collected)
+    : engine(context.getDiagEngine()),
+      handler(engine.registerHandler([&](mlir::Diagnostic &diagnostic) {
+        collected.push_back(copy(diagnostic));
+      })) {}
 
-DiagnosticScope::DiagnosticScope(MlirContext context, Diagnostics &collected)
-    : context(context), handler(mlirContextAttachDiagnosticHandler(
-                            context, collect, &collected, nullptr)) {}
+DiagnosticScope::~DiagnosticScope() { engine.eraseHandler(handler); }
 
-DiagnosticScope::~DiagnosticScope() {
-  mlirContextDetachDiagnosticHandler(context, handler);
+void pipesched::python::fail(mlir::Operation *op, llvm::StringRef what,
+                             llvm::Error error) {
+  pipe::emitTableError(op) << what << llvm::toString(std::move(error));
+  throw Failure();
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,17 +109,16 @@ DiagnosticScope::~DiagnosticScope() {
 
 /// Converts a diagnostic to the tuple that pipesched.errors takes: (severity,
 /// message, place or None, notes).
-static nb::list toPython(const Diagnostics &diagnostics) {
+static nb::list toTuples(const Diagnostics &diagnostics) {
   nb::list list;
   for (const Diagnostic &diagnostic : diagnostics) {
     nb::object place = nb::none();
     if (diagnostic.place)
       place = nb::make_tuple(diagnostic.place->file.c_str(),
                              diagnostic.place->line, diagnostic.place->column);
-    list.append(nb::make_tuple(
-        diagnostic.severity.c_str(),
-        nb::str(diagnostic.message.data(), diagnostic.message.size()), place,
-        toPython(diagnostic.notes)));
+    list.append(nb::make_tuple(diagnostic.severity.c_str(),
+                               toPython(diagnostic.message), place,
+                               toTuples(diagnostic.notes)));
   }
   return list;
 }
@@ -130,7 +128,7 @@ static nb::object errorsModule() {
 }
 
 void pipesched::python::raise(const Diagnostics &diagnostics) {
-  nb::object error = errorsModule().attr("error_of")(toPython(diagnostics));
+  nb::object error = errorsModule().attr("error_of")(toTuples(diagnostics));
   PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())),
                   error.ptr());
   throw nb::python_error();
@@ -157,7 +155,12 @@ void pipesched::python::raise(std::string_view text) {
   raise(Diagnostics{std::move(error)});
 }
 
+void pipesched::python::check(llvm::Error error) {
+  if (error)
+    raise(toValid(llvm::toString(std::move(error))));
+}
+
 void pipesched::python::warn(const Diagnostics &diagnostics) {
   if (!diagnostics.empty())
-    errorsModule().attr("report")(toPython(diagnostics));
+    errorsModule().attr("report")(toTuples(diagnostics));
 }

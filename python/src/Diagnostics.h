@@ -1,4 +1,4 @@
-//===- Diagnostics.h - Errors of the C API as exceptions --------*- C++ -*-===//
+//===- Diagnostics.h - Errors and diagnostics as exceptions -----*- C++ -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,21 +6,54 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Collects what the C API reports and raises it in Python.
+// Collects what the libraries report and raises it in Python.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_PYTHON_SRC_DIAGNOSTICS_H
 #define PIPESCHED_PYTHON_SRC_DIAGNOSTICS_H
 
-#include "mlir-c/Diagnostics.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
 #include <nanobind/nanobind.h>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+namespace mlir {
+class Operation;
+} // namespace mlir
+
 namespace pipesched::python {
+
+//===----------------------------------------------------------------------===//
+// Texts
+//===----------------------------------------------------------------------===//
+
+/// The text as Python takes it: bytes that are no UTF-8, which names in IR may
+/// have, become replacement characters.
+std::string toValid(std::string_view text);
+
+/// For text that is UTF-8.
+inline nanobind::str toPython(llvm::StringRef text) {
+  return nanobind::str(text.data(), text.size());
+}
+
+/// What `write` writes to a stream.
+template <typename Write>
+std::string collect(Write write) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  write(os);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Diagnostics
+//===----------------------------------------------------------------------===//
 
 /// A diagnostic that outlives its context.
 struct Diagnostic {
@@ -37,42 +70,14 @@ using Diagnostics = std::vector<Diagnostic>;
 /// Collects the diagnostics of a context during its own lifetime.
 class DiagnosticScope {
 public:
-  DiagnosticScope(MlirContext context, Diagnostics &collected);
+  DiagnosticScope(mlir::MLIRContext &context, Diagnostics &collected);
   ~DiagnosticScope();
   DiagnosticScope(const DiagnosticScope &) = delete;
 
 private:
-  MlirContext context;
-  MlirDiagnosticHandlerID handler;
+  mlir::DiagnosticEngine &engine;
+  mlir::DiagnosticEngine::HandlerID handler;
 };
-
-/// Thrown after the C API has failed and emitted a diagnostic.
-struct Failure {};
-
-/// The text as Python takes it: bytes that are no UTF-8, which names in IR may
-/// have, become replacement characters.
-std::string toValid(std::string text);
-
-/// Joins the pieces of text that the C API passes to a callback.
-class Text {
-public:
-  static void append(MlirStringRef piece, void *text) {
-    static_cast<Text *>(text)->text.append(piece.data, piece.length);
-  }
-  std::string take() { return toValid(std::move(text)); }
-  /// For what is no text, such as bytecode.
-  std::string takeBytes() { return std::move(text); }
-
-private:
-  std::string text;
-};
-
-inline MlirStringRef toRef(std::string_view text) {
-  return mlirStringRefCreate(text.data(), text.size());
-}
-inline std::string toString(MlirStringRef text) {
-  return toValid(std::string(text.data, text.length));
-}
 
 /// Raises a PipeSchedError with these diagnostics.
 [[noreturn]] void raise(const Diagnostics &diagnostics);
@@ -84,6 +89,53 @@ inline std::string toString(MlirStringRef text) {
 /// Reports the diagnostics of a successful call: warnings as Python warnings,
 /// remarks in the log.
 void warn(const Diagnostics &diagnostics);
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+/// Thrown without the GIL after a diagnostic has been emitted.
+struct Failure {};
+
+/// Throws a Failure if a call has failed, which has emitted a diagnostic.
+inline void orFail(mlir::LogicalResult result) {
+  if (failed(result))
+    throw Failure();
+}
+template <typename T>
+T orFail(mlir::FailureOr<T> result) {
+  if (failed(result))
+    throw Failure();
+  return std::move(*result);
+}
+
+/// Emits an error at the op, which continues `what`, and throws a Failure.
+[[noreturn]] void fail(mlir::Operation *op, llvm::StringRef what,
+                       llvm::Error error = llvm::Error::success());
+template <typename T>
+T orFail(mlir::Operation *op, llvm::StringRef what, llvm::Expected<T> result) {
+  if (!result)
+    fail(op, what, result.takeError());
+  return std::move(*result);
+}
+
+/// Raises the error, if there is one.
+void check(llvm::Error error);
+/// The value of a call, or raises its error.
+template <typename T>
+T valueOf(llvm::Expected<T> result) {
+  check(result.takeError());
+  return std::move(*result);
+}
+
+/// Calls `work` without the GIL, and returns its value or raises its error.
+template <typename Work>
+auto runFree(Work work) {
+  return valueOf([&] {
+    nanobind::gil_scoped_release release;
+    return work();
+  }());
+}
 
 } // namespace pipesched::python
 

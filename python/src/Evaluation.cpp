@@ -11,180 +11,209 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Evaluation.h"
 #include "Bindings.h"
 #include "Columns.h"
+#include "Enums.h"
 #include "Module.h"
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Evaluation/MeasuredTimes.h"
+#include "PipeSched/Evaluation/TimedCells.h"
+#include "PipeSched/Target/ChromeTrace.h"
+#include "PipeSched/Target/Comparison.h"
+#include "PipeSched/Target/Report.h"
+#include "PipeSched/Target/Svg.h"
+#include "PipeSched/Target/TextPicture.h"
 #include "Problem.h"
 #include "Summaries.h"
-#include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/unique_ptr.h>
+#include "llvm/Support/JSON.h"
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
 
-using Evaluations = std::vector<const Evaluation *>;
+using Evaluations = std::vector<const EvaluatedTable *>;
+using Results = llvm::SmallVector<const NamedEvaluation *>;
 
 //===----------------------------------------------------------------------===//
 // Evaluating
 //===----------------------------------------------------------------------===//
 
-static std::unique_ptr<Evaluation> evaluate(std::shared_ptr<Module> module,
-                                            intptr_t index, const Costs *costs,
-                                            const Timing &timing) {
-  PipeschedEvaluation evaluation = module->run([&] {
-    PipeschedEvaluation result = pipeschedScheduleEvaluate(
-        module->getSchedule(index), getOrNull(costs), toTiming(timing));
-    if (pipeschedEvaluationIsNull(result))
-      throw Failure();
-    return result;
-  });
-  return std::make_unique<Evaluation>(std::move(module), evaluation);
+/// The costs of an op, where those in `given` have priority.
+static CostInputs overlayCosts(mlir::Operation *op, const CostSources *given) {
+  CostInputs costs = orFail(loadCosts(op));
+  if (!given)
+    return costs;
+  auto owner = llvm::cast<pipe::PlacementOwnerOpInterface>(op);
+  CostInputs resolved = orFail(
+      op, "has no costs: ", resolveCosts(*given, owner.getNumMicrobatches()));
+  if (resolved.model)
+    costs.model = std::move(resolved.model);
+  if (resolved.system)
+    costs.system = std::move(resolved.system);
+  if (resolved.profile)
+    costs.profile = std::move(resolved.profile);
+  return costs;
 }
 
-static std::unique_ptr<Evaluation>
-evaluateConfiguration(const Configuration &configuration) {
-  PipeschedConfiguration given = configuration.get();
-  Text error;
-  PipeschedEvaluation evaluation;
-  {
-    nb::gil_scoped_release release;
-    evaluation = pipeschedConfigurationEvaluate(&given, Text::append, &error);
-  }
-  if (pipeschedEvaluationIsNull(evaluation))
-    raise(error.take());
-  return std::make_unique<Evaluation>(nullptr, evaluation);
+static EvaluatedTable evaluateOp(const Module &module, size_t index,
+                                 const CostSources *costs,
+                                 const Timing &timing) {
+  return module.run([&] {
+    mlir::Operation *op = module.getSchedule(index);
+    TimingOptions options = orFail(op, "cannot be timed: ", readTiming(timing));
+    EvaluatedTable evaluated;
+    evaluated.result = orFail(evaluate(op, overlayCosts(op, costs), options));
+    evaluated.result.keepRows(); // the module may go
+    return evaluated;
+  });
+}
+
+static EvaluatedTable evaluateGiven(const GivenConfiguration &given) {
+  return runFree([&]() -> llvm::Expected<EvaluatedTable> {
+    llvm::Expected<Configuration> configuration = given.read();
+    if (!configuration)
+      return configuration.takeError();
+    return evaluateConfiguration(*configuration);
+  });
 }
 
 using Times = nb::ndarray<nb::numpy, const int64_t, nb::ndim<1>, nb::c_contig>;
 
-static std::unique_ptr<Evaluation>
-measure(const Evaluation &predicted, const std::string &name,
-        const Times &startPs, const Times &endPs, int64_t makespanPs) {
+static EvaluatedTable measure(const EvaluatedTable &predicted,
+                              const std::string &name, const Times &startPs,
+                              const Times &endPs, int64_t makespanPs) {
   if (startPs.size() != endPs.size())
     raise("there are other numbers of starts and ends");
-  Text error;
-  PipeschedEvaluation evaluation;
-  {
-    nb::gil_scoped_release release;
-    evaluation = pipeschedEvaluationCreateMeasured(
-        predicted.get(), toRef(name), startPs.size(), startPs.data(),
-        endPs.data(), makespanPs, Text::append, &error);
-  }
-  if (pipeschedEvaluationIsNull(evaluation))
-    raise(error.take());
-  return std::make_unique<Evaluation>(nullptr, evaluation);
+  MeasuredTimes times = {{startPs.data(), startPs.size()},
+                         {endPs.data(), endPs.size()},
+                         makespanPs};
+  return runFree([&]() -> llvm::Expected<EvaluatedTable> {
+    llvm::Expected<Execution> execution =
+        withMeasuredTimes(predicted.result.getExecution(), times);
+    if (!execution)
+      return execution.takeError();
+    EvaluatedTable measured;
+    measured.table = predicted.table;
+    measured.result = predicted.result;
+    measured.result.name = name;
+    measured.result.evaluation.set(std::move(*execution));
+    return measured;
+  });
 }
 
 //===----------------------------------------------------------------------===//
 // Results
 //===----------------------------------------------------------------------===//
 
-static nb::dict summarize(const Evaluations &evaluations) {
-  std::vector<PipeschedSummary> summaries;
+static nb::dict summarizeAll(const Evaluations &evaluations) {
+  std::vector<Summary> summaries;
   {
     nb::gil_scoped_release release;
-    for (const Evaluation *evaluation : evaluations)
-      summaries.push_back(pipeschedEvaluationGetSummary(evaluation->get()));
+    for (const EvaluatedTable *evaluation : evaluations)
+      summaries.push_back(summaryOf(evaluation->result));
   }
   return toColumns(summaries);
 }
 
-static intptr_t countCells(const Evaluation &evaluation) {
+static size_t countCells(const EvaluatedTable &evaluation) {
   nb::gil_scoped_release release;
-  return pipeschedEvaluationGetNumCells(evaluation.get());
+  return countTimedCells(evaluation.result.getExecution());
 }
 
-static nb::dict readCells(const Evaluation &evaluation) {
-  std::optional<CellColumns> columns;
+static nb::dict readCells(const EvaluatedTable &evaluation) {
+  const NamedEvaluation &result = evaluation.result;
+  CellColumns columns(result.placement.getNumSlices(), /*isTimed=*/true);
   {
     nb::gil_scoped_release release;
-    columns.emplace(pipeschedEvaluationGetNumCells(evaluation.get()),
-                    /*withTimes=*/true);
-    pipeschedEvaluationGetCells(evaluation.get(), columns->get());
+    forEachTimedCell(result.getExecution(), [&](const TimedCell &cell) {
+      columns.add(cell.worker, cell.cell, cell.startPs, cell.endPs,
+                  cell.message);
+    });
   }
-  return columns->take();
+  return columns.take();
 }
 
-static std::string writeReport(const Evaluation &evaluation) {
+static std::string report(const EvaluatedTable &evaluation) {
   nb::gil_scoped_release release;
-  Text text;
-  pipeschedEvaluationWriteReport(evaluation.get(), Text::append, &text);
-  return text.take();
+  return toValid(collect([&](llvm::raw_ostream &os) {
+    llvm::json::OStream json(os, /*IndentSize=*/2);
+    writeReport(json, evaluation.result);
+  }));
 }
 
-static std::vector<PipeschedEvaluation>
-getHandles(const Evaluations &evaluations) {
-  std::vector<PipeschedEvaluation> handles;
-  for (const Evaluation *evaluation : evaluations)
-    handles.push_back(evaluation->get());
-  return handles;
+static Results resultsOf(const Evaluations &evaluations) {
+  return llvm::map_to_vector(evaluations, [](const EvaluatedTable *evaluation) {
+    return &evaluation->result;
+  });
 }
 
-static std::string writeChromeTrace(const Evaluations &evaluations) {
-  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
+static std::string trace(const Evaluations &evaluations) {
+  Results results = resultsOf(evaluations);
   nb::gil_scoped_release release;
-  Text text;
-  pipeschedWriteChromeTrace(handles.size(), handles.data(), Text::append,
-                            &text);
-  return text.take();
+  return toValid(
+      collect([&](llvm::raw_ostream &os) { writeChromeTrace(os, results); }));
 }
 
-static std::string writeComparison(const Evaluations &evaluations) {
-  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
+static std::vector<ComparisonEntry>
+listEntries(const Evaluations &evaluations) {
+  std::vector<ComparisonEntry> entries;
+  for (const EvaluatedTable *evaluation : evaluations)
+    entries.push_back(summarizeForComparison(evaluation->result));
+  return entries;
+}
+
+static std::string compare(const Evaluations &evaluations) {
   nb::gil_scoped_release release;
-  Text text;
-  pipeschedWriteComparison(handles.size(), handles.data(), Text::append, &text);
-  return text.take();
+  return toValid(collect([&](llvm::raw_ostream &os) {
+    writeComparison(os, listEntries(evaluations));
+  }));
 }
 
 using Findings = std::vector<std::pair<std::string, std::string>>;
 
 /// (kind, text) of each finding.
 static Findings listFindings(const Evaluations &evaluations) {
-  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
   nb::gil_scoped_release release;
   Findings findings;
-  pipeschedListFindings(
-      handles.size(), handles.data(),
-      [](MlirStringRef kind, MlirStringRef text, void *list) {
-        static_cast<Findings *>(list)->emplace_back(toString(kind),
-                                                    toString(text));
-      },
-      &findings);
+  for (const Finding &finding : findFindings(listEntries(evaluations)))
+    findings.emplace_back(enumName(finding.kind), toValid(finding.text));
   return findings;
 }
 
-static std::string writeText(const Evaluations &evaluations, int64_t width,
-                             bool hasColours) {
-  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
-  Text text, error;
-  bool isWritten;
-  {
-    nb::gil_scoped_release release;
-    isWritten = mlirLogicalResultIsSuccess(
-        pipeschedWriteText(handles.size(), handles.data(), width, hasColours,
-                           Text::append, &text, Text::append, &error));
-  }
-  if (!isWritten)
-    raise(error.take());
-  return text.take();
+/// What `write` writes, which may fail, without the GIL.
+template <typename Write>
+static std::string draw(Write write) {
+  return runFree([&]() -> llvm::Expected<std::string> {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    if (llvm::Error error = write(os))
+      return std::move(error);
+    return toValid(text);
+  });
 }
 
-static std::string writeSvg(const Evaluations &evaluations, int variant) {
-  std::vector<PipeschedEvaluation> handles = getHandles(evaluations);
-  Text text, error;
-  bool isWritten;
-  {
-    nb::gil_scoped_release release;
-    isWritten = mlirLogicalResultIsSuccess(
-        pipeschedWriteSvg(handles.size(), handles.data(),
-                          static_cast<PipeschedSvgVariant>(variant),
-                          Text::append, &text, Text::append, &error));
+static std::string drawText(const Evaluations &evaluations, int64_t width,
+                            bool hasColours) {
+  llvm::SmallVector<const NamedTable *> tables;
+  for (const NamedEvaluation *result : resultsOf(evaluations)) {
+    if (result->isProgram())
+      raise(result->name + " is a program; tables are of schedules");
+    tables.push_back(result);
   }
-  if (!isWritten)
-    raise(error.take());
-  return text.take();
+  TextPictureOptions options;
+  options.width = width;
+  options.hasColours = hasColours;
+  return draw([&](llvm::raw_ostream &os) {
+    return writeTextPictures(os, tables, options);
+  });
+}
+
+static std::string drawSvg(const Evaluations &evaluations, int variant) {
+  SvgVariant chosen = valueOf(readEnum<SvgVariant>("svg-variant", variant));
+  Results results = resultsOf(evaluations);
+  return draw(
+      [&](llvm::raw_ostream &os) { return writeSvg(os, results, chosen); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -192,32 +221,30 @@ static std::string writeSvg(const Evaluations &evaluations, int variant) {
 //===----------------------------------------------------------------------===//
 
 void pipesched::python::bindEvaluation(nb::module_ &m) {
-  nb::class_<Evaluation>(m, "Evaluation",
-                         "All that is known of a schedule under costs.")
-      .def("report", writeReport, "The report, one JSON object.")
+  nb::class_<EvaluatedTable>(m, "Evaluation",
+                             "All that is known of a schedule under costs.")
+      .def("report", report, "The report, one JSON object.")
       .def_prop_ro("num_cells", countCells)
       .def("cells", readCells,
            nb::sig("def cells(self) -> "
                    "dict[str, numpy.typing.NDArray[typing.Any]]"));
-  m.def("evaluate", evaluate, nb::arg("module"), nb::arg("index"),
+  m.def("evaluate", evaluateOp, nb::arg("module"), nb::arg("index"),
         nb::arg("costs").none(), nb::arg("timing"));
-  m.def("evaluate_configuration", evaluateConfiguration,
-        nb::arg("configuration"));
+  m.def("evaluate_configuration", evaluateGiven, nb::arg("configuration"));
   m.def("measured", measure, nb::arg("predicted"), nb::arg("name"),
         nb::arg("start_ps"), nb::arg("end_ps"), nb::arg("makespan_ps"),
-        nb::keep_alive<0, 1>(),
         nb::sig("def measured(predicted: Evaluation, name: str, "
                 "start_ps: numpy.typing.NDArray[typing.Any], "
                 "end_ps: numpy.typing.NDArray[typing.Any], "
                 "makespan_ps: int) -> Evaluation"));
-  m.def("summaries", summarize, nb::arg("evaluations"),
+  m.def("summaries", summarizeAll, nb::arg("evaluations"),
         nb::sig("def summaries(evaluations: "
                 "collections.abc.Sequence[Evaluation]) -> "
                 "dict[str, numpy.typing.NDArray[typing.Any]]"));
-  m.def("chrome_trace", writeChromeTrace, nb::arg("evaluations"));
-  m.def("comparison", writeComparison, nb::arg("evaluations"));
+  m.def("chrome_trace", trace, nb::arg("evaluations"));
+  m.def("comparison", compare, nb::arg("evaluations"));
   m.def("findings", listFindings, nb::arg("evaluations"));
-  m.def("text", writeText, nb::arg("evaluations"), nb::arg("width"),
+  m.def("text", drawText, nb::arg("evaluations"), nb::arg("width"),
         nb::arg("has_colours"));
-  m.def("svg", writeSvg, nb::arg("evaluations"), nb::arg("variant"));
+  m.def("svg", drawSvg, nb::arg("evaluations"), nb::arg("variant"));
 }

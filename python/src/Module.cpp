@@ -14,14 +14,32 @@
 #include "Module.h"
 #include "Bindings.h"
 #include "Columns.h"
-#include "PipeSched-c/Program.h"
-#include "PipeSched-c/RegisterEverything.h"
+#include "Enums.h"
+#include "PipeSched/Adapter/CreateSchedule.h"
+#include "PipeSched/Adapter/Evaluate.h"
+#include "PipeSched/Adapter/GuardedIR.h"
+#include "PipeSched/Adapter/LoadCosts.h"
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Dialect/Pipe/IR/Editing.h"
+#include "PipeSched/InitAll.h"
+#include "PipeSched/Schedule/Table/Slots.h"
+#include "PipeSched/Target/MegatronLayout.h"
+#include "PipeSched/Target/ShardyRules.h"
+#include "PipeSched/Target/Svg.h"
+#include "PipeSched/Target/TorchCsv.h"
 #include "Problem.h"
-#include "mlir-c/IR.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/SourceMgr.h"
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string_view.h>
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
 using ModulePtr = std::shared_ptr<Module>;
 
@@ -29,178 +47,250 @@ using ModulePtr = std::shared_ptr<Module>;
 // Modules
 //===----------------------------------------------------------------------===//
 
-/// Creates a context with the dialects of PipeSched and without threads.
-static MlirContext createContext() {
-  MlirDialectRegistry registry = mlirDialectRegistryCreate();
-  pipeschedRegisterAllDialects(registry);
-  MlirContext context =
-      mlirContextCreateWithRegistry(registry, /*threadingEnabled=*/false);
-  mlirDialectRegistryDestroy(registry);
-  return context;
+static mlir::DialectRegistry makeRegistry() {
+  mlir::DialectRegistry registry;
+  registerAllDialects(registry);
+  return registry;
 }
 
-Module::Module() : context(createContext()) {}
+Module::Module()
+    : context(makeRegistry(), mlir::MLIRContext::Threading::DISABLED) {}
 
-Module::~Module() {
-  if (!mlirModuleIsNull(module))
-    mlirModuleDestroy(module);
-  mlirContextDestroy(context);
-}
-
-ModulePtr Module::create(const Make &make) {
+ModulePtr Module::create(Make make) {
   ModulePtr created(new Module());
   created->run([&] {
     created->module = make(created->context);
-    if (mlirModuleIsNull(created->module))
+    if (!created->module)
       throw Failure();
     return true;
   });
   return created;
 }
 
+static mlir::Operation *findSchedule(mlir::ModuleOp module, size_t index) {
+  llvm::SmallVector<mlir::Operation *> schedules = findEvaluables(module);
+  if (index >= schedules.size())
+    throw Failure();
+  return schedules[index];
+}
+
+mlir::Operation *Module::getSchedule(size_t index) const {
+  return findSchedule(get(), index);
+}
+
+void Module::copyCellPlaces(mlir::MLIRContext &to) const {
+  auto placesOf = [](mlir::MLIRContext &context) {
+    return context.getOrLoadDialect<pipe::PipeDialect>()
+        ->getRegisteredInterface<pipe::CellPlaces>();
+  };
+  placesOf(context)->copyTo(*placesOf(to));
+}
+
+/// MLIR's reader of bytecode trusts what it reads, so a child process reads it
+/// first unless this program has written it. Parses a copy: bytecode must be
+/// aligned and text must end in a null, and a copy is both. MLIR's parser knows
+/// no byte order mark.
+static Module::Made parseIR(mlir::MLIRContext &context, llvm::StringRef source,
+                            llvm::StringRef name, bool isTrusted) {
+  source.consume_front("\xEF\xBB\xBF");
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(source, name);
+  if (!isTrusted) {
+    auto guarded =
+        guardIR(buffer->getMemBufferRef(), context.getDialectRegistry());
+    if (!guarded) {
+      mlir::emitError(mlir::UnknownLoc::get(&context))
+          << llvm::toString(guarded.takeError());
+      return nullptr;
+    }
+    if (*guarded)
+      buffer = std::move(*guarded);
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  return mlir::parseSourceFile<mlir::ModuleOp>(sources,
+                                               mlir::ParserConfig(&context));
+}
+
 static ModulePtr parse(std::string_view source, std::string_view name) {
-  return Module::create([&](MlirContext context) {
-    return pipeschedModuleParse(context, toRef(source), toRef(name));
+  return Module::create([&](mlir::MLIRContext &context) {
+    return parseIR(context, source, name, /*isTrusted=*/false);
   });
 }
 
-/// Reads what writeBytecode has written.
+/// Reads what this program has written.
 static ModulePtr parseOwn(std::string_view code, std::string_view name) {
-  return Module::create([&](MlirContext context) {
-    return pipeschedModuleParseTrusted(context, toRef(code), toRef(name));
+  return Module::create([&](mlir::MLIRContext &context) {
+    return parseIR(context, code, name, /*isTrusted=*/true);
   });
 }
 
-std::string pipesched::python::writeBytecode(const Module &module) {
-  return module.run([&] {
-    Text text;
-    mlirOperationWriteBytecode(module.getOperation(), Text::append, &text);
-    return text.takeBytes();
+static std::string writeBytecode(mlir::Operation *op) {
+  return collect([&](llvm::raw_ostream &os) {
+    (void)mlir::writeBytecodeToFile(op, os); // fails for old versions only
   });
+}
+
+static std::string writeBytecode(const Module &module) {
+  return module.run([&] { return writeBytecode(module.get()); });
 }
 
 static std::string print(const Module &module) {
   return module.run([&] {
-    Text text;
-    mlirOperationPrint(module.getOperation(), Text::append, &text);
-    return text.take();
+    return toValid(
+        collect([&](llvm::raw_ostream &os) { module.get()->print(os); }));
   });
 }
 
-/// Runs passes on a copy of the module.
+ModulePtr
+pipesched::python::changeCopy(const Module &module,
+                              llvm::function_ref<void(mlir::ModuleOp)> change) {
+  std::string copy = writeBytecode(module);
+  return Module::create([&](mlir::MLIRContext &context) {
+    Module::Made changed = parseIR(context, copy, "", /*isTrusted=*/true);
+    module.copyCellPlaces(context);
+    if (changed)
+      change(*changed);
+    return changed;
+  });
+}
+
+pipe::ScheduleOp pipesched::python::toSchedule(mlir::Operation *op,
+                                               llvm::StringRef refusal) {
+  if (auto schedule = llvm::dyn_cast<pipe::ScheduleOp>(op))
+    return schedule;
+  fail(op, refusal);
+}
+
+//===----------------------------------------------------------------------===//
+// Passes
+//===----------------------------------------------------------------------===//
+
+/// Extracts the error message from the output of MLIR's pipeline parser, which
+/// reports errors only as text and repeats the pipeline below the message.
+static llvm::StringRef errorOf(llvm::StringRef printed) {
+  auto [place, error] = printed.split("error: ");
+  return error.empty() ? printed.rtrim() : error.split('\n').first;
+}
+
+void pipesched::python::runPasses(mlir::ModuleOp module,
+                                  llvm::StringRef pipeline) {
+  llvm::StringRef anchored = pipeline.trim();
+  if (anchored.consume_front("builtin.module(") && anchored.consume_back(")"))
+    pipeline = anchored;
+  mlir::PassManager passes(module->getName());
+  std::string error;
+  llvm::raw_string_ostream stream(error);
+  if (failed(mlir::parsePassPipeline(pipeline, passes, stream)))
+    orFail(mlir::emitError(module.getLoc()) << errorOf(error));
+  orFail(passes.run(module));
+}
+
 static ModulePtr runPipeline(const Module &module, std::string_view pipeline) {
-  return changeCopy(module, [&](MlirModule changed) {
-    return pipeschedModuleRunPipeline(changed, toRef(pipeline));
-  });
-}
-
-static ModulePtr giveName(const Module &module, std::string_view name) {
-  return changeCopy(module, [&](MlirModule changed) {
-    return pipeschedScheduleSetName(pipeschedModuleGetSchedule(changed, 0),
-                                    toRef(name));
-  });
+  return changeCopy(
+      module, [&](mlir::ModuleOp changed) { runPasses(changed, pipeline); });
 }
 
 //===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 
+static pipe::ScheduleOp toRowOwner(mlir::Operation *op) {
+  return toSchedule(op, "is a program; rows are those of a schedule");
+}
+
 /// Stage, phase, number, whether the next one runs overlapped, and slice.
 using RawCell = std::tuple<int64_t, int, int64_t, bool, int64_t>;
 using RawRows = std::vector<std::vector<RawCell>>;
-/// Numbers of the enums of C: which gradient goes upstream, and what R does.
+/// Numbers of enums: which gradient goes upstream, and what R does.
 using Backward = std::optional<std::pair<int, int>>;
 
-static MlirLogicalResult setRows(MlirOperation op, const RawRows &rows,
-                                 const Backward &backward) {
-  if (backward && mlirLogicalResultIsFailure(pipeschedScheduleSetBackward(
-                      op, static_cast<PipeschedGradientAfter>(backward->first),
-                      static_cast<PipeschedRecompute>(backward->second))))
-    return mlirLogicalResultFailure();
-  std::vector<std::vector<PipeschedCell>> cells;
-  std::vector<PipeschedRow> given;
+static void setBackward(pipe::ScheduleOp op, std::pair<int, int> backward) {
+  llvm::StringRef what = "is not changed: ";
+  op.setGradientAfter(orFail(
+      op, what, readEnum<GradientAfter>("gradient-after", backward.first)));
+  Recompute kind =
+      orFail(op, what, readEnum<Recompute>("recompute", backward.second));
+  op.removeRecomputeAttr();
+  if (kind == Recompute::Selective) // all is the default
+    op.setRecompute(pipe::RecomputeKind(kind));
+}
+
+static std::vector<std::vector<CellNumbers>> toNumbers(const RawRows &rows) {
+  std::vector<std::vector<CellNumbers>> numbers;
   for (const std::vector<RawCell> &row : rows) {
-    std::vector<PipeschedCell> &made = cells.emplace_back();
-    made.reserve(row.size());
+    std::vector<CellNumbers> &cells = numbers.emplace_back();
+    cells.reserve(row.size());
     for (auto [stage, phase, number, overlapsNext, slice] : row)
-      made.push_back({static_cast<PipeschedPhase>(phase), stage, number,
-                      overlapsNext, slice});
-    given.push_back({intptr_t(made.size()), made.data()});
+      cells.push_back({uint32_t(phase), stage, number, slice, overlapsNext});
   }
-  return pipeschedScheduleSetRows(op, given.size(), given.data());
+  return numbers;
 }
 
 /// The schedule with these rows.
 static ModulePtr storeRows(const Module &module, const RawRows &rows,
                            const Backward &backward) {
-  return changeCopy(module, [&](MlirModule changed) {
-    return setRows(pipeschedModuleGetSchedule(changed, 0), rows, backward);
+  std::vector<std::vector<CellNumbers>> numbers = toNumbers(rows);
+  return changeCopy(module, [&](mlir::ModuleOp changed) {
+    pipe::ScheduleOp op = toRowOwner(findSchedule(changed, 0));
+    if (backward)
+      setBackward(op, *backward);
+    orFail(replaceRows(op, orFail(op, "cannot have these rows: ",
+                                  makeRows(numbers, op.getSlices()))));
   });
 }
 
 using Words = std::vector<std::string>;
 
-/// The rows of a schedule, and whether its microbatches have slices.
-struct WrittenRows {
-  std::vector<Words> rows;
-  bool hasSlices = false;
-};
-
-/// Adds the cells of a row as they are written; of pairs as `2F3+1B0`.
-static void appendWords(intptr_t, PipeschedRow row, void *written) {
-  auto &[rows, hasSlices] = *static_cast<WrittenRows *>(written);
-  Words &words = rows.emplace_back();
+/// The cells of a row as they are written; of pairs as `2F3+1B0`.
+static Words wordsOf(llvm::ArrayRef<Cell> row, int64_t numSlices) {
+  Words words;
   bool isSecond = false;
-  for (intptr_t i = 0; i < row.numCells; ++i) {
-    const PipeschedCell &cell = row.cells[i];
-    bool isIdle = cell.phase == PipeschedPhaseIdle;
-    std::string word = isIdle ? "" : std::to_string(cell.stage);
-    word += toString(pipeschedPhaseGetLetter(cell.phase));
-    if (!isIdle || cell.number != 1)
-      word += std::to_string(cell.number);
-    if (hasSlices && pipeschedPhaseHasMicrobatch(cell.phase))
-      word += "." + std::to_string(cell.slice);
+  for (Cell cell : row) {
+    std::string word = CellName{cell, numSlices}.str();
     if (isSecond)
       words.back() += "+" + word;
     else
       words.push_back(std::move(word));
-    isSecond = cell.overlapsNext;
+    isSecond = cell.overlapsNext();
   }
+  return words;
 }
 
-static std::vector<Words> readRows(const Module &module, intptr_t index) {
+static std::vector<Words> readRows(const Module &module, size_t index) {
   return module.run([&] {
-    MlirOperation op = module.getSchedule(index);
-    WrittenRows written;
-    written.hasSlices = pipeschedScheduleGetInfo(op).numSlices > 1;
-    if (mlirLogicalResultIsFailure(
-            pipeschedScheduleForEachRow(op, appendWords, &written)))
-      throw Failure();
-    return std::move(written.rows);
+    pipe::ScheduleOp op = toRowOwner(module.getSchedule(index));
+    std::vector<Words> rows(op.isProblem() ? 0 : op.getWorkers());
+    for (pipe::WorkerOp row : op.getRows())
+      rows[row.getWorker()] = wordsOf(row.getCells(), op.getSlices());
+    return rows;
   });
 }
 
 /// The cells that wait for each other, as worker and index in its row; and the
 /// slot in which each entry of the rows starts, or -1.
-using Deadlock =
+using FoundDeadlock =
     std::pair<std::vector<std::pair<int32_t, int32_t>>, std::vector<int64_t>>;
 
 /// The deadlock of complete rows; none if they have none.
-static std::optional<Deadlock> findDeadlock(const Module &module,
-                                            intptr_t index) {
-  auto note = [](PipeschedDeadlock found, void *result) {
-    auto &[cycle, slots] =
-        static_cast<std::optional<Deadlock> *>(result)->emplace();
-    for (intptr_t i = 0; i < found.numWaiting; ++i)
-      cycle.emplace_back(found.worker[i], found.index[i]);
-    slots.assign(found.slot, found.slot + found.numEntries);
-  };
-  return module.run([&] {
-    std::optional<Deadlock> result;
-    if (mlirLogicalResultIsFailure(pipeschedScheduleFindDeadlock(
-            module.getSchedule(index), note, &result)))
-      throw Failure();
-    return result;
+static std::optional<FoundDeadlock> findDeadlock(const Module &module,
+                                                 size_t index) {
+  return module.run([&]() -> std::optional<FoundDeadlock> {
+    pipe::ScheduleOp op = toRowOwner(module.getSchedule(index));
+    if (op.isProblem())
+      return std::nullopt;
+    pipe::ScheduleTable loaded(op);
+    TableView table = loaded.view();
+    std::optional<Violation> violation = verifyTable(table);
+    if (!violation || violation->cycle.empty())
+      return std::nullopt;
+    llvm::Expected<CellIndex> cells = CellIndex::create(table);
+    if (!cells)
+      orFail(pipe::emitTableError(op, cells.takeError()));
+    FoundDeadlock found;
+    for (CellRef cell : violation->cycle)
+      found.first.emplace_back(cell.row, cell.index);
+    found.second = alignUntilDeadlock(table, *cells).start;
+    return found;
   });
 }
 
@@ -208,56 +298,119 @@ static std::optional<Deadlock> findDeadlock(const Module &module,
 // Making schedules
 //===----------------------------------------------------------------------===//
 
-static ModulePtr generate(std::string_view name, std::string family,
-                          int64_t workers, int64_t microbatches,
-                          Options options, std::vector<Path> paths) {
-  Problem problem(std::move(family), workers, microbatches, std::move(options),
-                  std::move(paths));
-  Text error;
-  PipeschedTable table;
-  {
-    nb::gil_scoped_release release;
-    table = pipeschedTableGenerate(problem.get(), Text::append, &error);
-  }
-  if (pipeschedTableIsNull(table))
-    raise(error.take());
-  return Module::create([&](MlirContext context) {
-    MlirModule module =
-        pipeschedModuleCreateFromTable(context, toRef(name), table);
-    pipeschedTableDestroy(table);
+/// Creates a module with a schedule that `add` adds to it.
+static ModulePtr
+createWith(std::string_view name,
+           llvm::function_ref<void(mlir::OpBuilder &, mlir::Location)> add) {
+  return Module::create([&](mlir::MLIRContext &context) -> Module::Made {
+    context.loadDialect<pipe::PipeDialect>();
+    mlir::Location location = mlir::UnknownLoc::get(&context);
+    if (name.empty()) {
+      mlir::emitError(location, "a schedule needs a name");
+      return nullptr;
+    }
+    Module::Made module = mlir::ModuleOp::create(location);
+    auto builder = mlir::OpBuilder::atBlockEnd(module->getBody());
+    add(builder, location);
     return module;
   });
 }
 
-static ModulePtr createProblem(std::string_view name, int64_t workers,
-                               int64_t microbatches, std::vector<Path> paths,
-                               int64_t slices) {
-  Problem problem("", workers, microbatches, {}, std::move(paths), slices);
-  return Module::create([&](MlirContext context) {
-    return pipeschedModuleCreateProblem(context, toRef(name), problem.get());
+static ModulePtr generateTable(std::string_view name, std::string_view family,
+                               int64_t workers, int64_t microbatches,
+                               const Options &options,
+                               std::vector<PathTuple> paths) {
+  Problem problem = valueOf(readProblem(family, workers, microbatches, options,
+                                        readPaths(std::move(paths))));
+  Table table = runFree([&] { return generate(problem); });
+  return createWith(name, [&](mlir::OpBuilder &builder, mlir::Location at) {
+    pipe::ScheduleOp schedule =
+        createSchedule(builder, at, name, std::move(table));
+    schedule.setFamily(
+        problem.family->name,
+        describeFamily(builder, *problem.family, problem.options));
   });
 }
 
-static ModulePtr importTorchCsv(std::string_view text, std::string_view file,
-                                bool keepColumns, int64_t stagesPerPath) {
-  return Module::create([&](MlirContext context) {
-    return pipeschedModuleImportTorchCsv(context, toRef(text), toRef(file),
-                                         keepColumns, stagesPerPath);
+static ModulePtr createEmpty(std::string_view name, int64_t workers,
+                             int64_t microbatches, std::vector<PathTuple> paths,
+                             int64_t slices) {
+  std::vector<Path> read = readPaths(std::move(paths));
+  if (read.empty())
+    read.push_back(placeLinear(workers));
+  return createWith(name, [&](mlir::OpBuilder &builder, mlir::Location at) {
+    llvm::Expected<Placement> placement = Placement::create(
+        workers, microbatches, std::move(read), slices != 0 ? slices : 1);
+    if (!placement)
+      orFail(mlir::emitError(at) << llvm::toString(placement.takeError()));
+    createProblem(builder, at, name, *placement);
   });
 }
 
-/// Returns each schedule or program as a module of its own.
-static ModulePtr extract(const Module &module, intptr_t index) {
+static ModulePtr importCsv(std::string_view text, std::string_view file,
+                           bool keepColumns, int64_t stagesPerPath) {
+  TorchCsvImport options;
+  options.keepColumns = keepColumns;
+  if (stagesPerPath != 0)
+    options.stagesPerPath = stagesPerPath;
+  return Module::create([&](mlir::MLIRContext &context) {
+    return importTorchCsv(&context, text, file, options);
+  });
+}
+
+static ModulePtr giveName(const Module &module, std::string_view name) {
+  return changeCopy(module, [&](mlir::ModuleOp changed) {
+    mlir::Operation *op = findSchedule(changed, 0);
+    if (name.empty())
+      fail(op, "needs a name");
+    mlir::Operation *other = mlir::SymbolTable::lookupSymbolIn(
+        mlir::SymbolTable::getNearestSymbolTable(op->getParentOp()), name);
+    if (other && other != op)
+      fail(op, "cannot be called @" + std::string(name) + ", as another op is");
+    mlir::SymbolTable::setSymbolName(op, name);
+  });
+}
+
+/// The functions that an op names, and those that these call.
+static llvm::SetVector<mlir::Operation *> functionsOf(mlir::Operation *op) {
+  llvm::SetVector<mlir::Operation *> found;
+  llvm::SmallVector<mlir::Operation *> users{op};
+  while (!users.empty()) {
+    auto uses = mlir::SymbolTable::getSymbolUses(users.pop_back_val());
+    if (!uses)
+      continue;
+    for (const mlir::SymbolTable::SymbolUse &use : *uses) {
+      mlir::Operation *symbol = mlir::SymbolTable::lookupNearestSymbolFrom(
+          use.getUser(), use.getSymbolRef());
+      if (llvm::isa_and_nonnull<mlir::FunctionOpInterface>(symbol) &&
+          found.insert(symbol))
+        users.push_back(symbol);
+    }
+  }
+  return found;
+}
+
+/// One schedule or program, with its model, its system and the functions of its
+/// stages, as a module of its own.
+static Module::Made copyAlone(mlir::Operation *op) {
+  Module::Made alone = mlir::ModuleOp::create(op->getLoc());
+  mlir::ModuleOp source = findSystemModule(op);
+  if (!source)
+    source = op->getParentOfType<mlir::ModuleOp>();
+  if (source && source.getTargetSystemSpec())
+    alone.get()->setAttrs(source->getAttrDictionary());
+  auto builder = mlir::OpBuilder::atBlockEnd(alone->getBody());
+  if (pipe::ModelOp model = findModel(op))
+    builder.clone(*model);
+  for (mlir::Operation *function : functionsOf(op))
+    builder.clone(*function);
+  builder.clone(*op);
+  return alone;
+}
+
+static ModulePtr extract(const Module &module, size_t index) {
   std::string copy = module.run([&] {
-    MlirModule alone =
-        pipeschedModuleCreateFromSchedule(module.getSchedule(index));
-    if (mlirModuleIsNull(alone))
-      throw Failure();
-    Text text;
-    mlirOperationWriteBytecode(mlirModuleGetOperation(alone), Text::append,
-                               &text);
-    mlirModuleDestroy(alone);
-    return text.takeBytes();
+    return writeBytecode(copyAlone(module.getSchedule(index)).get());
   });
   ModulePtr made = parseOwn(copy, "");
   module.copyCellPlaces(*made);
@@ -268,121 +421,205 @@ static ModulePtr extract(const Module &module, intptr_t index) {
 // Reading schedules
 //===----------------------------------------------------------------------===//
 
-/// What is known of a schedule, where the library knows it.
-static PipeschedScheduleInfo readInfo(MlirOperation op) {
-  PipeschedScheduleInfo info = pipeschedScheduleGetInfo(op);
-  if (!info.name.data)
-    throw Failure();
+namespace {
+/// What schedules and programs say of themselves.
+struct ScheduleInfo {
+  std::string name, family, times;
+  bool isProgram, isProblem, hasModel, hasSystem;
+  int64_t workers, microbatches, slices;
+};
+} // namespace
+
+template <typename Op>
+static void addInfo(Op op, ScheduleInfo &info) {
+  info.family = toValid(op.getFamily().value_or(""));
+  if (pipe::ProfileAttr profile = op.getProfileAttr())
+    info.times = toValid(profile.getTimes());
+}
+
+static ScheduleInfo readInfo(mlir::Operation *op) {
+  ScheduleInfo info;
+  auto schedule = llvm::dyn_cast<pipe::ScheduleOp>(op);
+  if (schedule)
+    addInfo(schedule, info);
+  else
+    addInfo(llvm::cast<exec::ProgramOp>(op), info);
+  auto owner = llvm::cast<pipe::PlacementOwnerOpInterface>(op);
+  info.name = toValid(mlir::SymbolTable::getSymbolName(op).getValue());
+  info.isProgram = !schedule;
+  info.isProblem = schedule && schedule.isProblem();
+  info.workers = owner.getNumWorkers();
+  info.microbatches = owner.getNumMicrobatches();
+  info.slices = owner.getNumSlices();
+  info.hasModel = findModel(op) != nullptr;
+  info.hasSystem = findSystemModule(op) != nullptr;
   return info;
 }
 
-static nb::dict describe(const Module &module, intptr_t index) {
-  PipeschedScheduleInfo info =
+static nb::dict describe(const Module &module, size_t index) {
+  ScheduleInfo info =
       module.run([&] { return readInfo(module.getSchedule(index)); });
   nb::dict described;
-  described["name"] = toString(info.name);
-  described["family"] = toString(info.family);
+  described["name"] = toPython(info.name);
+  described["family"] = toPython(info.family);
   described["is_program"] = info.isProgram;
   described["is_problem"] = info.isProblem;
-  described["workers"] = info.numWorkers;
-  described["microbatches"] = info.numMicrobatches;
-  described["slices"] = info.numSlices;
+  described["workers"] = info.workers;
+  described["microbatches"] = info.microbatches;
+  described["slices"] = info.slices;
   described["has_model"] = info.hasModel;
   described["has_system"] = info.hasSystem;
-  described["times"] = toString(info.times);
+  described["times"] = toPython(info.times);
   return described;
 }
 
-static Lengths readLengths(const int64_t *lengths, intptr_t size) {
+static Lengths toLengths(std::optional<llvm::ArrayRef<int64_t>> lengths) {
   if (!lengths)
     return std::nullopt;
-  return std::vector<int64_t>(lengths, lengths + size);
+  return lengths->vec();
 }
 
-static Path readPath(const PipeschedPath &given) {
-  Path path;
+static PathTuple toTuple(pipe::PathOp op) {
+  PathTuple path;
   auto &[workers, takes, blocks, weights] = path;
-  workers.assign(given.workers, given.workers + given.numStages);
-  for (intptr_t i = 0; i < given.numTakes; ++i)
-    takes.emplace_back(given.takes[i].begin, given.takes[i].end,
-                       given.takes[i].step);
-  blocks = readLengths(given.blocks, given.numStages);
-  weights = readLengths(given.weights, given.numStages);
+  workers = op.getWorkers().vec();
+  llvm::ArrayRef<int64_t> ranges =
+      op.getTakes().value_or(llvm::ArrayRef<int64_t>());
+  for (size_t i = 0; i < ranges.size(); i += 3)
+    takes.emplace_back(ranges[i], ranges[i + 1], ranges[i + 2]);
+  blocks = toLengths(op.getBlocks());
+  weights = toLengths(op.getWeights());
   return path;
 }
 
 /// Returns the paths as they are written.
-static std::vector<Path> readPaths(const Module &module, intptr_t index) {
+static std::vector<PathTuple> listPaths(const Module &module, size_t index) {
   return module.run([&] {
-    MlirOperation op = module.getSchedule(index);
-    std::vector<Path> paths(readInfo(op).numPaths);
-    for (size_t path = 0; path < paths.size(); ++path)
-      paths[path] = readPath(pipeschedScheduleGetPath(op, path));
+    std::vector<PathTuple> paths;
+    mlir::Operation *op = module.getSchedule(index);
+    for (pipe::PathOp path : op->getRegion(0).getOps<pipe::PathOp>())
+      paths.push_back(toTuple(path));
     return paths;
   });
 }
 
-static intptr_t countCells(const Module &module, intptr_t index) {
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+using CellHandler = llvm::function_ref<void(int64_t worker, Cell cell)>;
+
+static void forEachCell(pipe::ScheduleOp schedule, CellHandler handle) {
+  if (schedule.isProblem())
+    return;
+  pipe::ScheduleTable table(schedule);
+  for (auto [worker, row] : llvm::enumerate(table.view().rows))
+    for (Cell cell : row)
+      if (!cell.isIdle() && !cell.isJoin())
+        handle(worker, cell);
+}
+
+static bool isCell(InstructionKind kind) {
+  InstructionRole role = traitsOf(kind).role;
+  return role == InstructionRole::Compute ||
+         role == InstructionRole::Collective || role == InstructionRole::Copy;
+}
+
+/// A cell of a worker that is in several groups is one cell.
+static void forEachCell(exec::ProgramOp op, CellHandler handle) {
+  LoadedProgram loaded = orFail(loadProgram(op, ListOps::No));
+  const Program &program = loaded.program;
+  for (int64_t worker = 0; worker < program.getNumWorkers(); ++worker) {
+    uint32_t begin = program.rowBegins[worker];
+    uint32_t size = program.rowBegins[worker + 1] - begin;
+    llvm::SmallVector<Cell> met;
+    for (const Instruction &instruction :
+         llvm::ArrayRef(program.instructions).slice(begin, size)) {
+      if (!isCell(instruction.kind))
+        continue;
+      if (traitsOf(instruction.kind).grouping == Grouping::Blocks) {
+        if (llvm::is_contained(met, instruction.cell))
+          continue;
+        met.push_back(instruction.cell);
+      }
+      handle(worker, instruction.cell);
+    }
+  }
+}
+
+static void forEachCell(mlir::Operation *op, CellHandler handle) {
+  if (auto program = llvm::dyn_cast<exec::ProgramOp>(op))
+    forEachCell(program, handle);
+  else
+    forEachCell(llvm::cast<pipe::ScheduleOp>(op), handle);
+}
+
+static int64_t countCells(const Module &module, size_t index) {
   return module.run([&] {
-    intptr_t count = pipeschedScheduleGetNumCells(module.getSchedule(index));
-    if (count < 0)
-      throw Failure();
+    int64_t count = 0;
+    forEachCell(module.getSchedule(index), [&](int64_t, Cell) { ++count; });
     return count;
   });
 }
 
-static nb::dict readCells(const Module &module, intptr_t index) {
+static nb::dict readCells(const Module &module, size_t index) {
   CellColumns columns = module.run([&] {
-    MlirOperation op = module.getSchedule(index);
-    intptr_t count = pipeschedScheduleGetNumCells(op);
-    if (count < 0)
-      throw Failure();
-    CellColumns cells(count, /*withTimes=*/false);
-    pipeschedScheduleGetCells(op, cells.get());
+    mlir::Operation *op = module.getSchedule(index);
+    auto owner = llvm::cast<pipe::PlacementOwnerOpInterface>(op);
+    CellColumns cells(owner.getNumSlices(), /*isTimed=*/false);
+    forEachCell(op,
+                [&](int64_t worker, Cell cell) { cells.add(worker, cell); });
     return cells;
   });
   return columns.take();
 }
 
-static std::string exportSlotSvg(const Module &module, intptr_t index) {
+//===----------------------------------------------------------------------===//
+// Exchange
+//===----------------------------------------------------------------------===//
+
+static std::string exportSlotSvg(const Module &module, size_t index) {
   return module.run([&] {
-    Text text;
-    if (mlirLogicalResultIsFailure(pipeschedScheduleExportSlotSvg(
-            module.getSchedule(index), Text::append, &text)))
-      throw Failure();
-    return text.take();
+    mlir::Operation *op = module.getSchedule(index);
+    NamedTable table = orFail(loadTable(op));
+    return toValid(collect([&](llvm::raw_ostream &os) {
+      if (llvm::Error error = writeSlotSvg(os, &table))
+        fail(op, "", std::move(error));
+    }));
   });
 }
 
-static std::string exportTorchCsv(const Module &module, intptr_t index,
-                                  int format) {
+static std::string exportCsv(const Module &module, size_t index, int format) {
   return module.run([&] {
-    Text text;
-    if (mlirLogicalResultIsFailure(pipeschedScheduleExportTorchCsv(
-            module.getSchedule(index),
-            static_cast<PipeschedTorchCsvFormat>(format), Text::append, &text)))
-      throw Failure();
-    return text.take();
+    pipe::ScheduleOp op =
+        toSchedule(module.getSchedule(index),
+                   "is a program; PyTorch's CSV holds schedules");
+    TorchCsvFormat chosen =
+        orFail(op, "cannot be written: ",
+               readEnum<TorchCsvFormat>("torch-csv-format", format));
+    return toValid(collect([&](llvm::raw_ostream &os) {
+      orFail(exportTorchCsv(op, chosen, os));
+    }));
   });
 }
 
-static std::string exportMegatronLayout(const Module &module, intptr_t index) {
+static std::string exportLayout(const Module &module, size_t index) {
   return module.run([&] {
-    Text text;
-    if (mlirLogicalResultIsFailure(pipeschedScheduleExportMegatronLayout(
-            module.getSchedule(index), Text::append, &text)))
-      throw Failure();
-    return text.take();
+    return toValid(orFail(exportMegatronLayout(
+        toSchedule(module.getSchedule(index),
+                   "is a program; a layout of Megatron-Core is that of a "
+                   "schedule"))));
   });
 }
 
-static std::string exportShardyRules(const Module &module, intptr_t index) {
+static std::string exportRules(const Module &module, size_t index) {
   return module.run([&] {
-    Text text;
-    if (mlirLogicalResultIsFailure(pipeschedScheduleExportShardyRules(
-            module.getSchedule(index), Text::append, &text)))
-      throw Failure();
-    return text.take();
+    pipe::ScheduleOp op =
+        toSchedule(module.getSchedule(index),
+                   "is a program; Shardy's rules are those of a schedule");
+    return toValid(collect([&](llvm::raw_ostream &os) {
+      orFail(exportShardyRules(op, ShardyRulesOptions(), os));
+    }));
   });
 }
 
@@ -406,12 +643,12 @@ void pipesched::python::bindModule(nb::module_ &m) {
             return parseOwn({code.c_str(), code.size()}, "<bytecode>");
           },
           nb::arg("code"), "Reads bytecode without guarding the process.")
-      .def_static("generate", generate, nb::arg("name"), nb::arg("family"),
+      .def_static("generate", generateTable, nb::arg("name"), nb::arg("family"),
                   nb::arg("workers"), nb::arg("microbatches"),
                   nb::arg("options"), nb::arg("paths"))
-      .def_static("problem", createProblem, nb::arg("name"), nb::arg("workers"),
+      .def_static("problem", createEmpty, nb::arg("name"), nb::arg("workers"),
                   nb::arg("microbatches"), nb::arg("paths"), nb::arg("slices"))
-      .def_static("import_torch_csv", importTorchCsv, nb::arg("text"),
+      .def_static("import_torch_csv", importCsv, nb::arg("text"),
                   nb::arg("file"), nb::arg("keep_columns"),
                   nb::arg("stages_per_path"))
       .def("run", runPipeline, nb::arg("pipeline"),
@@ -426,13 +663,12 @@ void pipesched::python::bindModule(nb::module_ &m) {
            })
       .def_prop_ro("num_schedules",
                    [](const Module &module) {
-                     return module.run([&] {
-                       return pipeschedModuleGetNumSchedules(module.get());
-                     });
+                     return module.run(
+                         [&] { return findEvaluables(module.get()).size(); });
                    })
       .def("describe", describe, nb::arg("index"),
            nb::sig("def describe(self, index: int) -> dict[str, typing.Any]"))
-      .def("paths", readPaths, nb::arg("index"))
+      .def("paths", listPaths, nb::arg("index"))
       .def("rename", giveName, nb::arg("name"))
       .def("rows", readRows, nb::arg("index"))
       .def("deadlock", findDeadlock, nb::arg("index"),
@@ -443,8 +679,7 @@ void pipesched::python::bindModule(nb::module_ &m) {
            nb::sig("def cells(self, index: int) -> "
                    "dict[str, numpy.typing.NDArray[typing.Any]]"))
       .def("slot_svg", exportSlotSvg, nb::arg("index"))
-      .def("export_torch_csv", exportTorchCsv, nb::arg("index"),
-           nb::arg("format"))
-      .def("export_megatron_layout", exportMegatronLayout, nb::arg("index"))
-      .def("export_shardy_rules", exportShardyRules, nb::arg("index"));
+      .def("export_torch_csv", exportCsv, nb::arg("index"), nb::arg("format"))
+      .def("export_megatron_layout", exportLayout, nb::arg("index"))
+      .def("export_shardy_rules", exportRules, nb::arg("index"));
 }

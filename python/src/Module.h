@@ -15,8 +15,9 @@
 #define PIPESCHED_PYTHON_SRC_MODULE_H
 
 #include "Diagnostics.h"
-#include "PipeSched-c/Module.h"
-#include <functional>
+#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include <memory>
 #include <mutex>
 
@@ -26,25 +27,20 @@ namespace pipesched::python {
 /// immutable once it is created.
 class Module {
 public:
+  using Made = mlir::OwningOpRef<mlir::ModuleOp>;
   /// Makes a module in a context; null after an error.
-  using Make = std::function<MlirModule(MlirContext)>;
+  using Make = llvm::function_ref<Made(mlir::MLIRContext &)>;
 
   /// Calls `make` without the GIL. Raises the diagnostics that it emits.
-  static std::shared_ptr<Module> create(const Make &make);
-  ~Module();
+  static std::shared_ptr<Module> create(Make make);
   Module(const Module &) = delete;
 
-  MlirModule get() const { return module; }
-  MlirOperation getOperation() const { return mlirModuleGetOperation(module); }
-  /// A schedule or program of the module.
-  MlirOperation getSchedule(intptr_t index) const {
-    return pipeschedModuleGetSchedule(module, index);
-  }
+  mlir::ModuleOp get() const { return module.get(); }
+  /// A schedule or program of the module. Throws a Failure if there is none.
+  mlir::Operation *getSchedule(size_t index) const;
 
   /// Lets errors about a copy in another context point at cells of the text.
-  void copyCellPlaces(MlirContext to) const {
-    pipeschedCellPlacesCopy(context, to);
-  }
+  void copyCellPlaces(mlir::MLIRContext &to) const;
   void copyCellPlaces(const Module &to) const { copyCellPlaces(to.context); }
 
   /// Calls `work` with the lock and without the GIL, and returns its result. If
@@ -72,30 +68,21 @@ private:
     return work();
   }
 
-  MlirContext context;
-  MlirModule module = {nullptr};
+  mutable mlir::MLIRContext context;
+  Made module;
   mutable std::mutex mutex;
 };
 
-/// The module in bytecode.
-std::string writeBytecode(const Module &module);
+/// A copy of the module with a change, which may throw a Failure.
+std::shared_ptr<Module>
+changeCopy(const Module &module,
+           llvm::function_ref<void(mlir::ModuleOp)> change);
 
-/// A copy of the module with a change. `change` takes the MlirModule and says
-/// whether all went well.
-template <typename Change>
-std::shared_ptr<Module> changeCopy(const Module &module, Change change) {
-  std::string copy = writeBytecode(module);
-  return Module::create([&](MlirContext context) {
-    MlirModule changed =
-        pipeschedModuleParseTrusted(context, toRef(copy), toRef(""));
-    module.copyCellPlaces(context);
-    if (mlirModuleIsNull(changed) ||
-        mlirLogicalResultIsSuccess(change(changed)))
-      return changed;
-    mlirModuleDestroy(changed);
-    return MlirModule{nullptr};
-  });
-}
+/// The op as a schedule. Of a program it emits `refusal` and throws a Failure.
+pipe::ScheduleOp toSchedule(mlir::Operation *op, llvm::StringRef refusal);
+
+/// Runs passes on the module. Throws a Failure after an error.
+void runPasses(mlir::ModuleOp module, llvm::StringRef pipeline);
 
 } // namespace pipesched::python
 

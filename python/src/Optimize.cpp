@@ -10,114 +10,86 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched-c/Optimize.h"
 #include "Bindings.h"
 #include "Module.h"
+#include "PipeSched/Support/Interrupt.h"
+#include "PipeSched/Transforms/OptimizationLog.h"
+#include "llvm/Support/ThreadPool.h"
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
 using ModulePtr = std::shared_ptr<Module>;
+using Summaries = std::vector<OptimizationSummary>;
 
-namespace {
-/// Owns the results of a search.
-class Search {
-public:
-  Search() = default;
-  Search(const Search &) = delete;
-  ~Search() { pipeschedSearchDestroy(search); }
-
-  MlirLogicalResult run(MlirModule module, std::string_view pipeline) {
-    search = pipeschedModuleSearch(module, toRef(pipeline));
-    return pipeschedSearchIsNull(search) ? mlirLogicalResultFailure()
-                                         : mlirLogicalResultSuccess();
+/// Runs passes on all cores until Ctrl-C.
+static Summaries searchIn(mlir::ModuleOp module, llvm::StringRef pipeline) {
+  mlir::MLIRContext *context = module.getContext();
+  pipe::OptimizationLog log(context);
+  InterruptWatch watch;
+  llvm::DefaultThreadPool pool;
+  context->setThreadPool(pool);
+  try {
+    runPasses(module, pipeline);
+  } catch (Failure) {
+    context->disableMultithreading();
+    throw;
   }
-  nb::list list() const;
-
-private:
-  using GetAlternative = decltype(pipeschedSearchGetOther);
-  nb::list listAlternatives(intptr_t result, intptr_t count,
-                            GetAlternative get) const;
-  nb::dict describe(intptr_t index) const;
-
-  PipeschedSearch search = {nullptr};
-};
-} // namespace
-
-/// Raises the error of a call that may fail.
-template <typename Call>
-static void check(Call call) {
-  Text error;
-  if (mlirLogicalResultIsFailure(call(Text::append, &error)))
-    raise(error.take());
+  context->disableMultithreading();
+  return log.take();
 }
 
-/// Placement as a number of the C enum, and microbatch size; None each where
+/// Placement as a number of the enum, and microbatch size; None each where
 /// there was no choice.
-static void addChoice(nb::dict &described, const PipeschedChoice &choice) {
+static void addChoice(nb::dict &described, const CandidateChoice &choice) {
   described["placement"] =
-      choice.hasPlacement ? nb::cast(int(choice.placement)) : nb::none();
+      choice.placement ? nb::cast(int(*choice.placement)) : nb::none();
   described["microbatch_size"] =
-      choice.microbatchSize != 0 ? nb::cast(choice.microbatchSize) : nb::none();
+      choice.microbatchSize ? nb::cast(*choice.microbatchSize) : nb::none();
 }
 
-nb::list Search::listAlternatives(intptr_t result, intptr_t count,
-                                  GetAlternative get) const {
+static nb::list listAlternatives(const std::vector<Alternative> &alternatives) {
   nb::list listed;
-  for (intptr_t i = 0; i < count; ++i) {
-    PipeschedAlternative found = {};
-    check([&](MlirStringCallback onError, void *userData) {
-      return get(search, result, i, &found, onError, userData);
-    });
+  for (const Alternative &found : alternatives) {
     nb::dict described;
-    described["name"] = toString(found.name);
+    described["name"] = toValid(found.name);
     addChoice(described, found.choice);
     described["objective_ps"] =
-        found.hasSchedule ? nb::cast(found.objectivePs) : nb::none();
+        found.objective ? nb::cast(*found.objective) : nb::none();
     described["is_bound"] = found.isBound;
-    described["reason"] = toString(found.reason);
+    described["reason"] = toValid(found.reason);
     listed.append(described);
   }
   return listed;
 }
 
-nb::dict Search::describe(intptr_t index) const {
-  PipeschedSearchResult found = {};
-  check([&](MlirStringCallback onError, void *userData) {
-    return pipeschedSearchGetResult(search, index, &found, onError, userData);
-  });
+static nb::dict toDict(const OptimizationSummary &found) {
   nb::dict described;
   described["objective"] = int(found.objective);
   described["objective_ps"] = found.objectivePs;
   described["lower_bound_ps"] = found.lowerBoundPs;
-  described["bound"] = toString(found.bound);
+  described["bound"] = toValid(found.bound);
   described["status"] = int(found.status);
-  described["origin"] = toString(found.origin);
+  described["origin"] = toValid(found.origin);
   addChoice(described, found.choice);
-  described["others"] =
-      listAlternatives(index, found.numOthers, pipeschedSearchGetOther);
-  described["without"] =
-      listAlternatives(index, found.numWithout, pipeschedSearchGetWithout);
+  described["others"] = listAlternatives(found.others);
+  described["without"] = listAlternatives(found.without);
   return described;
 }
 
-nb::list Search::list() const {
-  nb::list listed;
-  intptr_t count = pipeschedSearchGetNumResults(search);
-  for (intptr_t i = 0; i < count; ++i)
-    listed.append(describe(i));
-  return listed;
-}
-
-/// Runs passes on a copy of the module, on all cores until Ctrl-C.
 static std::pair<ModulePtr, nb::list> search(const Module &module,
                                              std::string_view pipeline) {
-  Search found;
+  Summaries found;
   ModulePtr changed = changeCopy(
-      module, [&](MlirModule copy) { return found.run(copy, pipeline); });
-  return {std::move(changed), found.list()};
+      module, [&](mlir::ModuleOp copy) { found = searchIn(copy, pipeline); });
+  nb::list listed;
+  for (const OptimizationSummary &summary : found)
+    listed.append(toDict(summary));
+  return {std::move(changed), std::move(listed)};
 }
 
 void pipesched::python::bindOptimize(nb::module_ &m) {

@@ -10,65 +10,63 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched-c/Overlap.h"
 #include "Bindings.h"
+#include "Diagnostics.h"
+#include "Enums.h"
+#include "PipeSched/CostModel/Pairs/OverlappedLayers.h"
 #include "Problem.h"
-#include <algorithm>
+#include <cstring>
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
+using llvm::Error;
+using llvm::Expected;
 
 /// By part, then F, I and W.
 using Layer = std::array<int64_t, 12>;
+static_assert(sizeof(Layer) == sizeof(LayerTimes::ps));
 
-static std::vector<PipeschedLayerTimes>
-readLayers(const std::vector<Layer> &layers) {
-  std::vector<PipeschedLayerTimes> read(layers.size());
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const int64_t *from = layers[i].data();
-    PipeschedLayerTimes &to = read[i];
-    for (int64_t *part : {to.attention, to.dispatch, to.mlp, to.combine}) {
-      std::copy_n(from, 3, part);
-      from += 3;
-    }
-  }
+static std::vector<LayerTimes> readLayers(const std::vector<Layer> &layers) {
+  std::vector<LayerTimes> read(layers.size());
+  for (auto [from, to] : llvm::zip_equal(layers, read))
+    std::memcpy(&to.ps, &from, sizeof(from));
   return read;
 }
 
-namespace {
-struct Found {
-  Text text; ///< the pattern, or the error
-  std::vector<std::tuple<int, int, int64_t, int64_t, int64_t>> runs;
-};
-} // namespace
+static Error readPattern(const std::string &text, PairOptions &options) {
+  if (text.empty())
+    return Error::success();
+  Expected<PairPattern> pattern = parsePairPattern(text, options.delaysWeights);
+  if (pattern)
+    options.pattern = std::move(*pattern);
+  return pattern.takeError();
+}
 
-static nb::dict schedulePair(const std::vector<Layer> &forward,
-                             const std::vector<Layer> &backward, int order,
-                             const std::string &pattern, bool delaysWeights,
-                             int64_t computePercent, int64_t exchangePercent) {
-  std::vector<PipeschedLayerTimes> first = readLayers(forward),
-                                   second = readLayers(backward);
-  PipeschedPairOptions options = {static_cast<PipeschedPairOrder>(order),
-                                  toRef(pattern), delaysWeights, computePercent,
-                                  exchangePercent};
-  PipeschedPairTimes times;
-  Found found;
-  auto onRun = [](PipeschedPartRun run, void *data) {
-    static_cast<Found *>(data)->runs.emplace_back(
-        run.part, run.phase, run.layer, run.startPs, run.endPs);
-  };
-  auto onText = [](MlirStringRef text, void *data) {
-    Text::append(text, &static_cast<Found *>(data)->text);
-  };
-  bool failed;
-  {
-    nb::gil_scoped_release release;
-    failed = mlirLogicalResultIsFailure(pipeschedSchedulePair(
-        first.size(), first.data(), second.size(), second.data(), &options,
-        &times, onText, onRun, onText, &found));
-  }
-  if (failed)
-    raise(found.text.take());
+static std::string patternText(const PairSchedule &schedule) {
+  std::string text;
+  for (PartPhase what : schedule.pattern)
+    text += (text.empty() ? "" : ",") + nameOf(what);
+  return text;
+}
+
+static nb::dict overlap(const std::vector<Layer> &forward,
+                        const std::vector<Layer> &backward, int order,
+                        const std::string &pattern, bool delaysWeights,
+                        int64_t computePercent, int64_t exchangePercent) {
+  PairOptions options;
+  options.delaysWeights = delaysWeights;
+  options.computePercent = computePercent;
+  options.exchangePercent = exchangePercent;
+  check(readEnum("order", order, options.order));
+  check(readPattern(pattern, options));
+  PairSchedule times = runFree([&] {
+    return schedulePair(readLayers(forward), readLayers(backward), options);
+  });
+  nb::list runs;
+  for (const PartRun &run : times.runs)
+    runs.append(nb::make_tuple(int(run.what.part), int(run.what.phase),
+                               run.layer, run.startPs, run.endPs));
   nb::dict named;
   named["end_ps"] = times.endPs;
   named["forward_ps"] = times.forwardPs;
@@ -80,42 +78,35 @@ static nb::dict schedulePair(const std::vector<Layer> &forward,
   named["is_optimal"] = times.isOptimal;
   named["timed"] = times.numTimed;
   named["cut"] = times.numCut;
-  named["pattern"] = found.text.take();
-  named["runs"] = found.runs;
+  named["pattern"] = patternText(times);
+  named["runs"] = runs;
   return named;
 }
 
-namespace {
-struct Kinds {
-  Text error;
-  std::vector<std::tuple<std::string, int64_t, Layer>> found;
-};
-} // namespace
+static Expected<std::vector<LayerKind>> costParts(const CostSources &costs,
+                                                  int64_t numMicrobatches) {
+  Expected<CostInputs> inputs = resolveCosts(costs, numMicrobatches);
+  if (!inputs)
+    return inputs.takeError();
+  if (!inputs->model || !inputs->system)
+    return llvm::createStringError(
+        "parts of layers have the costs of a model on a system; give both");
+  return costLayerParts(*inputs->model, *inputs->system);
+}
 
 static std::vector<std::tuple<std::string, int64_t, Layer>>
-layerParts(const Costs &costs, int64_t numMicrobatches) {
-  Kinds kinds;
-  auto onKind = [](MlirStringRef name, int64_t count, PipeschedLayerTimes times,
-                   void *data) {
+layerParts(const CostSources &costs, int64_t numMicrobatches) {
+  std::vector<std::tuple<std::string, int64_t, Layer>> parts;
+  for (const LayerKind &kind : valueOf(costParts(costs, numMicrobatches))) {
     Layer layer;
-    int64_t *to = layer.data();
-    for (const int64_t *part :
-         {times.attention, times.dispatch, times.mlp, times.combine})
-      to = std::copy_n(part, 3, to);
-    static_cast<Kinds *>(data)->found.emplace_back(
-        std::string(name.data, name.length), count, layer);
-  };
-  auto onError = [](MlirStringRef text, void *data) {
-    Text::append(text, &static_cast<Kinds *>(data)->error);
-  };
-  if (mlirLogicalResultIsFailure(pipeschedCostsGetLayerParts(
-          costs.get(), numMicrobatches, onKind, onError, &kinds)))
-    raise(kinds.error.take());
-  return kinds.found;
+    std::memcpy(&layer, &kind.times.ps, sizeof(layer));
+    parts.emplace_back(kind.name, kind.count, layer);
+  }
+  return parts;
 }
 
 void pipesched::python::bindOverlap(nb::module_ &m) {
-  m.def("schedule_pair", schedulePair, nb::arg("forward"), nb::arg("backward"),
+  m.def("schedule_pair", overlap, nb::arg("forward"), nb::arg("backward"),
         nb::arg("order"), nb::arg("pattern"), nb::arg("delays_weights"),
         nb::arg("compute_percent"), nb::arg("exchange_percent"),
         nb::sig("def schedule_pair(forward: "

@@ -10,73 +10,125 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched-c/Planning.h"
 #include "Bindings.h"
+#include "Diagnostics.h"
+#include "PipeSched/CostModel/Layers/BalanceLayers.h"
 #include "Problem.h"
+#include <numeric>
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
+using llvm::Expected;
 
-static nb::dict sizesOf(const Costs &costs) {
-  PipeschedSizes sizes = pipeschedCostsGetSizes(costs.get());
+//===----------------------------------------------------------------------===//
+// Sizes
+//===----------------------------------------------------------------------===//
+
+/// Ranks divide the heads of keys and values and those of a recurrence, with
+/// what they share.
+static int64_t countKeyValueHeads(const Architecture &model) {
+  int64_t heads = model.latent || model.keyValueHeads == 0
+                      ? model.attentionHeads
+                      : model.keyValueHeads;
+  if (!model.linear)
+    return heads;
+  Recurrence recurrence = model.linear->recurrence;
+  bool sharesKeys =
+      recurrence == Recurrence::GatedDelta || recurrence == Recurrence::Mamba2;
+  return std::gcd(heads, sharesKeys ? model.linear->keyHeads
+                                    : model.linear->valueHeads);
+}
+
+/// The sizes of a model and a system; 0 each where there is none.
+static nb::dict sizesOf(const CostSources &costs) {
+  Architecture none = {};
+  const Architecture &model = costs.architecture ? *costs.architecture : none;
   nb::dict named;
-  named["layers"] = sizes.layers;
-  named["attention_heads"] = sizes.attentionHeads;
-  named["key_value_heads"] = sizes.keyValueHeads;
-  named["experts"] = sizes.experts;
-  named["recurrence"] = sizes.recurrence;
-  named["sequence"] = sizes.sequence;
-  named["global_batch"] = sizes.globalBatch;
-  named["accelerators"] = sizes.accelerators;
-  named["accelerators_per_node"] = sizes.acceleratorsPerNode;
-  named["fp8_flops_per_s"] = sizes.fp8FlopsPerSecond;
-  named["memory_bytes"] = sizes.memoryBytes;
-  named["host_bytes_per_s"] = sizes.hostBytesPerSecond;
+  named["layers"] = model.layers;
+  named["attention_heads"] = model.attentionHeads;
+  named["key_value_heads"] = countKeyValueHeads(model);
+  named["experts"] = model.experts ? model.experts->count : 0;
+  named["recurrence"] =
+      model.linear ? 1 + static_cast<int64_t>(model.linear->recurrence) : 0;
+  named["sequence"] = model.sequence;
+  named["global_batch"] = model.globalBatch;
+  int64_t accelerators = 0, perNode = 0, fp8 = 0, memory = 0, host = 0;
+  if (const std::optional<SystemFacts> &system = costs.system) {
+    accelerators = system->accelerators;
+    perNode = system->acceleratorsPerNode != 0 ? system->acceleratorsPerNode
+                                               : accelerators;
+    fp8 = std::llround(peakFlopsPerSecond(*system, /*isFp8=*/true) /
+                       double(accelerators));
+    memory = system->memoryBytes;
+    host = system->host.bytesPerSecond;
+  }
+  named["accelerators"] = accelerators;
+  named["accelerators_per_node"] = perNode;
+  named["fp8_flops_per_s"] = fp8;
+  named["memory_bytes"] = memory;
+  named["host_bytes_per_s"] = host;
   return named;
 }
 
-/// The layers of stages that `balance` writes, without the lock of Python.
-template <typename Balance>
-static std::vector<int64_t> layersOf(size_t numStages, Balance balance) {
-  std::vector<int64_t> layers(numStages);
-  Text error;
-  bool failed;
-  {
-    nb::gil_scoped_release release;
-    failed = mlirLogicalResultIsFailure(balance(layers.data(), error));
-  }
-  if (failed)
-    raise(error.take());
-  return layers;
+//===----------------------------------------------------------------------===//
+// Balanced layers
+//===----------------------------------------------------------------------===//
+
+using Layers = std::vector<int64_t>;
+
+/// The layers of each stage of a path. Errors: no stages; those of
+/// balanceLayers.
+static Expected<Layers> divide(const std::vector<int32_t> &workers,
+                               const LayerLoads &loads) {
+  if (workers.empty())
+    return llvm::createStringError("a path without stages holds no layers");
+  return balanceLayers(workers, loads);
 }
 
-static std::vector<int64_t> balanceLayers(const Costs &costs,
-                                          int64_t numMicrobatches,
-                                          const std::vector<int32_t> &workers) {
-  return layersOf(workers.size(), [&](int64_t *layers, Text &error) {
-    return pipeschedCostsBalanceLayers(costs.get(), numMicrobatches,
-                                       workers.size(), workers.data(), layers,
-                                       Text::append, &error);
+static Expected<LayerLoads> readLoads(const CostSources &sources,
+                                      int64_t numMicrobatches) {
+  Expected<CostInputs> costs = resolveCosts(sources, numMicrobatches);
+  if (!costs)
+    return costs.takeError();
+  if (!costs->model || !costs->system)
+    return llvm::createStringError(
+        "layers are balanced by the costs of a model on a system; give both");
+  return costLayers(*costs->model, *costs->system);
+}
+
+static Layers balanceByCosts(const CostSources &costs, int64_t numMicrobatches,
+                             const std::vector<int32_t> &workers) {
+  return runFree([&]() -> Expected<Layers> {
+    Expected<LayerLoads> loads = readLoads(costs, numMicrobatches);
+    if (!loads)
+      return loads.takeError();
+    return divide(workers, *loads);
   });
 }
 
-static std::vector<int64_t> balanceLoads(const std::vector<int32_t> &workers,
-                                         const std::vector<int64_t> &counts,
-                                         const std::vector<int64_t> &each,
-                                         int64_t first, int64_t last) {
+static Layers balanceLoads(const std::vector<int32_t> &workers,
+                           const Layers &counts, const Layers &each,
+                           int64_t first, int64_t last) {
   if (counts.size() != each.size())
     raise("a count for each load");
-  return layersOf(workers.size(), [&](int64_t *layers, Text &error) {
-    return pipeschedBalanceLoads(workers.size(), workers.data(), counts.size(),
-                                 counts.data(), each.data(), first, last,
-                                 layers, Text::append, &error);
-  });
+  LayerLoads loads;
+  loads.first = first;
+  loads.last = last;
+  bool isNegative = first < 0 || last < 0;
+  for (auto [count, load] : llvm::zip_equal(counts, each)) {
+    loads.runs.push_back({count, load});
+    isNegative |= count < 0 || load < 0;
+  }
+  if (isNegative)
+    raise("loads and counts are 0 or more");
+  return runFree([&] { return divide(workers, loads); });
 }
 
 void pipesched::python::bindPlanning(nb::module_ &m) {
   m.def("sizes", sizesOf, nb::arg("costs"),
         nb::sig("def sizes(costs: Costs) -> dict[str, int]"));
-  m.def("balance_layers", balanceLayers, nb::arg("costs"),
+  m.def("balance_layers", balanceByCosts, nb::arg("costs"),
         nb::arg("microbatches"), nb::arg("workers"));
   m.def("balance_loads", balanceLoads, nb::arg("workers"), nb::arg("counts"),
         nb::arg("each"), nb::arg("first"), nb::arg("last"));

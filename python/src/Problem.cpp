@@ -6,128 +6,130 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Converts lists and strings to the structs of the C API.
+// Converts lists, strings and numbers to the structs of the libraries.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Problem.h"
 #include "Bindings.h"
+#include "Diagnostics.h"
+#include "Enums.h"
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
 
 //===----------------------------------------------------------------------===//
 // Problems
 //===----------------------------------------------------------------------===//
 
-static std::vector<PipeschedRange> readTakes(const Path &path) {
-  std::vector<PipeschedRange> ranges;
-  for (auto [begin, end, step] : std::get<1>(path))
-    ranges.push_back({begin, end, step});
-  return ranges;
+static Path readPath(PathTuple &&given) {
+  auto &[workers, takes, blocks, weights] = given;
+  for (const Lengths *lengths : {&blocks, &weights})
+    if (*lengths && (*lengths)->size() != workers.size())
+      raise("a path of " + std::to_string(workers.size()) + " stages has " +
+            std::to_string((*lengths)->size()) + " blocks or weights");
+  Path path;
+  for (auto [begin, end, step] : takes)
+    path.takes.push_back({begin, end, step});
+  path.blocks = std::move(blocks).value_or(std::vector<int64_t>());
+  path.weights = std::move(weights).value_or(std::vector<int64_t>());
+  path.workers = std::move(workers);
+  return path;
 }
 
-static const int64_t *dataOrNull(const Lengths &lengths) {
-  return lengths ? lengths->data() : nullptr;
+std::vector<Path> pipesched::python::readPaths(std::vector<PathTuple> paths) {
+  std::vector<Path> read;
+  for (PathTuple &path : paths)
+    read.push_back(readPath(std::move(path)));
+  return read;
 }
 
-static std::vector<PipeschedOption> toRefs(const Options &options) {
-  std::vector<PipeschedOption> refs;
+llvm::Expected<Problem>
+pipesched::python::readProblem(llvm::StringRef family, int64_t workers,
+                               int64_t microbatches, const Options &options,
+                               std::vector<Path> paths) {
+  llvm::Expected<const Family *> found = lookUpFamily(family);
+  if (!found)
+    return found.takeError();
+  Problem problem;
+  problem.family = *found;
+  problem.workers = workers;
+  problem.microbatches = microbatches;
   for (const auto &[name, value] : options)
-    refs.push_back({toRef(name), toRef(value)});
-  return refs;
-}
-
-Problem::Problem(std::string givenFamily, int64_t workers, int64_t microbatches,
-                 Options givenOptions, std::vector<Path> givenPaths,
-                 int64_t slices)
-    : family(std::move(givenFamily)), options(std::move(givenOptions)),
-      paths(std::move(givenPaths)), optionRefs(toRefs(options)) {
-  takes.reserve(paths.size());
-  for (const Path &path : paths) {
-    const auto &stages = std::get<0>(path);
-    for (const Lengths *lengths : {&std::get<2>(path), &std::get<3>(path)})
-      if (*lengths && (*lengths)->size() != stages.size())
-        raise("a path of " + std::to_string(stages.size()) + " stages has " +
-              std::to_string((*lengths)->size()) + " blocks or weights");
-    takes.push_back(readTakes(path));
-    pathRefs.push_back({intptr_t(stages.size()), stages.data(),
-                        intptr_t(takes.back().size()), takes.back().data(),
-                        dataOrNull(std::get<2>(path)),
-                        dataOrNull(std::get<3>(path))});
-  }
-  problem = {toRef(family),     workers,
-             microbatches,      intptr_t(optionRefs.size()),
-             optionRefs.data(), intptr_t(pathRefs.size()),
-             pathRefs.data(),   slices};
+    if (llvm::Error error = setOption(problem.options, name, value))
+      return std::move(error);
+  problem.paths = std::move(paths);
+  return problem;
 }
 
 //===----------------------------------------------------------------------===//
-// Costs
+// Configurations
 //===----------------------------------------------------------------------===//
 
-static PipeschedSource readSource(const Costs::Source &source) {
-  if (!source)
-    return {PipeschedSourceNone, toRef("")};
-  return {static_cast<PipeschedSourceKind>(source->first),
-          toRef(source->second)};
+static llvm::Error readChoices(const Timing &given, TimingOptions &options) {
+  auto [transport, receivePlacement, forwardSends, runtime, _] = given;
+  if (llvm::Error error = readEnum("transport", transport, options.transport))
+    return error;
+  if (llvm::Error error = readEnum("receive-placement", receivePlacement,
+                                   options.receivePlacement))
+    return error;
+  if (llvm::Error error =
+          readEnum("forward-sends", forwardSends, options.forwardSends))
+    return error;
+  return readEnum("runtime", runtime, options.runtime);
 }
 
-Costs::Costs(const Source &model, const Source &system, const Source &profile,
-             const Numbers &numbers, const Choices &choices,
-             const Options &deployment, const ParameterBytes &parameterBytes) {
-  std::vector<PipeschedOption> deploymentRefs = toRefs(deployment);
-  PipeschedCostOptions options = {};
-  options.model = readSource(model);
-  options.system = readSource(system);
-  options.profile = readSource(profile);
-  options.microbatchSize = numbers[0];
-  options.globalBatch = numbers[1];
-  options.sequence = numbers[2];
-  options.boundaryBytes = numbers[3];
-  options.parameterBytes = parameterBytes ? parameterBytes->data() : nullptr;
-  options.accelerators = numbers[4];
-  options.recompute = static_cast<PipeschedRecompute>(choices[0]);
-  options.attention = static_cast<PipeschedAttention>(choices[1]);
-  options.precision = static_cast<PipeschedPrecision>(choices[2]);
-  options.withoutSequenceParallel = choices[3] != 0;
-  options.numDeploymentOptions = deploymentRefs.size();
-  options.deploymentOptions = deploymentRefs.data();
-  Text error;
-  {
-    nb::gil_scoped_release release;
-    costs = pipeschedCostsCreate(options, Text::append, &error);
+llvm::Expected<TimingOptions>
+pipesched::python::readTiming(const Timing &given) {
+  TimingOptions options;
+  if (llvm::Error error = readChoices(given, options))
+    return std::move(error);
+  llvm::Expected<Disturbance> disturbance =
+      parseDisturbance(std::get<4>(given));
+  if (!disturbance)
+    return disturbance.takeError();
+  options.disturbance = std::move(*disturbance);
+  return options;
+}
+
+/// Where all-reduces are; nothing if a step ends with its last backward.
+static std::optional<ReductionPlace> placeOf(OptimizerStep step) {
+  switch (step) {
+  case OptimizerStep::None:
+    return std::nullopt;
+  case OptimizerStep::Overlapped:
+    return ReductionPlace::Eager;
+  case OptimizerStep::Exposed:
+    return ReductionPlace::End;
   }
-  if (pipeschedCostsIsNull(costs))
-    raise(error.take());
+  llvm_unreachable("covered switch");
 }
 
-static std::string writeModel(const Costs &costs) {
-  Text text, error;
-  if (mlirLogicalResultIsFailure(pipeschedCostsWriteModel(
-          costs.get(), Text::append, &text, Text::append, &error)))
-    raise(error.take());
-  return text.take();
+llvm::Expected<Configuration> GivenConfiguration::read() const {
+  llvm::Expected<Problem> problem =
+      readProblem(family, workers, microbatches, options, paths);
+  if (!problem)
+    return problem.takeError();
+  llvm::Expected<TimingOptions> timingOptions = readTiming(timing);
+  if (!timingOptions)
+    return timingOptions.takeError();
+  OptimizerStep step = OptimizerStep::None;
+  if (llvm::Error error = readEnum("optimizer-step", optimizerStep, step))
+    return std::move(error);
+  Configuration configuration;
+  configuration.problem = std::move(*problem);
+  configuration.costs = costs;
+  configuration.timing = std::move(*timingOptions);
+  configuration.optimizerStep = placeOf(step);
+  return configuration;
 }
 
 void pipesched::python::bindProblem(nb::module_ &m) {
-  nb::class_<Costs>(m, "Costs", "The costs of schedules.")
-      .def(nb::init<const Costs::Source &, const Costs::Source &,
-                    const Costs::Source &, const Costs::Numbers &,
-                    const Costs::Choices &, const Options &,
-                    const Costs::ParameterBytes &>(),
-           nb::arg("model").none(), nb::arg("system").none(),
-           nb::arg("profile").none(), nb::arg("numbers"), nb::arg("choices"),
-           nb::arg("deployment"), nb::arg("parameter_bytes").none())
-      .def_prop_ro("peak_flops",
-                   [](const Costs &costs) {
-                     return pipeschedCostsGetPeakFlops(costs.get());
-                   })
-      .def("model", writeModel, "The model in a few numbers, one JSON object.");
-  nb::class_<Configuration>(m, "Configuration",
-                            "A schedule to generate and to evaluate.")
-      .def(nb::init<std::string, int64_t, int64_t, Options, std::vector<Path>,
-                    const Costs *, Timing, int>(),
+  nb::class_<GivenConfiguration>(m, "Configuration",
+                                 "A schedule to generate and to evaluate.")
+      .def(nb::init<std::string, int64_t, int64_t, Options,
+                    std::vector<PathTuple>, const CostSources *, Timing, int>(),
            nb::arg("family"), nb::arg("workers"), nb::arg("microbatches"),
            nb::arg("options"), nb::arg("paths"), nb::arg("costs").none(),
            nb::arg("timing"), nb::arg("optimizer_step"),

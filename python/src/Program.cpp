@@ -11,110 +11,150 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched-c/Program.h"
 #include "Bindings.h"
 #include "Columns.h"
+#include "Enums.h"
 #include "Module.h"
+#include "PipeSched/Adapter/LoadProgram.h"
+#include "PipeSched/Analysis/Graph/WorkerPrograms.h"
+#include "PipeSched/Conversion/PipeToExec.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Evaluation/MeasuredProfile.h"
+#include "PipeSched/Facts/ProfileText.h"
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
 
 namespace {
-
-/// Where the stages of a schedule are.
-class PlacementHandle {
-public:
-  explicit PlacementHandle(PipeschedPlacement placement)
-      : placement(placement) {}
-  PlacementHandle(const PlacementHandle &) = delete;
-  ~PlacementHandle() { pipeschedPlacementDestroy(placement); }
-
-  PipeschedPlacement get() const { return placement; }
-
-private:
-  PipeschedPlacement placement;
+/// A placement and the stages of its workers.
+struct ListedPlacement {
+  Placement placement;
+  WorkerStages stages;
 };
-
-/// The instructions of a schedule or program.
-class ProgramHandle {
-public:
-  explicit ProgramHandle(PipeschedProgram program) : program(program) {}
-  ProgramHandle(const ProgramHandle &) = delete;
-  ~ProgramHandle() { pipeschedProgramDestroy(program); }
-
-  PipeschedProgram get() const { return program; }
-
-private:
-  PipeschedProgram program;
-};
-
 } // namespace
+
+/// Raises an error for a worker that does not exist.
+static void checkWorker(int64_t worker, int64_t numWorkers) {
+  if (worker < 0 || worker >= numWorkers)
+    raise("expected a worker below " + std::to_string(numWorkers) + ", found " +
+          std::to_string(worker));
+}
 
 //===----------------------------------------------------------------------===//
 // Placements
 //===----------------------------------------------------------------------===//
 
-static std::unique_ptr<PlacementHandle> readPlacement(const Module &module,
-                                                      intptr_t index) {
-  return std::make_unique<PlacementHandle>(module.run([&] {
-    PipeschedPlacement placement =
-        pipeschedPlacementCreate(module.getSchedule(index));
-    if (pipeschedPlacementIsNull(placement))
-      throw Failure();
-    return placement;
-  }));
+static Placement loadPlacementOf(mlir::Operation *op) {
+  if (auto schedule = llvm::dyn_cast<pipe::ScheduleOp>(op))
+    return orFail(pipe::loadPlacement(schedule));
+  auto program = llvm::cast<exec::ProgramOp>(op);
+  return std::move(orFail(loadProgram(program, ListOps::No)).placement);
 }
 
-static nb::dict getStages(nb::handle self, intptr_t worker) {
-  PipeschedStages stages = pipeschedPlacementGetStages(
-      nb::cast<const PlacementHandle &>(self).get(), worker);
-  size_t size = stages.numStages;
+static ListedPlacement readPlacement(const Module &module, size_t index) {
+  return module.run([&] {
+    mlir::Operation *op = module.getSchedule(index);
+    Placement placement = loadPlacementOf(op);
+    WorkerStages stages = orFail(op, "", listWorkerStages(placement));
+    return ListedPlacement{std::move(placement), std::move(stages)};
+  });
+}
+
+/// The path of a microbatch, or -1 if it has none.
+static int64_t pathOf(const ListedPlacement &listed, int64_t microbatch) {
+  const Placement &paths = listed.placement;
+  bool isKnown = paths.isAssigned() && microbatch >= 0 &&
+                 microbatch < paths.getNumMicrobatches();
+  return isKnown ? paths.pathOf(paths.unitOf(microbatch, 0)) : -1;
+}
+
+static nb::dict getStages(nb::handle self, int64_t worker) {
+  const auto &[placement, stages] = nb::cast<const ListedPlacement &>(self);
+  checkWorker(worker, placement.getNumWorkers());
+  uint32_t begin = stages.begins[worker];
+  uint32_t size = stages.begins[worker + 1] - begin;
   nb::dict columns;
-  columns["path"] = view(stages.path, size, self);
-  columns["stage"] = view(stages.stage, size, self);
-  columns["first_block"] = view(stages.firstBlock, size, self);
-  columns["end_block"] = view(stages.endBlock, size, self);
-  columns["first_set"] = view(stages.firstSet, size, self);
-  columns["end_owned_set"] = view(stages.endOwnedSet, size, self);
-  columns["end_set"] = view(stages.endSet, size, self);
+  auto add = [&](const char *name, const auto &column) {
+    columns[name] = view(llvm::ArrayRef(column).slice(begin, size), self);
+  };
+  add("path", stages.path);
+  add("stage", stages.stage);
+  add("first_block", stages.firstBlock);
+  add("end_block", stages.endBlock);
+  add("first_set", stages.firstSet);
+  add("end_owned_set", stages.endOwnedSet);
+  add("end_set", stages.endSet);
   return columns;
 }
 
 /// One tuple per set: its first and end block, its stages and its owner, both
 /// as (path, stage).
-static nb::list listParameterSets(const PlacementHandle &placement,
-                                  intptr_t worker) {
-  PipeschedStages stages = pipeschedPlacementGetStages(placement.get(), worker);
-  PipeschedParameterSets sets =
-      pipeschedPlacementGetParameterSets(placement.get(), worker);
+static nb::list listParameterSets(const ListedPlacement &listed,
+                                  int64_t worker) {
+  checkWorker(worker, listed.placement.getNumWorkers());
+  const WorkerStages &stages = listed.stages;
+  const WorkerParameterSets &sets = stages.sets;
+  uint32_t firstStage = stages.begins[worker];
   auto nameOf = [&](int32_t stage) {
-    return nb::make_tuple(stages.path[stage], stages.stage[stage]);
+    return nb::make_tuple(stages.path[firstStage + stage],
+                          stages.stage[firstStage + stage]);
   };
+  const int32_t *users = sets.stages.data() + sets.rowStages[worker];
   nb::list result;
-  for (intptr_t k = 0; k < sets.numSets; ++k) {
-    nb::list users;
-    for (uint32_t i = sets.stageBegins[k]; i < sets.stageBegins[k + 1]; ++i)
-      users.append(nameOf(sets.stages[i]));
+  for (uint32_t k = sets.begins[worker]; k < sets.begins[worker + 1]; ++k) {
+    nb::list names;
+    for (uint32_t i = sets.stageBegins[k + worker];
+         i < sets.stageBegins[k + worker + 1]; ++i)
+      names.append(nameOf(users[i]));
     result.append(nb::make_tuple(sets.firstBlock[k], sets.endBlock[k],
-                                 nb::tuple(users), nameOf(sets.owner[k])));
+                                 nb::tuple(names), nameOf(sets.owner[k])));
   }
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Backwards
+//===----------------------------------------------------------------------===//
+
+static bool hasRecompute(pipe::ScheduleOp schedule) {
+  return llvm::any_of(schedule.getRows(), [](pipe::WorkerOp row) {
+    return llvm::any_of(row.getCells(),
+                        [](Cell cell) { return cell.is(Phase::Recompute); });
+  });
+}
+
+static bool hasRecompute(exec::ProgramOp program) {
+  for (exec::WorkerOp worker : program.getWorkerOps())
+    for (auto op : worker.getBody()->getOps<exec::InstructionOpInterface>()) {
+      std::optional<Cell> cell = op.getInstructionCell();
+      std::optional<Cell> second = op.getOverlappedCell();
+      if ((cell && cell->is(Phase::Recompute)) ||
+          (second && second->is(Phase::Recompute)))
+        return true;
+    }
+  return false;
 }
 
 /// The number of the rule by which a split backward sends its gradient, and of
 /// what R cells compute again.
 static std::pair<int, int> describeBackward(const Module &module,
-                                            intptr_t index) {
+                                            size_t index) {
+  auto describe = [](auto op) {
+    pipe::RecomputeKind kind = pipe::RecomputeKind::None;
+    if (hasRecompute(op))
+      kind = op.getRecompute().value_or(pipe::RecomputeKind::Full);
+    return std::pair(int(op.getGradientAfter()), int(kind));
+  };
   return module.run([&] {
-    MlirOperation op = module.getSchedule(index);
-    return std::pair<int, int>(pipeschedScheduleGetGradientAfter(op),
-                               pipeschedScheduleGetRecompute(op));
+    mlir::Operation *op = module.getSchedule(index);
+    if (auto schedule = llvm::dyn_cast<pipe::ScheduleOp>(op))
+      return describe(schedule);
+    return describe(llvm::cast<exec::ProgramOp>(op));
   });
 }
 
@@ -122,64 +162,85 @@ static std::pair<int, int> describeBackward(const Module &module,
 // Programs
 //===----------------------------------------------------------------------===//
 
-static std::unique_ptr<ProgramHandle>
-readProgram(const Module &module, intptr_t index, int receives) {
-  return std::make_unique<ProgramHandle>(module.run([&] {
-    PipeschedProgram program = pipeschedProgramCreate(
-        module.getSchedule(index),
-        static_cast<PipeschedReceivePlacement>(receives));
-    if (pipeschedProgramIsNull(program))
-      throw Failure();
-    return program;
-  }));
+static WorkerPrograms listInstructions(mlir::Operation *op,
+                                       const Program &program,
+                                       const Placement &placement) {
+  return orFail(op, "", listWorkerPrograms(program, placement));
 }
 
-static void addCells(nb::dict &columns, const std::string &prefix,
-                     const PipeschedInstructionCells &cells, size_t size,
-                     nb::handle owner) {
-  auto add = [&](const char *name, auto *column) {
-    columns[(prefix + name).c_str()] = view(column, size, owner);
-  };
-  add("path", cells.path);
-  add("stage", cells.stage);
-  add("microbatch", cells.microbatch);
-  add("phase", cells.phase);
-  add("activation", cells.activation);
+/// Lowers a schedule with this placement of receives, or reads a program, whose
+/// receives are where they are.
+static WorkerPrograms readProgram(const Module &module, size_t index,
+                                  int receives) {
+  return module.run([&] {
+    mlir::Operation *op = module.getSchedule(index);
+    orFail(pipe::verifyUnsliced(llvm::cast<pipe::PlacementOwnerOpInterface>(op),
+                                "what a runtime reads"));
+    if (auto given = llvm::dyn_cast<exec::ProgramOp>(op)) {
+      LoadedProgram loaded = orFail(loadProgram(given, ListOps::No));
+      return listInstructions(op, loaded.program, loaded.placement);
+    }
+    auto schedule = llvm::cast<pipe::ScheduleOp>(op);
+    ReceivePlacement chosen =
+        orFail(op, "cannot be lowered: ",
+               readEnum<ReceivePlacement>("receives", receives));
+    Program program = orFail(lowerSchedule(schedule, chosen));
+    return listInstructions(op, program,
+                            pipe::ScheduleTable(schedule).getPlacement());
+  });
 }
 
-static nb::dict getInstructions(nb::handle self, intptr_t worker) {
-  PipeschedInstructions row = pipeschedProgramGetInstructions(
-      nb::cast<const ProgramHandle &>(self).get(), worker);
-  size_t size = row.numInstructions;
+static nb::dict getInstructions(nb::handle self, int64_t worker) {
+  const auto &listed = nb::cast<const WorkerPrograms &>(self);
+  checkWorker(worker, listed.getNumWorkers());
+  uint32_t begin = listed.rowBegins[worker];
+  uint32_t size = listed.rowBegins[worker + 1] - begin;
   nb::dict columns;
-  columns["kind"] = view(row.kind, size, self);
-  addCells(columns, "", row.first, size, self);
-  addCells(columns, "second_", row.second, size, self);
-  columns["peer"] = view(row.peer, size, self);
-  columns["message"] = view(row.message, size, self);
-  columns["sequence"] = view(row.sequence, size, self);
-  columns["group"] = view(row.group, size, self);
-  columns["holds"] = view(row.holds, size, self);
-  columns["wait_begins"] =
-      view(row.waitBegins, row.waitBegins ? size + 1 : 0, self);
-  columns["waits"] = view(row.waits, row.numWaits, self);
+  auto add = [&](const std::string &name, const auto &column) {
+    columns[name.c_str()] =
+        view(llvm::ArrayRef(column).slice(begin, size), self);
+  };
+  auto addCells = [&](const std::string &prefix,
+                      const InstructionCells &cells) {
+    add(prefix + "path", cells.path);
+    add(prefix + "stage", cells.stage);
+    add(prefix + "microbatch", cells.microbatch);
+    add(prefix + "phase", cells.phase);
+    add(prefix + "activation", cells.activation);
+  };
+  add("kind", listed.kind);
+  addCells("", listed.first);
+  addCells("second_", listed.second);
+  add("peer", listed.peer);
+  add("message", listed.message);
+  add("sequence", listed.sequence);
+  add("group", listed.group);
+  add("holds", listed.holds);
+  uint32_t firstWait = listed.rowWaits[worker];
+  columns["wait_begins"] = view(
+      llvm::ArrayRef(listed.waitBegins).slice(begin + worker, size + 1), self);
+  columns["waits"] =
+      view(llvm::ArrayRef(listed.waits)
+               .slice(firstWait, listed.rowWaits[worker + 1] - firstWait),
+           self);
   return columns;
 }
 
 /// One tuple per group: its kind, its first and end block, its microbatch, its
 /// members, and its stages as (path, stage).
-static nb::list listGroups(const ProgramHandle &program) {
-  PipeschedGroups groups = pipeschedProgramGetGroups(program.get());
+static nb::list listGroups(const WorkerPrograms &groups) {
   nb::list result;
-  for (intptr_t g = 0; g < groups.numGroups; ++g) {
+  for (int64_t g = 0; g < groups.getNumGroups(); ++g) {
     nb::list members, stages;
     for (uint32_t i = groups.memberBegins[g]; i < groups.memberBegins[g + 1];
          ++i)
       members.append(groups.members[i]);
-    for (uint32_t i = groups.stageBegins[g]; i < groups.stageBegins[g + 1]; ++i)
-      stages.append(nb::make_tuple(groups.path[i], groups.stage[i]));
-    result.append(nb::make_tuple(int(groups.kind[g]), groups.firstBlock[g],
-                                 groups.endBlock[g], groups.microbatch[g],
+    for (uint32_t i = groups.groupStageBegins[g];
+         i < groups.groupStageBegins[g + 1]; ++i)
+      stages.append(
+          nb::make_tuple(groups.groupPaths[i], groups.groupStages[i]));
+    result.append(nb::make_tuple(int(groups.groupKind[g]), groups.firstBlock[g],
+                                 groups.endBlock[g], groups.groupMicrobatch[g],
                                  nb::tuple(members), nb::tuple(stages)));
   }
   return result;
@@ -194,26 +255,26 @@ using Times = nb::ndarray<nb::numpy, const int64_t, nb::ndim<2>, nb::c_contig>;
 /// Ready, start, end, done and arrived.
 using Stamps = std::array<Times, 5>;
 
-static std::string
-writeProfile(const ProgramHandle &program, const PlacementHandle &placement,
-             intptr_t steps, const std::vector<Stamps> &workers, bool issue) {
-  std::vector<PipeschedStamps> stamps;
+static std::string writeProfile(const WorkerPrograms &program,
+                                const ListedPlacement &placement, int64_t steps,
+                                const std::vector<Stamps> &workers,
+                                bool issue) {
+  std::vector<WorkerStamps> stamps;
   for (const Stamps &worker : workers) {
+    size_t row = stamps.size();
+    int64_t size = int64_t(row) < program.getNumWorkers()
+                       ? program.rowBegins[row + 1] - program.rowBegins[row]
+                       : 0;
     for (const Times &times : worker)
-      if (intptr_t(times.shape(0)) != steps ||
-          intptr_t(times.shape(1)) !=
-              pipeschedProgramGetInstructions(program.get(), stamps.size())
-                  .numInstructions)
+      if (int64_t(times.shape(0)) != steps || int64_t(times.shape(1)) != size)
         raise("there are other numbers of times than of instructions");
-    stamps.push_back({worker[0].data(), worker[1].data(), worker[2].data(),
-                      worker[3].data(), worker[4].data()});
+    auto column = [&](size_t i) {
+      return llvm::ArrayRef(worker[i].data(), worker[i].size());
+    };
+    stamps.push_back({column(0), column(1), column(2), column(3), column(4)});
   }
-  Text text, error;
-  if (mlirLogicalResultIsFailure(pipeschedProgramWriteProfile(
-          program.get(), placement.get(), steps, stamps.size(), stamps.data(),
-          issue, Text::append, &text, Text::append, &error)))
-    raise(error.take());
-  return text.take();
+  return printProfile(
+      valueOf(makeProfile(program, placement.stages, {steps, stamps}, issue)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -221,24 +282,18 @@ writeProfile(const ProgramHandle &program, const PlacementHandle &placement,
 //===----------------------------------------------------------------------===//
 
 void pipesched::python::bindProgram(nb::module_ &m) {
-  nb::class_<PlacementHandle>(m, "Placement", "Where stages are.")
-      .def_prop_ro("num_blocks",
-                   [](const PlacementHandle &placement) {
-                     return pipeschedPlacementGetNumBlocks(placement.get());
-                   })
-      .def(
-          "path_of",
-          [](const PlacementHandle &placement, int64_t microbatch) {
-            return pipeschedPlacementGetPathOf(placement.get(), microbatch);
-          },
-          nb::arg("microbatch"))
+  nb::class_<ListedPlacement>(m, "Placement", "Where stages are.")
+      .def_prop_ro(
+          "num_blocks",
+          [](const ListedPlacement &listed) { return listed.stages.numBlocks; })
+      .def("path_of", pathOf, nb::arg("microbatch"))
       .def("stages", getStages, nb::arg("worker"),
            nb::sig("def stages(self, worker: int) -> "
                    "dict[str, numpy.typing.NDArray[typing.Any]]"))
       .def("parameter_sets", listParameterSets, nb::arg("worker"),
            nb::sig("def parameter_sets(self, worker: int) -> list[tuple[int, "
                    "int, tuple[tuple[int, int], ...], tuple[int, int]]]"));
-  nb::class_<ProgramHandle>(m, "Program", "What each worker runs.")
+  nb::class_<WorkerPrograms>(m, "Program", "What each worker runs.")
       .def("instructions", getInstructions, nb::arg("worker"),
            nb::sig("def instructions(self, worker: int) -> "
                    "dict[str, numpy.typing.NDArray[typing.Any]]"))

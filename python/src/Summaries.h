@@ -6,21 +6,45 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The fields of PipeschedSummary by name.
+// Evaluations in single numbers, with the names that they have in the report.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_PYTHON_SRC_SUMMARIES_H
 #define PIPESCHED_PYTHON_SRC_SUMMARIES_H
 
-#include "PipeSched-c/Evaluation.h"
+#include "PipeSched/Evaluation/NamedEvaluation.h"
 #include <nanobind/nanobind.h>
-#include <vector>
 
 namespace pipesched::python {
 
+constexpr double kUnknownRatio = std::numeric_limits<double>::quiet_NaN();
+
+/// A ratio that is not known is NaN, an integer -1. Memory is that of the
+/// bottleneck worker.
+struct Summary {
+  int64_t workers = -1, stages = -1, microbatches = -1, microbatchSize = -1,
+          slices = -1;
+  double formulaBubbleRatio = kUnknownRatio,
+         formulaBubbleRatioGeneral = kUnknownRatio,
+         tableBubbleRatio = kUnknownRatio;
+  int64_t slots = -1, peakActivations = -1; ///< the maximum over workers
+  int64_t makespanPs = -1, spanPs = -1, exposedCommunicationPs = -1;
+  double idleRatio = kUnknownRatio, spanBubbleRatio = kUnknownRatio;
+  /// Idle time by cause, divided by workers times makespan.
+  double fill = kUnknownRatio, drain = kUnknownRatio,
+         dependency = kUnknownRatio, queueOrder = kUnknownRatio,
+         communication = kUnknownRatio;
+  double mfu = kUnknownRatio;
+  int64_t messages = -1, bottleneckWorker = -1;
+  int64_t persistentBytes = -1, peakActivationBytes = -1, peakBytes = -1,
+          capacityBytes = -1;
+};
+
+Summary summaryOf(const NamedEvaluation &result);
+
 /// One array per field.
-nanobind::dict toColumns(const std::vector<PipeschedSummary> &summaries);
+nanobind::dict toColumns(const std::vector<Summary> &summaries);
 
 } // namespace pipesched::python
 

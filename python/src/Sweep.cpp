@@ -12,11 +12,14 @@
 
 #include "Bindings.h"
 #include "Columns.h"
+#include "Diagnostics.h"
+#include "PipeSched/Evaluation/Summary.h"
 #include "Problem.h"
 #include "Summaries.h"
 #include <exception>
 
 namespace nb = nanobind;
+using namespace pipesched;
 using namespace pipesched::python;
 
 //===----------------------------------------------------------------------===//
@@ -27,61 +30,108 @@ namespace {
 template <typename T>
 struct Field {
   const char *name;
-  T PipeschedSummary::*member;
+  T Summary::*member;
 };
 } // namespace
 
 static constexpr Field<int64_t> kIntegers[] = {
-    {"workers", &PipeschedSummary::workers},
-    {"stages", &PipeschedSummary::stages},
-    {"microbatches", &PipeschedSummary::microbatches},
-    {"microbatch_size", &PipeschedSummary::microbatchSize},
-    {"slices", &PipeschedSummary::slices},
-    {"slots", &PipeschedSummary::slots},
-    {"peak_activations", &PipeschedSummary::peakActivations},
-    {"makespan_ps", &PipeschedSummary::makespanPs},
-    {"span_ps", &PipeschedSummary::spanPs},
-    {"exposed_communication_ps", &PipeschedSummary::exposedCommunicationPs},
-    {"messages", &PipeschedSummary::messages},
-    {"bottleneck_worker", &PipeschedSummary::bottleneckWorker},
-    {"persistent_bytes", &PipeschedSummary::persistentBytes},
-    {"peak_activation_bytes", &PipeschedSummary::peakActivationBytes},
-    {"peak_bytes", &PipeschedSummary::peakBytes},
-    {"capacity_bytes", &PipeschedSummary::capacityBytes},
+    {"workers", &Summary::workers},
+    {"stages", &Summary::stages},
+    {"microbatches", &Summary::microbatches},
+    {"microbatch_size", &Summary::microbatchSize},
+    {"slices", &Summary::slices},
+    {"slots", &Summary::slots},
+    {"peak_activations", &Summary::peakActivations},
+    {"makespan_ps", &Summary::makespanPs},
+    {"span_ps", &Summary::spanPs},
+    {"exposed_communication_ps", &Summary::exposedCommunicationPs},
+    {"messages", &Summary::messages},
+    {"bottleneck_worker", &Summary::bottleneckWorker},
+    {"persistent_bytes", &Summary::persistentBytes},
+    {"peak_activation_bytes", &Summary::peakActivationBytes},
+    {"peak_bytes", &Summary::peakBytes},
+    {"capacity_bytes", &Summary::capacityBytes},
 };
 
 static constexpr Field<double> kRatios[] = {
-    {"formula_bubble_ratio", &PipeschedSummary::formulaBubbleRatio},
-    {"formula_bubble_ratio_general",
-     &PipeschedSummary::formulaBubbleRatioGeneral},
-    {"table_bubble_ratio", &PipeschedSummary::tableBubbleRatio},
-    {"idle_ratio", &PipeschedSummary::idleRatio},
-    {"span_bubble_ratio", &PipeschedSummary::spanBubbleRatio},
-    {"fill_ratio", &PipeschedSummary::fill},
-    {"drain_ratio", &PipeschedSummary::drain},
-    {"dependency_ratio", &PipeschedSummary::dependency},
-    {"queue_order_ratio", &PipeschedSummary::queueOrder},
-    {"communication_ratio", &PipeschedSummary::communication},
-    {"mfu", &PipeschedSummary::mfu},
+    {"formula_bubble_ratio", &Summary::formulaBubbleRatio},
+    {"formula_bubble_ratio_general", &Summary::formulaBubbleRatioGeneral},
+    {"table_bubble_ratio", &Summary::tableBubbleRatio},
+    {"idle_ratio", &Summary::idleRatio},
+    {"span_bubble_ratio", &Summary::spanBubbleRatio},
+    {"fill_ratio", &Summary::fill},
+    {"drain_ratio", &Summary::drain},
+    {"dependency_ratio", &Summary::dependency},
+    {"queue_order_ratio", &Summary::queueOrder},
+    {"communication_ratio", &Summary::communication},
+    {"mfu", &Summary::mfu},
 };
 
 template <typename T>
-static nb::object toColumn(const std::vector<PipeschedSummary> &summaries,
-                           T PipeschedSummary::*member) {
-  std::unique_ptr<T[]> column(new T[summaries.size()]);
-  for (size_t i = 0; i < summaries.size(); ++i)
-    column[i] = summaries[i].*member;
-  return toArray(std::move(column), summaries.size());
+static nb::object toColumn(const std::vector<Summary> &summaries,
+                           T Summary::*member) {
+  std::vector<T> column;
+  column.reserve(summaries.size());
+  for (const Summary &summary : summaries)
+    column.push_back(summary.*member);
+  return toArray(std::move(column));
 }
 
-nb::dict
-pipesched::python::toColumns(const std::vector<PipeschedSummary> &summaries) {
+nb::dict pipesched::python::toColumns(const std::vector<Summary> &summaries) {
   nb::dict columns;
   for (const auto &field : kIntegers)
     columns[field.name] = toColumn(summaries, field.member);
   for (const auto &field : kRatios)
     columns[field.name] = toColumn(summaries, field.member);
   return columns;
+}
+
+static void addTotals(Summary &summary, const ExecutionTotals &totals) {
+  ExecutionSummary numbers = summarize(totals);
+  summary.makespanPs = totals.makespanPs;
+  summary.messages = totals.traffic.messages;
+  summary.spanPs = numbers.spanPs;
+  summary.exposedCommunicationPs = numbers.exposedCommunicationPs;
+  summary.idleRatio = numbers.idleRatio;
+  summary.spanBubbleRatio = numbers.spanBubbleRatio;
+  static_assert(kNumIdleCauses == 5, "a field of Summary per cause");
+  double *fields[] = {&summary.fill, &summary.drain, &summary.dependency,
+                      &summary.queueOrder, &summary.communication};
+  for (auto [field, ratio] : llvm::zip_equal(fields, numbers.idleByCause))
+    *field = ratio;
+  if (!totals.memory)
+    return;
+  const MemoryUsage &memory = *totals.memory;
+  const WorkerMemory &worker = memory.workers[memory.bottleneckWorker];
+  summary.bottleneckWorker = memory.bottleneckWorker;
+  summary.persistentBytes = worker.persistentBytes();
+  summary.peakActivationBytes = worker.peakActivationBytes;
+  summary.peakBytes = worker.peakBytes();
+  if (memory.capacityBytes != 0)
+    summary.capacityBytes = memory.capacityBytes;
+}
+
+Summary pipesched::python::summaryOf(const NamedEvaluation &result) {
+  Summary summary;
+  summary.workers = result.placement.getNumWorkers();
+  summary.stages = result.placement.getMaxStages();
+  summary.microbatches = result.placement.getNumMicrobatches();
+  summary.slices = result.placement.getNumSlices();
+  if (result.microbatchSize != 0)
+    summary.microbatchSize = result.microbatchSize;
+  if (const auto &formula = result.evaluation.formula) {
+    summary.formulaBubbleRatio = formula->bubbleRatio;
+    summary.formulaBubbleRatioGeneral =
+        formula->bubbleRatioGeneral.value_or(kUnknownRatio);
+  }
+  if (const auto &table = result.evaluation.table) {
+    summary.tableBubbleRatio = table->bubbleRatio;
+    summary.slots = table->slots;
+    summary.peakActivations = *llvm::max_element(table->peakActivations);
+  }
+  addTotals(summary, result.evaluation.totals);
+  summary.mfu = result.getMfu().value_or(kUnknownRatio);
+  return summary;
 }
 
 //===----------------------------------------------------------------------===//
@@ -97,7 +147,7 @@ struct SweepState {
   explicit SweepState(size_t size, nb::object progress)
       : summaries(size), errors(size), progress(std::move(progress)) {}
 
-  std::vector<PipeschedSummary> summaries;
+  std::vector<Summary> summaries; ///< of a failed one all is unknown
   std::vector<std::string> errors;
   nb::object progress;
   std::exception_ptr raised;
@@ -105,30 +155,9 @@ struct SweepState {
 
 } // namespace
 
-/// The summary of a failed configuration: every number is unknown.
-static PipeschedSummary unknownSummary() {
-  PipeschedSummary summary;
-  for (const auto &field : kIntegers)
-    summary.*field.member = -1;
-  for (const auto &field : kRatios)
-    summary.*field.member = std::numeric_limits<double>::quiet_NaN();
-  return summary;
-}
-
-static void consume(intptr_t index, PipeschedEvaluation evaluation,
-                    MlirStringRef error, void *userData) {
-  auto &state = *static_cast<SweepState *>(userData);
-  bool isKnown = !pipeschedEvaluationIsNull(evaluation);
-  state.summaries[index] =
-      isKnown ? pipeschedEvaluationGetSummary(evaluation) : unknownSummary();
-  if (!isKnown)
-    state.errors[index] = toString(error);
-}
-
 /// Runs Python's signal handlers and reports progress. An exception from either
 /// ends the sweep.
-static bool keepGoing(intptr_t done, void *userData) {
-  auto &state = *static_cast<SweepState *>(userData);
+static bool keepGoing(size_t done, SweepState &state) {
   if (state.raised)
     return false;
   nb::gil_scoped_acquire acquire;
@@ -144,34 +173,44 @@ static bool keepGoing(intptr_t done, void *userData) {
   }
 }
 
-static nb::list toPython(const std::vector<std::string> &errors) {
+static nb::list listErrors(const std::vector<std::string> &errors) {
   nb::list list;
   for (const std::string &error : errors)
     if (error.empty())
       list.append(nb::none());
     else
-      list.append(nb::str(error.data(), error.size()));
+      list.append(toPython(error));
   return list;
 }
 
-static nb::tuple sweep(const std::vector<const Configuration *> &given,
-                       unsigned threads, nb::object progress) {
-  std::vector<PipeschedConfiguration> configurations;
-  for (const Configuration *configuration : given)
-    configurations.push_back(configuration->get());
-  SweepState state(configurations.size(), std::move(progress));
+static nb::tuple runSweep(const std::vector<const GivenConfiguration *> &given,
+                          unsigned threads, nb::object progress) {
+  SweepState state(given.size(), std::move(progress));
   {
     nb::gil_scoped_release release;
-    pipeschedSweep(configurations.size(), configurations.data(), threads,
-                   {consume, keepGoing, &state});
+    sweep(given.size(), threads,
+          {[&](size_t index) {
+             llvm::Expected<Configuration> read = given[index]->read();
+             if (read)
+               read->numbersAlone = true;
+             return read;
+           },
+           [&](size_t index, llvm::Expected<EvaluatedTable> evaluation) {
+             if (evaluation)
+               state.summaries[index] = summaryOf(evaluation->result);
+             else
+               state.errors[index] =
+                   toValid(llvm::toString(evaluation.takeError()));
+           },
+           [&](size_t done) { return keepGoing(done, state); }});
   }
   if (state.raised)
     std::rethrow_exception(state.raised);
-  return nb::make_tuple(toColumns(state.summaries), toPython(state.errors));
+  return nb::make_tuple(toColumns(state.summaries), listErrors(state.errors));
 }
 
 void pipesched::python::bindSweep(nb::module_ &m) {
-  m.def("sweep", sweep, nb::arg("configurations"), nb::arg("threads"),
+  m.def("sweep", runSweep, nb::arg("configurations"), nb::arg("threads"),
         nb::arg("progress").none(),
         nb::sig("def sweep(configurations: "
                 "collections.abc.Sequence[Configuration], threads: int, "

@@ -90,7 +90,7 @@ make_venv() {
 # pyproject.toml if one is given. Of C++ it compiles only the extension module, on the
 # libraries of build/release.
 install_python() {
-  build release PipeSchedCAPI || return
+  build release PipeSchedInitAll || return
   make_venv || return
   .venv/bin/pip install -q --no-build-isolation ".${1:+[$1]}" \
     --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
-# By the numbers of PipeschedPhase, up to the last one that has a cost. Categories are unique, so
+# By the codes of phases, up to the last one that has a cost. Categories are unique, so
 # those in between that have none keep their letters.
 PHASES = pd.Index(ALL_PHASES[: len(COSTED_PHASES)])
 

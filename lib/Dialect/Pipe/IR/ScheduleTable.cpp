@@ -12,6 +12,7 @@
 
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Dialect/Pipe/IR/Editing.h"
+#include "mlir/IR/Verifier.h"
 
 using namespace mlir;
 using namespace pipesched;
@@ -70,6 +71,28 @@ void pipe::storeRows(ScheduleOp schedule, std::vector<Row> &&rows) {
       row.takeCells(std::move(cells));
     else
       WorkerOp::create(builder, schedule.getLoc(), worker, std::move(cells));
+}
+
+LogicalResult pipe::replaceRows(ScheduleOp schedule, std::vector<Row> &&rows) {
+  if (static_cast<int64_t>(rows.size()) != schedule.getWorkers())
+    return emitTableError(schedule)
+           << "has " << schedule.getWorkers() << " workers, found "
+           << rows.size() << " rows";
+  bool wasProblem = schedule.isProblem();
+  std::vector<Row> before(wasProblem ? 0 : schedule.getWorkers());
+  for (WorkerOp row : schedule.getRows())
+    before[row.getWorker()] = row.getCells();
+  storeRows(schedule, std::move(rows));
+  if (succeeded(verify(schedule))) {
+    schedule.dropFamily();
+    return success();
+  }
+  if (!wasProblem)
+    storeRows(schedule, std::move(before));
+  else
+    for (WorkerOp row : llvm::make_early_inc_range(schedule.getRows()))
+      row.erase();
+  return failure();
 }
 
 void pipe::storeSlots(ScheduleOp schedule, const Placement &placement,

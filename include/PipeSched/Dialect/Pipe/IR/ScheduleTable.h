@@ -50,6 +50,11 @@ void storePaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);
 /// Replaces the rows of a schedule, one per worker, in the order of workers.
 void storeRows(ScheduleOp schedule, std::vector<Row> &&rows);
 
+/// The same for rows from outside, and drops the name of the family. Errors,
+/// emitted, after which all is as before: another number of rows than workers;
+/// rows that the schedule's verifier refuses.
+mlir::LogicalResult replaceRows(ScheduleOp schedule, std::vector<Row> &&rows);
+
 /// Stores how many slots cells take, or nothing if they take unit slots.
 void storeSlots(ScheduleOp schedule, const Placement &placement,
                 llvm::ArrayRef<StageSlots> slots);

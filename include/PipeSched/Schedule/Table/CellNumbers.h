@@ -1,0 +1,37 @@
+//===- CellNumbers.h - Cells from numbers of other languages ----*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Makes rows of the numbers that C and Python give, and checks them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_CELLNUMBERS_H
+#define PIPESCHED_SCHEDULE_TABLE_CELLNUMBERS_H
+
+#include "PipeSched/Schedule/Table/Table.h"
+
+namespace pipesched {
+
+/// A cell as separate numbers; `slice` is 0 where microbatches are whole.
+struct CellNumbers {
+  uint32_t phase = 0; ///< PhaseTraits::code
+  int64_t stage = 0, number = 0, slice = 0;
+  bool overlapsNext = false;
+};
+
+/// The numbers of a cell of a table with this many slices.
+CellNumbers numbersOf(Cell cell, int64_t numSlices);
+
+/// Makes rows of a table with this many slices. Errors: numbers of which no
+/// cell can be made, with the worker and the position.
+llvm::Expected<std::vector<Row>>
+makeRows(llvm::ArrayRef<std::vector<CellNumbers>> rows, int64_t numSlices);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_CELLNUMBERS_H
