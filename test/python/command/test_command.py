@@ -275,19 +275,6 @@ def test_verify_programs(program: str, capsys: Capture) -> None:
     assert "exec.program" in run_passes(capsys, "verify", program)
 
 
-def test_programs_wait_for_the_messages_that_they_read(
-    program: str, tmp_path: Path, capsys: Capture
-) -> None:
-    file = tmp_path / "early.mlir"
-    text, count = re.subn(r"(compute 1F0) after %act0", r"\1", Path(program).read_text())
-    file.write_text(text)
-    reason = "does not wait for the message that it reads, 'recv 0F0 from 0'"
-    assert count == 1
-    rows = rows_of(capsys, "verify", str(file), status=1)
-    assert not rows[0]["valid"] and reason in rows[0]["diagnostics"][0]
-    assert reason in failure_of(capsys, "simulate", str(file))
-
-
 def test_verify_answers_only_what_was_examined(tmp_path: Path, capsys: Capture) -> None:
     """A step that fails is no answer: no table is printed."""
     file = tmp_path / "problem.mlir"

@@ -127,15 +127,6 @@ def test_message_of_a_microbatch() -> None:
         assert setting.message_ps(costs) == pytest.approx(size * 20 + latency, abs=1)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "workers", "microbatches", "slots"),
-    [("chimera", 8, 8, 36), ("chimera", 8, 16, 65), ("chimera", 4, 16, 55), ("hanayo", 8, 8, 124)],
-)
-def test_anchors(scheme: Scheme, workers: int, microbatches: int, slots: int) -> None:
-    table = setting.configuration(scheme, workers, microbatches).simulate().table
-    assert table is not None and table.slots == slots
-
-
 # Figures
 
 

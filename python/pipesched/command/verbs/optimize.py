@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -17,7 +18,7 @@ from pipesched.schedule.ir import accelerators_of, ending_of, without_ending
 from pipesched.schedule.optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
 from pipesched.support.options import PlacementName, names_of
 from pipesched.support.text import readable
-from pipesched.support.units import seconds_of
+from pipesched.support.units import bytes_of, seconds_of
 
 from ..explain import assumptions
 from ..explain.rows import memory_of
@@ -31,7 +32,6 @@ from ..options.arguments import (
     read_own_options,
     tell_settings,
 )
-from ..options.budgets import budget_text, scale_to_worker
 from ..options.entries import FromFile, times_by_schedule
 from ..options.table import COSTS, RARE, Rare, names, positive, yes_or_no
 from ..render.output import (
@@ -249,6 +249,42 @@ def _options(arguments: argparse.Namespace) -> OptimizeOptions:
     return cast(OptimizeOptions, {k: v for k, v in given.items() if v is not None})
 
 
+# The budget
+
+_EACH = re.compile(r"(.*?)\s*/\s*(gpu|accelerator)", re.IGNORECASE)
+"""A budget may say what it always is: that of each accelerator."""
+
+
+def _scale_to_worker(options: OptimizeOptions, accelerators: int | None) -> OptimizeOptions:
+    """The options, with memory of a worker in place of that of each of its accelerators. Without a
+    system a worker is one accelerator.
+    """
+    given = str(options.get("memory", "")).strip()
+    if not given[:1].isdigit() or given.isdigit():
+        return options
+    each = _EACH.fullmatch(given)
+    if each is None and (accelerators or 1) == 1:
+        return options
+    size = bytes_of("memory", each[1] if each else given)
+    return {**options, "memory": f"{size * (accelerators or 1)}B"}
+
+
+def _budget_text(options: OptimizeOptions, accelerators: int | None) -> str:
+    """The budget, and what it is that of."""
+    if "memory" not in options:
+        return ""
+    given = str(options["memory"])
+    if given.isdigit():
+        return f", memory {given}"
+    if not given[:1].isdigit():
+        return f", memory of the {given}"
+    size = bytes_of("memory", given)
+    several = ""
+    if accelerators is not None and accelerators > 1:
+        several = f" of {accelerators} accelerators, {gib(size / accelerators)} each"
+    return f", memory {gib(size)} a worker{several}"
+
+
 # The search
 
 
@@ -457,7 +493,7 @@ def _tell_ending(ending: str | None, arguments: argparse.Namespace) -> list[str]
 
 
 def _title(schedule: Schedule, options: OptimizeOptions, accelerators: int | None) -> str:
-    budget = budget_text(options, accelerators)
+    budget = _budget_text(options, accelerators)
     sizes = f"{schedule.workers} workers, {schedule.microbatches} microbatches"
     return f"{sizes}{budget}, transport delay"
 
@@ -517,7 +553,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.file = own[0] if own else None
         arguments.schedule = named[0] if named else arguments.schedule
     (origin, schedule), options = _read(arguments), _options(arguments)
-    options = scale_to_worker(options, _accelerators(arguments, schedule))
+    options = _scale_to_worker(options, _accelerators(arguments, schedule))
     above, suffix = _head_lines(arguments, schedule), _suffix(arguments.output)
     ending = ending_of(schedule) if schedule.kind == "schedule" else None
     if arguments.show_passes:
