@@ -210,7 +210,7 @@ def test_arguments_of_models() -> None:
     gpt = model_arguments(pipesched.models()["gpt3-175b"])
     assert gpt is not None and "--position-embedding-type learned_absolute" in gpt
     assert "--swiglu" not in gpt and "--disable-bias-linear" not in gpt
-    for name in ("mistral-7b", "deepseek-v3"):
+    for name in ("mistral-7b", "deepseek-v3", "qwen3-next-80b-a3b", "nemotron-h-8b"):
         assert model_arguments(pipesched.models()[name]) is None
     assert model_arguments({"hidden_size": 4}) is None
     assert _assignments(["--bf16", "--fp8-format hybrid"]) is None

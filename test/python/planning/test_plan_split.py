@@ -88,6 +88,17 @@ def test_what_does_not_divide_is_left_out(model: str, given: dict[str, Any], sai
             plan(model, "dgx-h100", **limits)
 
 
+def test_ranks_divide_what_recurrences_share() -> None:
+    """Tensor parallelism divides what layers of both kinds share: 8 heads, 2 groups."""
+    fields = dict(pipesched.models()["nemotron-h-8b"])
+    fields["linear_attention"] = {**fields["linear_attention"], "key_heads": 2}
+    given: dict[str, Any] = {"gpus": 8, "global_batch": 8, "pp": [1], "top": 1}
+    given["recompute"] = ["full"]
+    assert plan(fields, "dgx-h100", tensor=[2], **given).proposals
+    with pytest.raises(pipesched.PipeSchedError, match="tensor 4 does not divide 2"):
+        plan(fields, "dgx-h100", tensor=[4], **given)
+
+
 # Plans
 
 
