@@ -17,7 +17,7 @@ from pipesched.costs.stage_times import has_phases
 from pipesched.schedule.ir import accelerators_of, ending_of, without_ending
 from pipesched.schedule.optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
 from pipesched.support.options import PlacementName, names_of
-from pipesched.support.text import readable
+from pipesched.support.text import gib, readable
 from pipesched.support.units import bytes_of, seconds_of
 
 from ..explain import assumptions
