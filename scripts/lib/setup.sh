@@ -11,7 +11,6 @@ build_packages=(
   cmake ninja-build python3
   clang-22 lld-22 llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools
   zlib1g-dev libzstd-dev libgtest-dev libgmock-dev libbenchmark-dev
-  coinor-libcbc-dev
 )
 python_packages=(python3-venv python3-dev)
 # What tests run besides: other compilers, also for extern functions of stages, a browser

@@ -134,16 +134,4 @@ TEST(AnyTimeSchedule, KeepsItsBudgetAtRandomTimes) {
   EXPECT_GE(numReached, kNumSchedules / 2);
 }
 
-/// What holds at given times alone does not hold at others: the random times
-/// tell one from the other, at least five times in 60.
-TEST(AnyTimeSchedule, IsMoreThanABudgetAtGivenTimes) {
-  uint32_t numExceeded = 0;
-  for (uint32_t seed = 0; seed < 60 && numExceeded < 5; ++seed) {
-    TightSchedule tight(seed);
-    if (std::optional<Table> table = tight.find(MemoryTimes::Given))
-      numExceeded += mostAtRandomTimes(*table, seed) > tight.getBudget();
-  }
-  EXPECT_GE(numExceeded, 5u);
-}
-
 } // namespace

@@ -285,16 +285,3 @@ TEST_F(OptimizeCache, SolvesOnce) {
   // A smaller limit returns the better schedule of the larger one.
   EXPECT_EQ(solveWith(100).solution.rows, find(problem)->result.solution.rows);
 }
-
-TEST_F(OptimizeCache, SolvesWithoutAFolderToWriteTo) {
-  Problem problem = smallProblem();
-  writeFile(problem, "a file");
-  std::string path = Cache(directory).pathOf(problem);
-  SolverResult result =
-      llvm::cantFail(solveCached(problem, {}, limits(500), path, warning));
-  EXPECT_GT(result.solution.makespan, 0);
-  EXPECT_NE(warning, "");
-  EXPECT_EQ(llvm::cantFail(solveCached(problem, {}, limits(500), "", warning))
-                .solution.makespan,
-            result.solution.makespan);
-}

@@ -163,25 +163,6 @@ TEST(Evaluator, RefusesWhatIsAboveTheLimit) {
   }
 }
 
-/// Rows have many checkpoints, most of which a change does not affect.
-TEST(Evaluator, FindsRowsAsTheyWere) {
-  for (uint32_t kind = 0; kind < 16; ++kind) {
-    SCOPED_TRACE(kind);
-    Problem problem =
-        makeProblem(llvm::cantFail(Placement::create(3, 20, {placeLinear(3)})));
-    problem.capacity.assign(3, 9);
-    problem.memoryTimes = kind & 1 ? MemoryTimes::Any : MemoryTimes::Given;
-    problem.sharedCopyQueue = kind & 2;
-    problem.techniques.recompute = kind & 4;
-    problem.techniques.offload = kind & 8;
-    for (uint32_t seed = 0; seed < 8; ++seed) {
-      walkAny(problem, seed);
-      if (HasFatalFailure())
-        return;
-    }
-  }
-}
-
 /// Rows of many workers wait for each other and for slow copies, so that a
 /// change reaches a row several times, earlier or later than before.
 TEST(Evaluator, TimesManyRowsInOrder) {
@@ -309,16 +290,6 @@ TEST(Tails, AreThoseOfThePlan) {
         }
     }
   }
-}
-
-TEST(Evaluator, GivesUpAboveTheLimit) {
-  DiverseProblem search(3);
-  Encoding encoding(search.problem);
-  Plan plan = runOneByOne(encoding);
-  MakespanEvaluator<true> evaluator(encoding);
-  int64_t makespan = evaluator.evaluate(plan, kNoLimit);
-  EXPECT_EQ(evaluator.evaluate(plan, makespan), makespan);
-  EXPECT_EQ(evaluator.evaluate(plan, makespan - 1), kInfeasible);
 }
 
 /// 0U0 gets its memory where it is issued: after 0F1, which joins 0D0.

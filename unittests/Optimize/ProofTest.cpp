@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On random tiny problems proofs find the best makespan. Published instances
-// are proven too.
+// On random tiny problems proofs and the solver find the best makespan of all
+// schedules. Published instances are proven too.
 //
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestEffort.h"
 #include "PipeSched/Description/Instance.h"
 #include "PipeSched/Optimize/Bounds/Bounds.h"
+#include "PipeSched/Optimize/Search/Solver.h"
 #include "TinyProblems.h"
 
 using namespace pipesched;
@@ -81,6 +82,46 @@ TEST_P(TinyProof, AgreesForWholeBackwards) {
   TinyKind kind = GetParam();
   kind.techniques.splitBackward = false;
   EXPECT_GT(checkKind(kind, MemoryTimes::Given, 300, numSeeds), numSeeds / 4);
+}
+
+//===----------------------------------------------------------------------===//
+// The solver
+//===----------------------------------------------------------------------===//
+
+/// Limits evaluations, so that the result does not depend on the machine.
+SolverResult solveTiny(const Problem &problem) {
+  SolverOptions options;
+  options.maxEvaluations = 20000;
+  SolverResult result =
+      llvm::cantFail(solve(problem, familySeeds(problem), options));
+  EXPECT_EQ(llvm::toString(verifySolution(problem, result.solution)), "");
+  return result;
+}
+
+class TinyOracle : public testing::TestWithParam<TinyKind> {};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TinyOracle, testing::ValuesIn(tinyKinds()),
+                         [](const auto &info) {
+                           return info.param.name.str();
+                         });
+
+/// The solver finds a best schedule and never claims more than is true.
+TEST_P(TinyOracle, FindsTheBestOfAll) {
+  int numSeeds = numRounds(16);
+  int64_t numTried = 0;
+  for (int seed = 100; seed < 100 + numSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::optional<TinyProblem> tiny = makeTinyProblem(GetParam(), seed);
+    if (!tiny)
+      continue;
+    ++numTried;
+    SolverResult result = solveTiny(tiny->problem);
+    EXPECT_EQ(result.solution.makespan, tiny->best);
+    EXPECT_LE(result.lowerBound, tiny->best);
+    EXPECT_EQ(result.status == Status::Optimal,
+              result.lowerBound == result.solution.makespan);
+  }
+  EXPECT_GE(numTried, numSeeds / 5);
 }
 
 //===----------------------------------------------------------------------===//

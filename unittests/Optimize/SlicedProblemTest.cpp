@@ -165,34 +165,6 @@ TEST_P(TinySlices, BoundsHoldForAnyTimes) {
 // Placements
 //===----------------------------------------------------------------------===//
 
-TEST(SlicedPlacement, DividesAndJoins) {
-  std::vector<Path> paths(2);
-  paths[0].workers = {0, 1};
-  paths[0].takes = {{0, 3, 1}, {3, 8, 2}};
-  paths[1].workers = {1, 0};
-  paths[1].takes = {{4, 8, 2}};
-  Placement whole = llvm::cantFail(Placement::create(2, 8, paths, 3));
-  Problem problem;
-  problem.placement = llvm::cantFail(divideSlices(whole));
-  problem.numSlices = 3;
-  EXPECT_EQ(problem.placement.getNumPaths(), 6);
-  EXPECT_EQ(problem.placement.getNumMicrobatches(), 24);
-  for (int64_t unit = 0; unit < 24; ++unit)
-    EXPECT_EQ(problem.placement.pathOf(unit),
-              whole.pathOf(unit) * 3 + unit % 3);
-  Placement joined = joinSlices(problem);
-  EXPECT_EQ(joined.getNumSlices(), 3);
-  for (int64_t unit = 0; unit < 24; ++unit)
-    EXPECT_EQ(joined.pathOf(unit), whole.pathOf(unit));
-}
-
-TEST(SlicedPlacement, OfOneSliceIsTheSame) {
-  Placement whole = llvm::cantFail(Placement::create(2, 4, {placeLinear(2)}));
-  Placement divided = llvm::cantFail(divideSlices(whole));
-  EXPECT_EQ(divided.getNumPaths(), 1);
-  EXPECT_EQ(divided.getNumMicrobatches(), 4);
-}
-
 //===----------------------------------------------------------------------===//
 // Rules
 //===----------------------------------------------------------------------===//
@@ -242,20 +214,6 @@ TEST(VerifySlicedSolution, NamesSlicesOutOfOrder) {
             "worker 0: 0D0.0 starts at 10, before 0F0.1 ends at 20");
   EXPECT_EQ(verifyOf("0F0 0F1 0D0 0B1 0U0 0B0"),
             "worker 0: 0B0.1 starts at 20, before 0U0.0 ends at 37");
-}
-
-TEST(SlicedSeeds, AreThoseOfSlices) {
-  Problem problem = slicedProblem({0, 1, 2, 3}, 4, 4, 4);
-  std::vector<std::string> names;
-  for (const Seed &seed : familySeeds(problem)) {
-    SCOPED_TRACE(seed.name);
-    names.push_back(seed.name);
-    llvm::Expected<Solution> solution = test::timeRows(problem, seed.rows);
-    ASSERT_TRUE(bool(solution)) << llvm::toString(solution.takeError());
-    EXPECT_EQ(llvm::toString(verifySolution(problem, *solution)), "");
-  }
-  for (const char *name : {"seq1f1b", "slimpipe", "terapipe", "zb-h1", "zb-h2"})
-    EXPECT_TRUE(llvm::is_contained(names, name)) << name;
 }
 
 /// The least capacity holds a schedule, and a unit less holds none.

@@ -181,13 +181,6 @@ TEST(PeriodTest, CountsCopyQueues) {
   EXPECT_EQ(periodOf(problem, {"0F0 0D0 0U0 0I0 0W0"}), 190);
 }
 
-TEST(PeriodTest, RefusesStepsThatAreTooLong) {
-  Problem problem = makeProblem(makeLinear(1, 1));
-  problem.stages[0].forward = int64_t(1) << 61;
-  EXPECT_EQ(pipesched::errorOf(timeRows(problem, {"0F0 0I0 0W0"})),
-            "the times of all cells and messages add up to more than 2^61");
-}
-
 /// The rows of many steps as one step: microbatch m of step k is m + k x N.
 std::vector<Row> repeat(const Problem &problem, const std::vector<Row> &rows,
                         int64_t numSteps) {

@@ -132,6 +132,17 @@ TEST(FamilySeeds, EndWithTheTime) {
   EXPECT_EQ(familySeeds(problem, options).size(), 1u);
 }
 
+TEST(Solver, FindsWhatKeepsTheRules) {
+  for (int seed = 0; seed < numRounds(120); ++seed) {
+    SCOPED_TRACE(seed);
+    DiverseProblem search(seed);
+    if (seed % 3 == 0)
+      search.problem.objective = Objective::Period;
+    std::vector<Seed> seeds = familySeeds(search.problem);
+    solveAndCheck(search.problem, seeds, budget(4000, 1 + seed % 2));
+  }
+}
+
 TEST(Solver, CountsTheTimeOfSeeds) {
   Problem problem =
       makeProblem(llvm::cantFail(Placement::create(4, 8, {placeLinear(4)})));
@@ -147,33 +158,6 @@ TEST(Solver, CountsTheTimeOfSeeds) {
 //===----------------------------------------------------------------------===//
 // Solutions
 //===----------------------------------------------------------------------===//
-
-TEST(Solver, FindsWhatKeepsTheRules) {
-  for (int seed = 0; seed < numRounds(120); ++seed) {
-    SCOPED_TRACE(seed);
-    DiverseProblem search(seed);
-    if (seed % 3 == 0)
-      search.problem.objective = Objective::Period;
-    std::vector<Seed> seeds = familySeeds(search.problem);
-    solveAndCheck(search.problem, seeds, budget(4000, 1 + seed % 2));
-  }
-}
-
-/// Compares with a search of all schedules, on problems without copies.
-TEST(Solver, FindsTheBestOfTinyProblems) {
-  for (const TinyKind &kind : tinyKinds())
-    for (int seed = 0; seed < numRounds(6); ++seed) {
-      std::optional<TinyProblem> tiny = makeTinyProblem(kind, seed);
-      if (!tiny)
-        continue;
-      SCOPED_TRACE(kind.name.str() + " " + std::to_string(seed));
-      SolverResult result = solveAndCheck(tiny->problem, {}, budget(20000));
-      if (kind.techniques.offload)
-        EXPECT_GE(result.solution.makespan, tiny->best);
-      else
-        EXPECT_EQ(result.solution.makespan, tiny->best);
-    }
-}
 
 /// Best known values of instances with slow copies and tight memory. The first
 /// one needs reloads that wait for offloads while compute goes on.
