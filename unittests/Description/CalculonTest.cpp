@@ -112,17 +112,6 @@ TEST(CalculonSystem, EfficienciesAreSteps) {
   EXPECT_DOUBLE_EQ(curve.at(1e15), 0.99);
 }
 
-TEST(CalculonSystem, NotesNameWhatIsLeftOut) {
-  HardwareFacts system = llvm::cantFail(readSystemText(textOf("system")));
-  EXPECT_THAT(
-      system.notes,
-      ElementsAre("all-reduces are rings at the network's bandwidth, not the "
-                  "factors of 'ops'",
-                  "messages take nothing from the accelerators, "
-                  "'processor_usage' is left out",
-                  "the host's memory has no limit, 'mem2.GiB' is left out"));
-}
-
 TEST(CalculonSystem, DataTypesAreChosen) {
   HardwareFacts system = llvm::cantFail(readSystemText(
       with("system", "\"float16\": {\n      \"tflops\": 312",

@@ -120,14 +120,6 @@ TEST(InstanceTest, ReadsThoseThatShip) {
   EXPECT_EQ(numRead, 29);
 }
 
-TEST(InstanceTest, NamesThePlaceInTheText) {
-  EXPECT_EQ(errorWith("\"path\": [0, 1, 0],", "\"path\": [0, 1, 0,"),
-            "small.json:4:11: Expected , or ] after array element");
-  EXPECT_EQ(
-      errorWith("\"message_delay\": 5", "\"message_delay\": 5, \"workers\": 2"),
-      "small.json:5:21: field \"workers\" is given twice");
-}
-
 TEST(InstanceTest, RefusesFields) {
   EXPECT_EQ(errorWith("\"objective\"", "\"objektive\""),
             "small.json: needs the field 'objective'");

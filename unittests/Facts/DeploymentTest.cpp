@@ -38,33 +38,6 @@ TEST(DeploymentTable, RowsAreSound) {
   }
 }
 
-/// When an option matters is one of five words, or the name of a number.
-TEST(DeploymentTable, OptionsMatterBesideOthers) {
-  for (const DeploymentOption &option : deploymentOptions()) {
-    SCOPED_TRACE(option.name.str());
-    llvm::StringRef matters = option.matters;
-    if (matters == "always" || matters == "given" || matters == "experts" ||
-        matters == "slices" || matters == "pairs")
-      continue;
-    llvm::Expected<const DeploymentOption *> other =
-        findDeploymentOption(matters);
-    ASSERT_TRUE(bool(other)) << llvm::toString(other.takeError());
-    EXPECT_EQ((*other)->kind, DeploymentKind::Count);
-  }
-}
-
-TEST(DeploymentTable, FieldsAreThoseOfPrintedIR) {
-  std::vector<std::string> attributes;
-  for (const DeploymentOption &option : deploymentOptions())
-    attributes.push_back(option.attribute);
-  attributes.resize(8); // new ones come last
-  EXPECT_EQ(attributes,
-            (std::vector<std::string>{"data_parallel", "sharding", "rank_order",
-                                      "context_parallel", "expert_parallel",
-                                      "expert_balance_ppm", "context_exchange",
-                                      "expert_dispatch"}));
-}
-
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
@@ -83,16 +56,6 @@ TEST(Deployment, OptionsAreIndependent) {
     option.put(deployment, option.unsaid);
     EXPECT_TRUE(deployment == Deployment());
   }
-}
-
-TEST(Deployment, ReadsTexts) {
-  Deployment deployment;
-  llvm::cantFail(setOption(deployment, "data-parallel", "4"));
-  llvm::cantFail(setOption(deployment, "sharding", "full-kept"));
-  llvm::cantFail(setOption(deployment, "expert-balance", "1.25"));
-  EXPECT_EQ(deployment.dataParallel, 4);
-  EXPECT_EQ(deployment.sharding, Sharding::FullKept);
-  EXPECT_EQ(deployment.expertBalancePpm, 1250000);
 }
 
 /// Sizes and a word each take the place of the other.
@@ -143,16 +106,6 @@ TEST(Deployment, SaysWhatItWants) {
   EXPECT_EQ(setError("expert-dispatch", "per_node"),
             "expected expert-dispatch to be all-to-all, per-node or per-rank, "
             "found 'per_node'");
-}
-
-TEST(Deployment, StaysAsItIsAfterAnError) {
-  Deployment deployment;
-  deployment.dataParallel = 3;
-  EXPECT_TRUE(llvm::errorToBool(setOption(deployment, "data-parallel", "-1")));
-  EXPECT_TRUE(llvm::errorToBool(setOption(deployment, "sharding", "")));
-  Deployment expected;
-  expected.dataParallel = 3;
-  EXPECT_TRUE(deployment == expected);
 }
 
 //===----------------------------------------------------------------------===//

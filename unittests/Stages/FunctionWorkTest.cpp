@@ -131,14 +131,6 @@ TEST_F(FunctionWorkTest, GenericVector) {
               0, 2 * 32, 4 * (32 + 4 + 32), 4 * (32 + 4 + 32));
 }
 
-TEST_F(FunctionWorkTest, SumIsNoContraction) {
-  EXPECT_WORK(count("(%x: tensor<4x8xf32>, %a: tensor<4xf32>) -> tensor<4xf32>",
-                    "%0 = linalg.reduce { arith.addf } ins(%x : "
-                    "tensor<4x8xf32>) outs(%a : tensor<4xf32>) dimensions = "
-                    "[1]\nreturn %0 : tensor<4xf32>"),
-              0, 32, 4 * (32 + 4 + 4), 4 * (32 + 4 + 4));
-}
-
 TEST_F(FunctionWorkTest, Softmax) {
   EXPECT_WORK(count("(%x: tensor<4x8xf32>) -> tensor<4x8xf32>",
                     "%e = tensor.empty() : tensor<4x8xf32>\n"
@@ -195,15 +187,6 @@ TEST_F(FunctionWorkTest, FlopsOfScalars) {
                       "%0 = " + std::string(op) + "\nreturn"),
                 0, flops, 0, 0);
   }
-}
-
-TEST_F(FunctionWorkTest, ElementwiseOnTensors) {
-  EXPECT_WORK(count("(%x: tensor<4x8xf16>, %y: tensor<4x8xf16>) "
-                    "-> tensor<4x8xf16>",
-                    "%0 = arith.addf %x, %y : tensor<4x8xf16>\n"
-                    "%1 = math.tanh %0 : tensor<4x8xf16>\n"
-                    "return %1 : tensor<4x8xf16>"),
-              0, 64, 2 * 5 * 32, 2 * 3 * 32);
 }
 
 TEST_F(FunctionWorkTest, TensorOpsMoveBytes) {

@@ -57,33 +57,6 @@ static TextPictureOptions ofWidth(int64_t width) {
 // Letter by letter
 //===----------------------------------------------------------------------===//
 
-TEST(TextPicture, CellsHaveTheColumnsOfTheirSlots) {
-  Table table = makeTable(makeLinear(2, 2),
-                          {"0F0 0F1 0B0 0I1 0W1", "1F0 1B0 1F1 1I1 1W1"});
-  EXPECT_EQ(draw(table), //
-            "s  2 workers × 2 microbatches · 8 slots · bubble 25.00 %\n"
-            "    slot  0              5\n"
-            "worker 0  F0 F1 ·  ·  B0─── I1 W1\n"
-            "worker 1  ·  F0 B0─── F1 I1 W1 ·\n"
-            "\n"
-            "F0 phase, microbatch   F forward   B backward   I input gradient"
-            "   W weight gradient   · idle\n");
-}
-
-TEST(TextPicture, StagesAreNamedWhereWorkersHaveSeveral) {
-  Table table = makeTable(makePlacement(1, 1, {pathOn({0, 0})}),
-                          {"0F0 1F0 1B0 0B0 1O0 0O0"});
-  EXPECT_THAT(draw(table),
-              HasSubstr("worker 0  0F0 1F0 1B0──── 0B0──── 1O0 0O0\n"));
-  EXPECT_THAT(draw(table), HasSubstr("0F0 stage, phase, microbatch"));
-  EXPECT_THAT(draw(table), HasSubstr("O optimizer of a path"));
-}
-
-TEST(TextPicture, PairsAreOneCell) {
-  Table table = makeTable(makeLinear(1, 2), {"0F0 0F1+0B0 0B1"});
-  EXPECT_THAT(draw(table), HasSubstr("worker 0  F0 F1+B0─── B1───\n"));
-}
-
 TEST(TextPicture, CopiesAndJoinsStandInLinesOfTheirOwn) {
   Table table =
       makeTable(makeLinear(1, 2), {"0F0 0D0 0F1 0d0 0U0 0u0 0B0 0B1"});
