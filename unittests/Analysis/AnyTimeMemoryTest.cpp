@@ -18,69 +18,6 @@ using namespace pipesched::test;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// One worker
-//===----------------------------------------------------------------------===//
-
-/// The definition of AnyTimeMemory, state by state.
-struct AllStates {
-  int64_t row = 0;
-  uint32_t awaited = 0;
-  std::vector<int64_t> offloads;
-  std::vector<std::pair<int64_t, uint32_t>> reloads;
-
-  int64_t most() const {
-    int64_t most = std::numeric_limits<int64_t>::min();
-    for (uint32_t ended = awaited; ended <= offloads.size(); ++ended) {
-      int64_t held = row;
-      for (uint32_t i = 0; i < ended; ++i)
-        held -= offloads[i];
-      for (auto [bytes, needed] : reloads)
-        held += needed <= ended ? bytes : 0;
-      most = std::max(most, held);
-    }
-    return most;
-  }
-};
-
-TEST(AnyTimeMemory, IsTheMostOfAllStates) {
-  for (uint32_t seed = 1; seed <= 2000; ++seed) {
-    std::minstd_rand random(seed);
-    auto draw = [&](int64_t count) { return int64_t(random() / 5 % count); };
-    AnyTimeMemory memory;
-    AllStates states;
-    uint32_t numBefore = 0;
-    for (int step = 0; step < 40; ++step) {
-      uint32_t ended = draw(states.offloads.size() + 1);
-      switch (draw(4)) {
-      case 0: {
-        int64_t bytes = draw(21) - 8;
-        memory.change(bytes);
-        states.row += bytes;
-        break;
-      }
-      case 1:
-        states.offloads.push_back(draw(6));
-        EXPECT_EQ(memory.offload(states.offloads.back()),
-                  states.offloads.size());
-        break;
-      case 2: {
-        int64_t bytes = draw(6);
-        numBefore = std::max({numBefore, ended, states.awaited});
-        EXPECT_EQ(memory.reload(bytes, ended), numBefore);
-        states.reloads.emplace_back(bytes, numBefore);
-        break;
-      }
-      case 3:
-        memory.await(ended);
-        states.awaited = std::max(states.awaited, ended);
-        break;
-      }
-      ASSERT_EQ(memory.most(), states.most()) << "seed " << seed;
-    }
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
 
@@ -191,16 +128,6 @@ TEST(AnyTimePeaks, AreReached) {
     EXPECT_EQ(anyTimePeaks(program, table.placement, facts),
               extremePeaks(program, table.placement, facts));
   }
-}
-
-/// A reload that waits for its own offload is the same activation.
-TEST(AnyTimePeaks, CountActivationsOnce) {
-  Table table = makeTable(2, {0}, {"0F0 0D0 0U0 0F1 0B0 0B1"});
-  MemoryFacts facts = oddFacts(table.placement);
-  std::vector<AnyTimePeak> peaks =
-      llvm::cantFail(computeAnyTimePeaks(lower(table), table.placement, facts));
-  EXPECT_EQ(peaks[0].bytes, 200);
-  EXPECT_EQ(peaks[0].microbatches, 2);
 }
 
 TEST(AnyTimePeaks, NameTheCellAndWhatItDoesNotWaitFor) {

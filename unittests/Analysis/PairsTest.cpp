@@ -90,45 +90,6 @@ TEST(Pairs, FamiliesOfOneWayFinishOnThreeWorkers) {
     }
 }
 
-TEST(Pairs, LoopedBFSGoesBackToTheSameWorker) {
-  Table table = llvm::cantFail(generate(*findFamily("looped-bfs"), 2, 4));
-  EXPECT_FALSE(isProven(lower(table, ReceivePlacement::Arrival)));
-}
-
-/// Worker 0 posts the receive of 1B0 before it sends 0F1, worker 1 wants 0F1
-/// first: each stands in front of the other's message.
-TEST(Pairs, EarlyReceiveBlocksALaterSend) {
-  test::ProgramBuilder builder;
-  builder.beginRow();
-  uint32_t f0 = builder.compute("0F0");
-  builder.send("0F0", 1, {f0});
-  builder.recv("1B0", 1);
-  uint32_t f1 = builder.compute("0F1");
-  builder.send("0F1", 1, {f1});
-  builder.beginRow();
-  uint32_t a0 = builder.recv("0F0", 0);
-  builder.compute("1F0", {a0});
-  uint32_t a1 = builder.recv("0F1", 0);
-  builder.compute("1F1", {a1});
-  uint32_t b0 = builder.compute("1B0");
-  builder.send("1B0", 0, {b0});
-  Program program = builder.build();
-  EXPECT_FALSE(PairProcesses(program).finish());
-  EXPECT_EQ(llvm::toString(verifyMessages(program, MessageSemantics::Pairs)),
-            "deadlock: a cycle of 6 waits\n"
-            "  send 0F1 to 1 stands behind recv 1B0 from 1 among the messages "
-            "of worker 0 with worker 1\n"
-            "  recv 1B0 from 1 on worker 0 waits for send 1B0 to 0 on worker 1 "
-            "(its message)\n"
-            "  send 1B0 to 0 on worker 1 waits for compute 1B0 on worker 1\n"
-            "  compute 1B0 stands behind compute 1F1 in the compute queue of "
-            "worker 1\n"
-            "  compute 1F1 on worker 1 waits for recv 0F1 from 0 on worker 1\n"
-            "  recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 "
-            "(its message)");
-  llvm::cantFail(buildTaskGraph(program, Transport::Overlap));
-}
-
 /// The receive of a message is issued behind the cell before it, so that each
 /// message is exposed: with D > 1 workers, forwards and backwards take
 /// (N + D - 2) (F + B + 2 c) + F + B.

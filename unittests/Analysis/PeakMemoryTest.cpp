@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestSupport.h"
-#include "PipeSched/Schedule/Family/Generators.h"
 
 using namespace pipesched;
 using namespace pipesched::test;
@@ -64,13 +63,6 @@ TEST(PeakMemory, WholeBackwardFreesAtItsEnd) {
   EXPECT_EQ(worker.persistentBytes(), 7);
   EXPECT_EQ(worker.peakBytes(), 207);
   EXPECT_EQ(walked.usage.capacityBytes, 1000);
-}
-
-TEST(PeakMemory, WhatEndsFreesBeforeTheNextAllocates) {
-  Walked walked(makeTable(2, {0}, {"0F0 0B0 0F1 0B1"}));
-  EXPECT_EQ(walked.trace(), "0:100 60:0");
-  EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 100);
-  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F0");
 }
 
 TEST(PeakMemory, SplitBackwardFreesInTwoParts) {
@@ -139,67 +131,6 @@ TEST(PeakMemory, OffloadMovesWhatRecomputeKept) {
   Walked walked(makeTable(1, {0}, {"0F0 0D0 0U0 0R0 0B0"}), stageCosts);
   EXPECT_EQ(walked.trace(), "0:10 20:100 50:0");
   EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0R0");
-}
-
-TEST(PeakMemory, FreeCopiesMoveBytesAllTheSame) {
-  UniformCosts stageCosts;
-  stageCosts.forward = 0;
-  Walked walked(makeTable(2, {0}, {"0F0 0D0 0F1 0B1 0U0 0B0"}), stageCosts);
-  // At 0, 0F0 allocates, its offload frees that, and 0F1 allocates. At 20, 0B1
-  // frees and the reload of 0B0 allocates.
-  EXPECT_EQ(walked.trace(), "0:100 40:0");
-  EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 100);
-}
-
-TEST(PeakMemory, OverlappedPairHoldsBothUntilItsEnd) {
-  Walked walked(makeTable(2, {0}, {"0F0 0B0+0F1 0B1"}));
-  EXPECT_EQ(walked.trace(), "0:100 10:200 40:100 60:0");
-  EXPECT_EQ(walked.usage.workers[0].peakCell->str(), "0F1");
-  EXPECT_EQ(walked.usage.workers[0].peakMicrobatches, 2);
-}
-
-TEST(PeakMemory, CountsReplicasAndFindsTheBottleneck) {
-  // Stages 0 and 1 of one path and of its mirror; worker 0 holds more
-  // activations.
-  Path down, up;
-  down.workers = {0, 1};
-  down.takes = {{0, 1, 1}};
-  up.workers = {1, 0};
-  up.takes = {{1, 2, 1}};
-  Table table;
-  table.placement = llvm::cantFail(Placement::create(2, 2, {down, up}));
-  table.rows = {parseRow("0F0 1F1 1B1 0B0"), parseRow("0F1 1F0 1B0 0B1")};
-  Walked walked(table);
-  EXPECT_EQ(walked.usage.workers[0].weightBytes, 4);
-  EXPECT_EQ(walked.usage.workers[1].optimizerBytes, 6);
-  EXPECT_EQ(walked.usage.workers[0].peakActivationBytes, 200);
-  EXPECT_EQ(walked.usage.bottleneckWorker, 0);
-}
-
-TEST(PeakMemory, WorkerWithoutCells) {
-  Table table = makeTable(1, {0}, {"0F0 0B0"});
-  table.placement =
-      llvm::cantFail(Placement::create(2, 1, {table.placement.getPath(0)}));
-  table.rows.emplace_back();
-  Walked walked(table);
-  EXPECT_FALSE(walked.usage.workers[1].peakCell);
-  EXPECT_EQ(walked.usage.workers[1].peakBytes(), 0);
-  EXPECT_EQ(walked.trace(1), "");
-}
-
-TEST(PeakMemory, PeakIsWhatTheTableHolds) {
-  for (int64_t workers = 1; workers <= 8; ++workers)
-    for (int64_t n = 1; n <= 12; ++n) {
-      Placement placement =
-          llvm::cantFail(Placement::create(workers, n, {placeLinear(workers)}));
-      Walked gpipe(llvm::cantFail(generateGPipe(placement)));
-      Walked oneF(llvm::cantFail(generate1F1B(placement)));
-      for (int64_t r = 0; r < workers; ++r) {
-        EXPECT_EQ(gpipe.usage.workers[r].peakActivationBytes, 100 * n);
-        EXPECT_EQ(oneF.usage.workers[r].peakActivationBytes,
-                  100 * std::min(n, workers - r));
-      }
-    }
 }
 
 TEST(PeakMemory, RefusesSumsOverInt64) {

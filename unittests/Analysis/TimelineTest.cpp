@@ -163,64 +163,6 @@ TEST(Timeline, BlockingByHand) {
   EXPECT_EQ(idle.drainPs[1], 35);
 }
 
-TEST(Timeline, ThreeWorkersShareAReceiveQueue) {
-  // Workers 0 and 1 each send to 2 at time 10; a message holds queues for 4 and
-  // arrives 1 later. The second waits for the receive queue of worker 2.
-  ProgramBuilder builder;
-  builder.beginRow();
-  builder.send("0F0", 2, {builder.compute("0F0")});
-  builder.beginRow();
-  builder.send("1F0", 2, {builder.compute("1F0")});
-  builder.beginRow();
-  uint32_t first = builder.recv("0F0", 0);
-  uint32_t second = builder.recv("1F0", 1);
-  builder.compute("2F0", {first});
-  builder.compute("2F1", {second});
-  Placement placement =
-      llvm::cantFail(Placement::create(3, 2, {placeLinear(3)}));
-  UniformCosts stageCosts;
-  stageCosts.forward = 10;
-  stageCosts.occupancy = 4;
-  stageCosts.latency = 1;
-  Timed overlap(builder.build(), placement, stageCosts.on(placement),
-                Transport::Overlap);
-  EXPECT_EQ(overlap.start("0F0", InstructionKind::Send), 10);
-  EXPECT_EQ(overlap.start("1F0", InstructionKind::Send), 14);
-  EXPECT_EQ(overlap.start("2F0"), 15);
-  EXPECT_EQ(overlap.start("2F1"), 25);
-  // Under `blocking` the receives are free once both sends are done, at 15.
-  Timed blocking(builder.build(), placement, stageCosts.on(placement),
-                 Transport::Blocking);
-  EXPECT_EQ(blocking.start("2F0"), 15);
-  EXPECT_EQ(blocking.start("2F1"), 25);
-}
-
-TEST(Timeline, TrafficCountsMessagesAndBytes) {
-  Table table = twoByTwo();
-  StageCosts stageCosts = slowMessages().on(table.placement);
-  stageCosts.stages[1].gradient.bytes = 7;
-  for (Transport transport : kTransports) {
-    Timed timed(table, stageCosts, transport);
-    Traffic traffic = llvm::cantFail(
-        computeTraffic(timed.graph, table.placement, stageCosts));
-    EXPECT_EQ(traffic.messages, 4);
-    EXPECT_EQ(traffic.bytesSent, (std::vector<int64_t>{200, 14}));
-  }
-}
-
-TEST(Timeline, EmptyProgram) {
-  Program program;
-  program.rowBegins = {0, 0};
-  program.operandBegins = {0};
-  Placement placement =
-      llvm::cantFail(Placement::create(1, 1, {placeLinear(1)}));
-  Timed timed(program, placement, UniformCosts().on(placement),
-              Transport::Overlap);
-  EXPECT_EQ(timed.timeline.makespanPs, 0);
-  EXPECT_TRUE(criticalPath(timed.graph, timed.times, timed.timeline).empty());
-  EXPECT_EQ(timed.idle().fillPs, std::vector<int64_t>{0});
-}
-
 //===----------------------------------------------------------------------===//
 // Properties
 //===----------------------------------------------------------------------===//
@@ -246,16 +188,6 @@ std::vector<Table> bothFamilies(Size size, bool split) {
           llvm::cantFail(generate1F1B(placement, options))};
 }
 
-TEST(TimelineProperty, FreeMessagesGiveTheLiteraturesMakespan) {
-  for (Size size : allSizes(16, 16))
-    for (const Table &table : bothFamilies(size, false))
-      for (Transport transport : kTransports) {
-        Timed timed(table, UniformCosts().on(table.placement), transport);
-        EXPECT_EQ(timed.timeline.makespanPs,
-                  (size.microbatches + size.workers - 1) * 30);
-      }
-}
-
 /// Costs that differ between stages.
 StageCosts randomCosts(const Placement &placement, std::mt19937 &random) {
   auto pick = [&](int64_t most) {
@@ -269,42 +201,6 @@ StageCosts randomCosts(const Placement &placement, std::mt19937 &random) {
     stage.gradient = {pick(30), pick(30), 1};
   }
   return stageCosts;
-}
-
-void expectIdleAddsUp(const Timed &timed) {
-  IdleTimes idle = timed.idle();
-  for (int64_t worker = 0; worker < timed.graph.getNumWorkers(); ++worker) {
-    int64_t sum = idle.busyPs[worker];
-    for (const IdleCause &cause : kIdleCauses) {
-      EXPECT_GE((idle.*cause.ps)[worker], 0);
-      sum += (idle.*cause.ps)[worker];
-    }
-    EXPECT_EQ(sum, timed.timeline.makespanPs);
-  }
-}
-
-TEST(TimelineProperty, IdleAddsUpToMakespanMinusBusy) {
-  std::mt19937 random(1);
-  for (Size size : allSizes(6, 9))
-    for (bool split : {false, true})
-      for (const Table &table : bothFamilies(size, split))
-        for (Transport transport : kTransports)
-          expectIdleAddsUp(
-              Timed(table, randomCosts(table.placement, random), transport));
-}
-
-TEST(TimelineProperty, FreeMessagesLeaveNoCommunication) {
-  std::mt19937 random(2);
-  for (const Table &table : bothFamilies({5, 7}, true))
-    // Under `overlap` a free message may still wait behind one that is not
-    // ready.
-    for (Transport transport : {Transport::Delay, Transport::Blocking}) {
-      StageCosts stageCosts = randomCosts(table.placement, random);
-      for (StageCost &stage : stageCosts.stages)
-        stage.activation = stage.gradient = {};
-      IdleTimes idle = Timed(table, stageCosts, transport).idle();
-      EXPECT_EQ(idle.communicationPs, std::vector<int64_t>(5, 0));
-    }
 }
 
 /// The length of a path: each task adds the time for which its successor waits.

@@ -16,6 +16,7 @@
 #include "../Support/ChangedTables.h"
 #include "../Support/RandomCosts.h"
 #include "../Support/RandomTables.h"
+#include "../Support/SameWalks.h"
 #include "../Support/TestEffort.h"
 #include "PipeSched/Analysis/Walk/WalkTable.h"
 #include "PipeSched/Schedule/Edit/OptimizerStep.h"
@@ -116,36 +117,13 @@ Scenarios::Scenarios(const Table &table, uint32_t seed, int64_t count,
 static void expectSame(const WalkedTable &found, const WalkedTable &wanted) {
   EXPECT_EQ(found.makespanPs, wanted.makespanPs);
   EXPECT_EQ(found.freeMakespanPs, wanted.freeMakespanPs);
-  for (const IdleCause &cause : kIdleCauses)
-    EXPECT_EQ(found.idle.*cause.ps, wanted.idle.*cause.ps) << cause.key.str();
-  EXPECT_EQ(found.idle.busyPs, wanted.idle.busyPs);
-  EXPECT_EQ(found.idle.firstPs, wanted.idle.firstPs);
-  EXPECT_EQ(found.idle.lastPs, wanted.idle.lastPs);
-  EXPECT_EQ(found.idle.offloadPs, wanted.idle.offloadPs);
-  EXPECT_EQ(found.idle.reloadPs, wanted.idle.reloadPs);
+  expectSameIdle(found.idle, wanted.idle);
   EXPECT_EQ(found.dispatches, wanted.dispatches);
-  EXPECT_EQ(found.unitMetrics.slots, wanted.unitMetrics.slots);
-  EXPECT_EQ(found.unitMetrics.busySlots, wanted.unitMetrics.busySlots);
-  EXPECT_EQ(found.unitMetrics.peakActivations,
-            wanted.unitMetrics.peakActivations);
-  EXPECT_EQ(found.unitMetrics.meanRetentionSlots,
-            wanted.unitMetrics.meanRetentionSlots);
+  expectSameMetrics(found.unitMetrics, wanted.unitMetrics);
   EXPECT_TRUE(found.criticalPath.empty());
   ASSERT_EQ(found.memory.has_value(), wanted.memory.has_value());
-  if (!found.memory)
-    return;
-  EXPECT_EQ(found.memory->bottleneckWorker, wanted.memory->bottleneckWorker);
-  EXPECT_EQ(found.memory->capacityBytes, wanted.memory->capacityBytes);
-  for (auto [one, other] :
-       llvm::zip_equal(found.memory->workers, wanted.memory->workers)) {
-    EXPECT_EQ(one.weightBytes, other.weightBytes);
-    EXPECT_EQ(one.peakActivationBytes, other.peakActivationBytes);
-    EXPECT_EQ(one.peakPs, other.peakPs);
-    EXPECT_EQ(one.peakCell, other.peakCell);
-    EXPECT_EQ(one.peakMicrobatches, other.peakMicrobatches);
-    EXPECT_EQ(one.offloadedBytes, other.offloadedBytes);
-    EXPECT_EQ(one.reloadedBytes, other.reloadedBytes);
-  }
+  if (found.memory)
+    expectSameMemory(*found.memory, *wanted.memory);
 }
 
 /// Batches of all sizes around those that fill lanes.
@@ -284,13 +262,6 @@ TEST(WalkBatch, LongTimes) {
   }
   EXPECT_GT(numLong, 2);
   EXPECT_LT(found.front()->makespanPs, kExactPs);
-}
-
-TEST(WalkBatch, OfNothing) {
-  Table table = llvm::cantFail(generate(*findFamily("1f1b"), 2, 2));
-  TableView view = table.view();
-  PhaseCounts counts = countPhases(view);
-  EXPECT_TRUE(walkTables(view, counts, {}).empty());
 }
 
 TEST(WalkBatch, DeadlockHasNoEnd) {

@@ -17,6 +17,7 @@
 #include "../Support/ChangedTables.h"
 #include "../Support/RandomCosts.h"
 #include "../Support/RandomTables.h"
+#include "../Support/SameWalks.h"
 #include "../Support/TestEffort.h"
 #include "PipeSched/Schedule/Edit/Offload.h"
 #include "PipeSched/Schedule/Edit/OptimizerStep.h"
@@ -37,43 +38,6 @@ struct Compared {
 };
 
 } // namespace
-
-static void expectSameIdle(const IdleTimes &found, const IdleTimes &wanted) {
-  for (const IdleCause &cause : kIdleCauses)
-    EXPECT_EQ(found.*cause.ps, wanted.*cause.ps) << cause.key.str();
-  EXPECT_EQ(found.busyPs, wanted.busyPs);
-  EXPECT_EQ(found.firstPs, wanted.firstPs);
-  EXPECT_EQ(found.lastPs, wanted.lastPs);
-  EXPECT_EQ(found.offloadPs, wanted.offloadPs);
-  EXPECT_EQ(found.reloadPs, wanted.reloadPs);
-}
-
-static void expectSameMemory(const MemoryUsage &found,
-                             const MemoryUsage &wanted) {
-  EXPECT_EQ(found.bottleneckWorker, wanted.bottleneckWorker);
-  EXPECT_EQ(found.capacityBytes, wanted.capacityBytes);
-  for (auto [one, other] : llvm::zip_equal(found.workers, wanted.workers)) {
-    EXPECT_EQ(one.weightBytes, other.weightBytes);
-    EXPECT_EQ(one.peakActivationBytes, other.peakActivationBytes);
-    EXPECT_EQ(one.peakPs, other.peakPs);
-    EXPECT_EQ(one.peakCell, other.peakCell);
-    EXPECT_EQ(one.peakMicrobatches, other.peakMicrobatches);
-    EXPECT_EQ(one.offloadedBytes, other.offloadedBytes);
-    EXPECT_EQ(one.reloadedBytes, other.reloadedBytes);
-  }
-}
-
-static void expectSameMetrics(const TableMetrics &found,
-                              const TableMetrics &wanted) {
-  EXPECT_EQ(found.slots, wanted.slots);
-  EXPECT_EQ(found.busySlots, wanted.busySlots);
-  EXPECT_EQ(found.bubbleRatio, wanted.bubbleRatio);
-  EXPECT_EQ(found.fillSlots, wanted.fillSlots);
-  EXPECT_EQ(found.drainSlots, wanted.drainSlots);
-  EXPECT_EQ(found.peakActivations, wanted.peakActivations);
-  EXPECT_EQ(found.meanRetentionSlots, wanted.meanRetentionSlots);
-  EXPECT_EQ(found.maxRetentionSlots, wanted.maxRetentionSlots);
-}
 
 /// Everything by way of the graph. Requires a complete table.
 static void expectAsByGraph(const Table &table, const WalkInputs &inputs,

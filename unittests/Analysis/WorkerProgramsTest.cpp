@@ -156,7 +156,8 @@ TEST(WorkerPrograms, ListRandomTables) {
   EXPECT_GT(numPairs, 100);
 }
 
-/// The stages of a worker, with blocks of paths of different lengths.
+/// The stages of a worker, with blocks of paths of different lengths, and their
+/// sets: worker 0 has block 1 of both its stages.
 TEST(WorkerPrograms, ListStages) {
   Path down = pathOn({0, 1}), up = pathOn({1, 0});
   down.blocks = {2, 2};
@@ -174,19 +175,7 @@ TEST(WorkerPrograms, ListStages) {
   EXPECT_EQ(stages.firstSet, (std::vector<int32_t>{0, 1, 1, 0}));
   EXPECT_EQ(stages.endOwnedSet, (std::vector<int32_t>{1, 3, 2, 1}));
   EXPECT_EQ(stages.endSet, (std::vector<int32_t>{2, 3, 2, 1}));
-}
-
-/// The sets of the same stages: worker 0 has block 1 of both its stages.
-TEST(WorkerPrograms, ListParameterSets) {
-  Path down = pathOn({0, 1}), up = pathOn({1, 0});
-  down.blocks = {2, 2};
-  up.blocks = {1, 3};
-  down.takes = {{0, 1, 1}};
-  up.takes = {{1, 2, 1}};
-  WorkerParameterSets sets =
-      llvm::cantFail(
-          listWorkerStages(llvm::cantFail(Placement::create(2, 2, {down, up}))))
-          .sets;
+  const WorkerParameterSets &sets = stages.sets;
   EXPECT_EQ(sets.begins, (std::vector<uint32_t>{0, 3, 5}));
   EXPECT_EQ(sets.firstBlock, (std::vector<int64_t>{0, 1, 2, 0, 2}));
   EXPECT_EQ(sets.endBlock, (std::vector<int64_t>{1, 2, 4, 1, 4}));

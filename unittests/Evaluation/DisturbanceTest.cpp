@@ -134,21 +134,6 @@ TEST(Disturbance, JitterIsBoundedCentredAndTheSameForTheSameCell) {
   EXPECT_NEAR(sum / count, 1, 0.01);
 }
 
-TEST(Disturbance, RefusesWhatThePlacementDoesNotHave) {
-  Table table = oneFOneB(4, 4);
-  for (auto [text, said] :
-       {std::pair("worker4=2", "there is no worker 4 to slow down"),
-        std::pair("stage7=2", "there is no stage 7 to slow down")}) {
-    TimingOptions timing;
-    timing.disturbance = llvm::cantFail(parseDisturbance(text));
-    llvm::Expected<Evaluation> made =
-        evaluateTable(table.view(), "1f1b", distinctTimes(), timing);
-    ASSERT_FALSE(bool(made));
-    EXPECT_TRUE(
-        llvm::StringRef(llvm::toString(made.takeError())).contains(said));
-  }
-}
-
 TEST(Disturbance, ReadsItsText) {
   Disturbance read = llvm::cantFail(
       parseDisturbance("worker3=1.3, stage5=1.25,jitter=0.5%,seed=7"));

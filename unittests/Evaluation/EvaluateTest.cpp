@@ -8,10 +8,8 @@
 
 #include "../Support/TestSupport.h"
 #include "PipeSched/Evaluation/Summary.h"
+#include "PipeSched/Schedule/Family/Families.h"
 #include "PipeSched/Schedule/Family/Generators.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include <cmath>
 
 using namespace pipesched;
 using namespace pipesched::test;
@@ -49,28 +47,6 @@ TEST(Evaluate, LevelsAgreeWithFreeMessages) {
     }
 }
 
-TEST(Evaluate, FormulaTakesTheTimesOfUniformStages) {
-  // GPipe, D = 4, N = 8, T = 30, messages of 5: idle (D-1)T + 2(D-1)Tc = 120.
-  Placement placement =
-      llvm::cantFail(Placement::create(4, 8, {placeLinear(4)}));
-  Table table = llvm::cantFail(generateGPipe(placement));
-  CostInputs costs;
-  costs.profile = profileOf(10, 20, 5);
-  TimingOptions options;
-  options.transport = Transport::Delay;
-  Evaluation evaluation =
-      llvm::cantFail(evaluateTable(table.view(), "gpipe", costs, options));
-  EXPECT_EQ(evaluation.totals.makespanPs, 8 * 30 + 120);
-  ASSERT_TRUE(evaluation.formula->bubbleRatioGeneral)
-      << evaluation.formula->generalConditions;
-  EXPECT_DOUBLE_EQ(*evaluation.formula->bubbleRatioGeneral, 120.0 / 360.0);
-
-  costs.profile->phasePs[Phase::Forward] = {10, 11, 10, 10};
-  evaluation =
-      llvm::cantFail(evaluateTable(table.view(), "gpipe", costs, options));
-  EXPECT_FALSE(evaluation.formula->bubbleRatioGeneral);
-}
-
 TEST(Evaluate, SaysWhyThereIsNoFormula) {
   Table table = oneF(2, 2);
   Evaluation evaluation =
@@ -99,15 +75,6 @@ TEST(Evaluate, TableAndProgramHaveTheSameExecution) {
     }
 }
 
-TEST(Evaluate, PhasesInUse) {
-  Table table = makeTable(1, {0}, {"_ 0F0 0D0 0d0 0U0 0I0 0W0"});
-  PhaseSet expected = PhaseSet(Phase::Forward) | PhaseSet(Phase::Offload) |
-                      PhaseSet(Phase::Reload) | PhaseSet(Phase::InputGrad) |
-                      PhaseSet(Phase::WeightGrad);
-  EXPECT_EQ(phasesInUse(table.view()), expected);
-  EXPECT_EQ(phasesInUse(lower(table)), expected);
-}
-
 TEST(Evaluate, RefusesModelWithoutTimes) {
   Table table = oneF(2, 2);
   CostInputs costs;
@@ -129,41 +96,65 @@ TEST(Evaluate, RefusesModelWithoutTimes) {
             "system 's' has nothing to run: attach a model or a profile");
 }
 
-//===----------------------------------------------------------------------===//
-// Published numbers
-//===----------------------------------------------------------------------===//
-
-int64_t picoseconds(const llvm::json::Object &times, llvm::StringRef key) {
-  return std::llround(*times.getNumber(key) * 1e9);
+Profile makeProfile(int64_t forward, int64_t inputGrad, int64_t weightGrad,
+                    int64_t comm) {
+  Profile profile;
+  auto set = [&](Phase phase, int64_t ps) { profile.phasePs[phase] = {ps}; };
+  set(Phase::Forward, forward);
+  set(Phase::Backward, inputGrad + weightGrad);
+  set(Phase::InputGrad, inputGrad);
+  set(Phase::WeightGrad, weightGrad);
+  profile.commPs = {comm};
+  return profile;
 }
 
-/// Tables 4, 5 and 9 of arXiv 2401.10241: the bubble rates of 1F1B that its
-/// authors computed from profiled times, to four digits.
-TEST(Evaluate, PublishedBubbleRatesOf1F1B) {
-  auto buffer = llvm::MemoryBuffer::getFile(ZERO_BUBBLE_JSON);
-  ASSERT_TRUE(buffer);
-  llvm::json::Value file =
-      llvm::cantFail(llvm::json::parse((*buffer)->getBuffer()));
-  const llvm::json::Array &rows = *file.getAsObject()->getArray("rows");
-  ASSERT_EQ(rows.size(), 6u);
-  for (const llvm::json::Value &value : rows) {
-    const llvm::json::Object &row = *value.getAsObject();
-    const llvm::json::Object &times = *row.getObject("profiled_ms");
-    CostInputs costs;
-    costs.profile = profileOf(picoseconds(times, "F"),
-                              picoseconds(times, "I") + picoseconds(times, "W"),
-                              picoseconds(times, "comm"));
-    Table table =
-        oneF(*row.getInteger("workers"), *row.getInteger("microbatches"));
-    TimingOptions options;
-    options.transport = Transport::Delay;
-    Evaluation evaluation =
-        llvm::cantFail(evaluateTable(table.view(), "1f1b", costs, options));
-    double published =
-        *row.getObject("published_bubble_rate")->getNumber("1F1B");
-    EXPECT_NEAR(summarize(evaluation.totals).spanBubbleRatio, published,
-                0.5e-4);
-  }
+Evaluation evaluate(const Table &table, llvm::StringRef family,
+                    const Profile &profile, const FamilyOptions &options) {
+  CostInputs costs;
+  costs.profile = profile;
+  TimingOptions timing;
+  timing.transport = Transport::Delay;
+  return llvm::cantFail(
+      evaluateTable(table.view(), family, costs, timing, options));
+}
+
+/// Returns whether there was a value to compare.
+bool compare(const Evaluation &evaluation) {
+  if (!evaluation.formula || !evaluation.formula->bubbleRatioGeneral)
+    return false;
+  EXPECT_NEAR(*evaluation.formula->bubbleRatioGeneral,
+              summarize(evaluation.totals).idleRatio, 1e-12);
+  return true;
+}
+
+/// The formula of waves holds for rows that were made for the times.
+TEST(Evaluate, FormulaOfGreedyWavesTakesItsTimes) {
+  FamilyOptions options;
+  Placement wave =
+      llvm::cantFail(placeFamily(*findFamily("hanayo"), 4, 8, options));
+  const Family &greedy = *findFamily("greedy");
+  Profile profile = makeProfile(20, 10, 10, 0);
+  Table unit = llvm::cantFail(generate(greedy, wave, options));
+  EXPECT_FALSE(compare(evaluate(unit, "greedy", profile, options)));
+  options.slots.assign(8, StageSlots(2, 1, 1));
+  Table timed = llvm::cantFail(generate(greedy, wave, options));
+  EXPECT_TRUE(compare(evaluate(timed, "greedy", profile, options)));
+  EXPECT_FALSE(
+      compare(evaluate(timed, "greedy", makeProfile(20, 15, 5, 0), options)));
+  EXPECT_FALSE(
+      compare(evaluate(timed, "greedy", makeProfile(20, 20, 20, 0), options)));
+}
+
+TEST(Evaluate, FormulaOfGreedyRowsIsNotThatOfAnotherOrder) {
+  Placement linear = llvm::cantFail(placeFamily(*findFamily("greedy"), 4, 8));
+  Table table = llvm::cantFail(generate(*findFamily("greedy"), linear));
+  Evaluation evaluation =
+      evaluate(table, "greedy", makeProfile(10, 10, 10, 0), {});
+  EXPECT_DOUBLE_EQ(evaluation.formula->bubbleRatio, 3.0 / 11);
+  EXPECT_FALSE(evaluation.formula->bubbleRatioGeneral);
+  EXPECT_EQ(evaluation.formula->generalConditions,
+            "no general form is known: the order is that of greedy, not that "
+            "of 1f1b");
 }
 
 } // namespace

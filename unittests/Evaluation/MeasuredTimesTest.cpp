@@ -250,8 +250,8 @@ TEST(MeasuredTimes, OfSharedBlocksAreThePrediction) {
   Table table;
   table.placement = makePlacement(2, 4, {halves, others});
   table.rows = {
-      test::parseRow("0F0 0F2 1F1 1F3 1B1 1B3 0B0 0B2"),
-      test::parseRow("0F1 0F3 1F0 1F2 1B0 1B2 0B1 0B3"),
+      parseRow("0F0 0F2 1F1 1F3 1B1 1B3 0B0 0B2"),
+      parseRow("0F1 0F3 1F0 1F2 1B0 1B2 0B1 0B3"),
   };
   table.rows =
       llvm::cantFail(addOptimizerStep(table.view(), ReductionPlace::End,
@@ -265,8 +265,8 @@ TEST(MeasuredTimes, OfPathsOfOtherLengthsAreThePrediction) {
   Table table;
   table.placement = makePlacement(
       2, 2, {pathOn({0, 1}, {{0, 2, 2}}), pathOn({0, 1, 1, 0}, {{1, 2, 2}})});
-  table.rows = {test::parseRow("0F0 0F1 3F1 3B1 0B0 0B1"),
-                test::parseRow("1F0 1F1 2F1 1B0 2B1 1B1")};
+  table.rows = {parseRow("0F0 0F1 3F1 3B1 0B0 0B1"),
+                parseRow("1F0 1F1 2F1 1B0 2B1 1B1")};
   expectPredictionBack(table);
 }
 

@@ -14,7 +14,6 @@
 #include "PipeSched/Schedule/Edit/Offload.h"
 #include "../Support/AllFamilies.h"
 #include "../Support/RandomTables.h"
-#include "../Support/TestEffort.h"
 #include "PipeSched/Evaluation/MemoryBudget.h"
 
 using namespace pipesched;
@@ -68,34 +67,6 @@ static int64_t makespanOf(const Table &table, const CostInputs &costs) {
   Evaluation evaluation =
       llvm::cantFail(evaluateTable(table.view(), "", costs, TimingOptions()));
   return evaluation.totals.makespanPs;
-}
-
-/// Whatever the times of cells and copies, joins keep each worker within the
-/// limit.
-TEST(OffloadCosts, MemoryIsKeptToAtAnyTimes) {
-  int64_t numFits = 0, numRefused = 0;
-  for (int64_t ahead : {0, 1, 3})
-    forAllFamilies(4, 8, {}, [&](const Family &, const Table &table) {
-      for (int64_t memory = 1; memory <= 6; ++memory) {
-        OffloadOptions options;
-        options.ahead = ahead;
-        options.memory = memory;
-        llvm::Expected<OffloadChange> change =
-            addOffload(table.view(), options);
-        if (!change) {
-          ++numRefused;
-          llvm::consumeError(change.takeError());
-          continue;
-        }
-        Table result = table;
-        result.rows = std::move(change->rows);
-        // Only some are tried, of all budgets.
-        if (numFits++ % (kIsSanitized ? 13 : 5) == 0)
-          expectFits(result, memory);
-      }
-    });
-  EXPECT_GT(numFits, 1000);
-  EXPECT_GT(numRefused, 100);
 }
 
 /// Tables that already have copies, joins, R and pairs.

@@ -128,26 +128,6 @@ TEST(RecomputeCosts, CellsTakeNoMoreTime) {
     }
 }
 
-/// A single worker waits for nothing, under any transport.
-TEST(RecomputeCosts, OneWorkerTakesTheSameTime) {
-  for (Transport transport :
-       {Transport::Overlap, Transport::Delay, Transport::Blocking})
-    for (Recompute kind : {Recompute::Full, Recompute::Selective})
-      for (bool split : {false, true}) {
-        FamilyOptions options;
-        options.splitBackward = split;
-        Table table =
-            llvm::cantFail(generate(*findFamily("1f1b"), 1, 7, options));
-        CostInputs costs = costsOf(table.placement, kind, true);
-        Execution cells = execute(recompute(table), costs, {transport});
-        Execution implied = execute(table, costs, {transport});
-        EXPECT_EQ(cells.timeline.makespanPs, implied.timeline.makespanPs);
-        EXPECT_EQ(phasePs(cells, Phase::InputGrad) +
-                      phasePs(cells, Phase::Recompute),
-                  phasePs(implied, Phase::InputGrad));
-      }
-}
-
 /// The drain of a pipeline hides R in all workers but the last: N (F + R + B)
 /// and a ramp of F and B. A backward that recomputes by itself has its R in the
 /// ramp too.
@@ -213,19 +193,6 @@ TEST(RecomputeCosts, KeepAndAheadCostWhatTheySay) {
       EXPECT_EQ(execution.memory->workers[0].peakActivationBytes,
                 keep * 1000 + (8 - keep) * 70 + (1 + ahead) * 930);
     }
-}
-
-TEST(RecomputeCosts, SelectiveRunsTheCoreAgain) {
-  Table table =
-      recompute(llvm::cantFail(generate(*findFamily("1f1b"), 2, 2, {})));
-  Execution full = execute(table, costsOf(table.placement, Recompute::Full));
-  Execution selective =
-      execute(table, costsOf(table.placement, Recompute::Selective));
-  // 1500 and 500 FLOPs at 7 per ns.
-  EXPECT_EQ(phasePs(full, Phase::Recompute), 214286);
-  EXPECT_EQ(phasePs(selective, Phase::Recompute), 71429);
-  EXPECT_EQ(full.memoryFacts->stages[0].boundaryBytes, 70);
-  EXPECT_EQ(selective.memoryFacts->stages[0].boundaryBytes, 600);
 }
 
 /// R cells say themselves what they recompute; the model's setting applies to

@@ -165,20 +165,6 @@ TEST(SharedBlocks, MemoryCountsABlockOncePerWorker) {
   }
 }
 
-/// The middle worker of an odd number holds a third of the model, not two.
-TEST(SharedBlocks, TheMiddleWorkerHoldsAThird) {
-  Placement placement = makePlacement(
-      3, 2, {pathOn({0, 1, 2}, {{0, 1, 1}}), pathOn({2, 1, 0}, {{1, 2, 1}})});
-  MemoryFacts facts =
-      llvm::cantFail(computeMemoryFacts(placement, modelOfKinds(), nullptr));
-  EXPECT_EQ(facts.stages[1].weightBytes, 2 * (3 * 100 + 10000));
-  EXPECT_EQ(facts.stages[4].weightBytes, 0);
-  EXPECT_EQ(facts.stages[4].activationBytes, 4);
-  // Worker 0: the first stage of path 0 and the last of path 1.
-  EXPECT_EQ(facts.stages[0].weightBytes, 2 * (1000000 + 3 + 100));
-  EXPECT_EQ(facts.stages[5].weightBytes, 2 * (4 * 10000 + 200000000));
-}
-
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
@@ -362,22 +348,6 @@ TEST(SharedBlocks, OfAllFamilies) {
         checkMemory(changed.placement);
         checkTable(changed, random);
       });
-}
-
-/// Mirrored paths over odd numbers of workers meet in the middle.
-TEST(SharedBlocks, OfCrossingPaths) {
-  std::mt19937 random(1);
-  for (int64_t workers : {1, 2, 3, 4, 6}) {
-    SCOPED_TRACE(workers);
-    std::vector<Path> paths = {placeLinear(workers), placeLinear(workers)};
-    std::reverse(paths[1].workers.begin(), paths[1].workers.end());
-    paths[0].takes = {{0, 6, 2}};
-    paths[1].takes = {{1, 6, 2}};
-    Table table = llvm::cantFail(
-        generateGreedy(makePlacement(workers, 6, paths), GreedyOptions()));
-    checkMemory(table.placement);
-    checkTable(table, random);
-  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -33,15 +33,6 @@ static Placement onBlocks(std::vector<std::vector<int64_t>> blocks) {
   return makePlacement(2, 2, std::move(paths));
 }
 
-static ModelFacts modelOf(int64_t layers) {
-  ModelFacts model;
-  model.sequence = 27720; // equal slices up to 12
-  BlockFacts layer;
-  layer.count = layers;
-  model.blocks = {layer};
-  return model;
-}
-
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//
@@ -53,21 +44,6 @@ TEST(SlotsByBlocks, AreTheBlocksOfPaths) {
       llvm::cantFail(slotsByBlocks(onBlocks({{20, 40}, {60, 0}}), nullptr)) ==
       Stages({StageSlots::weighted(20), StageSlots::weighted(40),
               StageSlots::weighted(60), StageSlots::weighted(0)}));
-}
-
-TEST(SlotsByBlocks, AreTheLayersOfTheModel) {
-  ModelFacts model = modelOf(60);
-  EXPECT_TRUE(llvm::cantFail(slotsByBlocks(makeLinear(4, 4), &model)) ==
-              Stages(4, StageSlots::weighted(15)));
-  EXPECT_TRUE(llvm::cantFail(slotsByBlocks(onBlocks({{20, 40}}), &model)) ==
-              Stages({StageSlots::weighted(20), StageSlots::weighted(40)}));
-  EXPECT_EQ(errorOf(slotsByBlocks(onBlocks({{20, 41}}), &model)),
-            "the blocks of path 0 are more than the model's 60 layers");
-}
-
-TEST(SlotsByBlocks, AreUnitSlotsWhereNothingIsKnown) {
-  EXPECT_TRUE(llvm::cantFail(slotsByBlocks(makeLinear(3, 1), nullptr)) ==
-              Stages(3, StageSlots()));
 }
 
 TEST(SlotsByBlocks, AreAtMost2To61) {

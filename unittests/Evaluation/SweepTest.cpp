@@ -114,13 +114,6 @@ TEST(Sweep, BeginsNoMoreWhenStopped) {
   EXPECT_LT(consumed, kMany);
 }
 
-TEST(Sweep, OfNothingIsDone) {
-  EXPECT_TRUE(sweep(0, 0,
-                    {[](size_t) { return Configuration(); },
-                     [](size_t, llvm::Expected<EvaluatedTable>) { FAIL(); },
-                     [](size_t) { return true; }}));
-}
-
 //===----------------------------------------------------------------------===//
 // Configurations of one table
 //===----------------------------------------------------------------------===//
@@ -336,11 +329,4 @@ TEST(CostSources, SayWhatDoesNotDivide) {
   EXPECT_EQ(llvm::toString(resolveCosts(costs, 7).takeError()),
             "the schedule has a model without a global batch, 'small'; give "
             "microbatch-size or global-batch");
-}
-
-TEST(CostSources, WithoutModelNeedNoSizes) {
-  CostSources costs = makeCosts();
-  CostInputs resolved = llvm::cantFail(resolveCosts(costs, 7));
-  EXPECT_FALSE(resolved.model);
-  EXPECT_EQ(resolved.profile, costs.profile);
 }

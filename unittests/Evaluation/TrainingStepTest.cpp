@@ -66,15 +66,6 @@ TEST(DataParallel, PeersReduceAsRings) {
             2 * (40 / 2 * 1 + 3) + 2 * (40 / 4 * 10 + 7));
 }
 
-/// The accelerators of a worker reduce their parts in parallel.
-TEST(DataParallel, AcceleratorsReduceTheirParts) {
-  SystemFacts system = linkedSystem();
-  system.dataParallel = 4;
-  llvm::cantFail(setAccelerators(system, 2));
-  EXPECT_EQ(ps(cost(2, toyModel(), system).stages[0], Phase::AllReduce),
-            6 * (40 / 2 / 4 * 10 + 7));
-}
-
 /// The state is divided, and each peer updates the part whose state it has. If
 /// weights are wider than gradients, gathering takes longer than reducing.
 TEST(DataParallel, ShardingDividesTheOptimizer) {
@@ -105,18 +96,6 @@ TEST(DataParallel, ShardingDividesTheOptimizer) {
                 .stages[0]
                 .optimizerBytes,
             35);
-}
-
-TEST(DataParallel, ThereIsAtLeastOne) {
-  SystemFacts system = linkedSystem();
-  system.dataParallel = 0;
-  EXPECT_EQ(llvm::toString(checkSplit(system)),
-            "system 'toy': expected 1 to 2147483647 data-parallel pipelines, "
-            "found 0");
-  system.dataParallel = kMaxDataParallel + 1;
-  EXPECT_EQ(llvm::toString(checkSplit(system)),
-            "system 'toy': expected 1 to 2147483647 data-parallel pipelines, "
-            "found 2147483648");
 }
 
 /// The global batch is the batch of all pipelines.
@@ -154,43 +133,9 @@ TEST(Nodes, MessagesTakeTheLinkInside) {
   EXPECT_EQ(cost(4, toyModel(), system).stages[0].activation.occupancyPs, 40);
 }
 
-/// All links of a worker carry its messages, and so does all of its network.
-TEST(Nodes, AcceleratorsShareMessages) {
-  SystemFacts system = linkedSystem();
-  llvm::cantFail(setAccelerators(system, 2));
-  system.acceleratorsPerNode = 4;
-  StageCosts stageCosts = cost(4, toyModel(), system);
-  EXPECT_EQ(stageCosts.stages[0].activation.occupancyPs, 20);
-  EXPECT_EQ(stageCosts.stages[1].activation.occupancyPs, 200);
-}
-
-/// 40 bytes among four accelerators: 2 * 3/4 of them over the link. On nodes of
-/// two 2 * 1/2 over the link, and the same share of the halves over the
-/// network.
-TEST(Nodes, WorkersMayReduceAcrossThem) {
-  SystemFacts system = linkedSystem();
-  llvm::cantFail(setAccelerators(system, 4));
-  BlockFacts block;
-  block.kernels = {{"reduce", Engine::Link, {0, 40}, {}, {}}};
-  EXPECT_EQ(rooflinePs(block, Phase::Forward, system), 60 + 3);
-  system.acceleratorsPerNode = 2;
-  EXPECT_EQ(rooflinePs(block, Phase::Forward, system), 40 + 3 + 20 * 10 + 7);
-}
-
 //===----------------------------------------------------------------------===//
 // Sequence parallelism
 //===----------------------------------------------------------------------===//
-
-TEST(SequenceParallel, WholeWorkIsNotDivided) {
-  SystemFacts system = linkedSystem();
-  llvm::cantFail(setAccelerators(system, 2));
-  ModelFacts model = toyModel();
-  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
-            2 * (50 + 15));
-  model.blocks[0].kernels[1].whole = true;
-  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
-            2 * (50 + 30));
-}
 
 TEST(SequenceParallel, WholeBytesAreThereAsOftenAsAccelerators) {
   SystemFacts system = linkedSystem();

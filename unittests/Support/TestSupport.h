@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows from text, hand-written programs, and everything timed at once.
+// Hand-written programs, and everything timed at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,35 +14,9 @@
 #define PIPESCHED_UNITTESTS_ANALYSIS_TESTSUPPORT_H
 
 #include "PipeSched/Evaluation/Evaluate.h"
-#include "llvm/ADT/StringExtras.h"
-#include "gtest/gtest.h"
-#include <initializer_list>
+#include "TestTables.h"
 
 namespace pipesched::test {
-
-inline Cell parseCell(llvm::StringRef text) {
-  if (text == "_")
-    return Cell::idle(1);
-  int64_t stage = 0, number = 0;
-  bool failed = text.consumeInteger(10, stage) || text.empty();
-  std::optional<Phase> phase =
-      failed ? std::nullopt : phaseFromLetter(text.front());
-  failed = failed || !phase || text.drop_front().getAsInteger(10, number);
-  EXPECT_FALSE(failed) << "no cell: " << text.str();
-  return failed ? Cell() : Cell(stage, *phase, number);
-}
-
-/// Reads a row such as "0F0 0F1+0B0 _ 0B1".
-inline Row parseRow(llvm::StringRef text) {
-  Row row;
-  for (llvm::StringRef word : llvm::split(text, ' ')) {
-    auto [first, second] = word.split('+');
-    row.push_back(parseCell(first).withOverlap(!second.empty()));
-    if (!second.empty())
-      row.push_back(parseCell(second));
-  }
-  return row;
-}
 
 /// A table on one path, stage s on paths[s].
 inline Table makeTable(int64_t numMicrobatches, std::vector<int32_t> workers,
