@@ -54,17 +54,6 @@ static int64_t numSlots(const Table &table) {
 // By hand
 //===----------------------------------------------------------------------===//
 
-TEST(SplitBackward, PutsWBehindI) {
-  Table table = makeTable(makeLinear(2, 2), {"0F0 0F1 0R0 0B0 _ 0B1 0O0",
-                                             "1F0 1B0 1D1 1F1 1d1 1B1"});
-  BackwardChange change = llvm::cantFail(splitBackward(table.view()));
-  EXPECT_EQ(printRow(change.rows[0]), "0F0 0F1 0R0 0I0 0W0 _ 0I1 0W1 0O0");
-  EXPECT_EQ(printRow(change.rows[1]), "1F0 1I0 1W0 1D1 1F1 1d1 1I1 1W1");
-  EXPECT_EQ(change.gradientAfter, GradientAfter::WeightGrad);
-  EXPECT_EQ(change.numChanged, 4);
-  EXPECT_EQ(change.numKept, 0);
-}
-
 TEST(SplitBackward, KeepsOverlappedBackwards) {
   Table table = makeTable(makeLinear(1, 3), {"0F0 0F1+0B0 0B1+0F2 0B2"});
   BackwardChange change = llvm::cantFail(splitBackward(table.view()));
@@ -90,40 +79,6 @@ TEST(SplitBackward, OneRuleHoldsForAllSplitBackwards) {
       "gradient-after=W");
   table.gradientAfter = GradientAfter::WeightGrad;
   EXPECT_EQ(split(table).gradientAfter, GradientAfter::WeightGrad);
-}
-
-TEST(MergeBackward, MergesNeighboursIdleAside) {
-  Table table = makeTable(makeLinear(1, 4),
-                          {"0F0 0F1 0I0 _2 0W0 _ 0I1 0W1 0F2 0F3 0I2 0I3 0W2 "
-                           "0W3"});
-  BackwardChange change = llvm::cantFail(mergeBackward(table.view()));
-  EXPECT_EQ(printRow(change.rows[0]),
-            "0F0 0F1 0B0 _2 _ 0B1 0F2 0F3 0I2 0I3 0W2 0W3");
-  EXPECT_EQ(change.numChanged, 2);
-  EXPECT_EQ(change.numKept, 2);
-}
-
-TEST(MergeBackward, RefusesWhatStandsApart) {
-  MergeOptions refuse;
-  refuse.apart = Remainder::Refuse;
-  auto error = [&](llvm::StringRef row) {
-    Table table = makeTable(makeLinear(1, 2), {row});
-    return errorOf(mergeBackward(table.view(), refuse));
-  };
-  EXPECT_EQ(error("0F0 0F1 0I0 0W0 0I1 _ 0O0 0W1"),
-            "cell 4 (0I1) of worker 0 cannot be merged with 0W1: 0O0 stands "
-            "between the two\nnote: 0W1 is cell 7 of this row");
-  EXPECT_EQ(error("0F0 0I0+0F1 0W0"),
-            "cell 1 (0I0) of worker 0 cannot be merged with 0W0: one of the "
-            "two runs overlapped\nnote: 0W0 is cell 3 of this row");
-  EXPECT_EQ(error("0F0 0I0 0W0+0F1"),
-            "cell 1 (0I0) of worker 0 cannot be merged with 0W0: one of the "
-            "two runs overlapped\nnote: 0W0 is cell 2 of this row");
-  EXPECT_EQ(error("0F0 0F1+0I0 0W0"),
-            "cell 2 (0I0) of worker 0 cannot be merged with 0W0: one of the "
-            "two runs overlapped\nnote: 0W0 is cell 3 of this row");
-  EXPECT_EQ(error("0F0 0I0"),
-            "cell 1 (0I0) of worker 0 cannot be merged: there is no 0W0");
 }
 
 TEST(MergeBackward, RuleIsTheDefaultWithoutSplitBackwards) {

@@ -186,36 +186,6 @@ TEST(FamilyOptions, OfAFamilyAreNamedInRefusals) {
 // Placements and tables
 //===----------------------------------------------------------------------===//
 
-TEST(Families, HaveAPlacement) {
-  auto workersOf = [](StringRef family, const FamilyOptions &options = {}) {
-    Placement placement =
-        llvm::cantFail(placeFamily(*findFamily(family), 2, 4, options));
-    return placement.getPath(0).workers;
-  };
-  using Workers = std::vector<int32_t>;
-  EXPECT_EQ(workersOf("1f1b"), Workers({0, 1}));
-  EXPECT_EQ(workersOf("greedy"), Workers({0, 1}));
-  EXPECT_EQ(workersOf("interleaved-1f1b"), Workers({0, 1, 0, 1}));
-  EXPECT_EQ(workersOf("zb-v"), Workers({0, 1, 1, 0}));
-  EXPECT_EQ(workersOf("hanayo"), Workers({0, 1, 1, 0}));
-  FamilyOptions options;
-  options.chunks = 3;
-  EXPECT_EQ(workersOf("looped-bfs", options), Workers({0, 1, 0, 1, 0, 1}));
-  options = {};
-  options.waves = 2;
-  EXPECT_EQ(workersOf("hanayo", options), Workers({0, 1, 1, 0, 0, 1, 1, 0}));
-  options = {};
-  options.pairs = 2;
-  Placement pairs =
-      llvm::cantFail(placeFamily(*findFamily("chimera"), 4, 8, options));
-  EXPECT_EQ(pairs.getNumPaths(), 4);
-  EXPECT_EQ(errorOf(placeFamily(*findFamily("chimera"), 3, 8)),
-            "3 workers: a bidirectional placement takes an even number; the "
-            "nearest are 2 and 4");
-  EXPECT_EQ(errorOf(placeFamily(*findFamily("1f1b"), 0, 8)),
-            "0 workers: there must be 1 to 65536");
-}
-
 /// A family gives the same table on a linear path as on its own placement.
 TEST(Families, ReplaceTheLinearPath) {
   for (const Family &family : families()) {

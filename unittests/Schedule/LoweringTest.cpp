@@ -6,18 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Whole programs as listings: order within a slot, operands, partners, copies,
-// joins and overlapped pairs.
+// The order of messages within a slot, numbers of groups, and which forwards
+// wait for forwards. test/Conversion/pipe-to-exec.mlir has whole programs.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Program/Lowering.h"
 #include "../Support/TestTables.h"
-#include "PipeSched/Schedule/Family/Generators.h"
+#include "PipeSched/Schedule/Program/ForwardSends.h"
 #include "PipeSched/Schedule/Table/Groups.h"
 #include "PipeSched/Schedule/Table/Slots.h"
 
 using namespace pipesched;
+using Waits = std::vector<std::string>;
 using Listing = std::vector<std::string>;
 
 static Program lower(const Table &table,
@@ -58,33 +59,6 @@ static Listing list(const Program &program, int64_t row) {
   return lines;
 }
 
-TEST(Lowering, ReceivesStandWhereTheyArrive) {
-  // slot      0    1    2 3  4    5 6  7 8
-  // row 0   0F0  0F1    _ _  0B0  _    0B1
-  // row 1     _  1F0  1B0    1F1  1B1
-  Program program = lower(llvm::cantFail(generate1F1B(makeLinear(2, 2))));
-  EXPECT_EQ(list(program, 0),
-            Listing({"compute 0F0", "send 0F0 to 1 after #0", "compute 0F1",
-                     "send 0F1 to 1 after #2", "recv 1B0 from 1",
-                     "compute 0B0 after #0, #4", "recv 1B1 from 1",
-                     "compute 0B1 after #2, #6"}));
-  EXPECT_EQ(list(program, 1),
-            Listing({"recv 0F0 from 0", "compute 1F0 after #0",
-                     "recv 0F1 from 0", "compute 1B0 after #1",
-                     "send 1B0 to 0 after #3", "compute 1F1 after #2",
-                     "compute 1B1 after #5", "send 1B1 to 0 after #6"}));
-}
-
-TEST(Lowering, ReceivesStandBeforeTheirConsumers) {
-  Program program = lower(llvm::cantFail(generate1F1B(makeLinear(2, 2))),
-                          ReceivePlacement::Consumer);
-  EXPECT_EQ(list(program, 1),
-            Listing({"recv 0F0 from 0", "compute 1F0 after #0",
-                     "compute 1B0 after #1", "send 1B0 to 0 after #2",
-                     "recv 0F1 from 0", "compute 1F1 after #4",
-                     "compute 1B1 after #5", "send 1B1 to 0 after #6"}));
-}
-
 TEST(Lowering, WithinASlotSendsComeBeforeReceivesBySource) {
   // In slot 1 worker 1 ends 1F0, while 0F1 and 0F2 arrive from workers 0 and 2.
   Table table = makeTable(
@@ -103,47 +77,6 @@ TEST(Lowering, WithinASlotSendsComeBeforeReceivesBySource) {
                      "send 1B2 to 2 after #8", "compute 1B0 after #2, #9",
                      "send 1B0 to 0 after #11", "recv 2B1 from 2",
                      "compute 1B1 after #5, #13", "send 1B1 to 0 after #14"}));
-}
-
-TEST(Lowering, GradientsAreSentByWhatTheScheduleSays) {
-  Table table = makeTable(makeLinear(2, 1), {"0F0 0I0 0W0", "1F0 1I0 1W0"});
-  EXPECT_EQ(list(lower(table), 1),
-            Listing({"recv 0F0 from 0", "compute 1F0 after #0",
-                     "compute 1I0 after #1", "send 1I0 to 0 after #2",
-                     "compute 1W0 after #2"}));
-  table.gradientAfter = GradientAfter::WeightGrad;
-  EXPECT_EQ(list(lower(table), 1),
-            Listing({"recv 0F0 from 0", "compute 1F0 after #0",
-                     "compute 1I0 after #1", "compute 1W0 after #2",
-                     "send 1W0 to 0 after #3"}));
-}
-
-TEST(Lowering, CopiesAndJoinsWaitForTheirIssuePoints) {
-  Table table = makeTable(makeLinear(1, 2),
-                          {"0F0 0F1 0D0 0D1 0d0 0U0 0R0 0B0 0U1 0u1 0B1 0O0"});
-  EXPECT_EQ(list(lower(table), 0),
-            Listing({"compute 0F0", "compute 0F1", "offload 0D0 after #1, #0",
-                     "offload 0D1 after #1", "wait 0d0 after #2",
-                     "reload 0U0 after #1, #2", "compute 0R0 after #0, #5",
-                     "compute 0B0 after #0, #6, #5", "reload 0U1 after #7, #3",
-                     "wait 0u1 after #8", "compute 0B1 after #1, #8",
-                     "compute 0O0 after #10"}));
-}
-
-TEST(Lowering, OverlappedPairsStayTogether) {
-  Table table =
-      makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", "1F0 1F1+1B0 1B1"});
-  for (ReceivePlacement placement :
-       {ReceivePlacement::Arrival, ReceivePlacement::Consumer}) {
-    Program program = lower(table, placement);
-    EXPECT_EQ(list(program, 1),
-              Listing({"recv 0F0 from 0", "compute 1F0 after #0",
-                       "recv 0F1 from 0", "compute 1F1 after #2",
-                       "compute 1B0 after #1", "send 1B0 to 0 after #4",
-                       "compute 1B1 after #3", "send 1B1 to 0 after #6"}));
-    EXPECT_TRUE(
-        program.instructions[program.rowBegins[1] + 3].cell.overlapsNext());
-  }
 }
 
 TEST(Lowering, InboxesMergeManySources) {
@@ -171,38 +104,6 @@ TEST(Lowering, InboxesMergeManySources) {
                      "recv 0F9 from 4"}));
 }
 
-/// The members of the group of an instruction, starting with it.
-static Listing groupOf(const Program &program, uint32_t first) {
-  Listing members;
-  uint32_t instruction = first;
-  do {
-    members.push_back(program.instructions[instruction].cell.str());
-    instruction = program.partner[instruction];
-  } while (instruction != first);
-  return members;
-}
-
-TEST(Lowering, ReplicasAreReducedTogether) {
-  // 0G0 and 0G1 are replicas, and so are 1G1 and 1G0; the last B of stage 0 of
-  // path 0 is not the cell before its G.
-  Table table = makeTable(
-      makePlacement(2, 2,
-                    {pathOn({0, 1}, {{0, 1, 1}}), pathOn({1, 0}, {{1, 2, 1}})}),
-      {"0F0 1F1 0B0 1B1 0G0 1G1 0O0 1O1", "1F0 0F1 1B0 0B1 0G1 1G0 0O1 1O0"});
-  Program program = lower(table, ReceivePlacement::Consumer);
-  EXPECT_EQ(list(program, 0),
-            Listing({"compute 0F0", "send 0F0 to 1 after #0", "recv 0F1 from 1",
-                     "compute 1F1 after #2", "recv 1B0 from 1",
-                     "compute 0B0 after #0, #4", "compute 1B1 after #3",
-                     "send 1B1 to 1 after #6", "all_reduce 0G0 after #6, #5",
-                     "all_reduce 1G1 after #6", "compute 0O0 after #8",
-                     "compute 1O1 after #9"}));
-  EXPECT_EQ(groupOf(program, 8), Listing({"0G0", "0G1"}));
-  EXPECT_EQ(groupOf(program, 9), Listing({"1G1", "1G0"}));
-  EXPECT_EQ(blocksOf(program.groups), std::vector<BlockSpan>({{0, 1}, {1, 2}}));
-  EXPECT_EQ(program.instructions[9].peer, 1);
-}
-
 /// Rows reach 1G1 before 0G0, whose blocks come first in the model.
 TEST(Lowering, AllReducesAreNumberedByTheirBlocks) {
   Table table = makeTable(
@@ -218,70 +119,63 @@ TEST(Lowering, AllReducesAreNumberedByTheirBlocks) {
   EXPECT_TRUE(groups.getNames() == llvm::ArrayRef(program.groups));
 }
 
-TEST(Lowering, PiecesOfAStageAreReducedOneByOne) {
-  // Path 0 cuts the model at 4 of 6, path 1 at 2: 0G0 is reduced with 0G1 for
-  // the first two blocks and with 1G1 for the next two.
-  std::vector<Path> paths = {pathOn({0, 1}, {{0, 1, 1}}),
-                             pathOn({2, 3}, {{1, 2, 1}})};
-  paths[0].blocks = {4, 2};
-  paths[1].blocks = {2, 4};
-  Table table = makeTable(makePlacement(4, 2, std::move(paths)),
-                          {"0F0 0B0 0G0 0O0", "1F0 1B0 1G0 1O0",
-                           "0F1 0B1 0G1 0O1", "1F1 1B1 1G1 1O1"});
-  Program program = lower(table, ReceivePlacement::Consumer);
-  EXPECT_EQ(list(program, 0),
-            Listing({"compute 0F0", "send 0F0 to 1 after #0", "recv 1B0 from 1",
-                     "compute 0B0 after #0, #2", "all_reduce 0G0 after #3",
-                     "all_reduce 0G0 after #3", "compute 0O0 after #4, #5"}));
-  EXPECT_EQ(groupOf(program, 4), Listing({"0G0", "0G1"}));
-  EXPECT_EQ(groupOf(program, 5), Listing({"0G0", "1G1"}));
-  EXPECT_EQ(blocksOf(program.groups),
-            std::vector<BlockSpan>({{0, 2}, {2, 4}, {4, 6}}));
+/// Lists the new operands, as "0F1 for 0F0 on 1".
+static Waits addedWaits(const Table &table) {
+  Program before =
+      llvm::cantFail(lowerTable(table.view(), ReceivePlacement::Arrival));
+  Program after = before;
+  synchronizeForwards(after);
+  Waits waits;
+  for (uint32_t i = 0; i < before.instructions.size(); ++i) {
+    llvm::ArrayRef<uint32_t> own = after.operandsOf(i);
+    llvm::ArrayRef<uint32_t> given = before.operandsOf(i);
+    EXPECT_EQ(own.take_front(given.size()), given);
+    for (uint32_t operand : own.drop_front(given.size())) {
+      const Instruction &receive = after.instructions[operand];
+      EXPECT_EQ(receive.kind, InstructionKind::Recv);
+      int64_t row = llvm::upper_bound(after.rowBegins, operand) -
+                    after.rowBegins.begin() - 1;
+      waits.push_back(after.instructions[i].cell.str() + " for " +
+                      receive.cell.str() + " on " + std::to_string(row));
+    }
+  }
+  return waits;
 }
 
-/// Worker 0 holds stage 0 of two paths, worker 1 that of a third.
-static Placement heldTwice() {
-  return makePlacement(2, 3,
-                       {pathOn({0}, {{0, 1, 1}}), pathOn({0}, {{1, 2, 1}}),
-                        pathOn({1}, {{2, 3, 1}})});
+TEST(ForwardSends, HoldForwardsBehindForwards) {
+  EXPECT_EQ(
+      addedWaits(makeTable(makeLinear(3, 3), {"0F0 0F1 0F2 0B0 0B1 0B2",
+                                              "1F0 1F1 1B0 1F2 1B1 1B2",
+                                              "2F0 2F1 2B0 2F2 2B1 2B2"})),
+      Waits({"0F1 for 0F0 on 1", "0F2 for 0F1 on 1", "1F1 for 1F0 on 2"}));
 }
 
-TEST(Lowering, AWorkerTakesPartOnce) {
-  Table table =
-      makeTable(heldTwice(), {"0F0 0B0 0F1 0B1 0G0 0O0", "0F2 0B2 0G2 0O2"});
-  Program program = lower(table);
-  EXPECT_EQ(list(program, 0),
-            Listing({"compute 0F0", "compute 0B0 after #0", "compute 0F1",
-                     "compute 0B1 after #2", "all_reduce 0G0 after #3, #1",
-                     "compute 0O0 after #4"}));
-  EXPECT_EQ(groupOf(program, 4), Listing({"0G0", "0G2"}));
+TEST(ForwardSends, GoToOtherWorkersOnly) {
+  // 0F0 stays on its worker, 1F0 goes to worker 1, 2F0 stays there.
+  EXPECT_EQ(addedWaits(makeTable(makePlacement(2, 1, {pathOn({0, 0, 1, 1})}),
+                                 {"0F0 1F0 1B0 0B0", "2F0 3F0 3B0 2B0"})),
+            Waits());
+  EXPECT_EQ(addedWaits(makeTable(
+                makePlacement(2, 2, {pathOn({0, 0, 1})}),
+                {"0F0 1F0 0F1 1F1 1B0 0B0 1B1 0B1", "2F0 2B0 2F1 2B1"})),
+            Waits({"0F1 for 1F0 on 1"}));
 }
 
-TEST(Lowering, AStepWaitsForTheGradientsOfAllPaths) {
-  Table table =
-      makeTable(heldTwice(), {"0F0 0B0 0F1 0B1 0O0", "0F2 0I2 0W2 0O2"});
-  EXPECT_EQ(list(lower(table), 0).back(), "compute 0O0 after #1, #3");
-  EXPECT_EQ(list(lower(table), 1).back(), "compute 0O2 after #2");
-  // Both halves of a pair end together.
-  table.rows[0] = parseRow("0F0 0F1 0B0+0B1 0O0");
-  EXPECT_EQ(list(lower(table), 0).back(), "compute 0O0 after #2");
+TEST(ForwardSends, LeavePairsAndOtherCellsBetween) {
+  EXPECT_EQ(
+      addedWaits(makeTable(makeLinear(2, 3), {"0F0 0R0 0F1 0F2+0B0 0B1 0B2",
+                                              "1F0 1B0 1F1 1B1 1F2 1B2"})),
+      Waits());
+  EXPECT_EQ(addedWaits(makeTable(makeLinear(2, 4),
+                                 {"0F0 0F1+0B0 0F2 0F3 0B1 0B2 0B3",
+                                  "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"})),
+            Waits({"0F3 for 0F2 on 1"}));
 }
 
-TEST(Lowering, PiecesWaitForTheStagesThatHoldThem) {
-  // Of six blocks worker 0 holds 0 to 3 by path 0 and 2 to 6 by path 1, which
-  // owns those in common; worker 1 holds the rest of path 0.
-  std::vector<Path> paths = {pathOn({0, 1}, {{0, 1, 1}}),
-                             pathOn({1, 0}, {{1, 2, 1}})};
-  paths[0].blocks = {3, 3};
-  paths[1].blocks = {2, 4};
-  Table table = makeTable(
-      makePlacement(2, 2, std::move(paths)),
-      {"0F0 0B0 1F1 1B1 0G0 1G1 0O0 1O1", "0F1 1F0 1B0 0B1 0G1 1G0 0O1 1O0"});
-  EXPECT_EQ(list(lower(table, ReceivePlacement::Consumer), 0),
-            Listing({"compute 0F0", "send 0F0 to 1 after #0", "recv 1B0 from 1",
-                     "compute 0B0 after #0, #2", "recv 0F1 from 1",
-                     "compute 1F1 after #4", "compute 1B1 after #5",
-                     "send 1B1 to 1 after #6", "all_reduce 0G0 after #6, #3",
-                     "all_reduce 1G1 after #6, #3", "all_reduce 1G1 after #6",
-                     "compute 0O0 after #8", "compute 1O1 after #9, #10"}));
+/// A copy between two forwards makes no difference.
+TEST(ForwardSends, LookThroughCopies) {
+  EXPECT_EQ(
+      addedWaits(makeTable(makeLinear(2, 2),
+                           {"0F0 0D0 0F1 0U0 0u0 0B0 0B1", "1F0 1B0 1F1 1B1"})),
+      Waits({"0F1 for 0F0 on 1"}));
 }

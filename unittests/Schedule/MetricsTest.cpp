@@ -74,12 +74,3 @@ TEST(Metrics, OverlappedHalvesHoldTheirActivationsTogether) {
   EXPECT_EQ(metrics.maxRetentionSlots, Counts({5}));
   EXPECT_DOUBLE_EQ(metrics.meanRetentionSlots[0], 4.5);
 }
-
-TEST(Metrics, WorkersWithoutCellsOnlyFill) {
-  TableMetrics metrics =
-      measure(makeTable(makePlacement(2, 1, {pathOn({0})}), {"0F0 0B0", ""}));
-  EXPECT_EQ(metrics.fillSlots, Counts({0, 3}));
-  EXPECT_EQ(metrics.drainSlots, Counts({0, 0}));
-  EXPECT_DOUBLE_EQ(metrics.bubbleRatio, 0.5);
-  EXPECT_DOUBLE_EQ(metrics.meanRetentionSlots[1], 0.0);
-}

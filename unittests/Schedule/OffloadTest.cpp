@@ -52,13 +52,6 @@ static OffloadOptions half() {
 // By hand
 //===----------------------------------------------------------------------===//
 
-TEST(AddOffload, HidesEachCopyBehindComputeCells) {
-  EXPECT_EQ(rowOf("0F0 0F1 0F2 0B0 0B1 0B2", 3),
-            "0F0 0D0 0F1 0D1 0U0 0F2 0D2 0U1 0B0 0U2 0B1 0B2");
-  EXPECT_EQ(rowOf("0F0 0F1 0F2 0B0 0B1 0B2", 3, ahead(0)),
-            "0F0 0D0 0F1 0D1 0F2 0D2 0U0 0B0 0U1 0B1 0U2 0B2");
-}
-
 TEST(AddOffload, LeavesOutWhatCannotBeHidden) {
   // There is one cell between 0F0 and 0B0, and none behind 0F2.
   Table table = makeTable(makeLinear(1, 3), {"0F0 _9 0F1 0B0 0F2 0I2 0W2 0B1"});
@@ -144,31 +137,6 @@ TEST(AddOffload, CountsTheCopiesOfTheTable) {
             "0F0 0D0 0d0 0F1 0D1 0F2 0D2 0F3 0U2 0B3 0B2 0U1 0U0 0B0 0B1");
   EXPECT_EQ(rowOf("0F0 0D0 0F1 0F2 0d0 0U0 0B0 0B2 0B1", 3, memory(2)),
             "0F0 0D0 0F1 0D1 0d0 0d1 0F2 0U0 0B0 0U1 0B2 0B1");
-}
-
-TEST(AddOffload, RefusesBadOptionsAndTables) {
-  Table table = makeTable(makeLinear(1, 3), {"0F0 0F1 0F2 0B0 0B1 0B2"});
-  auto refusal = [&](const OffloadOptions &options) {
-    return errorOf(addOffload(table.view(), options));
-  };
-  EXPECT_EQ(refusal(memory(-2)),
-            "activations to keep or to hold and cells to reload ahead are 0 or "
-            "more, found -2");
-  EXPECT_EQ(refusal(memory(1)),
-            "worker 0 holds 2 activations when 0U0 starts, with every offload "
-            "before it awaited: memory is 1");
-  OffloadOptions options = memory(1);
-  options.keep = 2;
-  EXPECT_EQ(refusal(options),
-            "worker 0 holds 2 activations when 0F1 starts, with every offload "
-            "before it awaited: memory is 1");
-  options = {};
-  options.stages = {{0, 2, 1}};
-  EXPECT_EQ(refusal(options), "stage 0:2 is out of range: there is 1 (0 to 0)");
-  table.rows[0] = parseRow("0F0 0F1 0F2 0B0 0B1");
-  EXPECT_EQ(refusal({}),
-            "0B2 is missing: worker 0 runs 0F2 but no backward, whole (B) or "
-            "split (I and W)");
 }
 
 //===----------------------------------------------------------------------===//

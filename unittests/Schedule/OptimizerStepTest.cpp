@@ -44,25 +44,6 @@ static Table mirrored() {
 // By hand
 //===----------------------------------------------------------------------===//
 
-TEST(OptimizerStep, OnePathHasNothingToReduce) {
-  Table table = makeTable(makePlacement(2, 1, {pathOn({0, 1, 0})}),
-                          {"0F0 2F0 2B0 0B0", "1F0 1B0"});
-  for (ReductionPlace place : kPlaces)
-    EXPECT_EQ(printRows(withStep(table, place).rows),
-              Rows({"0F0 2F0 2B0 0B0 0O0 2O0", "1F0 1B0 1O0"}));
-}
-
-TEST(OptimizerStep, ReplicasAreReducedInTheOrderOfTheModel) {
-  EXPECT_EQ(printRows(withStep(mirrored(), ReductionPlace::End).rows),
-            Rows({"0F0 1F1 1B1 0B0 0G0 1G1 0O0 1O1",
-                  "0F1 1F0 1B0 0B1 0G1 1G0 0O1 1O0"}));
-  EXPECT_EQ(printRows(withStep(mirrored(), ReductionPlace::None).rows),
-            Rows({"0F0 1F1 1B1 0B0 0O0 1O1", "0F1 1F0 1B0 0B1 0O1 1O0"}));
-  OptimizerChange change = llvm::cantFail(addOptimizerStep(mirrored().view()));
-  EXPECT_EQ(change.numSteps, 4);
-  EXPECT_EQ(change.numReductions, 4);
-}
-
 TEST(OptimizerStep, EagerReductionsStandWhereAllAreReady) {
   // slots    0   1   2 3 4 5            both stages 1 are done at slot 4
   // row 0   0F0 1F1 1B1 0B0

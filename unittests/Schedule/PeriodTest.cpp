@@ -6,14 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Periods of families by hand, and the parts of a walk that keep what is under
-// way. WalkTableTest shows what walks make of them.
+// Periods of families by hand. WalkTableTest shows what walks make of them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Table/Period.h"
 #include "PipeSched/Schedule/Family/Families.h"
-#include "PipeSched/Schedule/Walk/WavefrontParts.h"
 #include "gtest/gtest.h"
 
 using namespace pipesched;
@@ -74,63 +72,4 @@ TEST(Period, RowsOfAnotherOrderHaveNone) {
   std::swap(table.rows[1][38], table.rows[1][40]);
   std::swap(table.rows[1][44], table.rows[1][48]);
   EXPECT_FALSE(findPeriod(table.view()));
-}
-
-TEST(InFlight, GrowsWhenRanksMeet) {
-  llvm::BumpPtrAllocator allocator;
-  InFlight<int> places;
-  places.allocate(2, allocator);
-  for (int rank : {5, 0, 1000, 7, 64})
-    *places.insert(rank, allocator) = rank;
-  EXPECT_EQ(places.insert(64, allocator), nullptr) << "is there already";
-  EXPECT_EQ(places.find(6), nullptr);
-  for (int rank : {5, 0, 1000, 7, 64}) {
-    ASSERT_TRUE(places.find(rank));
-    EXPECT_EQ(*places.find(rank), rank);
-  }
-  InFlight<int>::remove(places.find(7));
-  EXPECT_EQ(places.find(7), nullptr);
-  std::vector<std::pair<int32_t, int>> items;
-  places.takeAll(items);
-  std::vector<std::pair<int32_t, int>> wanted = {
-      {0, 0}, {5, 5}, {64, 64}, {1000, 1000}};
-  EXPECT_EQ(items, wanted);
-  EXPECT_EQ(places.find(5), nullptr);
-}
-
-TEST(SlotCalendar, TakesWorkersInAscendingOrder) {
-  SlotCalendar calendar(130);
-  for (uint32_t worker : {129, 3, 64})
-    calendar.add(worker, 2);
-  calendar.add(7, 1);
-  std::vector<std::pair<uint64_t, uint32_t>> taken;
-  std::vector<uint64_t> left;
-  calendar.takeAll(
-      [&](uint32_t worker, uint64_t slot) {
-        taken.emplace_back(slot, worker);
-        if (slot == 2 && worker == 3)
-          calendar.add(3, 6);
-      },
-      [&](uint64_t slot) { left.push_back(slot); });
-  std::vector<std::pair<uint64_t, uint32_t>> wanted = {
-      {1, 7}, {2, 3}, {2, 64}, {2, 129}, {6, 3}};
-  EXPECT_EQ(taken, wanted);
-  EXPECT_EQ(left, (std::vector<uint64_t>{1, 2, 6}));
-}
-
-TEST(SlotCalendar, LeapsWithAllThatIsBehind) {
-  SlotCalendar calendar(130);
-  calendar.add(129, 2);
-  calendar.add(3, 4);
-  calendar.add(64, 5);
-  std::vector<std::pair<uint64_t, uint32_t>> taken;
-  calendar.takeAll(
-      [&](uint32_t worker, uint64_t slot) { taken.emplace_back(slot, worker); },
-      [&](uint64_t slot) {
-        if (slot == 2)
-          calendar.leap(1003);
-      });
-  std::vector<std::pair<uint64_t, uint32_t>> wanted = {
-      {2, 129}, {1007, 3}, {1008, 64}};
-  EXPECT_EQ(taken, wanted);
 }

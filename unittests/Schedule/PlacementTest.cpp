@@ -13,8 +13,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestTables.h"
+#include "PipeSched/Schedule/Table/PathText.h"
 
 using namespace pipesched;
+using Counts = std::vector<int64_t>;
 using Workers = std::vector<int32_t>;
 
 static std::string refuse(int64_t workers, int64_t microbatches,
@@ -73,19 +75,6 @@ TEST(Placement, RefusesSlicesThatDoNotFit) {
             "536870911");
 }
 
-TEST(Placement, LooksUpOnePath) {
-  Placement placement = makePlacement(2, 3, {pathOn({0, 1, 1, 0})});
-  EXPECT_TRUE(placement.isAssigned());
-  EXPECT_EQ(placement.getMaxStages(), 4);
-  EXPECT_EQ(placement.getNumPairs(), 12);
-  EXPECT_EQ(placement.workerOf(placement.globalStage(parseCell("2F1"))), 1);
-  EXPECT_EQ(placement.getNumLocalStages(1), 2);
-  EXPECT_EQ(placement.localStage(3), 1);
-  EXPECT_EQ(placement.getNumLocalPairs(0), 6);
-  EXPECT_EQ(placement.localPairOffset(3), 3);
-  EXPECT_EQ(placement.rankOnPath(2), 2);
-}
-
 TEST(Placement, ErrorsNameTheirPath) {
   auto pathOfError = [](std::vector<Path> paths) -> int64_t {
     llvm::Expected<Placement> placement =
@@ -120,15 +109,6 @@ TEST(Placement, LooksUpSeveralPaths) {
   EXPECT_EQ(placement.globalStage(parseCell("1O0")), 1);
   EXPECT_EQ(placement.workerOf(3), 0);
   EXPECT_EQ(placement.getNumPairs(), 10);
-}
-
-TEST(Placement, AcceptsPathsThatAGeneratorAssigns) {
-  Placement problem = makePlacement(2, 4, {pathOn({0, 1}), pathOn({1, 0})});
-  EXPECT_FALSE(problem.isAssigned());
-  Placement assigned =
-      llvm::cantFail(problem.withTakes({{{0, 2, 1}}, {{2, 4, 1}}}));
-  EXPECT_TRUE(assigned.isAssigned());
-  EXPECT_EQ(assigned.pathOf(2), 1);
 }
 
 TEST(Placement, RefusesTakes) {
@@ -249,20 +229,6 @@ TEST(Placements, BidirectionalPairsMirrorEachOther) {
   EXPECT_EQ(two[3].takes.front(), (MicrobatchRange{6, 8, 1}));
 }
 
-TEST(Placements, BidirectionalSizesAreAcceptedByPlacement) {
-  for (int64_t workers = 2; workers <= 12; workers += 2)
-    for (int64_t pairs = 1; pairs <= workers / 2; ++pairs)
-      for (int64_t n = 2 * pairs; n <= 24; ++n) {
-        if ((workers / 2) % pairs != 0)
-          continue;
-        std::vector<Path> paths = llvm::cantFail(
-            placeBidirectional(workers, n, pairs, Assign::Alternate));
-        Placement placement = makePlacement(workers, n, std::move(paths));
-        for (int64_t worker = 0; worker < workers; ++worker)
-          EXPECT_EQ(placement.getNumLocalStages(worker), 2 * pairs);
-      }
-}
-
 TEST(Placements, BidirectionalRefusalsNameTheNearestSizes) {
   auto refusePlace = [](int64_t workers, int64_t microbatches, int64_t pairs,
                         Assign assign = Assign::Alternate) {
@@ -284,4 +250,78 @@ TEST(Placements, BidirectionalRefusalsNameTheNearestSizes) {
   EXPECT_EQ(refusePlace(65536, 1 << 20, 1 << 15),
             "32768 pairs on 65536 workers make 4294967296 stages: there may be "
             "16777216 at most");
+}
+
+static std::vector<Path> read(llvm::StringRef text) {
+  return llvm::cantFail(parsePaths(text));
+}
+
+TEST(PathText, ReadsWorkers) {
+  EXPECT_EQ(read("0,1,2")[0].workers, Workers({0, 1, 2}));
+  EXPECT_EQ(read(" [ 0 , 1 ] ")[0].workers, Workers({0, 1}));
+  EXPECT_EQ(read("0:4, 7, 3:-1:-1")[0].workers,
+            Workers({0, 1, 2, 3, 7, 3, 2, 1, 0}));
+  EXPECT_EQ(read("0:7:3,6:1:-2")[0].workers, Workers({0, 3, 6, 6, 4, 2}));
+  std::vector<Path> paths = read("0,1;1,0");
+  ASSERT_EQ(paths.size(), 2u);
+  EXPECT_EQ(paths[1].workers, Workers({1, 0}));
+  EXPECT_TRUE(paths[1].takes.empty());
+}
+
+TEST(PathText, ReadsWhatElseAPathSays) {
+  std::vector<Path> paths =
+      read("0,1 takes 0:8:2, 9 blocks 20*2;[1, 0] weights [1, 2]takes[1:8:2]");
+  ASSERT_EQ(paths.size(), 2u);
+  EXPECT_EQ(paths[0].takes,
+            (std::vector<MicrobatchRange>{{0, 8, 2}, {9, 10, 1}}));
+  EXPECT_EQ(paths[0].blocks, Counts({20, 20}));
+  EXPECT_EQ(paths[1].weights, Counts({1, 2}));
+  EXPECT_EQ(paths[1].takes, (std::vector<MicrobatchRange>{{1, 8, 2}}));
+}
+
+TEST(PathText, ReadsCounts) {
+  EXPECT_EQ(llvm::cantFail(parseStageCounts("7,8*3,7")),
+            (std::vector<Counts>{{7, 8, 8, 8, 7}}));
+  EXPECT_EQ(llvm::cantFail(parseStageCounts("[1,2];0*2")),
+            (std::vector<Counts>{{1, 2}, {0, 0}}));
+}
+
+TEST(PathText, NamesTheCharacter) {
+  auto refuse = [](llvm::StringRef text) { return errorOf(parsePaths(text)); };
+  EXPECT_EQ(refuse(""), "character 1: expected a worker, found the end");
+  EXPECT_EQ(refuse("0,1;"), "character 5: expected a worker, found the end");
+  EXPECT_EQ(refuse("0,x"), "character 3: expected a worker, found 'x'");
+  EXPECT_EQ(refuse("0,-"), "character 3: expected a worker, found '-'");
+  EXPECT_EQ(refuse("0 1"),
+            "character 3: expected 'takes', 'blocks' or 'weights', each once, "
+            "or ';', found '1'");
+  EXPECT_EQ(refuse("0 takes 1 takes 2"),
+            "character 11: expected 'takes', 'blocks' or 'weights', each once, "
+            "or ';', found 't'");
+  EXPECT_EQ(refuse("0 block 1"),
+            "character 3: expected 'takes', 'blocks' or 'weights', each once, "
+            "or ';', found 'b'");
+  EXPECT_EQ(refuse("[0,1;1,0]"), "character 5: expected ',' or ']', found ';'");
+  EXPECT_EQ(refuse("0,65536"),
+            "character 3: worker 65536 is not one of 0 to 65535");
+  EXPECT_EQ(refuse("0,2:-2:-1"),
+            "character 3: worker -1 is not one of 0 to 65535");
+  EXPECT_EQ(refuse("0,4:2"), "character 3: the workers 4:2:1 are none");
+  EXPECT_EQ(refuse("0,0:4:0"), "character 3: the workers 0:4:0 are none");
+  EXPECT_EQ(refuse("0,0:4:"),
+            "character 7: expected the step of a range, found the end");
+  EXPECT_EQ(refuse("99999999999999999999"),
+            "character 1: the number 99999999999999999999 is too large");
+  EXPECT_EQ(refuse("0 takes 4611686018427387904"),
+            "character 9: the number 4611686018427387904 is too large");
+  EXPECT_EQ(refuse("0:2305843009213693952"),
+            "character 1: a path may have 16777216 stages at most");
+  EXPECT_EQ(refuse("0 blocks 3*0"),
+            "character 10: 0 times 3 is not 1 to 16777216 counts");
+  EXPECT_EQ(refuse("0 blocks 3*99999999999"),
+            "character 10: 99999999999 times 3 is not 1 to 16777216 counts");
+  EXPECT_EQ(errorOf(parseStageCounts("1,2 3")),
+            "character 5: expected ';' or the end, found '3'");
+  EXPECT_EQ(errorOf(parseStageCounts("1;")),
+            "character 3: expected a count, found the end");
 }

@@ -69,21 +69,6 @@ static std::vector<int64_t> wholeActivations(const Table &table) {
 // By hand
 //===----------------------------------------------------------------------===//
 
-TEST(AddRecompute, StandsRightBeforeItsBackward) {
-  EXPECT_EQ(applyTo({"0F0 0F1 0B0 0F2 0I1 0I2 0W1 0W2"}, 3),
-            "0F0 0F1 0R0 0B0 0F2 0R1 0I1 0R2 0I2 0W1 0W2");
-}
-
-TEST(AddRecompute, StandsBehindCopiesAndJoins) {
-  EXPECT_EQ(applyTo({"0F0 0D0 0F1 0d0 0U0 0u0 0B0 _ 0B1"}, 2),
-            "0F0 0D0 0F1 0d0 0U0 0u0 0R0 0B0 _ 0R1 0B1");
-}
-
-TEST(AddRecompute, StandsBeforeOverlappedPairs) {
-  EXPECT_EQ(applyTo({"0F0 0F1+0B0 0F2 0F3 0B1+0B2 0I3 0W3"}, 4),
-            "0F0 0R0 0F1+0B0 0F2 0F3 0R1 0R2 0B1+0B2 0R3 0I3 0W3");
-}
-
 TEST(AddRecompute, KeepsWhatIsThere) {
   Table table = makeTable(makeLinear(1, 3), {"0F0 0F1 0F2 0R1 0B0 0B1 0B2"});
   RecomputeChange change = llvm::cantFail(addRecompute(table.view()));
@@ -161,30 +146,6 @@ TEST(AddRecompute, RunsAheadBehindReloads) {
   table.rows[0] = parseRow("0F0 0F1 0D1 0B0 0U1 0B1");
   EXPECT_EQ(printRow(apply(table, options).rows[0]),
             "0F0 0F1 0D1 0R0 0B0 0U1 0R1 0B1");
-}
-
-TEST(AddRecompute, RefusesBadOptionsAndTables) {
-  Table table = makeTable(
-      makeLinear(2, 3), {"0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"});
-  RecomputeOptions options;
-  options.stages = {{0, 1, 1}, {1, 3, 1}};
-  EXPECT_EQ(errorOf(addRecompute(table.view(), options)),
-            "stage 1:3 is out of range: there are 2 (0 to 1)");
-  options.stages = {};
-  options.workers = {{2, 3, 1}};
-  EXPECT_EQ(errorOf(addRecompute(table.view(), options)),
-            "worker 2 is out of range: there are 2 (0 to 1)");
-  options.workers = {};
-  options.microbatches = {{0, 4, 2}};
-  EXPECT_EQ(errorOf(addRecompute(table.view(), options)),
-            "microbatch 0:4:2 is out of range: there are 3 (0 to 2)");
-  EXPECT_EQ(errorOf(addRecompute(table.view(), ahead(-3))),
-            "activations to keep or to recompute ahead are 0 or more, found "
-            "-3");
-  table.rows[1] = parseRow("1F0 1B0 1F1 1B1 1F2");
-  EXPECT_EQ(errorOf(addRecompute(table.view())),
-            "1B2 is missing: worker 1 runs 1F2 but no backward, whole (B) or "
-            "split (I and W)");
 }
 
 //===----------------------------------------------------------------------===//
@@ -306,22 +267,6 @@ TEST(AddRecompute, AlignedTablesAreAlignedAgain) {
       EXPECT_TRUE(result.aligned);
       EXPECT_EQ(result.rows, align(apply(table, ahead(most))).rows);
     });
-}
-
-/// In slots, the drain hides the first R of each worker but the last: the ramp
-/// down has backwards only, as every worker recomputes while it waits.
-TEST(AddRecompute, WaitingWorkersHideARecompute) {
-  for (llvm::StringRef name : {"gpipe", "1f1b"})
-    for (int64_t workers = 1; workers <= 8; ++workers)
-      for (int64_t n = 1; n <= 16; ++n) {
-        SCOPED_TRACE(testing::Message()
-                     << name.str() << " D=" << workers << " N=" << n);
-        Table table =
-            llvm::cantFail(generate(*findFamily(name), workers, n, {}));
-        // F and R take one slot, B two: N (F + R + B) and a ramp of F up and B
-        // down.
-        EXPECT_EQ(measure(apply(table)).slots, 4 * n + 3 * (workers - 1));
-      }
 }
 
 /// Running R ahead fills idle slots, so no table becomes longer, and some

@@ -13,7 +13,6 @@
 
 #include "../Support/TestTables.h"
 #include "PipeSched/Schedule/Check/Verify.h"
-#include "PipeSched/Schedule/Family/Generators.h"
 #include "PipeSched/Schedule/Table/Dependences.h"
 #include "PipeSched/Schedule/Walk/TopologicalOrder.h"
 #include <random>
@@ -225,23 +224,6 @@ TEST(VerifyTable, CostsNothingForSizesThatAreOnlyClaimed) {
   table.rows.resize(kMaxWorkers);
   table.rows[0] = parseRow("0F0 0F1 0F2147483646");
   EXPECT_EQ(find(table), "0F2 is missing: worker 0 never runs it");
-}
-
-TEST(CellIndex, FindsCellsByName) {
-  Table table = makeTable(
-      makePlacement(2, 3,
-                    {pathOn({0, 1}, {{0, 3, 2}}), pathOn({1, 0}, {{1, 3, 2}})}),
-      {"0F0 _ 0F2 1F1 1B1 0B0 0B2", "0F1 1F0 1B0 1F2 1I2 1W2 0B1"});
-  TableView view = table.view();
-  CellIndex index = llvm::cantFail(CellIndex::create(view));
-  EXPECT_EQ(index.lookup(0, Phase::Forward, 2), 2u);
-  EXPECT_EQ(index.lookup(1, Phase::Forward, 1), 3u);
-  EXPECT_EQ(index.lookup(1, Phase::WeightGrad, 2), 12u);
-  EXPECT_EQ(index.lookup(1, Phase::WeightGrad, 0), CellIndex::kNone);
-  EXPECT_EQ(index.lookup(1, Phase::Recompute, 0), CellIndex::kNone);
-  EXPECT_EQ(index.rowOf(6), 0);
-  EXPECT_EQ(index.rowOf(7), 1);
-  EXPECT_EQ(index.refOf(12).index, 5);
 }
 
 TEST(CellIndex, RefusesTablesItWouldNotBeLinearIn) {

@@ -51,21 +51,14 @@ inline int64_t largest(const std::vector<int64_t> &values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
 }
 
-/// Ends of all cells with the given times of F, I, W, S and T (B takes I + W,
-/// and an overlapped pair what both take, or what `times` say).
+/// The makespan with the given times of F, I, W, S and T (B takes I + W, and an
+/// overlapped pair what both take, or what `times` say).
 /// A message to another worker delays its consumer and uses no queue; X, Y and
 /// Z take no time once all workers of the path have come.
-struct Simulation {
-  int64_t makespan = 0;
-  int64_t longestSpan = 0; ///< from the first to the last cell of a worker
-};
-
-inline Simulation simulate(const Table &table,
-                           const FormulaInputs::Times &times) {
+inline int64_t simulate(const Table &table, const FormulaInputs::Times &times) {
   TableView view = table.view();
   CellIndex index = llvm::cantFail(CellIndex::create(view));
   std::vector<int64_t> ends(view.getNumCells()), clock(view.rows.size());
-  std::vector<int64_t> firsts(view.rows.size(), -1);
   auto durationOf = [&](Phase phase) {
     return phase == Phase::Forward      ? times.forwardPs
            : phase == Phase::InputGrad  ? times.inputGradPs
@@ -98,19 +91,12 @@ inline Simulation simulate(const Table &table,
     }
     if (step.count == 2)
       duration = times.overlappedPs.value_or(duration);
-    if (firsts[step.row] < 0)
-      firsts[step.row] = start;
     clock[step.row] = start + duration;
     for (unsigned i = 0; i < step.count; ++i)
       ends[index.rowBegin(step.row) + step.index + i] = clock[step.row];
   });
   EXPECT_TRUE(cycle.empty());
-  Simulation simulation;
-  simulation.makespan = largest(clock);
-  for (size_t row = 0; row < clock.size(); ++row)
-    simulation.longestSpan =
-        std::max(simulation.longestSpan, clock[row] - firsts[row]);
-  return simulation;
+  return largest(clock);
 }
 
 } // namespace pipesched

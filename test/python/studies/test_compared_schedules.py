@@ -4,6 +4,7 @@ experts, and zero-bubble ones: how near our numbers are.
 
 import pandas as pd
 import pytest
+from pipesched import Configuration, Costs, simulate_batch
 from pipesched.costs.costs import NATURAL_BALANCE
 
 from studies import overlap, routing, slices, vocabulary, zero_bubble
@@ -133,3 +134,32 @@ def test_zero_bubble_rates_are_the_published_ones() -> None:
             assert row.less_d_messages_percent == pytest.approx(printed, abs=0.0051)
         else:
             assert not row.same_digits
+
+
+def test_rates_of_zb_v_and_the_least_rates_are_those_of_the_page() -> None:
+    rows = zero_bubble.published()
+    points = [
+        Configuration(
+            "zb-v",
+            row.workers,
+            row.microbatches,
+            costs=Costs(times={k: ps // (1 if k == "comm" else 2) for k, ps in row.times.items()}),
+            transport="delay",
+        )
+        for row in rows
+    ]
+    rates = 100 * simulate_batch(points).span_bubble_ratio
+    assert [round(float(rate), 2) for rate in rates] == [7.28, 5.63, 3.07, 4.46, 3.58, 1.83]
+
+    def least(row: zero_bubble.Measured, held: int) -> float:
+        """The least rate of a worker that holds so many whole activations until their W."""
+        times = row.times
+        idle = (row.workers - 1) * (times["F"] + times["I"] + 2 * times["comm"])
+        idle -= (held - 1) * times["W"]
+        return idle / (row.microbatches * sum(times[phase] for phase in "FIW") + idle)
+
+    for row in rows:
+        assert least(row, 2 * row.workers - 1) == pytest.approx(row.rates["ZB-H2"], abs=5.1e-5)
+        assert least(row, 2 * row.workers) > row.rates["ZB-2p"]
+    bounds = [round(100 * least(row, 2 * row.workers), 2) for row in rows]
+    assert bounds == [10.15, 7.84, 4.15, 6.07, 4.9, 2.58]
