@@ -169,39 +169,6 @@ TEST(Attention, SelectiveRecomputeRunsItAgain) {
   }
 }
 
-TEST(Attention, NeedsRates) {
-  auto fail = [&](const Architecture &arch, const SystemFacts &system) {
-    return errorOf(costRoofline(one(), expand(arch), system, {}));
-  };
-  SystemFacts system = flashSystem();
-  EXPECT_EQ(fail(tiny(Attention::Flash3), system),
-            "kernel 'attention' of block 'layer' is flash-3 with heads of 4, "
-            "for which the system 'toy' has no rates; it has: flash-2 with "
-            "heads of 4");
-  system.attention.push_back(system.attention.front());
-  system.attention.back().headSize = 8;
-  Architecture wide = tiny(Attention::Flash2);
-  wide.attentionHeads = 1;
-  wide.attentionWidth = 16;
-  EXPECT_EQ(fail(wide, system),
-            "kernel 'attention' of block 'layer' is flash-2 with heads of 16, "
-            "for which the system 'toy' has no rates; it has: flash-2 with "
-            "heads of 4, 8");
-  EXPECT_EQ(fail(wide, toySystem()),
-            "kernel 'attention' of block 'layer' is flash-2 with heads of 16, "
-            "for which the system 'toy' has no rates; it has: none");
-}
-
-TEST(Attention, NeedsHeadsOfOneSize) {
-  Architecture arch = tiny(Attention::Flash2);
-  arch.attentionHeads = 4;
-  arch.keyValueHeads = 4;
-  arch.attentionWidth = 6;
-  EXPECT_EQ(errorOf(expandArchitecture(arch, {})),
-            "attention: flash-2 needs heads of one size, but the 4 "
-            "attention_heads do not divide a width of 6");
-}
-
 //===----------------------------------------------------------------------===//
 // Keys and values for each head
 //===----------------------------------------------------------------------===//

@@ -228,25 +228,6 @@ TEST(ContextParallel, RingsTakeAsLongAsStepByStep) {
 // By hand
 //===----------------------------------------------------------------------===//
 
-TEST(ContextParallel, OneRankPassesNothingOn) {
-  StageCost cost = firstCost(attentionModel(400, 1), toySystem());
-  EXPECT_EQ(ps(cost, Phase::Forward), 400);
-  EXPECT_EQ(ps(cost, Phase::InputGrad), 800);
-  EXPECT_EQ(context(cost, Phase::Forward), Exchanged());
-}
-
-/// Four ranks have 60 bytes each. In three steps of 100 ps they pass on 60
-/// bytes, which hides 60 + 9 of them; in steps of 50 ps the rest of 19 is seen.
-TEST(ContextParallel, RingsHideBehindAttention) {
-  EXPECT_EQ(ps(firstCost(attentionModel(400, 4), ring(4, 9)), Phase::Forward),
-            400);
-  EXPECT_EQ(ps(firstCost(attentionModel(200, 4), ring(4, 9)), Phase::Forward),
-            200 + 3 * 19);
-  // Backward: steps of 200 hide 60 + 60 bytes, but not the last 60.
-  EXPECT_EQ(ps(firstCost(attentionModel(400, 4), ring(4, 9)), Phase::InputGrad),
-            800 + 69);
-}
-
 /// Nothing hides a gather: three times 60 + 9, and again in the backward, with
 /// a reduce-scatter of gradients.
 TEST(ContextParallel, GathersAreSeen) {

@@ -83,13 +83,6 @@ TEST(Roofline, AcceleratorsShareTheWork) {
             3 * (50 + 10 + 60 + 9));
 }
 
-TEST(Roofline, OneAcceleratorReducesForFree) {
-  ModelFacts model = toyModel();
-  model.blocks[0].kernels.push_back(
-      {"reduce", Engine::Link, {0, 40}, {0, 40}, {}, true});
-  EXPECT_EQ(ps(firstCost(model, toySystem()), Phase::Forward), 3 * 130);
-}
-
 TEST(Roofline, BackwardBeginsWithItsRecompute) {
   ModelFacts model = toyModel();
   model.recompute = Recompute::Full;
@@ -131,14 +124,6 @@ TEST(Roofline, FirstAndLastBlocksStandAtTheEnds) {
     EXPECT_EQ(ps(stageCosts.stages[path + 1], Phase::Forward), 2 * 130);
     EXPECT_EQ(ps(stageCosts.stages[path + 2], Phase::Forward), 2 * 130 + 5000);
   }
-}
-
-TEST(Roofline, MessagesAreHockney) {
-  StageCost cost = firstCost(toyModel(), toySystem());
-  EXPECT_EQ(cost.activation.occupancyPs, 50);
-  EXPECT_EQ(cost.activation.latencyPs, 7);
-  EXPECT_EQ(cost.activation.bytes, 5);
-  EXPECT_EQ(cost.gradient.occupancyPs, 50);
 }
 
 TEST(Roofline, CopiesOptimizerAndReplicas) {
@@ -184,23 +169,6 @@ TEST(Roofline, AllReducesAreRings) {
   system.network.bytesPerSecond = 0;
   EXPECT_EQ(errorOf(among(600, 4)),
             "the system has no network between workers");
-}
-
-/// Two nodes of two: the halves are summed over the link at 1 ps a byte, the
-/// quarters over the network at 10 ps, then gathered in the same way.
-TEST(Roofline, RingsGoInsideOfNodesFirst) {
-  SystemFacts system;
-  system.network = {100000000000, 7, {}};
-  system.link = {1000000000000, 3, {}};
-  MessageCost cost = llvm::cantFail(ringExchange({400, 800}, {2, 2}, system));
-  EXPECT_EQ(cost.occupancyPs, (200 + 400) * 1 + (100 + 200) * 10);
-  EXPECT_EQ(cost.latencyPs, 2 * 3 + 2 * 7);
-  EXPECT_EQ(cost.bytes, 200 + 400 + 100 + 200);
-  // On a single node no network is needed.
-  system.network.bytesPerSecond = 0;
-  cost = llvm::cantFail(ringExchange({400, 400}, {4, 1}, system));
-  EXPECT_EQ(cost.occupancyPs, 6 * 100 * 1);
-  EXPECT_EQ(cost.latencyPs, 6 * 3);
 }
 
 /// Two pods of two nodes of two: halves over the link at 1 ps a byte, quarters
@@ -353,20 +321,6 @@ TEST(Layers, NearestDivisorsAreFoundInTime) {
   EXPECT_EQ(nearestDivisors(prime, int64_t(1) << 40), "1");
   EXPECT_EQ(nearestDivisors(prime, prime - 5),
             "1 and " + std::to_string(prime));
-}
-
-TEST(Layers, AreThoseOfThePath) {
-  auto withBlocks = [](std::vector<int64_t> blocks) {
-    Path path = placeLinear(2);
-    path.blocks = std::move(blocks);
-    return llvm::cantFail(Placement::create(2, 4, {path}));
-  };
-  EXPECT_EQ(llvm::cantFail(splitLayers(withBlocks({2, 4}), toyModel())),
-            (std::vector<int64_t>{2, 4}));
-  EXPECT_EQ(errorOf(splitLayers(withBlocks({2, 3}), toyModel())),
-            "the blocks of path 0 add up to 5, the model has 6 layers");
-  EXPECT_EQ(errorOf(splitLayers(withBlocks({2, 5}), toyModel())),
-            "the blocks of path 0 are more than the model's 6 layers");
 }
 
 TEST(Layers, FollowWeights) {
@@ -541,15 +495,6 @@ TEST(Profiles, OverlayWinsOverRoofline) {
   EXPECT_EQ(stageCosts.stages[0].activation.occupancyPs, 0);
   EXPECT_EQ(stageCosts.stages[0].activation.latencyPs, 4);
   EXPECT_EQ(stageCosts.stages[0].activation.bytes, 5);
-}
-
-TEST(UnitSlots, AreMicroseconds) {
-  StageCost cost = llvm::cantFail(costUnit(linear(1))).stages[0];
-  EXPECT_EQ(ps(cost, Phase::Forward), 1000000);
-  EXPECT_EQ(ps(cost, Phase::Backward), 2000000);
-  EXPECT_EQ(ps(cost, Phase::InputGrad), 1000000);
-  EXPECT_EQ(ps(cost, Phase::Offload), 0);
-  EXPECT_EQ(cost.activation.latencyPs, 0);
 }
 
 TEST(UnitSlots, AreThoseOfTheStage) {

@@ -71,17 +71,6 @@ static Architecture withExperts(Attention attention = Attention::Fused) {
   return arch;
 }
 
-TEST(ExpertLayers, KernelsInOrder) {
-  EXPECT_THAT(namesOf(expand(withExperts()).blocks[0]),
-              ElementsAre("attn_fork", "ln1", "qkv", "context_exchange",
-                          "attention", "proj", "attention_reduce", "drop1",
-                          "mlp_fork", "ln2", "expert_fork", "router", "route",
-                          "dispatch", "dispatch_exchange", "sort_rows",
-                          "expert_mlp1", "expert_swiglu", "expert_mlp2",
-                          "unsort_rows", "combine_exchange", "combine",
-                          "mlp_reduce", "drop2"));
-}
-
 /// 15 tokens go to two experts each: 30 rows of 8 elements in 2 bytes.
 TEST(ExpertLayers, SayWhatIsOfExperts) {
   Architecture arch = withExperts();
@@ -203,14 +192,6 @@ TEST(ExpertLayers, SharedExpertsSeeAllTokens) {
             (Work{4 * 120, 5 * 2 * 120}));
   EXPECT_EQ(block.parameters - expand(withExperts()).blocks[0].parameters,
             3 * 8 * 10 + 8);
-}
-
-TEST(ExpertLayers, BiasesOfExpertsAndRouter) {
-  Architecture arch = withExperts();
-  arch.experts->biases = arch.experts->routerBias = true;
-  EXPECT_EQ(expand(arch).blocks[0].parameters -
-                expand(withExperts()).blocks[0].parameters,
-            6 + 6 * (2 * 4 + 8));
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,17 +16,6 @@
 
 using namespace pipesched;
 
-TEST(MicrobatchSizes, ListsArePositiveAndWithoutRepeats) {
-  EXPECT_FALSE(bool(checkMicrobatchSizes({})));
-  EXPECT_FALSE(bool(checkMicrobatchSizes({4, 1, 2})));
-  EXPECT_EQ(errorOf(checkMicrobatchSizes({1, 0})),
-            "expected sizes of 1 or more, found 0");
-  EXPECT_EQ(errorOf(checkMicrobatchSizes({-2})),
-            "expected sizes of 1 or more, found -2");
-  EXPECT_EQ(errorOf(checkMicrobatchSizes({2, 1, 2})),
-            "expected sizes that differ, found 2 twice");
-}
-
 TEST(MicrobatchSizes, MakeUpTheSameBatch) {
   for (int64_t own = 1; own <= 6; ++own)
     for (int64_t count = 1; count <= 12; ++count)

@@ -63,14 +63,6 @@ TEST(RankLayout, GroupsFillNodes) {
             (RingGroup{2, 2}));
 }
 
-TEST(RankLayout, WorkersMaySpanNodes) {
-  EXPECT_EQ(tensorGroup(cluster(8, 1, 8)), (RingGroup{8, 1}));
-  EXPECT_EQ(tensorGroup(cluster(16, 1, 8)), (RingGroup{8, 2}));
-  EXPECT_EQ(tensorGroup(cluster(16, 1, 0)), (RingGroup{16, 1}));
-  EXPECT_EQ(tensorGroup(cluster(6, 1, 8)), (RingGroup{1, 6}));
-  EXPECT_FALSE(RankLayout(cluster(16, 1, 8), 2).sharesNode(0, 1));
-}
-
 /// Sixty-four workers on nodes of eight, in pods of two nodes.
 TEST(RankLayout, MessagesTakeTheNearestLevel) {
   RankLayout layout(withPods(cluster(1, 1, 8), 16), 64);
@@ -110,13 +102,6 @@ TEST(RankLayout, GroupsFillPods) {
   EXPECT_EQ(odd.groupOf(1, 1, 1), (RingGroup{4, 1, 3}));
 }
 
-TEST(RankLayout, WorkersMaySpanPods) {
-  EXPECT_EQ(tensorGroup(withPods(cluster(32, 1, 8), 16)), (RingGroup{8, 2, 2}));
-  EXPECT_EQ(tensorGroup(withPods(cluster(16, 1, 8), 16)), (RingGroup{8, 2, 1}));
-  EXPECT_EQ(tensorGroup(withPods(cluster(24, 1, 8), 16)), (RingGroup{8, 1, 3}));
-  EXPECT_EQ(tensorGroup(withPods(cluster(4, 1, 0), 16)), (RingGroup{4, 1, 1}));
-}
-
 TEST(RankLayout, LinksAreThoseOfAWorkerOrOfOneAccelerator) {
   SystemFacts system = withPods(cluster(4, 1, 8), 16);
   system.network.bytesPerSecond = 100;
@@ -128,62 +113,6 @@ TEST(RankLayout, LinksAreThoseOfAWorkerOrOfOneAccelerator) {
   EXPECT_EQ(linkOfAccelerator(NetworkLevel::Network, system).bytesPerSecond,
             25);
   EXPECT_EQ(linkOfAccelerator(NetworkLevel::Spine, system).bytesPerSecond, 5);
-}
-
-/// Two workers of eight accelerators, four of which divide a sequence, in two
-/// pipelines on nodes of eight: a tensor-parallel group has two neighbours, and
-/// its parts of the layers are on every second accelerator.
-TEST(RankLayout, SequencesAreDividedBehindWidths) {
-  SystemFacts system = cluster(8, 2, 8);
-  system.contextParallel = 4;
-  EXPECT_EQ(tensorGroup(system), (RingGroup{2, 1}));
-  EXPECT_EQ(contextGroup(system), (RingGroup{4, 1}));
-  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{4, 2}));
-  system.acceleratorsPerNode = 4;
-  EXPECT_EQ(contextGroup(system), (RingGroup{2, 2}));
-  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{2, 4}));
-  // Without nodes the link joins a worker.
-  system.acceleratorsPerNode = 0;
-  EXPECT_EQ(contextGroup(system), (RingGroup{4, 1}));
-  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{4, 2}));
-}
-
-/// DeepSeek-V3's pre-training (arXiv 2412.19437, section 3.2): 64 ranks on 8
-/// nodes divide the experts of a stage that 128 ranks hold, and two hold the
-/// same.
-TEST(RankLayout, ExpertsAreDividedOverNodes) {
-  SystemFacts system = cluster(1, 128, 8);
-  system.expertParallel = 64;
-  EXPECT_EQ(expertGroup(system), (RingGroup{8, 8}));
-  EXPECT_EQ(RankLayout(system, 16).expertReplicas(3, 3, 1), (RingGroup{1, 2}));
-  EXPECT_EQ(RankLayout(system, 16).groupOf(3, 3, 1), (RingGroup{8, 16}));
-  system.expertParallel = 2;
-  EXPECT_EQ(expertGroup(system), (RingGroup{2, 1}));
-  EXPECT_EQ(RankLayout(system, 16).expertReplicas(3, 3, 1), (RingGroup{4, 16}));
-  // Groups of 64 on nodes of 72: eight of them always stand together.
-  system.expertParallel = 64;
-  system.acceleratorsPerNode = 72;
-  EXPECT_EQ(expertGroup(system), (RingGroup{8, 8}));
-  // Where 64 of each node are used, all of a group do.
-  system.usedPerNode = 64;
-  EXPECT_EQ(expertGroup(system), (RingGroup{64, 1}));
-  system.usedPerNode = kWholeNode;
-  // Peers of other pipelines stand far away.
-  system.rankOrder = RankOrder::Pipeline;
-  EXPECT_EQ(expertGroup(system), (RingGroup{1, 64}));
-}
-
-TEST(RankLayout, SequencesAndExpertsMaySpanPods) {
-  SystemFacts system = cluster(8, 2, 4);
-  system.contextParallel = 4;
-  EXPECT_EQ(contextGroup(withPods(system, 8)), (RingGroup{2, 2, 1}));
-  EXPECT_EQ(contextGroup(withPods(system, 4)), (RingGroup{2, 1, 2}));
-  EXPECT_EQ(RankLayout(withPods(system, 8), 2).groupOf(0, 0, 1),
-            (RingGroup{2, 2, 2}));
-  SystemFacts experts = cluster(1, 128, 8);
-  experts.expertParallel = 64;
-  EXPECT_EQ(expertGroup(withPods(experts, 32)), (RingGroup{8, 4, 2}));
-  EXPECT_EQ(expertGroup(withPods(experts, 64)), (RingGroup{8, 8, 1}));
 }
 
 /// Four nodes of 72, of which 64 are used, are four blocks of 64 ranks. Pods

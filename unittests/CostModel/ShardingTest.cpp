@@ -17,7 +17,6 @@
 #include "PipeSched/Schedule/Family/Families.h"
 #include "gtest/gtest.h"
 #include <random>
-#include <set>
 
 using namespace pipesched;
 
@@ -349,69 +348,4 @@ TEST(Sharding, RunsOfLayersAreThoseOfEachLayer) {
     EXPECT_GE(ps, std::max(compute, moved));
     EXPECT_LE(ps, compute + moved);
   }
-}
-
-namespace {
-/// Peers that each hold one shard, in rings on several levels: `perNode` on
-/// each of `numNodes` nodes in each of `numPods` pods.
-class Ranks {
-public:
-  explicit Ranks(RingGroup group) : group(group), shards(group.size()) {
-    for (int64_t rank = 0; rank < group.size(); ++rank)
-      shards[rank] = {rank};
-    sent.resize(group.size());
-  }
-
-  /// Each rank passes on what it has, first across pods, then across nodes,
-  /// then within its node.
-  void gather() {
-    ring(group.perNode * group.numNodes, group.numPods);
-    ring(group.perNode, group.numNodes);
-    ring(1, group.perNode);
-  }
-
-  RingGroup group;
-  std::vector<std::set<int64_t>> shards;
-  std::vector<int64_t> sent; ///< shards, by rank
-
-private:
-  /// In each of `size` - 1 rounds every rank sends to the next one, `step`
-  /// ranks on, what it has got in the round before.
-  void ring(int64_t step, int64_t size) {
-    std::vector<std::set<int64_t>> passing = shards;
-    for (int64_t round = 1; round < size; ++round) {
-      std::vector<std::set<int64_t>> next(passing.size());
-      for (int64_t rank = 0; rank < group.size(); ++rank) {
-        int64_t at = rank / step % size;
-        int64_t to = rank + ((at + 1) % size - at) * step;
-        next[to] = passing[rank];
-        sent[rank] += int64_t(passing[rank].size());
-        shards[to].insert(passing[rank].begin(), passing[rank].end());
-      }
-      passing = std::move(next);
-    }
-  }
-};
-} // namespace
-
-/// A gather leaves every peer with all shards, and moves as many bytes as its
-/// cost says. A reduce-scatter is the same in reverse.
-TEST(Sharding, BytesAreThoseOfEveryMessage) {
-  SystemFacts system = toySystem();
-  system.link = system.spine = system.network;
-  for (int64_t perNode : {1, 2, 4})
-    for (int64_t numNodes : {1, 2, 3})
-      for (int64_t numPods : {1, 2}) {
-        RingGroup group = {perNode, numNodes, numPods};
-        Ranks ranks(group);
-        ranks.gather();
-        double bytes = 5.0 * double(group.size());
-        RingSums gather = llvm::cantFail(sumRings({0, bytes}, group, system));
-        RingSums scatter = llvm::cantFail(sumRings({bytes, 0}, group, system));
-        for (int64_t rank = 0; rank < group.size(); ++rank) {
-          EXPECT_EQ(int64_t(ranks.shards[rank].size()), group.size());
-          EXPECT_EQ(5.0 * double(ranks.sent[rank]), gather.bytes);
-          EXPECT_EQ(gather.bytes, scatter.bytes);
-        }
-      }
 }

@@ -41,28 +41,6 @@ TEST(Slices, AreCutByWorkAsPublished) {
             (std::vector<int64_t>{4930, 4238, 3776, 3440}));
 }
 
-TEST(Slices, HaveTheGivenSizes) {
-  auto cut = [](std::vector<int64_t> sizes, int64_t numSlices,
-                int64_t multiple) {
-    return cutBySizes(16384, numSlices, multiple, sizes);
-  };
-  std::vector<int64_t> sizes = {4930, 4238, 3776, 3440};
-  std::vector<TokenSpan> slices = llvm::cantFail(cut(sizes, 4, 2));
-  EXPECT_EQ(sizesOf(slices), sizes);
-  EXPECT_EQ(slices[2], (TokenSpan{9168, 12944}));
-  EXPECT_EQ(errorOf(cut(sizes, 2, 2)), "slice-cut gives the tokens of 4 "
-                                       "slices, and microbatches have 2");
-  EXPECT_EQ(errorOf(cut({8192, 8190}, 2, 2)),
-            "slice-cut gives 2 slices of together 16382 tokens, and sequences "
-            "have 16384");
-  EXPECT_EQ(errorOf(cut({INT64_MAX, INT64_MAX}, 2, 2)),
-            "slice-cut gives 2 slices of together 9223372036854775807 tokens, "
-            "and sequences have 16384");
-  EXPECT_EQ(errorOf(cut(sizes, 4, 4)),
-            "slice-cut gives slice 0 of 4 4930 tokens, which is no multiple of "
-            "4, as ranks divide them; the nearest that are: 4928 and 4932");
-}
-
 TEST(Slices, OfEqualWorkHaveEqualWork) {
   for (double perPair : {0.0, 0.001, 1.0})
     for (int64_t numSlices : {2, 3, 7, 16}) {

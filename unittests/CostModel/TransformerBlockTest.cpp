@@ -314,22 +314,6 @@ TEST(Variants, EmbeddingAndHead) {
     EXPECT_FALSE(kernel.recomputed || kernel.core) << kernel.name;
 }
 
-/// 175 billion: 96 (12 h^2 + 13 h) + (v + s) h, the last norm, and the head's
-/// table as a second copy.
-TEST(Variants, Gpt3HasItsParameters) {
-  Architecture arch = megatron(12288, 2048, 96);
-  arch.layers = 96;
-  arch.biases.queryKeyValue = arch.biases.output = arch.biases.mlp = true;
-  arch.vocabulary = 50257;
-  arch.learnedPositions = 2048;
-  ModelFacts model = expand(arch, 1);
-  int64_t parameters = 0;
-  for (const BlockFacts &block : model.blocks)
-    parameters += block.count * block.parameters;
-  int64_t table = int64_t(50257) * 12288;
-  EXPECT_EQ((parameters - table) / 100000000, 1746);
-}
-
 //===----------------------------------------------------------------------===//
 // Bad sizes
 //===----------------------------------------------------------------------===//
