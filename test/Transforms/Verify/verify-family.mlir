@@ -26,7 +26,7 @@ pipe.schedule @s workers 2 microbatches 2 family "1f1b" {
   worker 1 runs [1F0 1B0+1F1 1B1]
 }
 // The family has another placement
-// error: 'pipe.schedule' op is no schedule of family "zb-v": 
+// error: 'pipe.schedule' op is no schedule of family "zb-v":
 pipe.schedule @s workers 2 microbatches 2 family "zb-v" {
   path on [1, 0]
   worker 0 runs [1F0 1B0 1F1 1B1]
