@@ -66,9 +66,7 @@ Layouts = list[Group]
 
 
 def _by_layout(rows: Iterable[Residual], name: Literal["cluster", "run"]) -> list[Layouts]:
-    """The layouts of each cluster or run; rows that stand alone have no cluster. Those of a system
-    as sold and under load are apart.
-    """
+    """The layouts of each cluster or run. Those of a system as sold and under load are apart."""
     found: dict[tuple[str, str, str | None], dict[str, list[float]]] = {}
     for row in rows:
         if key := getattr(row, name):

@@ -395,7 +395,7 @@ _ORDER = ("$schema", "name", "description", *_NODES, *PARTS[:-1], "spine", PARTS
 
 
 def _in_order(system: System) -> System:
-    """The fields as they stand in the files that ship."""
+    """The fields as the files that ship have them."""
     last = ("processing", "sources")
     names = [n for n in _ORDER if n in system]
     names += [n for n in system if n not in (*_ORDER, *last)]

@@ -86,7 +86,6 @@ class Sample:
     name: str = ""
     place: str = ""
     count: int = 1
-    """How many measurements it stands for."""
     ranks: tuple[int, ...] = ()
     """Of a message or collective in a trace: who took part, if that says whether it went over the
     link or the network."""

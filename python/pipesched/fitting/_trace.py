@@ -97,7 +97,7 @@ class Trace:
         return self.events.get(kind, [])
 
     def place(self, event: Event) -> str:
-        """Where an event stands."""
+        """Where an event is."""
         return f"{self.path}: event {event.index}"
 
 

@@ -280,7 +280,7 @@ class Logits:
 
 
 class HeadInput(nn.Module):
-    """Stands in a model where its head was: gives its input, and remembers it, so that the runtime
+    """Replaces the head of a model: gives its input, and remembers it, so that the runtime
     sees whether anything is computed behind the head.
     """
 
@@ -342,7 +342,7 @@ def take_head(
 
 
 class EmbeddingOutput(nn.Module):
-    """Stands in a model where its embedding was: gives what the runtime has looked up, once for
+    """Replaces the embedding of a model: gives what the runtime has looked up, once for
     each time that it is given.
     """
 

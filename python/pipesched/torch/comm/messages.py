@@ -241,7 +241,7 @@ def _tag(instruction: Instruction) -> int:
 
 
 def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
-    """Returns the runs of messages that are issued together. They stand between computes and
+    """Returns the runs of messages that are issued together. They are between computes and
     all-reduces, and no copy or message in a run needs an earlier message of the run.
     """
     batches: list[list[Instruction]] = []
@@ -420,7 +420,7 @@ class OrderedMessages:
             works = [self._link.watch.start_call(call, what) for call in calls]
         else:
             works = self._link.watch.start_call(lambda: dist.batch_isend_irecv(calls), what)
-        # A batch has a work of its own for each message, or one for all of them.
+        # A batch has a work for each message, or one for all of them.
         waits = [[work] for work in works] if len(works) == len(run) else [works] * len(run)
         for (instruction, packet), buffer, own in zip(run, buffers, waits, strict=True):
             if packet is not None:

@@ -1,7 +1,7 @@
 """Waits that cannot hang: every wait ends when its condition holds, when another rank fails, or at
 the time limit.
 
-A thread of its own waits inside PyTorch, since nothing can interrupt that; the runtime waits for
+Another thread waits inside PyTorch, since nothing can interrupt that; the runtime waits for
 the thread and looks for failures meanwhile. The store of torch.distributed has three kinds of keys:
 
     failed        the first failure of any rank, as JSON
@@ -486,7 +486,7 @@ class Watch:
             self._lose(job.error, what)
 
     def lane(self) -> Lane:
-        """Returns a thread of its own, for `later`."""
+        """Returns a new thread, for `later`."""
         made: Lane = SimpleQueue()
         thread = threading.Thread(target=_serve, args=(made,), daemon=True)
         thread.start()

@@ -1,6 +1,6 @@
 """Cutting a model between its layers, as causal language models of Hugging Face are built.
 
-Such a model runs code of its own, then a list of layers one after the other, then a norm and a
+Such a model runs its code, then a list of layers one after the other, then a norm and a
 head. Each part is the model itself with some modules replaced, so that the code around the layers
 is that of the model: masks, position embeddings and keywords are made in each part from what it
 gets.
@@ -66,7 +66,7 @@ def _hidden_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 class _Elsewhere(nn.Module):
-    """Stands for a layer of another part. It has the layer's numbers and words (`layer_type`)."""
+    """Replaces a layer of another part. It has the layer's numbers and words (`layer_type`)."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ def _edge(layer: nn.Module, given: _Given | None, ends: bool) -> nn.Module:
 
 
 class _NoEmbedding(nn.Module):
-    """Stands for an embedding of the first part, whose result nothing uses in the others."""
+    """Replaces an embedding of the first part, whose result nothing uses in the others."""
 
     def __init__(self, like: nn.Embedding) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class _NoEmbedding(nn.Module):
 
 
 class _Nothing(nn.Module):
-    """Stands for another module of the first or last part."""
+    """Replaces another module of the first or last part."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return _hidden_of(args, kwargs)
@@ -192,7 +192,7 @@ class LayersPart(nn.Module):
                     if isinstance(known[name], nn.Embedding)
                     else _Nothing()
                 )
-        # Not registered as a child under a name of its own: parameters keep the model's names.
+        # Not registered as a child under another name: parameters keep the model's names.
         self._modules.update(twins[""]._modules)
         self._parameters.update(twins[""]._parameters)
         self._buffers.update(twins[""]._buffers)

@@ -264,7 +264,7 @@ class Placement:
         return bool(self.shards) and key == (min(p for p, _ in self.stages), last)
 
     def shard_parameters(self) -> list[nn.Parameter]:
-        """Returns the parameters of the shards; one that head and embedding share stands once."""
+        """Returns the parameters of the shards; one that head and embedding share is there once."""
         return drop_repeated(p for shard in self.shards for p in shard.parameters())
 
     def all_parameters(self) -> Iterator[nn.Parameter]:

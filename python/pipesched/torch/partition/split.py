@@ -117,7 +117,7 @@ def split_sequential(
     those of the module under their own names. They are the same objects, so all stages together
     hold the module. Stages of the same blocks are one object. All ranks must divide alike.
 
-    A child may stand in the module several times, and parameters may be one in several children:
+    A child may be in the module several times, and parameters may be one in several children:
     the runtime ties them. A module that does more than to call its children in turn is refused.
     """
     if not isinstance(module, nn.Sequential):
@@ -125,7 +125,7 @@ def split_sequential(
     check_plain(module, "the module")
     count, children = schedule.blocks, len(module)
     sizes = sizes_of(children, count, sizes, times, ("child", "children"))
-    # Not `named_children`, which leaves out a child that stands there a second time.
+    # Not `named_children`, which leaves out a child that is there a second time.
     named = list(module._modules.items())
     ends = itertools.accumulate(sizes)
     blocks = [

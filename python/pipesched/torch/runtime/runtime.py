@@ -88,7 +88,7 @@ class PipelineRuntime:
         `load`: a function from (path, stage, name), or a mapping from (path, stage) to the name of
         the stage in the model. Stages of `split_sequential` know it.
     device: where tensors are wanted; by default that of the first parameter.
-    receives: where the receives of a schedule stand, as in `Schedule.program`.
+    receives: where the receives of a schedule are, as in `Schedule.program`.
     messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
         the backend: gloo and MPI have tags. With "ordered", shapes, types and structures of
         messages must follow from the shapes of the batch, unless `static_shapes` is False.
