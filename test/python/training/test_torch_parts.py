@@ -293,25 +293,6 @@ def test_an_input_may_not_change_before_its_recomputation() -> None:
         runtime.step(*batch())
 
 
-def test_gradients_inside_of_a_forward_that_is_recomputed() -> None:
-    """As without R, which keeps no graph of a forward otherwise."""
-
-    class Inner(Plain):
-        def forward(self, x: Tensor) -> Tensor:
-            y = super().forward(x)
-            (gradient,) = torch.autograd.grad(y.sum(), self.inner.weight, create_graph=True)
-            result: Tensor = y * (1 + gradient.sum())
-            return result
-
-    found = []
-    for transform in ("", "pipe-add-recompute"):
-        stages = Inner(0), Plain(1), Plain(2)
-        runtime_of(local(transform), *stages).step(*batch())
-        found.append([p.grad for stage in stages for p in stage.parameters()])
-    for one, other in zip(*found, strict=True):
-        assert one is not None and other is not None and torch.equal(one, other)
-
-
 class CountingAlways(Plain):
     """Counts its forwards in any mode."""
 
@@ -422,43 +403,6 @@ def test_hooks_of_parameters_run_once_for_each_backward() -> None:
         weight.register_post_accumulate_grad_hook(calls.append)
     runtime_of(local(), *blocks).step(*batch())
     assert len(calls) == 3 * COUNT
-
-
-def gradients_of(split: bool, forward: Any, parameters: list[Any]) -> list[Any]:
-    """Of a stage, by PyTorch's own split of a backward or by a whole one."""
-    from torch.distributed.pipelining import _backward as theirs
-
-    for parameter in parameters:
-        parameter.grad = None
-    x = torch.full((3, WIDTH), 0.5, dtype=torch.float64, requires_grad=True)
-    outputs = list(forward(x))
-    given: list[Tensor | None] = [torch.ones_like(output) for output in outputs]
-    if split:
-        functions: Any = theirs
-        _, groups = functions.stage_backward_input(outputs, given, [x], iter(parameters))
-        functions.stage_backward_weight(iter(parameters), groups)
-    else:
-        torch.autograd.backward(outputs, given)
-    return [parameter.grad for parameter in parameters]
-
-
-def test_what_pytorchs_split_loses() -> None:
-    """The reasons for a split of our own (_backward.py): if PyTorch changes, it need not be."""
-    layer = nn.Linear(WIDTH, WIDTH, dtype=torch.float64)
-    bias = nn.Parameter(torch.rand(WIDTH, dtype=torch.float64))
-
-    def alone(x: Tensor) -> list[Tensor]:
-        return [torch.tanh(layer(x)), torch.exp(bias)]
-
-    def hooked(x: Tensor) -> list[Tensor]:
-        hidden: Any = layer(x)
-        hidden.register_hook(lambda gradient: 2 * gradient)
-        return [torch.tanh(hidden)]
-
-    assert gradients_of(False, alone, [bias])[0] is not None
-    assert gradients_of(True, alone, [bias])[0] is None
-    (wanted,), (found,) = (gradients_of(split, hooked, [layer.weight]) for split in (False, True))
-    assert torch.allclose(found, 2 * wanted)
 
 
 # What users call

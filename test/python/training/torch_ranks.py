@@ -67,7 +67,7 @@ class Pipeline:
             for number, module in zip(self.numbers, self.wrapped(data), strict=True)
         ]
         runtime = getattr(schedules, job.runtime)
-        self.schedule = runtime(stages, job.microbatches, loss_fn=loss_of, **job.options)
+        self.schedule = runtime(stages, job.microbatches, loss_fn=loss_of)
         self.schedule._load_csv(job.file, format=job.format)
 
     def wrapped(self, data: DeviceMesh | None) -> Sequence[nn.Module]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pipesched import Schedule
 from runtime_runs import run
@@ -27,7 +26,6 @@ class Job:
     pipelines: int = 1
     wrapper: str = "FSDP"
     runtime: str = "_PipelineScheduleRuntime"
-    options: dict[str, Any] = field(default_factory=dict)
     profile: bool = False
     """Whether to count matrix products."""
 
