@@ -257,7 +257,7 @@ def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
 
 @dataclass(frozen=True)
 class _Disturbed:
-    """A proposal as `stragglers` takes it."""
+    """A proposal as `disturbances` takes it."""
 
     proposal: Proposal
 
