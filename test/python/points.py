@@ -2,11 +2,12 @@
 impossible.
 """
 
+from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 
 import pipesched
 from hypothesis import strategies as st
-from pipesched import Configuration, Costs, FamilyOptions
+from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Schedule, generate
 from pipesched.support.options import ForwardSends, ReceivePlacement, Runtime, Transport
 
 PROFILE = Costs(times={"F": "2us", "I": "3us", "W": "1us", "comm": "500ns", "send": "700ns"})
@@ -27,6 +28,24 @@ SMALL: dict[str, Any] = {
     "times": ["F=1ms,I=1ms,W=1ms,comm=0.1ms"],
     "transport": ["overlap", "blocking"],
 }
+
+SIZES = [(1, 2), (2, 2), (2, 4), (3, 6), (4, 8)]
+
+
+def schedules(family: str, transform: str | None) -> Iterator[Schedule]:
+    """Schedules of a family of several sizes, after a pass. Sizes are left out for which it has no
+    rule, or at which a row exceeds the limit of an offload.
+    """
+    for workers, microbatches in SIZES:
+        try:
+            made = generate(family, workers=workers, microbatches=microbatches)
+        except PipeSchedError:
+            continue
+        try:
+            yield made.transform(transform) if transform else made
+        except PipeSchedError:
+            assert transform == "pipe-add-offload{memory=4}"
+
 
 _VALUES = {
     name: st.sampled_from(get_args(hint))

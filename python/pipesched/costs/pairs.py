@@ -173,15 +173,12 @@ class Pair:
 # Scheduling
 
 
-def _busy(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Where compute is in use, as spans in order."""
-    return sorted((start, end) for start, end in runs if end > start)
-
-
 def _runs(found: Sequence[tuple[int, int, int, int, int]]) -> tuple[PartRun, ...]:
     letters = _core.phases()
     exchanges = {PARTS.index(part) for part in EXCHANGES}
-    busy = _busy([(start, end) for part, _, _, start, end in found if part not in exchanges])
+    busy = sorted(
+        (start, end) for part, _, _, start, end in found if part not in exchanges and end > start
+    )
     runs = []
     for part, phase, layer, start, end in found:
         hidden = 0

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import PipeSchedError
+from ..support.files import read_json_file
 from ..support.text import closest
 from .catalogue import models, systems
 from .costs import Description
@@ -102,13 +103,9 @@ def _fields_of(what: str, description: Description) -> Fields:
         if description in (name, *fields.get("aliases", ())):
             return fields
     path = os.fspath(description)
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            found = json.load(file)
-    except FileNotFoundError:
-        raise PipeSchedError(f"unknown {what} {path!r}{closest(path, shipped)}") from None
-    except ValueError as error:
-        raise PipeSchedError(f"{path}: {error}") from None
+    if not os.path.exists(path):
+        raise PipeSchedError(f"unknown {what} {path!r}{closest(path, shipped)}")
+    found = read_json_file(path)
     if not isinstance(found, dict):
         raise PipeSchedError(f"{path}: expected an object with the fields of a {what}")
     return found

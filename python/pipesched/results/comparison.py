@@ -29,7 +29,7 @@ from .. import _core
 from ..costs.costs import Costs, SimulationOptions, read_simulation
 from ..errors import PipeSchedError
 from ..schedule.program import PHASES, Instruction, WorkerProgram
-from ..support.options import SvgVariant, code_of
+from ..support.options import Lane, SvgVariant, code_of, names_of
 from ..viz.pictures import Pictures, Svg
 from .measurement import NEVER, Measurement, Stamps, names_of_kind
 from .simulation import Simulation, simulate
@@ -247,7 +247,7 @@ class _Predicted:
     def __init__(self, prediction: Simulation, worker: int) -> None:
         columns = prediction._evaluation.cells()
         mine = columns["worker"] == worker
-        phases, queues = _core_names()
+        queues = names_of(Lane)
         names = ("stage", "phase", "microbatch", "queue", "index", "pair", "start_ps", "end_ps")
         lists = [columns[name][mine].tolist() for name in names]
         self.computes: list[tuple[int, int]] = []
@@ -256,7 +256,7 @@ class _Predicted:
         """Ends of copies and all-reduces."""
         for stage, phase, number, queue, index, pair, start, end in zip(*lists, strict=True):
             if queues[queue] != "compute":
-                self.ends[stage, phases[phase], number] = end
+                self.ends[stage, PHASES[phase], number] = end
             elif pair < 0 or pair > index:
                 self.computes.append((start, end))
 
@@ -264,12 +264,6 @@ class _Predicted:
         """When a copy or an all-reduce ends."""
         cell = instruction.cell
         return self.ends.get((cell.stage, cell.phase, cell.microbatch))
-
-
-def _core_names() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    from ..support.options import Lane, names_of
-
-    return PHASES, names_of(Lane)
 
 
 def _divide_predicted(prediction: Simulation, program: WorkerProgram) -> Division:

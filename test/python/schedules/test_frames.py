@@ -6,10 +6,8 @@ from typing import Literal
 
 import pandas as pd
 import pytest
-from pipesched import Configuration, PipeSchedError, Schedule, generate
-from points import WHOLE
-
-SIZES = [(1, 2), (2, 2), (2, 4), (3, 6), (4, 8)]
+from pipesched import Configuration, Schedule, generate
+from points import WHOLE, schedules
 
 TRANSFORMS = {
     "as made": None,
@@ -68,28 +66,10 @@ def _listed(frame: pd.DataFrame) -> list[Cell]:
     return list(frame[columns].itertuples(index=False, name=None))
 
 
-def _made(family: str, workers: int, microbatches: int) -> Schedule | None:
-    try:
-        return generate(family, workers=workers, microbatches=microbatches)
-    except PipeSchedError:
-        return None  # the family has no rule for these sizes
-
-
-def _schedules(family: str, transform: str | None) -> Iterator[Schedule]:
-    for workers, microbatches in SIZES:
-        made = _made(family, workers, microbatches)
-        if made is None:
-            continue
-        try:
-            yield made.transform(transform) if transform else made
-        except PipeSchedError:
-            assert transform == TRANSFORMS["offload"]  # a row exceeds the limit
-
-
 @pytest.mark.parametrize("family", WHOLE)
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_frames_are_the_rows(family: str, transform: str | None) -> None:
-    for schedule in _schedules(family, transform):
+    for schedule in schedules(family, transform):
         cells = list(_cells(schedule))
         assert _listed(schedule.to_frame()) == cells
         assert list(schedule.to_frame().pair) == list(_overlaps(schedule))
@@ -115,12 +95,8 @@ def test_frames_are_the_rows(family: str, transform: str | None) -> None:
 def test_configurations_have_the_same_cells(
     family: str, place: str, step: Literal["overlapped", "exposed"]
 ) -> None:
-    for workers, microbatches in SIZES:
-        made = _made(family, workers, microbatches)
-        if made is None:
-            continue
-        whole = made.transform(f"pipe-add-optimizer{{all-reduce={place}}}")
-        point = Configuration(family, workers, microbatches, optimizer_step=step)
+    for whole in schedules(family, f"pipe-add-optimizer{{all-reduce={place}}}"):
+        point = Configuration(family, whole.workers, whole.microbatches, optimizer_step=step)
         assert _listed(point.simulate().to_frame()) == list(_cells(whole))
 
 

@@ -2,7 +2,6 @@
 
 import pickle
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,8 @@ import pipesched
 import pytest
 from pipesched import Instruction, Path, PipeSchedError, Schedule, generate
 from pipesched.support.options import ReceivePlacement, Transport
-from points import WHOLE
+from points import WHOLE, schedules
 
-SIZES = [(1, 2), (2, 2), (2, 4), (3, 6), (4, 8)]
 TRANSFORMS = {
     "as made": None,
     "recompute": "pipe-add-recompute{kind=selective}",
@@ -21,15 +19,6 @@ TRANSFORMS = {
 }
 PLACEMENTS: tuple[ReceivePlacement, ...] = ("arrival", "consumer")
 TRANSPORTS: tuple[Transport, ...] = ("overlap", "delay")
-
-
-def _schedules(family: str, transform: str | None) -> Iterator[Schedule]:
-    for workers, microbatches in SIZES:
-        try:
-            made = generate(family, workers=workers, microbatches=microbatches)
-            yield made.transform(transform) if transform else made
-        except PipeSchedError:
-            continue  # the family has no rule for these sizes, or a row exceeds the limit
 
 
 def _lower(schedule: Schedule, receives: ReceivePlacement) -> Schedule:
@@ -113,7 +102,7 @@ def _check_activations(programs: list[list[Instruction]]) -> None:
 def test_programs_are_those_of_the_text(
     family: str, transform: str | None, receives: ReceivePlacement
 ) -> None:
-    for schedule in _schedules(family, transform):
+    for schedule in schedules(family, transform):
         lowered = _lower(schedule, receives)
         programs = _programs(schedule, receives)
         assert programs == _programs(lowered, None)
@@ -131,7 +120,7 @@ def test_programs_are_those_of_the_text(
 
 @pytest.mark.parametrize("family", WHOLE)
 def test_stages_and_paths_place_the_cells(family: str) -> None:
-    for schedule in _schedules(family, None):
+    for schedule in schedules(family, None):
         stages = [schedule.stages(worker) for worker in range(schedule.workers)]
         held = {(w, s.path, s.stage) for w, own in enumerate(stages) for s in own}
         assert held == {
@@ -253,7 +242,7 @@ def test_frames_of_programs() -> None:
 
 def test_messages_of_frames_are_those_of_programs() -> None:
     for family in WHOLE:
-        for schedule in _schedules(family, None):
+        for schedule in schedules(family, None):
             sent = {
                 (worker, str(i.cell)): i.message
                 for worker in range(schedule.workers)
