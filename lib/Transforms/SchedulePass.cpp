@@ -15,7 +15,6 @@
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Support/ClosestName.h"
-#include "PipeSched/Transforms/SelectSchedules.h"
 #include "mlir/IR/Threading.h"
 #include <atomic>
 
@@ -110,4 +109,34 @@ pipe::treatEach(ArrayRef<ScheduleOp> schedules,
 bool pipe::holdsSchedules(RegisteredOperationName name) {
   return name.getStringRef() == ModuleOp::getOperationName() ||
          name.getStringRef() == ScheduleOp::getOperationName();
+}
+
+//===----------------------------------------------------------------------===//
+// Placements
+//===----------------------------------------------------------------------===//
+
+LogicalResult pipe::placeSchedule(
+    ScheduleOp schedule,
+    llvm::function_ref<llvm::Expected<std::vector<Path>>()> place) {
+  if (!schedule.isProblem())
+    return emitTableError(schedule)
+           << "has rows, whose stages another placement would move; only a "
+              "schedule without rows can be placed";
+  llvm::Expected<std::vector<Path>> paths = place();
+  if (!paths)
+    return emitTableError(schedule)
+           << "cannot be placed: " << llvm::toString(paths.takeError());
+  storePaths(schedule, *paths);
+  return success();
+}
+
+LogicalResult
+pipe::placeOnOnePath(ScheduleOp schedule,
+                     llvm::function_ref<llvm::Expected<Path>()> place) {
+  return placeSchedule(schedule, [&]() -> llvm::Expected<std::vector<Path>> {
+    llvm::Expected<Path> path = place();
+    if (!path)
+      return path.takeError();
+    return std::vector<Path>{std::move(*path)};
+  });
 }

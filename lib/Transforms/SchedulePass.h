@@ -18,6 +18,8 @@
 #define PIPESCHED_LIB_TRANSFORMS_SCHEDULEPASS_H
 
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
+#include "PipeSched/Schedule/Table/Placement.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -81,6 +83,17 @@ struct SchedulePass : GeneratedBase<Derived> {
       this->signalPassFailure();
   }
 };
+
+/// Replaces the paths of a schedule by the result of `place`. Errors: the
+/// schedule has rows; those of `place`.
+mlir::LogicalResult
+placeSchedule(ScheduleOp schedule,
+              llvm::function_ref<llvm::Expected<std::vector<Path>>()> place);
+
+/// The same for a `place` that returns the only path.
+mlir::LogicalResult
+placeOnOnePath(ScheduleOp schedule,
+               llvm::function_ref<llvm::Expected<Path>()> place);
 
 } // namespace pipesched::pipe
 

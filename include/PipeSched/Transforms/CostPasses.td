@@ -14,8 +14,9 @@
 #ifndef PIPESCHED_TRANSFORMS_COSTPASSES_TD
 #define PIPESCHED_TRANSFORMS_COSTPASSES_TD
 
-include "PipeSched/Transforms/DeploymentOptions.td"
 include "PipeSched/Transforms/PassBase.td"
+
+include "PipeSched/Transforms/DeploymentOptions.td"
 
 def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
   let summary = "Attach a model to schedules and programs";

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
+#include "../SchedulePass.h"
 #include "PipeSched/Transforms/Passes.h"
 
 namespace pipesched::pipe {

@@ -10,12 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Schedules.h"
 #include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/CostModel/Layers/MicrobatchSizes.h"
 #include "PipeSched/Description/Description.h"
 #include "PipeSched/Support/Interrupt.h"
 #include "PipeSched/Transforms/Passes.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
 #include "StoreOptimized.h"
 
 namespace pipesched::pipe {

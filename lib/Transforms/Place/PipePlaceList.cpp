@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "../SchedulePass.h"
-#include "../Schedules.h"
 #include "LayersToDivide.h"
 #include "PipeSched/Schedule/Table/PathText.h"
 #include "PipeSched/Transforms/Passes.h"

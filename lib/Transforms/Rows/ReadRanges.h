@@ -14,16 +14,28 @@
 #define PIPESCHED_LIB_TRANSFORMS_ROWS_READRANGES_H
 
 #include "PipeSched/Schedule/Table/IndexRange.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Operation.h"
 
 namespace pipesched::pipe {
 
 /// Parses the texts of a pass option and appends their ranges. Errors, at
 /// `root`: those of parseIndexRange.
-mlir::LogicalResult readRanges(mlir::Operation *root, llvm::StringRef pass,
-                               llvm::ArrayRef<std::string> texts,
-                               llvm::StringRef option,
-                               std::vector<IndexRange> &ranges);
+inline mlir::LogicalResult readRanges(mlir::Operation *root,
+                                      llvm::StringRef pass,
+                                      llvm::ArrayRef<std::string> texts,
+                                      llvm::StringRef option,
+                                      std::vector<IndexRange> &ranges) {
+  for (llvm::StringRef text : texts) {
+    llvm::Expected<IndexRange> range = parseIndexRange(text);
+    if (!range)
+      return mlir::emitError(root->getLoc())
+             << pass << ": " << option << ": "
+             << llvm::toString(range.takeError());
+    ranges.push_back(*range);
+  }
+  return mlir::success();
+}
 
 /// The options with which a pass selects cells: ranges of stages, workers and
 /// microbatches, as text.
