@@ -76,7 +76,32 @@ private:
   bool isMissing = false;
 };
 
-// In the header because a walk calls them for every cell.
+inline SlotCounts::SlotCounts(const TableView &table, const PhaseCounts &counts)
+    : placement(*table.placement), live(placement.getNumGlobalStages()),
+      recomputed(table, counts), rows(table.rows.size()) {
+  for (InFlight<int64_t> &place : live)
+    place.allocate(4, allocator);
+}
+
+inline TableMetrics SlotCounts::take() const {
+  TableMetrics metrics;
+  for (const RowCounts &row : rows)
+    metrics.slots = std::max<int64_t>(metrics.slots, row.last);
+  for (const RowCounts &row : rows) {
+    RowMetrics sums;
+    bool isEmpty = row.last == 0;
+    sums.busy = row.busy;
+    sums.first = isEmpty ? -1 : int64_t(row.first);
+    sums.last = row.last;
+    sums.peak = row.peak;
+    sums.numRetained = row.numRetained;
+    sums.maxRetention = row.maxRetention;
+    sums.totalRetention = static_cast<double>(row.totalRetention);
+    append(metrics, sums);
+  }
+  setBubbleRatio(metrics);
+  return metrics;
+}
 
 /// The activations that a backward uses are made by its R, or by its F if there
 /// is no R.

@@ -16,7 +16,6 @@
 
 #include "PipeSched/Optimize/Problem/Solution.h"
 #include "Propagation.h"
-#include "RowPaths.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace pipesched::optimize {

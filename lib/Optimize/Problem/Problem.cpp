@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Optimize/Problem/Problem.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PipeSched/Optimize/Schedule/OptimizeProblem.h"
+#include "PipeSched/Optimize/Schedule/OptimizeSchedule.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/FormatError.h"

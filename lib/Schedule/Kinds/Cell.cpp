@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prints cells as IR, diagnostics, traces and CSV write them: 2F0,
-// 2F0.1, _, _12.
+// Prints cells as IR, diagnostics, traces and CSV write them: 2F0, 2F0.1, _,
+// _12. Also prints sets of phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,4 +46,23 @@ llvm::raw_ostream &pipesched::operator<<(llvm::raw_ostream &os, CellName name) {
   return os << cell.getStage() << phaseLetter(cell.getPhase())
             << cell.getUnit() / name.numSlices << '.'
             << cell.getUnit() % name.numSlices;
+}
+
+std::string pipesched::describePhases(PhaseSet phases,
+                                      llvm::StringRef beforeLast) {
+  std::string text;
+  PhaseSet left = phases;
+  phases.forEach([&](Phase phase) {
+    left = left - phase;
+    if (!text.empty())
+      text += left.isEmpty() ? beforeLast : ", ";
+    text += phaseLetter(phase);
+  });
+  return text;
+}
+
+std::string pipesched::describePhase(Phase phase) {
+  llvm::StringRef name = enumMeaning(phase);
+  bool hasVowel = llvm::StringRef("aeiou").contains(name.front());
+  return ((hasVowel ? "an " : "a ") + name).str();
 }

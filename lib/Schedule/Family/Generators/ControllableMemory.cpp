@@ -11,17 +11,272 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LeftShift.h"
 #include "PipeSched/Schedule/Edit/SpreadVocabulary.h"
 #include "Support.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/MathExtras.h"
 #include <algorithm>
+#include <array>
 #include <limits>
 
 using namespace pipesched;
 using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
+
+//===----------------------------------------------------------------------===//
+// Blocks that are shifted left
+//
+// A block of cells per microbatch, repeated, then shifted left as far as the
+// memory allows. A cell takes one slot. The simulation, slot by slot, looks
+// only at workers that may have a ready cell: those that ran a cell in the slot
+// before, and those that received a message from one.
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The walk of a microbatch along a V: down and up forward, down and up with
+/// the gradient. Position r of the path has chunk 0 (stage r) for the first and
+/// the last leg and chunk 1 (stage 2D-1-r) for the two between.
+///
+///   position 0   F0 .  .  .  .  F1 I1 .  .  .  .  I0
+///            1   .  F0 .  .  F1 .  .  I1 .  .  I0 .
+///            2   .  .  F0 F1 .  .  .  .  I1 I0 .  .
+///   leg             0      1          2      3
+enum Leg : int { ForwardDown, ForwardUp, GradientDown, GradientUp };
+constexpr int kNumLegs = 4;
+
+/// Slots of the first microbatch's cells, linear in the position; those of
+/// microbatch m are m periods later. W cells have no slots: they fill gaps.
+struct BuildingBlock {
+  struct Leg {
+    int64_t first, perPosition;
+  };
+  std::array<Leg, kNumLegs> legs;
+  int64_t period = 6; ///< default: no gap between the cells of a worker
+
+  int64_t slotOf(int leg, int64_t position) const {
+    return legs[leg].first + legs[leg].perPosition * position;
+  }
+  /// The most microbatches of chunk 0 or 1 between their F and their I.
+  int64_t countInFlight(int chunk, int64_t position) const;
+  /// The most activations that a worker holds.
+  int64_t peakOf(int64_t numWorkers) const;
+};
+
+struct LeftShiftOptions {
+  int64_t memory; ///< activations that a worker may hold, at least peakOf()
+  /// A forward of chunk 0 may run before one of chunk 1 that comes first in the
+  /// block, if enough memory is left for chunk 1.
+  bool mayOvertake;
+  int64_t slotLimit; ///< stops after this many slots
+};
+} // namespace
+
+int64_t BuildingBlock::countInFlight(int chunk, int64_t position) const {
+  int forward = chunk == 0 ? ForwardDown : ForwardUp;
+  int gradient = chunk == 0 ? GradientUp : GradientDown;
+  return llvm::divideCeil(
+      slotOf(gradient, position) - slotOf(forward, position), period);
+}
+
+int64_t BuildingBlock::peakOf(int64_t numWorkers) const {
+  int64_t peak = 0;
+  for (int64_t r = 0; r < numWorkers; ++r)
+    peak = std::max(peak, countInFlight(0, r) + countInFlight(1, r));
+  return peak;
+}
+
+namespace {
+/// What a worker does in a slot: a cell of one of the legs, or one of these.
+enum Choice : int { Weight = kNumLegs, Nothing };
+
+/// State of one worker; arrays are by leg.
+struct Position {
+  int64_t due[kNumLegs];   ///< slot of the next cell in the block
+  int32_t done[kNumLegs];  ///< microbatches that ran
+  int32_t ready[kNumLegs]; ///< microbatches whose input has arrived
+  int32_t held = 0;        ///< activations
+  int32_t mostAhead = 0;   ///< overtaking: limit of chunk 0 in flight
+  int32_t size = 0;        ///< cells in the row
+  int32_t nextWeight = 0;  ///< cells before it are not I, or their W has run
+  int32_t weightsLeft = 0; ///< I whose W has not run
+  bool isAwake = true;
+};
+
+class LeftShift {
+public:
+  LeftShift(const BuildingBlock &block, const LeftShiftOptions &options,
+            const Placement &placement, std::vector<Row> &rows);
+  int64_t run();
+
+private:
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  struct Move {
+    int32_t position;
+    int32_t choice;
+  };
+
+  bool isReady(const Position &worker, int leg) const {
+    return worker.done[leg] < worker.ready[leg];
+  }
+  Choice chooseForward(const Position &worker) const;
+  Choice chooseGradient(const Position &worker) const;
+  Choice choose(const Position &worker) const;
+  void commit(Move move);
+  void commitWeight(int32_t position);
+  void sendOn(int32_t position, int leg);
+  void wake(int32_t position);
+
+  Row &rowOf(int32_t position) { return rows[placement.workerOf(position)]; }
+
+  const LeftShiftOptions options;
+  const Placement &placement;
+  std::vector<Row> &rows;
+  const int32_t numWorkers, numMicrobatches;
+  const int64_t period;
+  std::vector<Position> positions;
+  std::vector<int32_t> awake; ///< positions to look at in the next slot
+};
+} // namespace
+
+LeftShift::LeftShift(const BuildingBlock &block,
+                     const LeftShiftOptions &options,
+                     const Placement &placement, std::vector<Row> &rows)
+    : options(options), placement(placement), rows(rows),
+      numWorkers(placement.getNumWorkers()),
+      numMicrobatches(placement.getNumMicrobatches()), period(block.period),
+      positions(numWorkers) {
+  for (int32_t r = 0; r < numWorkers; ++r) {
+    Position &worker = positions[r];
+    for (int leg = 0; leg < kNumLegs; ++leg) {
+      worker.due[leg] = block.slotOf(leg, r);
+      worker.done[leg] = worker.ready[leg] = 0;
+    }
+    if (options.mayOvertake)
+      worker.mostAhead = options.memory - block.countInFlight(1, r);
+    awake.push_back(r);
+  }
+  positions[0].ready[ForwardDown] = numMicrobatches;
+}
+
+/// Chooses among the forwards of both chunks in the block's order, unless one
+/// may overtake. If both are due in one slot, chunk 1 goes first.
+Choice LeftShift::chooseForward(const Position &worker) const {
+  bool isUpNext = worker.due[ForwardUp] <= worker.due[ForwardDown];
+  if (isUpNext && isReady(worker, ForwardUp))
+    return Choice(ForwardUp);
+  if (!isReady(worker, ForwardDown))
+    return Nothing;
+  int32_t inFlight = worker.done[ForwardDown] - worker.done[GradientUp];
+  return !isUpNext || inFlight < worker.mostAhead ? Choice(ForwardDown)
+                                                  : Nothing;
+}
+
+Choice LeftShift::chooseGradient(const Position &worker) const {
+  bool isDownReady = isReady(worker, GradientDown);
+  if (!isReady(worker, GradientUp))
+    return isDownReady ? Choice(GradientDown) : Nothing;
+  bool isUpFirst = worker.due[GradientUp] <= worker.due[GradientDown];
+  return isUpFirst || !isDownReady ? Choice(GradientUp) : Choice(GradientDown);
+}
+
+Choice LeftShift::choose(const Position &worker) const {
+  Choice forward = chooseForward(worker), gradient = chooseGradient(worker);
+  bool isForwardFirst =
+      forward != Nothing &&
+      (gradient == Nothing || worker.due[forward] < worker.due[gradient]);
+  if (isForwardFirst && worker.held < options.memory)
+    return forward;
+  if (worker.weightsLeft != 0 && (isForwardFirst || gradient == Nothing))
+    return Weight;
+  return gradient;
+}
+
+void LeftShift::wake(int32_t position) {
+  if (positions[position].isAwake)
+    return;
+  positions[position].isAwake = true;
+  awake.push_back(position);
+}
+
+/// Makes the next cell of the microbatch's walk ready.
+void LeftShift::sendOn(int32_t position, int leg) {
+  int32_t neighbour =
+      position + (leg == ForwardDown || leg == GradientDown ? 1 : -1);
+  if (neighbour >= 0 && neighbour < numWorkers) {
+    ++positions[neighbour].ready[leg];
+    wake(neighbour);
+  } else if (leg != GradientUp) {
+    ++positions[position].ready[leg + 1];
+  }
+}
+
+void LeftShift::commitWeight(int32_t position) {
+  Position &worker = positions[position];
+  Row &row = rowOf(position);
+  while (!row[worker.nextWeight].is(Phase::InputGrad))
+    ++worker.nextWeight;
+  row[worker.size++] = row[worker.nextWeight++].withPhase(Phase::WeightGrad);
+  --worker.weightsLeft;
+  --worker.held;
+}
+
+void LeftShift::commit(Move move) {
+  wake(move.position);
+  if (move.choice == Weight)
+    return commitWeight(move.position);
+  int leg = move.choice;
+  Position &worker = positions[move.position];
+  bool isForward = leg == ForwardDown || leg == ForwardUp;
+  bool isFirstChunk = leg == ForwardDown || leg == GradientUp;
+  rowOf(move.position)[worker.size++] =
+      Cell(isFirstChunk ? move.position : 2 * numWorkers - 1 - move.position,
+           isForward ? Phase::Forward : Phase::InputGrad, worker.done[leg]);
+  ++(isForward ? worker.held : worker.weightsLeft);
+  worker.due[leg] =
+      ++worker.done[leg] == numMicrobatches ? kNever : worker.due[leg] + period;
+  sendOn(move.position, leg);
+}
+
+int64_t LeftShift::run() {
+  std::vector<Move> moves;
+  int64_t slots = 0;
+  while (!awake.empty() && slots < options.slotLimit) {
+    moves.clear();
+    for (int32_t position : awake) {
+      positions[position].isAwake = false;
+      Choice choice = choose(positions[position]);
+      if (choice != Nothing)
+        moves.push_back({position, choice});
+    }
+    awake.clear();
+    slots += !moves.empty();
+    for (Move move : moves)
+      commit(move);
+  }
+  return slots;
+}
+
+/// Fills rows on a V path, which have their final lengths, and returns the
+/// slots that they take, or the limit if that is reached. Linear in cells.
+///
+/// In each slot, every worker runs the ready cell that stands first in the
+/// block, or its oldest W if no cell is ready or a forward finds no memory.
+/// This ends: take the first cell in the block's order that has not run. All
+/// that it waits for has run. A gradient is therefore ready. A forward finds
+/// memory, because the worker holds no more than the block does there; with
+/// overtaking, chunk 0 leaves room for the most that the block holds of chunk
+/// 1.
+static int64_t shiftLeft(const BuildingBlock &block,
+                         const LeftShiftOptions &options,
+                         const Placement &placement, std::vector<Row> &rows) {
+  return LeftShift(block, options, placement, rows).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
 
 /// Holds half of 1F1B's activations. The slots of a worker must differ modulo
 /// the period of 6; with an even number of workers `extra` ensures that.

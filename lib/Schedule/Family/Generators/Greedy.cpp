@@ -12,14 +12,163 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
-#include "ReadyCells.h"
 #include "Support.h"
 #include "llvm/Support/CheckedArithmetic.h"
+#include <algorithm>
 #include <queue>
+#include <tuple>
 
 using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
+
+//===----------------------------------------------------------------------===//
+// Ready cells
+//
+// A worker has one first-in, first-out list of cells per position on a chain.
+// These lists give the ready cell that is furthest along, and the oldest of
+// several, without comparing cells.
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Positions are s for F and 2S-1-s for backward phases of stage s of S. The
+/// lists of a worker are numbered by position, one after the other:
+///
+///   worker 0: positions 0, 3, 4, 7   lists 0, 1, 2, 3
+///   worker 1: positions 1, 2, 5, 6   lists 4, 5, 6, 7
+///
+/// A heap per worker holds the numbers of the lists that are not empty. Cells
+/// are nodes of linked lists in one pool.
+class ReadyCells {
+public:
+  explicit ReadyCells(const Placement &placement);
+
+  bool isEmpty(int64_t worker) const { return heapSizes[worker] == 0; }
+
+  /// `globalStage` is the stage of the cell, which runs on `worker`.
+  void push(int64_t worker, int64_t globalStage, Cell cell);
+
+  /// Takes the first cell of the last list; needs !isEmpty(worker).
+  Cell pop(int64_t worker);
+
+private:
+  static constexpr uint32_t kNone = ~uint32_t(0);
+
+  struct CellList {
+    uint32_t first = kNone, last = kNone;
+  };
+  struct Node {
+    Cell cell;
+    uint32_t next;
+  };
+  struct StageLists {
+    uint32_t forward, backward;
+  };
+
+  uint32_t allocate(Cell cell);
+
+  std::vector<StageLists> listsOf; ///< by global stage
+  std::vector<CellList> lists;
+  std::vector<uint32_t> heaps;      ///< of all workers, one after the other
+  std::vector<uint32_t> heapBegins; ///< by worker
+  std::vector<uint32_t> heapSizes;  ///< by worker
+  std::vector<Node> nodes;
+  uint32_t freeNode = kNone;
+};
+} // namespace
+
+namespace {
+/// One of the two positions of a stage.
+struct CellPosition {
+  int64_t worker, position, globalStage;
+  bool isForward;
+
+  auto key() const { return std::tie(worker, position); }
+};
+} // namespace
+
+static std::vector<CellPosition> sortPositions(const Placement &placement) {
+  std::vector<CellPosition> positions;
+  positions.reserve(2 * placement.getNumGlobalStages());
+  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
+    for (int64_t stage = 0, n = placement.getNumStages(path); stage < n;
+         ++stage) {
+      int64_t globalStage = placement.stageOffset(path) + stage;
+      int64_t worker = placement.workerOf(globalStage);
+      positions.push_back({worker, stage, globalStage, true});
+      positions.push_back({worker, 2 * n - 1 - stage, globalStage, false});
+    }
+  std::sort(positions.begin(), positions.end(),
+            [](const CellPosition &a, const CellPosition &b) {
+              return a.key() < b.key();
+            });
+  return positions;
+}
+
+ReadyCells::ReadyCells(const Placement &placement)
+    : listsOf(placement.getNumGlobalStages()),
+      heapBegins(placement.getNumWorkers(), 0),
+      heapSizes(placement.getNumWorkers(), 0) {
+  const CellPosition *previous = nullptr;
+  std::vector<CellPosition> positions = sortPositions(placement);
+  for (const CellPosition &position : positions) {
+    if (!previous || previous->worker != position.worker)
+      heapBegins[position.worker] = lists.size();
+    if (!previous || previous->key() != position.key())
+      lists.emplace_back();
+    StageLists &stageLists = listsOf[position.globalStage];
+    (position.isForward ? stageLists.forward : stageLists.backward) =
+        lists.size() - 1;
+    previous = &position;
+  }
+  heaps.resize(lists.size());
+  nodes.reserve(placement.getNumUnits());
+}
+
+uint32_t ReadyCells::allocate(Cell cell) {
+  if (freeNode == kNone) {
+    nodes.push_back({cell, kNone});
+    return nodes.size() - 1;
+  }
+  uint32_t node = freeNode;
+  freeNode = nodes[node].next;
+  nodes[node] = {cell, kNone};
+  return node;
+}
+
+void ReadyCells::push(int64_t worker, int64_t globalStage, Cell cell) {
+  const StageLists &stageLists = listsOf[globalStage];
+  uint32_t number =
+      cell.is(Phase::Forward) ? stageLists.forward : stageLists.backward;
+  CellList &list = lists[number];
+  uint32_t node = allocate(cell);
+  if (list.first != kNone) {
+    nodes[list.last].next = node;
+    list.last = node;
+    return;
+  }
+  list = {node, node};
+  uint32_t *heap = heaps.data() + heapBegins[worker];
+  heap[heapSizes[worker]++] = number;
+  std::push_heap(heap, heap + heapSizes[worker]);
+}
+
+Cell ReadyCells::pop(int64_t worker) {
+  uint32_t *heap = heaps.data() + heapBegins[worker];
+  CellList &list = lists[heap[0]];
+  uint32_t node = list.first;
+  list.first = nodes[node].next;
+  if (list.first == kNone)
+    std::pop_heap(heap, heap + heapSizes[worker]--);
+  Cell cell = nodes[node].cell;
+  nodes[node].next = freeNode;
+  freeNode = node;
+  return cell;
+}
+
+//===----------------------------------------------------------------------===//
+// The rule
+//===----------------------------------------------------------------------===//
 
 namespace {
 /// The time and worker at which a cell ends. Events of one time run in the
@@ -233,4 +382,40 @@ Expected<Table> pipesched::generateGreedy(const Placement &placement,
                                cellsPerPair);
   GreedyRun(table, options).run();
   return table;
+}
+
+//===----------------------------------------------------------------------===//
+// Hanayo
+//
+// Liu et al. 2023, arXiv 2308.15762: a path that goes down and up the workers,
+// filled by the greedy rule.
+//===----------------------------------------------------------------------===//
+
+static Expected<Placement> placeWaves(const Placement &placement,
+                                      std::optional<int64_t> waves) {
+  if (isPlainLinear(placement)) {
+    Expected<Path> path =
+        placeWave(placement.getNumWorkers(), waves.value_or(1));
+    if (!path)
+      return path.takeError();
+    return replacePaths(placement, {std::move(*path)});
+  }
+  Expected<int64_t> found = readWaves(placement, "hanayo");
+  if (!found)
+    return found.takeError();
+  if (waves && *waves != *found)
+    return formatError("hanayo is asked for {0} waves, but the path has {1}",
+                       *waves, *found);
+  return placement;
+}
+
+Expected<Table> pipesched::generateHanayo(const Placement &placement,
+                                          const HanayoOptions &options) {
+  Expected<Placement> waves = placeWaves(placement, options.waves);
+  if (!waves)
+    return waves.takeError();
+  if (Error error =
+          checkTableSize(*waves, "hanayo", options.splitBackward ? 3 : 2))
+    return std::move(error);
+  return generateGreedy(*waves, options);
 }
