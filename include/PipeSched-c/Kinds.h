@@ -1,4 +1,4 @@
-//===- Kinds.h - C API for what cells and instructions are --------*- C -*-===//
+//===- Kinds.h - C API for what cells are -------------------------*- C -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,17 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The numbers of phases and of kinds of instructions. They never change: a new
-// one gets the next number. Each list has its enum, and the library checks it
-// against its own.
+// The numbers of phases, which are also those of files. They never change: a
+// new one gets the next number. The library checks the list against its own.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_C_KINDS_H
 #define PIPESCHED_C_KINDS_H
 
-/// What a cell does; the numbers are also those of files. PipeschedPhaseForward
-/// is F, and so on.
+/// What a cell does. PipeschedPhaseForward is F, and so on.
 // clang-format off
 #define PIPESCHED_PHASES(entry)                                                \
   entry(Forward, 0)   /* F */                                                  \
@@ -47,30 +45,5 @@ typedef enum PipeschedPhase {
   PIPESCHED_PHASES(PIPESCHED_PHASE)
 } PipeschedPhase;
 #undef PIPESCHED_PHASE
-
-/// What an instruction is; the enum "instruction" (pipeschedGetEnumValue) has
-/// the names, which are those of exec's ops. PipeschedInstructionCompute is
-/// `compute`, and so on.
-// clang-format off
-#define PIPESCHED_INSTRUCTIONS(entry)                                          \
-  entry(Compute, 0)                                                            \
-  entry(Send, 1)                                                               \
-  entry(Recv, 2)                                                               \
-  entry(Offload, 3)                                                            \
-  entry(Reload, 4)                                                             \
-  entry(Wait, 5)                                                               \
-  entry(AllReduce, 6)                                                          \
-  entry(Broadcast, 7)                                                          \
-  entry(Combine, 8)                                                            \
-  entry(Reduce, 9)                                                             \
-  entry(ReduceLookups, 10)                                                     \
-  entry(BroadcastGradient, 11)
-// clang-format on
-
-#define PIPESCHED_INSTRUCTION(name, number) PipeschedInstruction##name = number,
-typedef enum PipeschedInstructionKind {
-  PIPESCHED_INSTRUCTIONS(PIPESCHED_INSTRUCTION)
-} PipeschedInstructionKind;
-#undef PIPESCHED_INSTRUCTION
 
 #endif // PIPESCHED_C_KINDS_H

@@ -1,4 +1,4 @@
-//===- Schedule.h - C API for schedule tables ---------------------*- C -*-===//
+//===- Schedule.h - C API for rows and reports --------------------*- C -*-===//
 //
 // Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,15 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Generates a table of cells from a family and sizes, without any IR.
+// Reads and writes the rows of a `pipe.schedule`, reads the cells of an
+// `exec.program`, and times both. Passes make and change schedules
+// (mlir-c/Pass.h), MLIR's own functions read their text and find their ops.
 //
-// After an error, a function passes one text to the callback and returns null.
-//
-// In the whole C API: a null callback is not called. A null string is empty. A
-// null array that should have entries and a negative number of entries are
-// errors. Of a null handle, or for an index that is out of range, a function
-// that has no errors answers with 0, null or an empty struct, and writes
-// nothing, unless it says otherwise. Destroying null does nothing.
+// Errors are diagnostics of the context. A null op has none and is an error all
+// the same, and so are an op of another kind, null in the place of entries, and
+// a negative number of entries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,37 +20,21 @@
 #define PIPESCHED_C_SCHEDULE_H
 
 #include "PipeSched-c/Kinds.h"
-#include "mlir-c/Support.h"
+#include "mlir-c/IR.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define DEFINE_C_API_STRUCT(name, storage)                                     \
-  struct name {                                                                \
-    storage *ptr;                                                              \
-  };                                                                           \
-  typedef struct name name
-
-/// A schedule as a table. Its creator owns it.
-DEFINE_C_API_STRUCT(PipeschedTable, void);
-
-#undef DEFINE_C_API_STRUCT
-
 //===----------------------------------------------------------------------===//
-// Cells
+// Rows
 //===----------------------------------------------------------------------===//
 
 /// The letter of a phase; empty for a number that is no phase.
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase);
-/// Whether profiles and systems give a phase a time.
-MLIR_CAPI_EXPORTED bool pipeschedPhaseHasCost(PipeschedPhase phase);
-/// Whether the number of its cells is a microbatch, of which it may run a
-/// slice.
-MLIR_CAPI_EXPORTED bool pipeschedPhaseHasMicrobatch(PipeschedPhase phase);
 
 /// One entry of a row. Of two cells that run overlapped, the first one has
-/// `overlapsNext`, and the second one stands behind it.
+/// `overlapsNext`, and the second one follows it.
 typedef struct PipeschedCell {
   PipeschedPhase phase;
   int64_t stage;  ///< 0 for an idle entry
@@ -67,66 +49,52 @@ typedef struct PipeschedRow {
   const PipeschedCell *cells;
 } PipeschedRow;
 
-//===----------------------------------------------------------------------===//
-// Problems
-//===----------------------------------------------------------------------===//
-
-/// The microbatches begin, begin + step, ... below end.
-typedef struct PipeschedRange {
-  int64_t begin, end, step;
-} PipeschedRange;
-
-/// A path: the worker of each stage. `takes` are its microbatches; it is empty
-/// if the only path takes all or the family assigns them. `blocks` and
-/// `weights` have one entry per stage or are null; at most one of them is
-/// given.
-typedef struct PipeschedPath {
-  intptr_t numStages;
-  const int32_t *workers;
-  intptr_t numTakes;
-  const PipeschedRange *takes;
-  const int64_t *blocks, *weights;
-} PipeschedPath;
-
-/// An option of a family as text, such as "chunks" and "2".
-typedef struct PipeschedOption {
-  MlirStringRef name, value;
-} PipeschedOption;
-
-/// A schedule to generate. Without paths the family places the stages.
-typedef struct PipeschedProblem {
-  MlirStringRef family; ///< a name or an alias
-  int64_t numWorkers, numMicrobatches;
-  intptr_t numOptions;
-  const PipeschedOption *options;
-  intptr_t numPaths;
-  const PipeschedPath *paths;
-  int64_t numSlices; ///< of a microbatch; 0: as the family says, or one
-} PipeschedProblem;
-
-//===----------------------------------------------------------------------===//
-// Tables
-//===----------------------------------------------------------------------===//
-
-/// Generates the table of a family. Errors: an unknown family or option, with
-/// the closest name; sizes or paths that the family has no rule for.
-MLIR_CAPI_EXPORTED PipeschedTable pipeschedTableGenerate(
-    PipeschedProblem problem, MlirStringCallback onError, void *userData);
-MLIR_CAPI_EXPORTED void pipeschedTableDestroy(PipeschedTable table);
-static inline bool pipeschedTableIsNull(PipeschedTable table) {
-  return !table.ptr;
-}
-
-MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetNumWorkers(PipeschedTable table);
-/// How many entries the row of a worker has. No such worker: 0.
-MLIR_CAPI_EXPORTED intptr_t pipeschedTableGetRowSize(PipeschedTable table,
-                                                     intptr_t worker);
+/// How many rows a schedule has: one per worker, or none if it is a problem.
+/// -1 after an error, such as a program, which has instructions instead.
+MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetNumRows(MlirOperation schedule);
+/// How many entries the row of a worker has. -1 after an error: no schedule; no
+/// such row.
+MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetRowSize(MlirOperation schedule,
+                                                        intptr_t worker);
 /// Writes the row of a worker to `cells`, which has room for `numCells`.
-/// Errors, after which nothing is written: no such worker; no room for exactly
-/// its entries.
-MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedTableGetRow(
-    PipeschedTable table, intptr_t worker, intptr_t numCells,
-    PipeschedCell *cells, MlirStringCallback onError, void *userData);
+/// Errors, after which nothing is written: those of
+/// pipeschedScheduleGetRowSize; no room for exactly its entries.
+MLIR_CAPI_EXPORTED MlirLogicalResult
+pipeschedScheduleGetRow(MlirOperation schedule, intptr_t worker,
+                        intptr_t numCells, PipeschedCell *cells);
+
+/// Replaces the rows of a schedule, or fills a problem, and drops the name of
+/// its family. Errors, after which all is as before: no schedule; not one row
+/// per worker; a phase, stage or number that no cell has; rows that the
+/// schedule's verifier refuses.
+MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleSetRows(
+    MlirOperation schedule, intptr_t numRows, const PipeschedRow *rows);
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+/// Writes what an instruction of an `exec.program` is about: its cell, or the
+/// second cell of an overlapped pair. False, and nothing is written, if there
+/// is none.
+MLIR_CAPI_EXPORTED bool pipeschedInstructionGetCell(MlirOperation instruction,
+                                                    PipeschedCell *cell);
+MLIR_CAPI_EXPORTED bool
+pipeschedInstructionGetOverlappedCell(MlirOperation instruction,
+                                      PipeschedCell *cell);
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+/// Times a `pipe.schedule` or `exec.program` by the model, system and profile
+/// that it names, and writes the report as one JSON object (docs/Report.md).
+/// Without costs one slot is 1 us and messages are free. Nothing is written
+/// after an error: no rows; rows that pipe-verify rejects; a deadlock; costs
+/// that do not cover them.
+MLIR_CAPI_EXPORTED MlirLogicalResult
+pipeschedScheduleWriteReport(MlirOperation scheduleOrProgram,
+                             MlirStringCallback callback, void *userData);
 
 #ifdef __cplusplus
 }

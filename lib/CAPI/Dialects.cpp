@@ -30,7 +30,7 @@ void pipeschedRegisterAllDialects(MlirDialectRegistry registry) {
 void pipeschedRegisterAllPasses(void) { pipesched::registerAllPasses(); }
 
 MlirStringRef pipeschedGetVersion(void) {
-  return wrap(llvm::StringRef(PIPESCHED_VERSION));
+  return wrap(llvm::StringRef(pipesched::version()));
 }
 
 bool pipeschedHasCompiler(void) { return pipesched::hasCompiler(); }

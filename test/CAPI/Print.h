@@ -9,15 +9,15 @@
 #ifndef PIPESCHED_TEST_CAPI_PRINT_H
 #define PIPESCHED_TEST_CAPI_PRINT_H
 
-#include "mlir-c/Support.h"
+#include "mlir-c/Diagnostics.h"
 #include <stdio.h>
 #include <string.h>
 
-static MlirStringRef text(const char *string) {
+static inline MlirStringRef text(const char *string) {
   return mlirStringRefCreate(string, strlen(string));
 }
 
-static void print(MlirStringRef string, void *userData) {
+static inline void print(MlirStringRef string, void *userData) {
   (void)userData;
   fwrite(string.data, 1, string.length, stdout);
 }
@@ -27,6 +27,13 @@ static inline void printError(MlirStringRef string, void *userData) {
   printf("error: ");
   print(string, userData);
   printf("\n");
+}
+
+static inline MlirLogicalResult printDiagnostic(MlirDiagnostic diagnostic,
+                                                void *userData) {
+  mlirDiagnosticPrint(diagnostic, print, userData);
+  printf("\n");
+  return mlirLogicalResultSuccess();
 }
 
 #endif // PIPESCHED_TEST_CAPI_PRINT_H

@@ -19,13 +19,13 @@ using llvm::formatv;
 
 /// How many cells have the same microbatch: its slices, if the number of the
 /// cell is a unit.
-static int64_t slicesOf(Phase phase, int64_t numSlices) {
+static int64_t countSlices(Phase phase, int64_t numSlices) {
   return traitsOf(phase).number == CellNumber::Unit ? numSlices : 1;
 }
 
 CellNumbers pipesched::numbersOf(Cell cell, int64_t numSlices) {
   int64_t number = cell.getNumber();
-  int64_t slices = slicesOf(cell.getPhase(), numSlices);
+  int64_t slices = countSlices(cell.getPhase(), numSlices);
   return {traitsOf(cell.getPhase()).code, cell.getStage(), number / slices,
           number % slices, cell.overlapsNext()};
 }
@@ -47,7 +47,7 @@ static std::string whyNoCell(const CellNumbers &given, int64_t numSlices) {
   if (given.number < 0 || given.number > Cell::kMaxMicrobatches)
     return rangeText(isIdle ? "a number of slots" : "a number",
                      Cell::kMaxMicrobatches, given.number);
-  int64_t slices = slicesOf(*phase, numSlices);
+  int64_t slices = countSlices(*phase, numSlices);
   if (given.slice < 0 || given.slice >= slices)
     return rangeText("a slice", slices - 1, given.slice);
   int64_t lastNumber = (Cell::kMaxMicrobatches - (slices - 1)) / slices;
@@ -59,7 +59,7 @@ static std::string whyNoCell(const CellNumbers &given, int64_t numSlices) {
 /// Numbers that are a cell, of a table with this many slices.
 static Cell toCell(const CellNumbers &given, int64_t numSlices) {
   Phase phase = *phaseFromCode(given.phase);
-  int64_t slices = slicesOf(phase, numSlices);
+  int64_t slices = countSlices(phase, numSlices);
   return Cell(given.stage, phase, given.number * slices + given.slice,
               given.overlapsNext);
 }
