@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pipesched.command import main
 from pipesched.command.render.output import View, table_text, wrap
-from pipesched.command.verbs.steps import COLUMNS
+from pipesched.command.verbs.fit import STEPS
 from rich.cells import cell_len
 from test_command_tables import COSTS, LINE, LINES, in_terminal
 
@@ -76,10 +76,10 @@ def test_own_steps_keep_what_they_are_about() -> None:
         **{"after_s": 1.2345678, "error_after": 0.12345},
     }
     for width in (100, 80, 60):
-        lines = table_text([row] * 2, COLUMNS, View(width)).splitlines()
+        lines = table_text([row] * 2, STEPS, View(width)).splitlines()
         assert max(map(cell_len, lines)) <= width
         assert "measured" in lines[0] and lines[0].count("error") == 2
-    assert "no room" not in table_text([row], COLUMNS, View())
+    assert "no room" not in table_text([row], STEPS, View())
 
 
 def test_nothing_of_prose_is_lost() -> None:

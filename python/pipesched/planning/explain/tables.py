@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...support.text import gib, plural, printable
 from ...viz.pages import text_of
@@ -25,62 +25,35 @@ class Shown(NamedTuple):
     is_word: bool = False
 
 
-def _missing(proposal: Proposal) -> str:
-    return gib(proposal.missing_bytes) if proposal.missing_bytes else NOTHING
-
-
-def _disturbed(proposal: Proposal) -> str:
-    step = proposal.disturbed_step_s
-    return NOTHING if step is None else f"{step:.4g} s"
+def _text(value: Any, show: Callable[[Any], str] = str, usual: object = None) -> str:
+    """The value as text; a dash if it is not known, or as usual."""
+    return NOTHING if value in (None, usual) else show(value)
 
 
 def _memory(proposal: Proposal) -> str:
-    return NOTHING if proposal.request.model is None else gib(proposal.peak_bytes)
-
-
-def _tokens(proposal: Proposal) -> str:
-    tokens = proposal.tokens_per_s_per_gpu
-    return NOTHING if tokens is None else f"{tokens:,.0f}"
-
-
-def _mfu(proposal: Proposal) -> str:
-    return NOTHING if proposal.mfu is None else f"{100 * proposal.mfu:.2f} %"
-
-
-def _more_than_one(number: int) -> str:
-    return NOTHING if number == 1 else str(number)
-
-
-def _vocabulary(proposal: Proposal) -> str:
-    kind = proposal.candidate.vocabulary
-    return NOTHING if kind == "whole" else kind
-
-
-def _receives(proposal: Proposal) -> str:
-    receives = proposal.candidate.receives
-    return NOTHING if receives == "arrival" else receives
+    return _text(None if proposal.request.model is None else proposal.peak_bytes, gib)
 
 
 COLUMNS = (
     Shown("", lambda p: p.name, True),
     Shown("step", lambda p: f"{p.step_s:.4g} s"),
-    Shown("disturbed", _disturbed),
-    Shown("tokens/s/GPU", _tokens),
-    Shown("MFU", _mfu),
+    Shown("disturbed", lambda p: _text(p.disturbed_step_s, "{:.4g} s".format)),
+    Shown("tokens/s/GPU", lambda p: _text(p.tokens_per_s_per_gpu, "{:,.0f}".format)),
+    Shown("MFU", lambda p: _text(p.mfu, lambda mfu: f"{100 * mfu:.2f} %")),
     Shown("memory/GPU", _memory),
-    Shown("missing/GPU", _missing),
+    Shown("missing/GPU", lambda p: _text(p.missing_bytes, gib, usual=0)),
     Shown("tensor", lambda p: str(p.shape.tensor)),
-    Shown("context", lambda p: _more_than_one(p.shape.context)),
+    Shown("context", lambda p: _text(p.shape.context, usual=1)),
     Shown("pp", lambda p: str(p.shape.pipeline)),
     Shown("data", lambda p: str(p.shape.data)),
-    Shown("expert", lambda p: _more_than_one(p.shape.expert)),
+    Shown("expert", lambda p: _text(p.shape.expert, usual=1)),
     Shown("B", lambda p: str(p.shape.microbatch_size)),
     Shown("N", lambda p: str(p.shape.microbatches)),
-    Shown("chunks", lambda p: _more_than_one(p.candidate.chunks)),
-    Shown("slices", lambda p: _more_than_one(p.candidate.slices)),
+    Shown("chunks", lambda p: _text(p.candidate.chunks, usual=1)),
+    Shown("slices", lambda p: _text(p.candidate.slices, usual=1)),
     Shown("layers", lambda p: p.candidate.layers_text, True),
-    Shown("vocabulary", _vocabulary, True),
-    Shown("receives", _receives, True),
+    Shown("vocabulary", lambda p: _text(p.candidate.vocabulary, usual="whole"), True),
+    Shown("receives", lambda p: _text(p.candidate.receives, usual="arrival"), True),
     Shown("recompute", lambda p: p.shape.recompute, True),
     Shown("sharding", lambda p: p.shape.sharding, True),
 )
