@@ -113,6 +113,29 @@ TEST(TaskGraph, AllReducesHaveAQueueOfTheirOwn) {
   EXPECT_EQ(delay.start("0F1", InstructionKind::Send), 20);
 }
 
+/// A wait delays the next compute, not the all-reduce before it.
+TEST(TaskGraph, WaitsPassAllReducesBy) {
+  ProgramBuilder builder;
+  builder.beginRow();
+  uint32_t forward = builder.compute("0F0");
+  uint32_t offload = builder.add(InstructionKind::Offload, "0D0", {forward});
+  builder.add(InstructionKind::Wait, "0d0", {offload});
+  uint32_t reduction =
+      builder.add(InstructionKind::AllReduce, "0G0", {forward});
+  builder.compute("0F1");
+  builder.group({reduction});
+  Placement placement =
+      llvm::cantFail(Placement::create(1, 2, {placeLinear(1)}));
+  Program program = builder.build();
+  UniformCosts stageCosts;
+  stageCosts.offload = 5;
+  for (Transport transport : kTransports) {
+    Timed timed(program, placement, stageCosts.on(placement), transport);
+    EXPECT_EQ(timed.start("0G0", InstructionKind::AllReduce), 10);
+    EXPECT_EQ(timed.start("0F1"), 15);
+  }
+}
+
 TEST(TaskTimes, SlicesOfAStageHaveTheirOwn) {
   Table table;
   table.placement =
