@@ -56,7 +56,7 @@ class DeploymentOptions(HeldOptions, total=False):
 
 
 class Option(NamedTuple):
-    """A row of the table, which says what the columns mean."""
+    """A row of the table, which explains the columns."""
 
     name: str
     kind: str
@@ -75,7 +75,7 @@ class Option(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """What it says, for the middle of a sentence."""
+        """The summary for the middle of a sentence."""
         return self.summary[:1].lower() + self.summary[1:]
 
     def text(self, value: Any) -> str:

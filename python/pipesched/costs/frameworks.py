@@ -1,4 +1,4 @@
-"""What the frameworks hold for each parameter, with the lines that a plan prints for them.
+"""The bytes that frameworks hold for each parameter, with the lines that a plan prints for them.
 
 Both train in bfloat16 with Adam and sums of gradients in 4 bytes, and hold 18 bytes for a parameter
 that nothing shards: 2 of the weight that computes, 4 of its gradient, and 12 of state, which are
@@ -60,7 +60,7 @@ FRAMEWORKS: dict[LauncherName, Framework] = {
 def parameter_bytes(
     launcher: LauncherName, precision: Precision, sharding: Sharding
 ) -> ParameterBytes:
-    """What a framework holds for a parameter. With `--fp8-format` Megatron-LM's linear layers keep
+    """The bytes of a parameter in a framework. With `--fp8-format` Megatron-LM's linear layers keep
     an 8-bit copy of their weights and its transpose from one microbatch to the next. With the
     distributed optimizer `--fp8-param-gather` drops the 16-bit weights, which leaves 2 bytes;
     without it all 4 stay. torchtitan's `full` has no sharded weight beside the state.
@@ -75,7 +75,7 @@ OWN_BYTES = tuple(f"{part}_bytes_per_parameter" for part in ("weight", "gradient
 """The fields by which a model says itself what is held for a parameter."""
 
 UNSAID_BYTES: ParameterBytes = 2, 2, 12
-"""What the fields mean that such a model leaves out (lib/Description/ModelJson.cpp)."""
+"""The values of fields that such a model leaves out (lib/Description/ModelJson.cpp)."""
 
 
 def bytes_text(kinds: Iterable[ParameterBytes]) -> str:

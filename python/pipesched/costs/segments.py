@@ -61,7 +61,7 @@ class LayerSegments:
     contention: Factors | None = None
     """If the file says it."""
     place: str = "segments"
-    """What messages call them."""
+    """Their name in messages."""
 
     @property
     def count(self) -> int:

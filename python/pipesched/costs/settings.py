@@ -38,7 +38,7 @@ class Setting:
     field: str
     """Its path as it was given, without the system or the model before it."""
     factor: float | None
-    """What to multiply by; None to replace the value."""
+    """The factor to multiply by; None to replace the value."""
     value: Any = None
 
 

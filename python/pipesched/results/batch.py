@@ -71,7 +71,7 @@ def _raw_of(points: Sequence[Point], is_quick: list[bool]) -> list[_core.Configu
 
 @dataclass
 class Evaluated:
-    """What some points give, in their order."""
+    """The results of some points, in their order."""
 
     columns: Mapping[str, Any]
     """The summaries, an array each; -1 or NaN where they are not known."""

@@ -1,4 +1,4 @@
-"""What the IR of a schedule says: sizes of its training step, and the end of that step."""
+"""Facts that the IR of a schedule states: sizes of its training step, and the end of that step."""
 
 from __future__ import annotations
 

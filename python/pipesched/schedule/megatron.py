@@ -14,7 +14,7 @@ from .schedule import Schedule
 Part = Literal["warm_up", "steady", "drain"]
 
 PARTS: tuple[Part, ...] = ("warm_up", "steady", "drain")
-"""The parts of a row: before its first backward, between, and behind its last forward."""
+"""The parts of a row: before its first backward, between, and after its last forward."""
 
 NAME = "combined-1f1b"
 
@@ -41,14 +41,14 @@ class Hidden:
 
     @property
     def seen_ps(self) -> int:
-        """What remains, of all workers."""
+        """The exposed rest, of all workers."""
         return sum(self.exchange_ps.values()) - sum(self.hidden_ps.values())
 
 
 @dataclass(frozen=True)
 class _Cells:
     """Exchanges of cells and of pairs, and what of them is hidden, ps. A backward by itself hides
-    some behind its own W.
+    some under its own W.
     """
 
     pair: tuple[int, int]

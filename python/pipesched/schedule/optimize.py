@@ -1,4 +1,4 @@
-"""Runs `pipe-optimize` and returns what it found."""
+"""Runs `pipe-optimize` and returns the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs as data: what each worker runs, for the authors of runtimes."""
+"""Programs of workers as data, for the authors of runtimes."""
 
 from __future__ import annotations
 

@@ -70,8 +70,8 @@ class OwnFamily:
     def bubble_ratio(
         self, workers: int, microbatches: int, options: Mapping[str, Any]
     ) -> float | None:
-        """What the formula says; None if it says nothing for these sizes. It gets the options that
-        it has keywords for.
+        """The ratio by the formula; None if it says nothing for these sizes. It gets the options
+        that it has keywords for.
         """
         if self.formula is None:
             return None
@@ -156,7 +156,7 @@ def _options_of(function: FamilyFunction) -> tuple[str, ...]:
 
 
 class FamilyFacts(TypedDict, total=False):
-    """What `register_family` is told of a family besides its function."""
+    """Facts of a family besides its function."""
 
     summary: str
     source: str

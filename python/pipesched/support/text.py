@@ -20,7 +20,7 @@ TRUTHS = {
     **dict.fromkeys(("true", "yes", "on"), True),
     **dict.fromkeys(("false", "no", "off"), False),
 }
-"""What people write for a boolean."""
+"""Words for a boolean."""
 
 
 def truth(text: str) -> bool:

@@ -26,10 +26,10 @@ the sources.
 """
 
 OF_EXPERTS = {"collectives": "9.5GB"}
-"""What is more where experts are divided, among groups of their own."""
+"""Memory of collectives where groups of ranks divide experts."""
 
 MOST_RESERVE = "15%"
-"""What the parts are together at most: on small accelerators they are not known."""
+"""The largest reserve of all parts together: on small accelerators they are not known."""
 
 
 def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
@@ -63,7 +63,7 @@ def parts_of(has_experts: bool) -> dict[str, str]:
 
 
 def reserve_text(given: int | str, has_experts: bool = False) -> str:
-    """What a reserve consists of, for `assumed:`.
+    """The parts of a reserve, for `assumed:`.
 
     >>> reserve_text("4GiB"), reserve_text("parts")[:32]
     ('4GiB', 'CUDA context 0.95GiB + collectiv')

@@ -28,7 +28,7 @@ MOST_CELLS = 200_000
 """Schedules with more cells have no parts drawn, which are many for each cell."""
 
 THREADS = {stream: 10 + at for at, stream in enumerate(STREAMS)}
-"""The threads of a worker in traces, behind those that it has anyway."""
+"""The threads of a worker in traces, after those that it has anyway."""
 
 FACTOR = 1e-6
 """How much the times of parts may be rounded otherwise than those of cells."""
@@ -127,7 +127,7 @@ class Streams:
         return {0, *after[:-1]}, {end - 1 for end in after}
 
     def _begin(self, key: Key, rest_ps: int) -> int:
-        """When the layers of a cell begin: behind an embedding or the gradients of a head."""
+        """When the layers of a cell begin: after an embedding or the gradients of a head."""
         if len(key[0]) > 1:
             return 0  # nobody says where in a pair they run
         first, last = (key[1] in stages for stages in self._ends)
@@ -275,7 +275,7 @@ def chrome_trace(simulations: Iterable[Pictures]) -> str:
     for each in listed:
         if (streams := streams_of(each)) is not None:
             events += list(streams.events(first))
-        first += getattr(each, "workers", 0) + 1  # behind the workers comes the critical path
+        first += getattr(each, "workers", 0) + 1  # after the workers comes the critical path
     if not events:
         return text
     end = "\n]}\n"
