@@ -17,8 +17,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TorchComms.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "TorchToken.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <optional>

@@ -16,7 +16,6 @@
 #include "PipeSched/Schedule/Table/Dependences.h"
 #include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Schedule/Table/Slots.h"
-#include "TorchComms.h"
 #include "TorchToken.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Exchange/TorchCsv.h"
-#include "TorchComms.h"
+#include "TorchToken.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 

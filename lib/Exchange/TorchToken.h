@@ -81,6 +81,27 @@ llvm::Error errorAtField(llvm::ArrayRef<llvm::StringRef> lines,
                          TorchFieldRef at, std::string text,
                          std::vector<std::string> notes = {});
 
+/// The lines of a file that parses, and the line of each stage.
+struct TorchFile {
+  llvm::ArrayRef<llvm::StringRef> lines;
+  llvm::ArrayRef<int32_t> lineOfStage;
+  int64_t stagesPerPath;
+};
+
+/// Checks the messages of a file that has any. Each SEND stands after the cell
+/// that produces the data, and each RECV before the cell that consumes it. Both
+/// must be present, on different lines, for all data that crosses lines. A
+/// WAIT_SEND comes after its SEND. The messages from one line to another are
+/// received in the order in which they are sent. n log n.
+llvm::Error checkTorchMessages(const TorchFile &file);
+
+/// Checks that UNSHARD and RESHARD of a stage alternate, from an UNSHARD on,
+/// with cells of the stage after each UNSHARD and none after a RESHARD. The
+/// last RESHARD may be missing, as in files of older versions of PyTorch. If
+/// any stage has a REDUCE_GRAD, each has one, after all weight gradients of its
+/// stage. Linear.
+llvm::Error checkTorchParameters(const TorchFile &file);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_LIB_EXCHANGE_TORCHTOKEN_H
