@@ -15,6 +15,24 @@ using testing::Test;
 
 namespace {
 
+TEST(TaskGraph, CopiesRunBesideCompute) {
+  // The offloads are issued by 10 and 20 and take 15 each, one after the other:
+  // [10,25), [25,40). Reloads have a queue of their own.
+  Table table = makeTable(2, {0}, {"0F0 0D0 0F1 0D1 0B1 0U0 0B0 0U1"});
+  table.rows[0] = parseRow("0F0 0D0 0F1 0D1 0U1 0B1 0U0 0B0");
+  UniformCosts stageCosts;
+  stageCosts.offload = 15;
+  stageCosts.reload = 5;
+  Timed timed(table, stageCosts.on(table.placement), Transport::Overlap);
+  EXPECT_EQ(timed.start("0F1"), 10);
+  EXPECT_EQ(timed.start("0D0", InstructionKind::Offload), 10);
+  EXPECT_EQ(timed.start("0D1", InstructionKind::Offload), 25);
+  EXPECT_EQ(timed.start("0U1", InstructionKind::Reload), 40);
+  EXPECT_EQ(timed.start("0B1"), 45);
+  EXPECT_EQ(timed.start("0U0", InstructionKind::Reload), 65);
+  EXPECT_EQ(timed.start("0B0"), 70);
+}
+
 /// Two workers with a compute each, an all-reduce, and more computes.
 static Program twoThatMeet() {
   ProgramBuilder builder;
