@@ -299,7 +299,7 @@ public:
       if (ps >= laneOf(oldest[clock], lane))
         setLane(value, lane,
                 ps + numPeriods * (laneOf(after.reference[clock], lane) -
-                                 laneOf(before.reference[clock], lane)));
+                                   laneOf(before.reference[clock], lane)));
     }
   }
   void cell(Cell &cell) {
