@@ -239,7 +239,7 @@ def lines_of_task(text: str) -> list[str]:
 TASKS = 256
 """The number of tasks to aim for, so that all workers are busy to the end."""
 
-_LEAST_TASK_WORK, _MOST_TASK_WORK = 1_500_000, 25_000_000
+_LEAST_TASK_WORK, _MOST_TASK_WORK = 400_000, 8_000_000
 """The work of the smallest task, some 0.05 s, next to which its start costs little, and of the
 largest, about a second.
 """

@@ -112,7 +112,7 @@ row = ("toy-count", "count", "1", 9, "toys", "", "always", "Toys of a toy")
 core.deployment = lambda: [*rows, row]
 
 from pipesched import Costs, PipeSchedError
-from pipesched.grid import AXES
+from pipesched.sweeps.grid import AXES
 from pipesched.command import main, parser
 from pipesched.command.options import passes
 from pipesched.planning.request import Request

@@ -33,7 +33,7 @@ from pipesched.sweeps.sweep import _chunks, _work, cores, lines_of
 from points import SMALL
 from test_command import COMMAND, Capture, failure_of, rows_of, run_passes
 
-SLOW = ["sweep", "--pp", "16,32", "--microbatches", "64:448:32", "--jobs", "2"]
+SLOW = ["sweep", "--pp", "16,32", "--microbatches", "64:832:32", "--jobs", "2"]
 
 
 # Rows
@@ -336,7 +336,7 @@ def test_process_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         for process in multiprocessing.active_children():
             process.kill()
 
-    large = {"workers": [16, 32], "microbatches": "64:448:32"}
+    large = {"workers": [16, 32], "microbatches": "64:832:32"}
     with pytest.raises(PipeSchedError, match="a process of the sweep ended"):
         sweep(large, file=file, processes=2, progress=kill)
     assert file.read_text().endswith("}\n")
@@ -559,11 +559,11 @@ def test_killed_sweeps_are_gone_on_with(ending: signal.Signals, tmp_path: Path) 
     out, said = process.communicate(timeout=60)  # returns after the last process has ended
     assert out == ""
     kept = [line for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    total = len(Grid({"workers": [16, 32], "microbatches": "64:448:32"}).points())
+    total = len(Grid({"workers": [16, 32], "microbatches": "64:832:32"}).points())
     assert 8 <= len(kept) < total
     if ending == signal.SIGINT:
         assert process.returncode == 130
-        goes_on = f"{file} has {len(kept)} of {total} points; the same command goes on from there"
+        goes_on = f"{file} has {len(kept):,} of {total:,} points; the same command goes on from there"
         assert said == f"{goes_on}\ninterrupted\n"
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stderr == ""

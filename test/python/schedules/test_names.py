@@ -192,7 +192,7 @@ def test_verbs_say_it_once(
     line = [*verb, "--pp", "4", "--microbatches", "8"]
     assert main(line) == 0
     assert "cells" not in capsys.readouterr().err
-    monkeypatch.setattr("pipesched.making.ANNOUNCED_CELLS", 63)
+    monkeypatch.setattr("pipesched.schedule.generation.ANNOUNCED_CELLS", 63)
     assert main(line) == 0
     said = capsys.readouterr().err
     assert said.count("the schedule has more than 63 cells, at least 64: up to 0.0 GiB") == 1
