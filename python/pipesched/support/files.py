@@ -256,6 +256,6 @@ def read_json_file(path: str) -> Any:
     except json.JSONDecodeError as error:
         raise PipeSchedError(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
     except UnicodeDecodeError as error:
-        raise PipeSchedError(f"{path}: byte {error.start} is no UTF-8") from None
+        raise PipeSchedError(f"{path}: byte {error.start} is not UTF-8") from None
     except ValueError as error:
         raise PipeSchedError(f"{path}: {error}") from None

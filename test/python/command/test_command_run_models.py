@@ -1,4 +1,4 @@
-"""`pipesched run` on models that need no `cuts`: of transformers, and Pipes of PyTorch."""
+"""`pipesched run` on models of transformers, which need no `cuts`."""
 
 from __future__ import annotations
 
@@ -36,49 +36,16 @@ def model():
 def loss(output, target):
     return nn.functional.cross_entropy(output.logits[:, :-1].flatten(0, 1), target[:, 1:].flatten())
 """
-PIPE = """
-import warnings
-import torch
-from torch import nn
-from torch.distributed.pipelining import SplitPoint, pipeline
-
-warnings.simplefilter("ignore")
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Embedding(30, 8)
-        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])
-        self.head = nn.Linear(8, 30, bias=False)
-        self.head.weight = self.embed.weight
-
-    def forward(self, x):
-        kept = h = self.embed(x)
-        for layer in self.layers:
-            h = torch.tanh(layer(h))
-        return self.head(h + kept)
-
-def whole():
-    return Model()
-
-def model():
-    cuts = {f"layers.{number}": SplitPoint.BEGINNING for number in (1, 2, 3)}
-    return pipeline(whole(), (torch.zeros(4, 6, dtype=torch.int64),), split_spec=cuts)
-
-def loss(output, target):
-    return nn.functional.cross_entropy(output.flatten(0, 1), target.flatten())
-"""
 
 
 @pytest.mark.parametrize("divide", ["even", "measured"])
-@pytest.mark.parametrize("text", [LANGUAGE, PIPE], ids=["language", "pipe"])
-def test_trains(text: str, divide: str, tmp_path: Path, marked: dict[str, str]) -> None:
+def test_trains(divide: str, tmp_path: Path, marked: dict[str, str]) -> None:
     """With the parameters of the embedding in the head, on another rank."""
     file = tmp_path / "own.py"
-    file.write_text(text + BATCHES)
+    file.write_text(LANGUAGE + BATCHES)
     line = f"--schedules zb-v,1f1b {file} {SIZES} --dtype float64 --divide {divide}"
     out, _ = finish(f"{line} --seed 3 --lr 0.01 --format json", marked)
-    wanted = losses_alone(text + BATCHES)
+    wanted = losses_alone(LANGUAGE + BATCHES)
     for row in json.loads(out):
         assert row["losses"] == pytest.approx(wanted, rel=1e-9)
 

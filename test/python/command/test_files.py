@@ -272,7 +272,8 @@ def test_special_files_are_written_to(tmp_path: Path, capfd: pytest.CaptureFixtu
 
 def test_an_inherited_descriptor_is_not_truncated(tmp_path: Path) -> None:
     both = tmp_path / "both.txt"
-    line = "import sys; from pipesched.support.files import write_whole; write_whole('/dev/stdout', b'2')"
+    imports = "import sys; from pipesched.support.files import write_whole"
+    line = f"{imports}; write_whole('/dev/stdout', b'2')"
     with both.open("wb") as out:
         out.write(b"1")
         out.flush()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pipesched
 import pytest
-from conftest import ROOT
 from pipesched.command import VERBS
 
 COMMAND = "from pipesched.command import main\ntry:\n    main({})\nexcept SystemExit:\n    pass"
@@ -112,15 +111,3 @@ def test_simulating_loads_no_planner(tmp_path: Path) -> None:
     line += ["--model", "llama3-8b", "--system", "dgx-h100"]
     own, _ = loaded_by(COMMAND.format(line), tmp_path)
     assert not {name for name in own if name.startswith("pipesched.planning")}
-
-
-# The benchmark
-
-
-def test_benchmark_of_starts() -> None:
-    command = [sys.executable, str(ROOT / "benchmarks" / "start.py"), "--runs", "1"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
-    assert [row[0] for row in rows[2:4]] == ["python -c pass", "import numpy"]
-    assert rows[2][-1] == "1.0"
-    assert all(len(row) == 6 and float(row[-1]) > 0 for row in rows[2:])

@@ -563,7 +563,9 @@ def test_killed_sweeps_are_gone_on_with(ending: signal.Signals, tmp_path: Path) 
     assert 8 <= len(kept) < total
     if ending == signal.SIGINT:
         assert process.returncode == 130
-        goes_on = f"{file} has {len(kept):,} of {total:,} points; the same command goes on from there"
+        goes_on = (
+            f"{file} has {len(kept):,} of {total:,} points; the same command goes on from there"
+        )
         assert said == f"{goes_on}\ninterrupted\n"
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stderr == ""

@@ -201,7 +201,7 @@ def wrap(text: str, width: int | None) -> str:
     """Prose in lines of at most this width, which break between words; further lines of a sentence
     are indented. Lines that begin with a space, or have two, are tables or lines to copy, and stay.
 
-    >>> print(wrapped("- one two three", 9))
+    >>> print(wrap("- one two three", 9))
     - one two
       three
     """
