@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that libraries depend on each other as docs/Contributing.md says.
+"""Checks that libraries depend on each other as docs/Architecture.md says.
 
-The table of its section "Where things are" has a row for each library. The first column names the
+The table of its section "Libraries" has a row for each library. The first column names the
 folders of the library, the second the libraries that it may use; everything that those use is
 allowed as well. Rows of other folders are ignored.
 
@@ -23,7 +23,7 @@ import pathlib
 import re
 import sys
 
-TABLE = "docs/Contributing.md"
+TABLE = "docs/Architecture.md"
 ROW = re.compile(r"\| *(`(?:lib|include)/.*?) *\| *(.*?) *\| .*\|$")
 ROOMS = re.compile(r"\| *`lib/(\w+)` *\| *((?:`[\w.]+`(?: < )?)+) *\|$")
 PACKAGE = re.compile(r"\| *`(python/[\w/]+)` *\| *((?:`\w+`(?: < )?)+) *\|$")
