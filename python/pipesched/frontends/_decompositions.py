@@ -169,11 +169,15 @@ def _var_mean(
     kept = list(dimensions) if dimensions else list(range(value.dim()))
     wide = value.float() if value.dtype in _NARROW else value
     count = _count(value, kept)
-    mean = wide.sum(kept, keepdim=True) / count
+    first = wide
+    for dimension in kept if count else ():
+        first = first.narrow(dimension, 0, 1)
+    # Equal values have a variance of 0, at which the gradient of their deviation jumps.
+    moved = wide - first if count else wide
     rest = max(count - (1 if correction is None else correction), 0)
-    squares = (wide - mean).square().sum(kept, keepdim)
+    squares = (moved - moved.sum(kept, keepdim=True) / count).square().sum(kept, keepdim)
     variance = squares / rest if rest else squares / torch.zeros((), dtype=wide.dtype)
-    mean = mean if keepdim else mean.squeeze(kept)
+    mean = wide.sum(kept, keepdim) / count
     return variance.to(value.dtype), mean.to(value.dtype)
 
 
