@@ -20,6 +20,7 @@ ON_PAGES = {
     "switched-off": "Validation",
     "unknowns": "Validation",
     "coverage": "Validation",
+    "unseen": "Validation",
     "routing": "Validation",
     "overlap": "Validation",
     "slices": "Validation",

@@ -160,7 +160,7 @@ def _order(plan: Plan) -> tuple[list[Step], Order] | None:
 
 
 def _tell_order(plan: Plan) -> list[str]:
-    """The sentence on which proposals are not told apart from the first."""
+    """The sentence on which proposals cannot be distinguished from the first."""
     found = _order(plan)
     return [] if found is None else tell(*found)
 
