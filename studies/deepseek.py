@@ -18,7 +18,7 @@ import pipesched
 from pipesched import Configuration, Costs, Path, Plan, Proposal
 from pipesched.paper import Basis, Study
 
-from .study import GIB, data, fields, percent
+from .study import GIB, data, fields, percent, plain_costs
 
 GPUS, BATCH, SEQUENCE = 2048, 15360, 4096
 GPU_HOURS = 180_000
@@ -110,7 +110,7 @@ def trained() -> dict[str, Any]:
 
 def costs(model: Any = None, system: Any = None) -> Costs:
     """The costs of the run, of another model or on another system if one is given."""
-    return Costs(
+    return plain_costs(
         model=model or trained(),
         system=system or h800(),
         microbatch_size=1,

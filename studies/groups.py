@@ -15,10 +15,8 @@ from pipesched.paper import Basis, Study
 
 from . import recent_runs
 from .residuals import tolerance_of
+from .study import TIE_PERCENT
 from .validation import Row, all_rows, cluster_of
-
-TIE_PERCENT = 1.0
-"""Measurements that are closer than this have no order."""
 
 OF_SOURCE = {
     "2205.05198 table 4": "A100, layers, tensor 8",

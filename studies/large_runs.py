@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pipesched
-from pipesched import Configuration, Costs, FamilyOptions, Path
+from pipesched import Configuration, FamilyOptions, Path
 
 from . import deepseek, validation
-from .study import data, fields, flops_per_token
+from .study import data, fields, flops_per_token, plain_costs
 from .validation import TENSOR_PARALLEL, Row, peak_gib, tokens_per_s
 
 LLAMA_LAYERS = 126
@@ -56,7 +56,7 @@ def llama3_step(
     workers = row["pp"]
     model = fields(pipesched.models()["llama3-405b"])
     model |= {"gradient_bytes_per_parameter": 4, "separate_accumulation": True}
-    costs = Costs(
+    costs = plain_costs(
         model={**model, "sequence": row["sequence"]},
         system="llama3-h100",
         attention=attention,

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
-from pipesched import Configuration, Costs, Path
+from pipesched import Configuration, Path
 from pipesched.paper import Basis, Study
 
 from . import validation, zero_bubble
-from .study import GIB, data
+from .study import GIB, data, plain_costs
 
 GPT2_VOCABULARY = 50304
 """GPT-2's 50,257 tokens, in multiples of 128 as Megatron pads them (**assumption**)."""
@@ -35,7 +35,9 @@ def _zero_bubble_gib(row: Mapping[str, Any], schedule: str) -> float:
     workers = row["workers"]
     each = (row["layers"] + 2) // workers
     blocks = [each - 1, *[each] * (workers - 2), each - 1]
-    costs = Costs(model=_gpt(row), system="a100-sxm-80gb", microbatch_size=row["microbatch_size"])
+    costs = plain_costs(
+        model=_gpt(row), system="a100-sxm-80gb", microbatch_size=row["microbatch_size"]
+    )
     point = Configuration(
         zero_bubble.FAMILIES[schedule],
         workers,

@@ -39,6 +39,7 @@ def costs(run: Mapping[str, Any]) -> Costs:
     """What a run costs: no pipeline, no tensor parallelism, the experts over all accelerators."""
     sizes = published()
     return Costs(
+        framework="none",
         model=sizes["model"],
         system=sizes["system"],
         sequence=sizes["sequence"],

@@ -2,8 +2,8 @@
 data parallelism, small models, FP8 and Blackwell.
 
 The file recent_runs.json says for each source what it states, what it does not, and what is taken
-in its place. H100 are those of `h100-sxm-load`, which is fitted to two rows, and Blackwell those of
-`b200-sxm-load`, which is fitted to one; these stand apart, and nothing is fitted to the others.
+in its place. H100 are under load, which is fitted to two rows, and Blackwell like `b200-sxm` under
+load, which is fitted to one; these stand apart, and nothing is fitted to the others.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, Path
+from pipesched.costs.catalogue import take_rates
 
-from .study import data, fields, flops_per_token
+from .study import data, fields, flops_per_token, plain_costs
 from .validation import TITAN_MEMORY, Row, peak_gib, titan_fields, tokens_per_s
 
 BLACKWELL = ("b200-sxm", "b300-sxm", "gb200-nvl72", "gb300-nvl72")
 HOPPER = ("h100-sxm", "h200-sxm")
-LOADED, BLACKWELL_LOADED = "h100-sxm-load", "b200-sxm-load"
+LOADED, BLACKWELL_LOADED = "h100-sxm", "b200-sxm"
 """Accelerators in a training that lasts."""
 SUSTAINED_AT_500W = 0.7
 """`sustained` of an H100 that is limited to 500 W, where that of `LOADED` belongs to 700 W."""
@@ -95,15 +96,17 @@ def _system(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
     made = fields(pipesched.systems()[name])
     loaded, parts = (LOADED, CHIP) if name in HOPPER else (BLACKWELL_LOADED, LOAD)
     if name in HOPPER + BLACKWELL:
-        under_load = pipesched.systems()[loaded]
+        under_load = take_rates(pipesched.systems()[loaded], "load")
         made |= {k: under_load[k] for k in parts if k != TERMS.get(off or "")}
     if _states(row, "fp8_blocks", off):
         in_blocks = pipesched.systems()[SCALED_IN_BLOCKS]["matrix"]
         rates = {"fp8_efficiency_by_gflop": in_blocks["fp8_efficiency_by_gflop"]}
         made["matrix"] = {**made["matrix"], **rates}
-    # A layer alone is measured in a few milliseconds, so that its clocks do not fall.
+    # A layer alone is measured in a few milliseconds, so that its clocks do not fall, and again and
+    # again, so that the host, which has nothing else to do, runs ahead.
     if row["quantity"].startswith("layer"):
         made.pop("sustained", None)
+        made.pop("host_time", None)
     if row["system"] == "h100-500w":
         made |= {"name": "h100-500w", "memory": {**made["memory"], **TITAN_MEMORY}}
         if "sustained" in made:
@@ -168,7 +171,7 @@ def _costs(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Co
         # FSDP divides the master weights, which the state counts.
         "parameter_bytes": (2, gradient_bytes(row), 10 if sharding == "full" else 12),
     }
-    return Costs(**{k: v for k, v in (given | options).items() if v is not None})
+    return plain_costs(**{k: v for k, v in (given | options).items() if v is not None})
 
 
 def point(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Configuration:

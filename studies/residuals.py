@@ -32,7 +32,7 @@ from pipesched.bands import (
 )
 from pipesched.paper import Basis, Study
 
-from . import recent_runs
+from . import recent_runs, unseen
 from .study import fields
 from .validation import TITAN_MEMORY, Row, all_rows, cluster_of
 
@@ -177,6 +177,22 @@ def rows() -> Iterator[dict[str, Any]]:
     """A residual for each published step, and a second one where its system is adjusted to other
     rows: one with these adjustments, one with the rates of the system as it is sold.
     """
+    yield from _validated()
+    for row in unseen.answers().itertuples():
+        if row.measured_s > 0 and row.computed_s > 0:
+            case = row.case or f"{row.cluster}, {row.layout}"
+            yield {
+                "source": row.source,
+                "case": case,
+                "run": f"{row.source}, {row.model} on {row.system}",
+                "cluster": row.cluster,
+                "layout": row.layout,
+                **row.traits._asdict(),
+                "measured_to_predicted": round(row.measured_s / row.computed_s, 4),
+            }
+
+
+def _validated() -> Iterator[dict[str, Any]]:
     for row in filter(_is_step, all_rows()):
         costs, ratio = row.point.costs, _ratio(row)
         assert costs is not None
@@ -263,12 +279,12 @@ def coverage_frame() -> pd.DataFrame:
                 "class": name,
                 "rows": len(members),
                 "runs": len({row.run for row in members}),
-                "held_percent": 100 * fmean(is_held for is_held, _ in alone),
+                "held_percent": 100 * fmean(is_held for is_held, _ in alone) if alone else None,
                 "rows_of_other_runs": len(apart),
                 "held_by_other_runs_percent": (
                     100 * fmean(is_held for is_held, _ in apart) if apart else None
                 ),
-                "typical_width": median(width for _, width in alone),
+                "typical_width": median(width for _, width in alone) if alone else None,
             }
         )
     return pd.DataFrame(found)

@@ -9,7 +9,7 @@ import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, Simulation
 from pipesched.paper import Basis, Study
 
-from .study import GIB, data
+from .study import GIB, data, plain_costs
 from .study import row as compared
 
 SYSTEM = "h100-sxm"
@@ -29,7 +29,7 @@ def _slimpipe() -> list[dict[str, Any]]:
         chunks=row["chunks"],
         slices=row["slices"],
     )
-    costs = Costs(model=row["model"], system=SYSTEM, microbatch_size=1, accelerators=ranks)
+    costs = plain_costs(model=row["model"], system=SYSTEM, microbatch_size=1, accelerators=ranks)
     report = made.simulate(costs)
     assert report.memory is not None and report.table is not None
     stages = workers * row["chunks"]
@@ -50,7 +50,7 @@ def _slimpipe() -> list[dict[str, Any]]:
 
 def _costs_of(row: dict[str, Any], recompute: Any) -> Costs:
     """The costs of a row of Seq1F1B, with slices of equal compute."""
-    return Costs(
+    return plain_costs(
         model=row["model"],
         system=SYSTEM,
         sequence=row["sequence"],

@@ -13,6 +13,9 @@ from pipesched import Costs
 
 GIB = 2**30
 
+TIE_PERCENT = 1.0
+"""Measurements that are closer than this have no order."""
+
 
 @cache
 def data(name: str) -> dict[str, Any]:
@@ -23,8 +26,17 @@ def data(name: str) -> dict[str, Any]:
 
 
 def fields(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a model or system that make another one: all but names and sources."""
-    return {k: v for k, v in description.items() if k not in ("aliases", "sources")}
+    """Returns the fields of a model or system that make another one: all but names, sources
+    and what changes under load.
+    """
+    return {k: v for k, v in description.items() if k not in ("aliases", "sources", "load")}
+
+
+def plain_costs(**arguments: Any) -> Costs:
+    """Returns costs with nothing but what is given: rates of data sheets, unless the system is one
+    under load, and no habits of a framework.
+    """
+    return Costs(framework="none", rates="data-sheet", **arguments)
 
 
 def percent(ours: float, published: float) -> float:

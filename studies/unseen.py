@@ -20,11 +20,11 @@ from typing import Any
 
 import pandas as pd
 import pipesched
+from pipesched.bands import Traits, traits_of
 from pipesched.command import main as pipesched_command
 from pipesched.paper import Basis, Study
 
-from .groups import TIE_PERCENT
-from .study import GIB, data, percent
+from .study import GIB, TIE_PERCENT, data, percent
 
 OPTIONS = {
     "system": "system",
@@ -40,6 +40,30 @@ OPTIONS = {
     "sharding": "sharding",
 }
 """Fields of a row, and the options that say the same."""
+
+
+LAYOUT = (
+    "pipeline",
+    "chunks",
+    "tensor",
+    "context",
+    "expert",
+    "microbatch",
+    "sharding",
+    "recompute",
+)
+"""Fields of a row that say its layout; rows of one cluster that share them differ in the
+schedule.
+"""
+
+FRAMEWORKS = {
+    **dict.fromkeys(("aleph", "internevo", "tpu-recipes", "automodel", "fms-fsdp"), "authors"),
+    **dict.fromkeys(
+        ("primus", "dgxc", "megatron-bridge", "megatron-7b", "megatron-tiny"), "megatron"
+    ),
+    **dict.fromkeys(("bridge-sft", "nemo"), "megatron"),
+}
+"""Who ran the rows of a source."""
 
 
 def published() -> dict[str, Any]:
@@ -89,6 +113,20 @@ def _answer(row: Mapping[str, Any], models: Path) -> dict[str, Any]:
     return found[0]
 
 
+def _traits(row: Mapping[str, Any], models: Path) -> Traits | None:
+    """What bands compare of a row."""
+    name = row["model"]
+    costs = pipesched.Costs(
+        model=name if name in pipesched.models() else models / f"{name}.json",
+        system=row["system"],
+        accelerators=row.get("tensor", 1) * row.get("context", 1),
+        context_parallel=row.get("context", 1),
+        precision=row.get("precision", "bf16"),
+        sequence=row["sequence"],
+    )
+    return traits_of(costs, FRAMEWORKS.get(row["source"]))
+
+
 @cache
 def answers() -> pd.DataFrame:
     """A line for each published step, and for each layout that ran out of memory."""
@@ -97,14 +135,19 @@ def answers() -> pd.DataFrame:
         for row in published()["rows"]:
             answer = _answer(row, models)
             step, memory = row.get("step_s", nan), row.get("memory_gib", nan)
-            ours = answer.get("step_s", nan)
+            ours = answer.get("expected_s", nan)
             lines.append(
                 {
                     "group": row["group"],
                     "source": row["source"],
+                    "model": row["model"],
+                    "system": row["system"],
+                    "layout": ", ".join(f"{f} {row.get(f, 1)}" for f in LAYOUT),
+                    "traits": _traits(row, models),
                     "case": row.get("case", ""),
                     "cluster": row.get("cluster", ""),
                     "measured_s": step,
+                    "computed_s": answer.get("step_s", nan),
                     "predicted_s": ours,
                     "error_percent": percent(ours, step),
                     "from_s": answer.get("step_low_s", nan),
@@ -121,6 +164,8 @@ def answers() -> pd.DataFrame:
                 {
                     "group": "A100 layouts",
                     "source": "aleph",
+                    "model": row["model"],
+                    "system": "a100-sxm-80gb",
                     "cluster": row["cluster"],
                     "predicted_gib": answer.get("peak_bytes_per_gpu", nan) / GIB,
                     "fits": answer.get("fits"),

@@ -19,7 +19,7 @@ from pipesched import Configuration, Costs, FamilyOptions, Path, Simulation
 from pipesched.paper import Basis, Study
 
 from . import zero_bubble
-from .study import GIB, data, fields, percent
+from .study import GIB, data, fields, percent, plain_costs
 
 VOCABULARY = 51200
 TENSOR_PARALLEL = 8
@@ -159,7 +159,7 @@ def layer_point(setting: str, scales: Scales) -> Configuration:
     """A layer of the 22B model, on eight A100 with these factors."""
     recompute, is_divided = SETTINGS[setting]
     model = Gpt(MODELS["22B"].hidden, MODELS["22B"].heads, 1)
-    costs = Costs(
+    costs = plain_costs(
         model=model.description(has_ends=False),
         system=_a100(scales),
         microbatch_size=LAYER_MICROBATCH,
@@ -238,7 +238,7 @@ def megatron_step(
         workers,
         microbatches,
         FamilyOptions() if chunks == 1 else FamilyOptions(chunks=chunks),
-        costs=Costs(
+        costs=plain_costs(
             model=model.description(),
             system=_a100(fit()),
             microbatch_size=microbatch_size,
@@ -385,7 +385,7 @@ def titan_costs(
         "repeated_key_values": True,
         **titan_fields(tensor, has_kernels=True),
     }
-    return Costs(
+    return plain_costs(
         model=changed,
         system=_titan_system(rates, context > 1),
         accelerators=tensor * context,

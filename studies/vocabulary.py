@@ -12,7 +12,7 @@ import pandas as pd
 from pipesched import Configuration, Costs, FamilyOptions, Simulation
 from pipesched.paper import Basis, Study
 
-from .study import GIB, data, row
+from .study import GIB, data, plain_costs, row
 
 SYSTEM = "a100-sxm-80gb"
 SCALING = "S and T, linear scaling [%]"
@@ -31,7 +31,7 @@ def _report(rows: Mapping[str, Any], run: Mapping[str, Any], size: int, method: 
     workers, microbatches = rows["workers"], rows["microbatches"]
     model = {**rows["model"], "sequence": run["sequence"], "vocabulary": size}
     balance: Any = "cost" if method == "redis" else "auto"
-    costs = Costs(model=model, system=SYSTEM, microbatch_size=1, balance=balance)
+    costs = plain_costs(model=model, system=SYSTEM, microbatch_size=1, balance=balance)
     made = Configuration(family, workers, microbatches, options).generate()
     # Receives at arrival stand in the order of unit slots, where S and T are as long as F.
     return made.simulate(costs, receive_placement="consumer")
@@ -73,7 +73,7 @@ def _scaling() -> Iterator[dict[str, Any]]:
             workers, hidden = pipeline["workers"], pipeline["hidden"]
             model = rows["model"] | fields | {"layers": workers, "feedforward": 4 * hidden}
             model |= {"sequence": int(tokens), "vocabulary": scaling["vocabulary"]}
-            costs = Costs(model=model, system=SYSTEM, microbatch_size=1)
+            costs = plain_costs(model=model, system=SYSTEM, microbatch_size=1)
             whole = _busy(costs, workers, "baseline")
             layer = whole[1]
             for method, known in methods.items():

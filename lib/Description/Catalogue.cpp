@@ -101,12 +101,11 @@ namespace {
 template <typename Facts>
 class ShippedFacts {
 public:
-  /// A copy of what `read` gave for a file and a `sequence`, the argument that
-  /// it depends on beside the file (0: none). Errors: those of `read`, each
-  /// time.
-  llvm::Expected<Facts> get(const EmbeddedFile &file, int64_t sequence,
+  /// A copy of what `read` gave for a file and an `argument` (0: none). Errors:
+  /// those of `read`, each time.
+  llvm::Expected<Facts> get(const EmbeddedFile &file, int64_t argument,
                             llvm::function_ref<llvm::Expected<Facts>()> read) {
-    std::pair key(&file, sequence);
+    std::pair key(&file, argument);
     {
       std::lock_guard<std::mutex> lock(mutex);
       if (auto found = known.find(key); found != known.end())
@@ -129,14 +128,16 @@ private:
 };
 } // namespace
 
-llvm::Expected<HardwareFacts> pipesched::findSystem(StringRef name) {
+llvm::Expected<HardwareFacts> pipesched::findSystem(StringRef name,
+                                                    Rates rates) {
   static ShippedFacts<HardwareFacts> shipped;
   static Shelf shelf(kSystems);
   llvm::Expected<const EmbeddedFile *> file = findFile(shelf, "system", name);
   if (!file)
     return file.takeError();
-  return shipped.get(**file, 0, [&] {
-    return systemFromJson((*file)->text, (*file)->name, SourceRule::Optional);
+  return shipped.get(**file, int64_t(rates), [&] {
+    return systemFromJson((*file)->text, (*file)->name, SourceRule::Optional,
+                          rates);
   });
 }
 
@@ -157,11 +158,13 @@ llvm::Expected<Architecture> pipesched::findArchitecture(StringRef name,
 // From files
 //===----------------------------------------------------------------------===//
 
-llvm::Expected<HardwareFacts> pipesched::readSystem(StringRef path) {
+llvm::Expected<HardwareFacts> pipesched::readSystem(StringRef path,
+                                                    Rates rates) {
   auto buffer = readWholeFile(path);
   if (!buffer)
     return buffer.takeError();
-  return systemFromJson((*buffer)->getBuffer(), path, SourceRule::Optional);
+  return systemFromJson((*buffer)->getBuffer(), path, SourceRule::Optional,
+                        rates);
 }
 
 llvm::Expected<Architecture> pipesched::readArchitecture(StringRef path,

@@ -23,8 +23,8 @@ inline constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
 /// Fields of PipeSched's own files, docs/schemas/*.schema.json.
 Architecture readModelFields(const llvm::json::Value &file, SourceRule rule,
                              FileErrors &errors);
-HardwareFacts readSystemFields(const llvm::json::Value &file, SourceRule rule,
-                               FileErrors &errors);
+HardwareFacts readSystemFields(const llvm::json::Value &file, Rates rates,
+                               SourceRule rule, FileErrors &errors);
 /// Times of stages. Errors name an entry of a list by its index, from 0.
 Profile readTimesFields(const llvm::json::Value &file, FileErrors &errors);
 

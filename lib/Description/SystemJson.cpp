@@ -210,14 +210,15 @@ static void readMultiprocessors(FieldReader &parent, HardwareFacts &facts) {
   vector = std::llround(double(vector) * share);
 }
 
-/// Reads `host_time`: what the host takes to launch a kernel, and to go on
-/// after it has waited for one.
+/// Reads `host_time`: what the host takes for an operation and each further
+/// kernel of it, and to go on after it has waited for one.
 static void readHostTime(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("host_time");
   if (!value)
     return;
   FieldReader reader(value, "host_time", parent.getErrors());
   facts.launchPs = reader.scaled("launch_us", kPsPerUs);
+  facts.operationPs = reader.scaled("operation_us", kPsPerUs, facts.launchPs);
   facts.synchronizePs = reader.scaled("synchronize_us", kPsPerUs, 0);
   reader.finish();
 }
@@ -273,9 +274,66 @@ static int64_t readBlock(FieldReader &reader, StringRef name, int64_t most) {
   return number;
 }
 
-HardwareFacts pipesched::readSystemFields(const json::Value &file,
+/// Whether a load may change a field: peaks and bandwidths stay.
+static bool changesUnderLoad(StringRef part, StringRef name) {
+  return part == "host_time" || name.contains("efficiency");
+}
+
+/// Replaces fields of `fields` by those of `load`, and adds those that it has
+/// not; objects field by field.
+static void putOver(json::Object &fields, const json::Object &load,
+                    FileErrors &errors) {
+  for (const auto &[key, value] : load) {
+    StringRef name = key;
+    json::Object *old = fields.getObject(name);
+    const json::Object *inner = value.getAsObject();
+    if (name == "sustained" || (name == "host_time" && !old)) {
+      fields[name] = value;
+      continue;
+    }
+    bool isPart =
+        llvm::is_contained({"host_time", "matrix", "link", "network"}, name);
+    if (!old || !inner || !isPart) {
+      errors.report("load." + name,
+                    "expected 'sustained', 'host_time', or efficiencies in "
+                    "'matrix', 'link' or 'network', which the system has");
+      continue;
+    }
+    for (const auto &[field, number] : *inner)
+      if (changesUnderLoad(name, field))
+        (*old)[field] = number;
+      else
+        errors.report("load." + name + "." + StringRef(field),
+                      "expected an efficiency");
+  }
+}
+
+/// The fields of a system with these rates: those of its object `load` in place
+/// of its own, or without them.
+static json::Value takeRates(const json::Value &file, Rates rates,
+                             FileErrors &errors) {
+  const json::Object *object = file.getAsObject();
+  const json::Value *load = object ? object->get("load") : nullptr;
+  if (!load) {
+    if (object && rates == Rates::Load)
+      errors.report("load",
+                    "this system has no rates under load; ask for those "
+                    "of the data sheet, or add them to its file");
+    return file;
+  }
+  json::Object fields = *object;
+  fields.erase("load");
+  if (!load->getAsObject())
+    errors.report("load", "expected an object of fields");
+  else if (rates != Rates::DataSheet)
+    putOver(fields, *load->getAsObject(), errors);
+  return fields;
+}
+
+HardwareFacts pipesched::readSystemFields(const json::Value &file, Rates rates,
                                           SourceRule rule, FileErrors &errors) {
-  FieldReader reader(&file, "", errors);
+  json::Value fields = takeRates(file, rates, errors);
+  FieldReader reader(&fields, "", errors);
   HardwareFacts facts;
   reader.text("$schema", "");
   facts.name = reader.text("name");
@@ -307,8 +365,10 @@ HardwareFacts pipesched::readSystemFields(const json::Value &file,
   return facts;
 }
 
-llvm::Expected<HardwareFacts>
-pipesched::systemFromJson(StringRef text, StringRef file, SourceRule rule) {
+llvm::Expected<HardwareFacts> pipesched::systemFromJson(StringRef text,
+                                                        StringRef file,
+                                                        SourceRule rule,
+                                                        Rates rates) {
   llvm::Expected<json::Value> value = parseJson(text, file);
   if (!value)
     return value.takeError();
@@ -316,7 +376,7 @@ pipesched::systemFromJson(StringRef text, StringRef file, SourceRule rule) {
   const json::Object *object = value->getAsObject();
   HardwareFacts facts = object && isCalculonSystem(*object)
                             ? readCalculonSystem(*value, file, errors)
-                            : readSystemFields(*value, rule, errors);
+                            : readSystemFields(*value, rates, rule, errors);
   if (errors.any())
     return errors.take();
   return facts;

@@ -33,8 +33,8 @@ using Source = std::optional<std::pair<int, std::string>>;
 using ParameterBytes = std::optional<std::array<int64_t, 3>>;
 /// Microbatch size, global batch, sequence, boundary bytes, accelerators.
 using Numbers = std::array<int64_t, 5>;
-/// Recompute, attention, precision, whether sequence parallelism is off.
-using Choices = std::array<int, 4>;
+/// Recompute, attention, precision, whether sequence parallelism is off, rates.
+using Choices = std::array<int, 5>;
 
 namespace {
 struct GivenSource {
@@ -53,6 +53,7 @@ struct CostOptions {
   AttentionKernels attention = AttentionKernels::AsDescribed;
   Precision precision = Precision::BF16;
   bool withoutSequenceParallel;
+  Rates rates = Rates::Auto;
   Options deployment;
   ParameterBytes parameterBytes;
 };
@@ -83,14 +84,15 @@ static Expected<Architecture> readModel(const GivenSource &source,
   }
 }
 
-static Expected<HardwareFacts> readHardware(const GivenSource &source) {
+static Expected<HardwareFacts> readHardware(const GivenSource &source,
+                                            Rates rates) {
   switch (source.kind) {
   case SourceKind::Name:
-    return findSystem(source.text);
+    return findSystem(source.text, rates);
   case SourceKind::File:
-    return readSystem(source.text);
+    return readSystem(source.text, rates);
   case SourceKind::Json:
-    return systemFromJson(source.text, kJsonName, SourceRule::Optional);
+    return systemFromJson(source.text, kJsonName, SourceRule::Optional, rates);
   default:
     return makeKindError("system", source);
   }
@@ -118,7 +120,8 @@ static Expected<Deployment> readDeployment(const Options &options) {
 }
 
 static Expected<SystemFacts> readDeployed(const CostOptions &options) {
-  Expected<HardwareFacts> hardware = readHardware(options.system);
+  Expected<HardwareFacts> hardware =
+      readHardware(options.system, options.rates);
   if (!hardware)
     return hardware.takeError();
   if (options.accelerators != 0)
@@ -138,9 +141,9 @@ static Expected<SystemFacts> readDeployed(const CostOptions &options) {
 static Error checkSystemOptions(const CostOptions &options) {
   if (options.system)
     return Error::success();
-  if (options.accelerators != 0)
+  if (options.accelerators != 0 || options.rates != Rates::Auto)
     return llvm::createStringError(
-        "accelerators are those of a system; none is given");
+        "accelerators and rates are those of a system; none is given");
   Expected<Deployment> deployment = readDeployment(options.deployment);
   if (!deployment)
     return deployment.takeError();
@@ -183,6 +186,8 @@ static Error readChoices(const Choices &given, CostOptions &options) {
   if (Error error = readEnum("attention", given[1], options.attention))
     return error;
   options.withoutSequenceParallel = given[3] != 0;
+  if (Error error = readEnum("rates", given[4], options.rates))
+    return error;
   return readEnum("precision", given[2], options.precision);
 }
 

@@ -14,6 +14,7 @@
 #include "PipeSched/CostModel/Kernels/Architecture.h"
 #include "PipeSched/CostModel/Layers/BalanceLayers.h"
 #include "PipeSched/CostModel/Pairs/OverlappedLayers.h"
+#include "PipeSched/Description/Description.h"
 #include "PipeSched/Evaluation/SlotMeasure.h"
 #include "PipeSched/Facts/Deployment.h"
 #include "PipeSched/Optimize/Schedule/OptimizeSchedule.h"
@@ -64,6 +65,7 @@ nb::dict pipesched::python::listEnums() {
   add<MessageSemantics>(enums, "messages");
   add<InstructionKind>(enums, "instruction");
   add<Lane>(enums, "lane");
+  add<Rates>(enums, "rates");
   add<Recompute>(enums, "recompute");
   add<AttentionKernels>(enums, "attention");
   add<Precision>(enums, "precision");

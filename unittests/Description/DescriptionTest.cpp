@@ -121,12 +121,32 @@ TEST(Shipped, PaperSystemsScaleByTen) {
 }
 
 TEST(Shipped, DecimalsBecomeWholeNumbers) {
-  HardwareFacts system = llvm::cantFail(findSystem("h100"));
+  HardwareFacts system = llvm::cantFail(findSystem("h100", Rates::DataSheet));
   EXPECT_EQ(system.name, "h100-sxm");
   EXPECT_EQ(system.matrix.flopsPerSecond, 989400000000000);
   EXPECT_EQ(system.memoryBytes, 80000000000);
   EXPECT_EQ(system.link.latencyPs, 10000000);
   EXPECT_EQ(system.link.efficiency.points[0].partsPerMillion, 650000);
+}
+
+TEST(Shipped, RatesAreThoseUnderLoadUnlessAsked) {
+  HardwareFacts load = llvm::cantFail(findSystem("h100"));
+  HardwareFacts sheet = llvm::cantFail(findSystem("h100", Rates::DataSheet));
+  EXPECT_EQ(load, llvm::cantFail(findSystem("h100-load", Rates::Load)));
+  EXPECT_EQ(load.peakSharePpm, 800000);
+  EXPECT_EQ(load.matrix.flopsPerSecond, 791520000000000);
+  EXPECT_EQ(load.link.efficiency.points[0].partsPerMillion, 800000);
+  EXPECT_GT(load.operationPs, load.launchPs);
+  EXPECT_EQ(sheet.peakSharePpm, 1000000);
+  EXPECT_EQ(sheet.launchPs, 0);
+  EXPECT_EQ(load.network, sheet.network);
+}
+
+TEST(Shipped, RatesUnderLoadHaveToExist) {
+  llvm::cantFail(findSystem("toy", Rates::DataSheet));
+  EXPECT_EQ(errorOrNothing(findSystem("toy", Rates::Load)),
+            "toy: load: this system has no rates under load; ask for those of "
+            "the data sheet, or add them to its file");
 }
 
 static int64_t countParameters(StringRef name) {
@@ -171,7 +191,8 @@ TEST(Shipped, DenseQwen3ModelsHaveAllTheirParameters) {
 /// of the pointwise kernels, so the measurement must lie between our two
 /// variants.
 TEST(Shipped, MeasuredLayerIsBetweenFusedAndUnfused) {
-  HardwareFacts system = llvm::cantFail(findSystem("a100-sxm-80gb"));
+  HardwareFacts system =
+      llvm::cantFail(findSystem("a100-sxm-80gb", Rates::DataSheet));
   system.accelerators = 8;
   Architecture arch;
   arch.hidden = arch.attentionWidth = 6144;
@@ -255,6 +276,25 @@ TEST(Mistakes, NamesOfFields) {
                                    "\"latency_us\": 0.5, \"latency_us\": 1")),
             "x.json:4:61: field \"latency_us\" is given twice");
   EXPECT_EQ(systemError("[]"), "x.json: expected an object, found []");
+}
+
+TEST(Mistakes, FieldsUnderLoad) {
+  auto mistake = [](StringRef load) {
+    return systemError(systemWith(
+        "\"name\": \"s\"", ("\"name\": \"s\", \"load\": " + load).str()));
+  };
+  std::string wanted = "expected 'sustained', 'host_time', or efficiencies in "
+                       "'matrix', 'link' or 'network', which the system has";
+  EXPECT_EQ(mistake("{\"sustained\": 0.8, \"network\": {\"efficiency\": 0.5}}"),
+            "");
+  EXPECT_EQ(mistake("7"), "x.json: load: expected an object of fields");
+  EXPECT_EQ(mistake("{\"vector\": {}}"), "x.json: load.vector: " + wanted);
+  EXPECT_EQ(mistake("{\"link\": {\"efficiency\": 1}}"),
+            "x.json: load.link: " + wanted);
+  EXPECT_EQ(mistake("{\"matrix\": {\"tflops\": 3}}"),
+            "x.json: load.matrix.tflops: expected an efficiency");
+  EXPECT_EQ(mistake("{\"sustained\": 2}"),
+            "x.json: sustained: expected an efficiency of at most 1, found 2");
 }
 
 TEST(Mistakes, NodesPodsAndEngines) {

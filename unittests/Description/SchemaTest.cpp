@@ -123,7 +123,7 @@ static const Kind kKinds[] = {
      embeddedModels},
     {"system",
      [](const json::Value &file, FileErrors &errors) {
-       readSystemFields(file, SourceRule::Optional, errors);
+       readSystemFields(file, Rates::Auto, SourceRule::Optional, errors);
      },
      embeddedSystems},
     {"times",
@@ -258,6 +258,15 @@ TEST_P(Schemas, HaveTheReadersFields) {
     asked.insert(errors.asked.begin(), errors.asked.end());
   }
   collectPaths(schema, "", known);
+  // A load has fields of the system again, which no example repeats.
+  for (auto path = known.lower_bound("load");
+       path != known.end() && StringRef(*path).starts_with("load");) {
+    StringRef again = *path;
+    again.consume_front("load");
+    again.consume_front(".");
+    EXPECT_TRUE(again.empty() || asked.count(again.str())) << *path;
+    path = known.erase(path);
+  }
   EXPECT_EQ(llvm::join(asked, "\n"), llvm::join(known, "\n"));
 }
 

@@ -24,12 +24,28 @@ namespace pipesched {
 /// must in descriptions that ship.
 enum class SourceRule { Optional, Required };
 
+/// Which rates of a system are read: those under the load of a training, which
+/// its field `load` gives, or the peaks of data sheets. Auto: those under load
+/// if the system has them.
+enum class Rates { Auto, Load, DataSheet };
+
+template <>
+struct EnumNames<Rates> {
+  static constexpr EnumName<Rates> values[] = {
+      {Rates::Auto, "auto", "Under load if the description has them"},
+      {Rates::Load, "load", "Under the load of a training"},
+      {Rates::DataSheet, "data-sheet", "The peaks of data sheets"}};
+};
+
 /// Reads one description. Messages call the text `file`. Errors name file and
 /// field: text that is no JSON; a field that is unknown (with the closest known
 /// one), missing, repeated, of a wrong type or out of range; a source for an
-/// absent field; a number without a source if `rule` requires one.
-llvm::Expected<HardwareFacts>
-systemFromJson(llvm::StringRef text, llvm::StringRef file, SourceRule rule);
+/// absent field; a number without a source if `rule` requires one; a system
+/// without the rates under load that are asked for.
+llvm::Expected<HardwareFacts> systemFromJson(llvm::StringRef text,
+                                             llvm::StringRef file,
+                                             SourceRule rule,
+                                             Rates rates = Rates::Auto);
 /// The fields decide the format. A `sequence` above 0 replaces that of the
 /// text; Hugging Face configurations have none. Further errors: those of
 /// checkArchitecture; a configuration for a kind of model without a cost model
@@ -44,14 +60,16 @@ llvm::Expected<Profile> profileFromJson(llvm::StringRef text,
                                         llvm::StringRef file);
 
 /// The same from a file. Further errors: a file that cannot be read.
-llvm::Expected<HardwareFacts> readSystem(llvm::StringRef path);
+llvm::Expected<HardwareFacts> readSystem(llvm::StringRef path,
+                                         Rates rates = Rates::Auto);
 llvm::Expected<Architecture> readArchitecture(llvm::StringRef path,
                                               int64_t sequence = 0);
 llvm::Expected<Profile> readProfile(llvm::StringRef path);
 
 /// Finds a shipped description by its name or an alias. Errors: an unknown
 /// name, with the closest known one and a list of all.
-llvm::Expected<HardwareFacts> findSystem(llvm::StringRef name);
+llvm::Expected<HardwareFacts> findSystem(llvm::StringRef name,
+                                         Rates rates = Rates::Auto);
 llvm::Expected<Architecture> findArchitecture(llvm::StringRef name,
                                               int64_t sequence = 0);
 

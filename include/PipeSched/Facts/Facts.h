@@ -409,10 +409,11 @@ struct HardwareFacts {
   /// in parts per million. Power limits and multiprocessors that communicate
   /// take the rest.
   int64_t peakSharePpm = 1000000;
-  /// The time of the host for each kernel that it launches, and from the end of
-  /// a kernel that it waits for to the begin of the next; 0: not known, so that
-  /// the host is never waited for.
-  int64_t launchPs = 0, synchronizePs = 0;
+  /// The time of the host for an operation with its first kernel, for each
+  /// further kernel that it launches, and from the end of a kernel that it
+  /// waits for to the start of the next; 0: not known, so that the host is
+  /// never waited for.
+  int64_t operationPs = 0, launchPs = 0, synchronizePs = 0;
   /// Whether a kernel computes while it moves data, so that its time is the
   /// longer of the two. Otherwise its time is their sum.
   bool overlapsMemory = true;
@@ -429,8 +430,8 @@ struct HardwareFacts {
            a.memory == b.memory && // and its capacity
            a.memoryBytes == b.memoryBytes && a.link == b.link &&
            a.network == b.network && a.spine == b.spine && a.host == b.host &&
-           a.peakSharePpm == b.peakSharePpm && a.launchPs == b.launchPs &&
-           a.synchronizePs == b.synchronizePs &&
+           a.peakSharePpm == b.peakSharePpm && a.operationPs == b.operationPs &&
+           a.launchPs == b.launchPs && a.synchronizePs == b.synchronizePs &&
            a.overlapsMemory == b.overlapsMemory &&
            a.acceleratorsPerNode == b.acceleratorsPerNode &&
            a.acceleratorsPerPod == b.acceleratorsPerPod;

@@ -139,7 +139,9 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
   let description = [{
     Sets the target system of the module. `name` is a description that ships
     with the library, `file` the path of another description, in PipeSched's
-    format or Calculon's; for the latter, remarks say what is left out.
+    format or Calculon's; for the latter, remarks say what is left out. Its
+    rates are those under the load of a training where it has them;
+    `rates=data-sheet` reads the peaks (docs/CostModel.md, "Rates under load").
     `accelerators` sets how many devices share the work of a worker. This is the
     degree of tensor parallelism, and the bandwidth of the network grows with
     it. A system that the module already has is replaced.
@@ -205,6 +207,11 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
            "Name of a description that ships with the library">,
     Option<"file", "file", "std::string", /*default=*/"",
            "Path of a description">,
+    Option<"rates", "rates", "::pipesched::Rates",
+           /*default=*/"::pipesched::Rates::Auto",
+           "Those under load, those of data sheets, or those under load where "
+           "the description has them",
+           [{::pipesched::enumOptionValues<::pipesched::Rates>()}]>,
     Option<"accelerators", "accelerators", "int64_t", /*default=*/"0",
            "Devices of a worker; 0: those of the description">
   ] # DeploymentOptions;

@@ -18,6 +18,7 @@
 #include "PipeSched/CostModel/Kernels/Architecture.h"
 #include "PipeSched/CostModel/Layers/BalanceLayers.h"
 #include "PipeSched/CostModel/Layers/Runtime.h"
+#include "PipeSched/Description/Description.h"
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Evaluation/SlotMeasure.h"

@@ -295,8 +295,8 @@ public:
   /// One run of a kernel with this work.
   double kernelPs(const Work &work, const Kernel &kernel,
                   bool isBackward = false) const;
-  /// Kernels that the host launches for one run of a kernel with this work.
-  double launchesOf(const Work &work, const Kernel &kernel) const;
+  /// What the host takes for one run of a kernel with this work.
+  double hostPs(const Work &work, const Kernel &kernel) const;
 
 private:
   bool isNeeded(const Kernel &kernel) const;
@@ -348,14 +348,15 @@ double KernelTimes::expertsOfRank(const Kernel &kernel) const {
   return std::max(std::min(held, rows), 1.0);
 }
 
-double KernelTimes::launchesOf(const Work &work, const Kernel &kernel) const {
+double KernelTimes::hostPs(const Work &work, const Kernel &kernel) const {
   if (work.isZero() || !isNeeded(kernel))
     return 0;
   // Their number of rows is not known when a graph is recorded.
   bool isDynamic = kernel.routed || kernel.engine == Engine::AllToAll;
   if (system.kernelLaunch == KernelLaunch::Graphs && !isDynamic)
     return 0;
-  return double(kernel.launches) * expertsOfRank(kernel);
+  double further = double(kernel.launches) * expertsOfRank(kernel) - 1;
+  return double(system.operationPs) + further * double(system.launchPs);
 }
 
 /// Accelerators share work evenly, and that on parameters as they divide them.
@@ -525,16 +526,14 @@ HostTime pipesched::hostTime(const BlockFacts &block, Phase phase,
   if (system.launchPs == 0)
     return time;
   KernelTimes times(block, system);
-  double launches = 0;
   auto sum = [&](auto count) {
     return sumPhase(block, phase, recompute, count);
   };
-  launches = sum([&](const Work &work, const Kernel &kernel, bool) {
-    return times.launchesOf(work, kernel);
+  time.launchPs = sum([&](const Work &work, const Kernel &kernel, bool) {
+    return times.hostPs(work, kernel);
   });
   if (system.kernelLaunch == KernelLaunch::Graphs)
-    launches += 1;
-  time.launchPs = launches * double(system.launchPs);
+    time.launchPs += double(system.operationPs);
   double waits =
       sum([&](const Work &work, const Kernel &kernel, bool isBackward) {
         return kernel.synchronizes && !isBackward && !work.isZero() ? 1.0 : 0.0;

@@ -42,8 +42,9 @@ private:
         expectOne(module, getArgument(), "name", name, "file", file);
     if (failed(given))
       return failure();
-    llvm::Expected<HardwareFacts> hardware =
-        *given == OneOf::First ? findSystem(name) : readSystem(file);
+    llvm::Expected<HardwareFacts> hardware = *given == OneOf::First
+                                                 ? findSystem(name, rates)
+                                                 : readSystem(file, rates);
     if (!hardware)
       return emitError(module.getLoc()) << llvm::toString(hardware.takeError());
     llvm::Expected<SystemFacts> system = deployOn(std::move(*hardware));

@@ -28,6 +28,7 @@ WORDS = {
     "bf16": "BF16",
     "fp8": "FP8",
     "experts": "with experts",
+    "tiny": "under 10^9 parameters",
     "data sheet": "rates of data sheets",
     "under load": "rates under load",
 }
@@ -74,6 +75,13 @@ class Band:
     def is_known(self) -> bool:
         """Whether published rows resemble the step."""
         return self.low is not None
+
+    @property
+    def middle(self) -> float:
+        """The median of measured steps in terms of the predicted one; 1 if no rows resemble it."""
+        if self.low is None or self.high is None:
+            return 1.0
+        return math.sqrt(self.low * self.high)
 
     def seconds(self, step_s: float) -> tuple[float | None, float | None]:
         """The band around a predicted step."""
@@ -122,6 +130,7 @@ class Band:
             "high_s": high,
             "low_ratio": self.low,
             "high_ratio": self.high,
+            "middle_ratio": self.middle,
             "own_steps": 0 if self.own is None else self.own.steps,
             "rows": self.rows,
             "runs": self.runs,
@@ -164,7 +173,7 @@ def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
         return None
     band = band_of_traits(traits)
     assert costs.system is not None
-    fields = _fields_of("system", costs.system)
+    fields = _fields_of("system", costs.system, costs.rates)
     ratios = () if traits.times == OF_TIMES else ratios_of(fields)
     if not ratios:
         return band

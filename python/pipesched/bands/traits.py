@@ -11,16 +11,24 @@ from ..costs.costs import Costs
 from ..costs.settings import _fields_of
 from ..costs.stage_times import has_phases
 
-Generation = Literal["A100", "Hopper", "Blackwell"]
+Generation = Literal[
+    "A100", "Hopper", "Blackwell", "Blackwell Ultra", "MI300X", "MI355X", "TPU v6e"
+]
 
 GENERATIONS: dict[str, Generation] = {
     "a100-sxm-80gb": "A100",
     "h100-sxm": "Hopper",
     "b200-sxm": "Blackwell",
     "gb200-nvl72": "Blackwell",
+    "b300-sxm": "Blackwell Ultra",
+    "gb300-nvl72": "Blackwell Ultra",
+    "mi300x-oam": "MI300X",
+    "mi355x-oam": "MI355X",
+    "tpu-v6e": "TPU v6e",
 }
 """A system of each chip with published rows. Others have this chip if their peaks are the same:
-a system that is fitted, divided in another way or of another memory keeps its peaks.
+a system that is fitted, divided in another way or of another memory keeps its peaks. Of several
+chips with these peaks it is the one with the nearest memory.
 """
 
 PEAKS = (("matrix", "tflops"), ("matrix", "fp8_tflops"), ("vector", "tflops"))
@@ -40,11 +48,13 @@ class Traits(NamedTuple):
     rates: str | None = None
     """Of a data sheet, or those under a load that lasts."""
     kind: str | None = None
-    """Dense, or with experts."""
+    """Dense, with experts, or tiny: under `TINY_PARAMETERS`, where the host bounds steps."""
     tensor: str | None = None
     framework: str | None = None
     precision: str | None = None
 
+
+TINY_PARAMETERS = 10**9
 
 KEPT = ("times", "generation", "rates", "kind")
 """Traits that rows must share with a prediction. Rows of other hardware say nothing about it."""
@@ -65,27 +75,38 @@ def _peaks(system: Mapping[str, Any]) -> list[float]:
     """The peaks of a system, 0 for those that it has not."""
     parts = ((system.get(part), name) for part, name in PEAKS)
     found = (part.get(name) if isinstance(part, Mapping) else None for part, name in parts)
-    return [float(peak) if isinstance(peak, (int, float)) else 0.0 for peak in found]
+    return [_number(peak) for peak in found]
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _capacity(system: Mapping[str, Any]) -> float:
+    memory = system.get("memory")
+    return _number(memory.get("capacity_gb")) if isinstance(memory, Mapping) else 0.0
 
 
 @cache
-def _known_peaks() -> list[tuple[list[float], Generation]]:
-    shipped = systems()
-    return [(_peaks(shipped[name]), generation) for name, generation in GENERATIONS.items()]
+def _known_chips() -> list[tuple[list[float], float, Generation]]:
+    shipped = ((systems()[name], generation) for name, generation in GENERATIONS.items())
+    return [(_peaks(each), _capacity(each), generation) for each, generation in shipped]
 
 
 def generation_of(system: Mapping[str, Any]) -> Generation | None:
     """The chip of a system, by its peaks; None without published rows.
 
-    >>> generation_of(systems()["superpod-h100"]), generation_of(systems()["mi300x-oam"])
-    ('Hopper', None)
+    >>> generation_of(systems()["superpod-h100"]), generation_of(systems()["gb300-nvl72"])
+    ('Hopper', 'Blackwell Ultra')
     """
 
-    own = _peaks(system)
-    for known, generation in _known_peaks():
-        if all(abs(a - b) <= SAME_PEAK * b for a, b in zip(own, known, strict=True)):
-            return generation
-    return None
+    own, memory = _peaks(system), _capacity(system)
+    found = [
+        (abs(capacity - memory), generation)
+        for known, capacity, generation in _known_chips()
+        if all(abs(a - b) <= SAME_PEAK * b for a, b in zip(own, known, strict=True))
+    ]
+    return min(found)[1] if found else None
 
 
 def is_under_load(system: Mapping[str, Any]) -> bool:
@@ -93,6 +114,12 @@ def is_under_load(system: Mapping[str, Any]) -> bool:
     host.
     """
     return "sustained" in system or "host_time" in system
+
+
+def _kind(model: Mapping[str, Any]) -> str:
+    if model["parameters"] < TINY_PARAMETERS:
+        return "tiny"
+    return "experts" if model["expert_parameters"] else "dense"
 
 
 def traits_of(costs: Costs | None, framework: str | None = None) -> Traits | None:
@@ -105,13 +132,15 @@ def traits_of(costs: Costs | None, framework: str | None = None) -> Traits | Non
         return Traits(OF_TIMES)
     if costs.model is None:
         return None
-    system = _fields_of("system", costs.system)
+    if framework is None and costs.framework != "none":
+        framework = costs.framework
+    system = _fields_of("system", costs.system, costs.rates)
     model = costs.model_summary()
     return Traits(
         COMPUTED,
         generation_of(system),
         UNDER_LOAD if is_under_load(system) else DATA_SHEET,
-        "experts" if model["expert_parameters"] else "dense",
+        _kind(model),
         degree_class((costs._accelerators or 1) // costs.context_parallel),
         framework,
         costs.precision,

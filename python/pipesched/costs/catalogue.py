@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from .. import _core
@@ -16,3 +18,30 @@ def systems() -> dict[str, dict[str, Any]]:
 def models() -> dict[str, dict[str, Any]]:
     """The models that ship, by name, with the fields of their files."""
     return {name: json.loads(text) for name, text in _core.models()}
+
+
+def take_rates(system: Mapping[str, Any], rates: str) -> dict[str, Any]:
+    """The fields of a system with these rates, as `Costs` reads them: those of its object `load` in
+    place of its own, or without them. An empty object stays where there were some.
+
+    >>> h100 = systems()["h100-sxm"]
+    >>> take_rates(h100, "auto")["sustained"], "sustained" in take_rates(h100, "data-sheet")
+    (0.8, False)
+    """
+    fields = copy.deepcopy(dict(system))
+    load = fields.get("load")
+    if not isinstance(load, dict):
+        return fields
+    fields["load"] = {}
+    if rates != "data-sheet":
+        _put_over(fields, load)
+    return fields
+
+
+def _put_over(fields: dict[str, Any], load: Mapping[str, Any]) -> None:
+    for name, value in load.items():
+        old = fields.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            _put_over(old, value)
+        else:
+            fields[name] = value

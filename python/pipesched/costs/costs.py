@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields
 from functools import cache, partial
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from ..support.options import (
     Attention,
     Balance,
     Precision,
+    Rates,
     RawTiming,
     Recompute,
     TimesOf,
@@ -31,12 +32,15 @@ from . import stage_times as _times_of
 from .deployment import Deployment, DeploymentOptions
 from .division import Division
 from .frameworks import (
-    DEFAULT,
     OWN_BYTES,
     UNSAID_BYTES,
+    FrameworkName,
     LauncherName,
     ParameterBytes,
+    habits,
     parameter_bytes,
+    records_graphs,
+    used_of,
 )
 from .layer_times import LayerTimes, names_layers
 
@@ -75,6 +79,8 @@ class CostOptions(DeploymentOptions, total=False):
     sequence_parallel: bool
     precision: Precision
     balance: Balance
+    rates: Rates
+    framework: FrameworkName
 
 
 class SimulationOptions(CostOptions, TimingOptions, total=False):
@@ -102,7 +108,9 @@ def _number_or(what: str, value: int | None, least: int, default: int) -> int:
 def _parameter_bytes(costs: Costs) -> tuple[int, ...] | None:
     given = costs.parameter_bytes
     if given is None:
-        return None
+        if costs.model is None or costs.framework == "none" or own_bytes(costs.model):
+            return None
+        given = costs.framework
     if isinstance(given, str):
         code_of(LauncherName, "parameter_bytes", given)
         return parameter_bytes(given, costs.precision, costs.sharding)
@@ -138,13 +146,6 @@ def own_bytes(model: Description | None) -> ParameterBytes | None:
         return None
     weight, gradient, state = map(fields.get, OWN_BYTES, UNSAID_BYTES)
     return weight, gradient, state  # the library checks them
-
-
-def held_bytes(model: Description | None) -> LauncherName | None:
-    """Whose memory is counted unless somebody says it: the framework of plans, but what a model
-    says of its own parameters holds.
-    """
-    return None if model is None or own_bytes(model) else DEFAULT
 
 
 def has_experts(costs: Costs | None) -> bool:
@@ -239,6 +240,12 @@ class Costs(Deployment):
     nothing, the state of the optimizer (ZeRO-1), gradients too (ZeRO-2), or weights as well (FSDP).
     docs/CostModel.md explains these and the other options.
 
+    `rates` are those of accelerators under the load of a training where the system has them
+    (`auto`), or have to be such (`load`), or are the peaks of data sheets (`data-sheet`). With a
+    model and a system, `sharding`, `tensor_exposed`, `expert_dispatch`, `kernel_launch`,
+    `used_per_node`, `attention` and `parameter_bytes` are by default as the `framework` has them ("megatron",
+    "torchtitan"); with "none" they are those of the passes: nothing sharded or hidden.
+
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
     >>> Costs(model="paper-gpt", system="dgx-h100", recompute="full")
@@ -260,6 +267,10 @@ class Costs(Deployment):
     sequence_parallel: bool = True
     precision: Precision = "bf16"
     balance: Balance = "auto"
+    rates: Rates = "auto"
+    framework: FrameworkName = "megatron"
+    _assumed: dict[str, Any] = field(init=False, compare=False, default_factory=dict)
+    """Arguments that nobody gave, as the framework has them."""
     _raw: _core.Costs = field(init=False, compare=False)
     """The costs without times of layers, since these depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
@@ -269,6 +280,7 @@ class Costs(Deployment):
     def __post_init__(self) -> None:
         code_of(TimesOf, "times_of", self.times_of)
         code_of(Balance, "balance", self.balance)
+        code_of(FrameworkName, "framework", self.framework)
         cut = _deployment.OPTIONS["slice_cut"].text(self.slice_cut)
         object.__setattr__(self, "slice_cut", cut)
         if self.times is None and self.times_of != "stage":
@@ -277,6 +289,41 @@ class Costs(Deployment):
             if self.times_of == "worker":
                 raise PipeSchedError("the times name layers, so that they are not of a worker")
             object.__setattr__(self, "times_of", "layer")
+        raw = self._read()
+        object.__setattr__(self, "_raw", raw)
+        object.__setattr__(self, "_division", self._read_division(raw))
+
+    def _read(self) -> _core.Costs:
+        """Reads the descriptions, with the habits of the framework where nothing is said."""
+        has_habits = self.model is not None and self.system is not None
+        if has_habits and self.framework != "none":
+            integer("data_parallel", self.data_parallel, 1)
+            shares = self.data_parallel * integer("context_parallel", self.context_parallel, 1)
+            self._assume(habits(self.framework, shares))
+        raw = self._read_as_given()
+        if has_habits and self.framework != "none":
+            sizes = _core.sizes(raw)
+            node = sizes["accelerators_per_node"]
+            further: dict[str, Any] = {}
+            if used_of(node) != node:
+                further["used_per_node"] = used_of(node)
+            if sizes["has_cudnn_rates"]:
+                further["attention"] = "cudnn"
+            if records_graphs(self.framework, sizes):
+                further["kernel_launch"] = "graphs"
+            raw = self._read_as_given() if self._assume(further) else raw
+        self._assume({name: _deployment.OPTIONS[name].unsaid for name in _deployment.HABITS})
+        return raw
+
+    def _assume(self, habits: Mapping[str, Any]) -> bool:
+        """Takes values for arguments that are not given. Returns whether there are any."""
+        found = {name: v for name, v in habits.items() if getattr(self, name) is None}
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+        self._assumed.update(found)
+        return bool(found)
+
+    def _read_as_given(self) -> _core.Costs:
         attention = self.attention
         numbers = (
             _number_or("microbatch_size", self.microbatch_size, 1, 0),
@@ -290,8 +337,9 @@ class Costs(Deployment):
             0 if attention is None else code_of(Attention, "attention", attention),
             code_of(Precision, "precision", self.precision),
             int(not self.sequence_parallel),
+            code_of(Rates, "rates", self.rates),
         )
-        raw = _core.Costs(
+        return _core.Costs(
             model=_description(self.model),
             system=_description(self.system),
             profile=None if self.times_of == "layer" else _times(self.times),
@@ -300,8 +348,6 @@ class Costs(Deployment):
             deployment=_deployment.raw(self),
             parameter_bytes=_parameter_bytes(self),
         )
-        object.__setattr__(self, "_raw", raw)
-        object.__setattr__(self, "_division", self._read_division(raw))
 
     def _read_division(self, raw: _core.Costs) -> Division:
         layers = int(_core.sizes(raw)["layers"]) if self.model is not None else 0
@@ -326,8 +372,15 @@ class Costs(Deployment):
                 return self
             times = layer_times.text_on(places)
         if times not in self._of_stages:
-            self._of_stages[times] = replace(self, times=times, times_of="stage")
+            self._of_stages[times] = self.with_(times=times, times_of="stage")
         return self._of_stages[times]
+
+    @property
+    def bytes_per_parameter(self) -> tuple[int, ...] | None:
+        """The bytes of a parameter's weight, gradient and optimizer state, if they are given or the
+        framework's; None if they are those of the model's own description.
+        """
+        return _parameter_bytes(self)
 
     @property
     def _has_times_to_divide(self) -> bool:
@@ -366,7 +419,19 @@ class Costs(Deployment):
 
     def _options(self) -> dict[str, Any]:
         options = ((f, getattr(self, f.name)) for f in argument_fields())
-        return {f.name: value for f, value in options if value != f.default}
+        return {
+            f.name: value
+            for f, value in options
+            if value != f.default and f.name not in self._assumed
+        }
+
+    def with_(self, **changes: Any) -> Costs:
+        """Returns the same costs with other arguments; what is assumed is assumed anew.
+
+        >>> Costs(model="llama3-8b", system="h100").with_(recompute="full").recompute
+        'full'
+        """
+        return Costs(**{**self._options(), **changes})
 
     def __repr__(self) -> str:
         options = (f"{name}={value!r}" for name, value in self._options().items())
@@ -416,4 +481,4 @@ def with_natural_routing(costs: Costs | None) -> Costs | None:
         return None
     if costs.expert_parallel == 1 or costs.expert_balance != 1:
         return None
-    return replace(costs, expert_balance=NATURAL_BALANCE)
+    return costs.with_(expert_balance=NATURAL_BALANCE)

@@ -131,6 +131,11 @@ _CHOSEN = {*DeploymentOptions.__annotations__} - {*HeldOptions.__annotations__}
 
 HELD = {name: option for name, option in OPTIONS.items() if name not in _CHOSEN}
 
+HABITS = ("sharding", "expert_dispatch", "kernel_launch", "tensor_exposed", "used_per_node")
+"""Options that nobody has to give: they are then as the framework has them, and fields of them are
+None only until that is known.
+"""
+
 if TYPE_CHECKING:
 
     @dataclass(frozen=True, kw_only=True)
@@ -162,7 +167,7 @@ if TYPE_CHECKING:
 else:
 
     def _fields(name: str, options: Iterable[Option]) -> type:
-        fields = [(option.name, option.hint, option.unsaid) for option in options]
+        fields = [(o.name, o.hint, None if o.name in HABITS else o.unsaid) for o in options]
         return make_dataclass(name, fields, frozen=True, kw_only=True)
 
     Held = _fields("Held", HELD.values())
@@ -176,12 +181,13 @@ def unlike(values: Mapping[str, Any], *, effective: bool = False) -> dict[str, A
     return {
         option.flag: option.text(values[name]) if option.kind == "sizes" else values[name]
         for name, option in OPTIONS.items()
-        if values.get(name, option.unsaid) != option.unsaid
+        if values.get(name) not in (None, option.unsaid)
         and not (effective and values.get(option.matters) == 1)
     }
 
 
 def raw(deployment: Deployment) -> list[tuple[str, str]]:
     """The options in the form that the library takes."""
-    texts = ((o, o.text(getattr(deployment, o.name))) for o in OPTIONS.values())
+    given = ((o, getattr(deployment, o.name)) for o in OPTIONS.values())
+    texts = [(o, o.text(value)) for o, value in given if value is not None]
     return [(option.flag, text) for option, text in texts if text != str(option.unsaid)]

@@ -22,13 +22,16 @@ the weight in 4 bytes and Adam's two moments of 4 bytes each. They differ in wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ..support.options import ContextExchange, PairOrder, Precision, Sharding, names_of
 
 LauncherName = Literal["megatron", "torchtitan"]
+
+FrameworkName = Literal["megatron", "torchtitan", "none"]
+"""A framework, or none: then nothing is assumed that nobody says."""
 
 DEFAULT: LauncherName = "megatron"
 """The framework whose memory a plan assumes if none is named."""
@@ -76,6 +79,53 @@ OWN_BYTES = tuple(f"{part}_bytes_per_parameter" for part in ("weight", "gradient
 
 UNSAID_BYTES: ParameterBytes = 2, 2, 12
 """The values of fields that such a model leaves out (lib/Description/ModelJson.cpp)."""
+
+
+TENSOR_EXPOSED = {"megatron": 75, "torchtitan": 100}
+"""Percent of the collectives of tensor parallelism that no linear layer hides. Megatron-LM shows
+all of a forward, and of a backward one half, since the other runs while gradients of weights are
+computed (`megatron/core/tensor_parallel/layers.py`).
+"""
+
+
+def habits(framework: LauncherName, shares: int) -> dict[str, Any]:
+    """What a framework does where nobody says otherwise, by the names of options of a deployment,
+    if `shares` ranks hold the same weights.
+
+    Both send each rank the rows of its own experts, and divide among equal ranks: Megatron-LM the
+    state of the optimizer (`--use-distributed-optimizer`, as in all recipes of Megatron-Bridge),
+    torchtitan weights too (`fully_shard`), which it gathers once for a step in a pipeline.
+    """
+    shared: Sharding = "optimizer" if framework == "megatron" else "full-kept"
+    return {
+        "sharding": shared if shares > 1 else "none",
+        "tensor_exposed": TENSOR_EXPOSED[framework],
+        "expert_dispatch": "per-rank",
+    }
+
+
+FAST = 4 * 10**15
+"""FLOP/s in 8 bits from which on kernels are so short that trainings record them as graphs."""
+
+
+def records_graphs(framework: LauncherName, sizes: Mapping[str, int]) -> bool:
+    """Whether a framework records the kernels of these sizes of a model and a system as graphs:
+    Megatron-LM those of models with experts on Blackwell (`--cuda-graph-impl transformer_engine` in
+    the recipes of Megatron-Bridge; Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization,
+    section 2.3).
+    """
+    is_fast = sizes["has_cudnn"] and sizes["fp8_flops_per_s"] >= FAST
+    return framework == "megatron" and bool(is_fast and sizes["experts"])
+
+
+def used_of(node: int) -> int:
+    """The accelerators that a training uses of a node: all, or 64 of 72, as degrees are powers of
+    two (NVIDIA-NeMo/Megatron-Bridge, recipes for GB200 and GB300).
+
+    >>> used_of(8), used_of(72)
+    (8, 64)
+    """
+    return node if node < 16 else 1 << (node.bit_length() - 1)
 
 
 def bytes_text(kinds: Iterable[ParameterBytes]) -> str:

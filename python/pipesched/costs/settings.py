@@ -16,13 +16,14 @@ from typing import Any
 
 from ..errors import PipeSchedError
 from ..support.files import read_json_file
+from ..support.options import Rates
 from ..support.text import closest
-from .catalogue import models, systems
+from .catalogue import models, systems, take_rates
 from .costs import Description
 
 _SCALED = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)x|([+-]\d+(?:\.\d+)?)%")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-_TEXTS = ("name", "description", "aliases", "sources")
+_TEXTS = ("name", "description", "aliases", "sources", "load")
 """Fields that describe and change no time."""
 
 Fields = dict[str, Any]
@@ -94,8 +95,15 @@ def settings(texts: Sequence[str]) -> list[Setting]:
 # Fields
 
 
-def _fields_of(what: str, description: Description) -> Fields:
-    """A copy of the fields of a description, which the library accepts."""
+def _fields_of(what: str, description: Description, rates: Rates = "auto") -> Fields:
+    """A copy of the fields of a description, which the library accepts; of a system with these
+    rates.
+    """
+    fields = _read_fields(what, description)
+    return take_rates(fields, rates) if what == "system" else fields
+
+
+def _read_fields(what: str, description: Description) -> Fields:
     if isinstance(description, Mapping):
         return json.loads(json.dumps(dict(description)))  # type: ignore[no-any-return]
     shipped: dict[str, Fields] = systems() if what == "system" else models()
@@ -126,7 +134,9 @@ def _paths(value: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 def _list_fields(what: str, fields: Fields) -> set[str]:
     """The fields that this description has, or one that ships."""
-    shipped: Iterable[Fields] = (systems() if what == "system" else models()).values()
+    shipped: Iterable[Fields] = models().values()
+    if what == "system":
+        shipped = (take_rates(system, "auto") for system in systems().values())
     return {".".join(path) for each in (fields, *shipped) for path in _paths(each)}
 
 
@@ -202,12 +212,14 @@ def _put(each: Setting, name: str, fields: Fields) -> int:
     return 1
 
 
-def with_settings(what: str, description: Description, chosen: Iterable[Setting]) -> Description:
+def with_settings(
+    what: str, description: Description, chosen: Iterable[Setting], rates: Rates = "auto"
+) -> Description:
     """The description with the settings that are about it; the same one if there are none."""
     own = [each for each in chosen if each.what == what]
     if not own:
         return description
-    fields = _fields_of(what, description)
+    fields = _fields_of(what, description, rates)
     names: dict[str, str] = {}
     for each in own:
         name = _find_field(each, fields)
@@ -228,6 +240,7 @@ def both(
     system: Description | None,
     texts: Sequence[str],
     refused: Callable[[str], Exception] = PipeSchedError,
+    rates: Rates = "auto",
 ) -> tuple[Description | None, Description | None]:
     """The model and the system with the settings."""
     chosen = settings(texts)
@@ -237,7 +250,7 @@ def both(
         if own and description is None:
             raise refused(f"set {own[0].text!r} is about a {what}; none is given")
         if description is not None:
-            found[what] = with_settings(what, description, own)
+            found[what] = with_settings(what, description, own, rates)
     return found["model"], found["system"]
 
 
@@ -250,7 +263,12 @@ def _get(fields: Any, path: Sequence[str]) -> Any:
     return fields
 
 
-def told(model: Description | None, system: Description | None, texts: Sequence[str]) -> list[str]:
+def told(
+    model: Description | None,
+    system: Description | None,
+    texts: Sequence[str],
+    rates: Rates = "auto",
+) -> list[str]:
     """A line that says what the settings change, such as `changed: network.bandwidth_gb_per_s 400
     to 200`; none without settings.
     """
@@ -259,7 +277,7 @@ def told(model: Description | None, system: Description | None, texts: Sequence[
     for each in settings(texts):
         description = given[each.what]
         assert description is not None
-        fields = _fields_of(each.what, description)
+        fields = _fields_of(each.what, description, rates)
         name = _find_field(each, fields)
         old = _get(fields, name.split("."))
         shown = f"model.{name}" if each.what == "model" else name

@@ -54,7 +54,7 @@ class Term(NamedTuple):
 
 TERMS = (
     Term("compute", ("sustained",), True, 0.4, 0.15),
-    Term("host", ("host_time.launch_us",), False, 0.5, 0.5),
+    Term("host", ("host_time.launch_us", "host_time.operation_us"), False, 0.5, 0.5),
     Term("link", ("link.bandwidth_gb_per_s",), True, 0.3, 0.3),
     Term("network", ("network.bandwidth_gb_per_s", "spine.bandwidth_gb_per_s"), True, 0.3, 0.3),
 )

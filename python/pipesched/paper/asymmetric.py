@@ -73,7 +73,8 @@ def blocks_for(ratio: str, workers: int, blocks: int | None = None) -> int:
 def costs(system: str, microbatches: int, blocks: int) -> Costs:
     """Costs of the paper's model with that many blocks, on one of its systems."""
     model = {**pipesched.models()[setting.MODEL], "layers": blocks}
-    return Costs(model=model, system=system, microbatch_size=sequences(microbatches))
+    size = sequences(microbatches)
+    return Costs(model=model, system=system, microbatch_size=size, framework="none")
 
 
 # Placement and table

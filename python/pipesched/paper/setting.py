@@ -88,6 +88,7 @@ def costs(system: str, microbatches: int, volume: MessageVolume = "scaled") -> C
         system=system,
         microbatch_size=microbatch_size(microbatches),
         boundary_bytes=MESSAGE_BYTES if volume == "fixed" else None,
+        framework="none",
     )
 
 

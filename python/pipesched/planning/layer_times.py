@@ -112,7 +112,7 @@ def make_costs(request: Request, **options: Any) -> Costs:
         options = {name: v for name, v in options.items() if name not in _ABOUT_A_MODEL}
     if request.times is not None:
         options |= {"times": request.times, "times_of": "layer"}
-    return Costs(**options)
+    return Costs(rates=request.rates, framework=request.framework.name, **options)
 
 
 def holds(request: Request, changes: Mapping[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
@@ -127,6 +127,16 @@ class Proposal:
         """Between which times the measured steps are that resemble this one."""
         return band_of(self.costs, self.request.launcher)
 
+    @property
+    def middle(self) -> float:
+        """What measured steps like this one take in the median, in terms of the computed one."""
+        return 1.0 if self.band is None else self.band.middle
+
+    @property
+    def expected_s(self) -> float:
+        """The step that is to be expected: that of the median of measured steps like it."""
+        return self.step_s * self.middle
+
     @cached_property
     def natural_step_s(self) -> float | None:
         """The step if nobody balances rows of experts; None where that makes no difference, where
@@ -145,7 +155,7 @@ class Proposal:
     @property
     def tokens_per_s_per_gpu(self) -> float | None:
         """Tokens per second and accelerator; None if the length of sequences is not known."""
-        return self.request.tokens / self.step_s / self.request.gpus or None
+        return self.request.tokens / self.expected_s / self.request.gpus or None
 
     @property
     def mfu(self) -> float | None:
@@ -315,7 +325,7 @@ def _band_keys(proposal: Proposal) -> dict[str, Any]:
     band = proposal.band
     low, high = (None, None) if band is None else band.seconds(proposal.step_s)
     told = None if band is None else band.to_dict(proposal.step_s)
-    return {"step_low_s": low, "step_high_s": high, "band": told}
+    return {"expected_s": proposal.expected_s, "step_low_s": low, "step_high_s": high, "band": told}
 
 
 @dataclass(frozen=True)
@@ -476,6 +486,12 @@ def _proposal(
     )
 
 
+def _in_order(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """The proposals by the steps that are to be expected, with their places."""
+    ordered = sorted(proposals, key=lambda each: each.ranked_s * each.middle)
+    return [replace(each, place=place) for place, each in enumerate(ordered, start=1)]
+
+
 def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
     """The changes that help what does not fit. A change that makes it better than the best that
     fits, and that the request leaves, becomes the best.
@@ -504,10 +520,10 @@ def _make_plan(
     space = search.space
     rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
     helps = _helps(search, found)
-    fitting = [
-        _proposal(space, i, o, optimized=rows.get(o.candidate))
-        for i, o in enumerate(drop_equal_rows(found.fitting)[:top], start=1)
-    ]
+    fitting = _in_order(
+        _proposal(space, 0, o, optimized=rows.get(o.candidate))
+        for o in drop_equal_rows(found.fitting)[:top]
+    )
     alike = _alike(search, found.fitting[0]) if found.fitting else []
     first = len(fitting) + 1
     missing = [
@@ -569,7 +585,7 @@ def plan(
     >>> import pipesched
     >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, pp=[2, 4])
     >>> best = made.fitting[0]
-    >>> best.shape.gpus, best.fits, best.step_s <= made.fitting[1].step_s
+    >>> best.shape.gpus, best.fits, best.expected_s <= made.fitting[1].expected_s
     (16, True, True)
     """
     limits = check_limits(limits)

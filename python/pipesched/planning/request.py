@@ -30,6 +30,7 @@ from ..support.options import (
     Attention,
     ContextExchange,
     Precision,
+    Rates,
     Recompute,
     Sharding,
     TimesOf,
@@ -73,14 +74,15 @@ class Limits(HeldOptions, total=False):
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
     both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
     `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8),
-    `transport`, `context_exchange` (by default all that the framework has), `expert_balance` and
-    `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and `times_of` are
-    measured ones (`plan`).
+    `rates`, `transport`, `context_exchange` (by default all that the framework has),
+    `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and
+    `times_of` are measured ones (`plan`).
     """
 
     sequence: int | None
     attention: Attention | None
     precision: Precision
+    rates: Rates
     transport: Transport
     context_exchange: ContextExchange | None
     schedules: Sequence[str] | None
@@ -159,6 +161,7 @@ class Request(Held):
     sequence: int | None = None
     attention: Attention | None = None
     precision: Precision = "bf16"
+    rates: Rates = "auto"
     transport: Transport = "overlap"
     context_exchange: ContextExchange | None = None
     pair_order: Any = None
@@ -262,8 +265,16 @@ class Request(Held):
             "expert_parallel": shape.expert,
             "context_exchange": shape.exchange,
             "used_per_node": self.node if self.spares else WHOLE_NODE,
-            **cast(HeldOptions, {name: getattr(self, name) for name in HELD}),
+            **self.held,
         }
+
+    @cached_property
+    def held(self) -> HeldOptions:
+        """The options that hold for all configurations, as the framework has them if not given."""
+        given = {name: getattr(self, name) for name in HELD}
+        usual = self.described
+        found = {n: getattr(usual, n) if v is None else v for n, v in given.items()}
+        return cast(HeldOptions, found)
 
     @cached_property
     def own_bytes(self) -> ParameterBytes | None:
@@ -279,7 +290,8 @@ class Request(Held):
 
     def _check_exchange(self) -> None:
         for name, option in HELD.items():
-            option.text(getattr(self, name))
+            if getattr(self, name) is not None:
+                option.text(getattr(self, name))
         if self.context_exchange is None:
             return
         code_of(ContextExchange, "context_exchange", self.context_exchange)

@@ -52,6 +52,16 @@ def takes_backward(family: str) -> bool:
     return any("backward" in options for name, options in shipped if key_of(name) == key_of(family))
 
 
+def usual_ending(family: str, given: Mapping[str, Any]) -> OptimizerStep:
+    """How verbs end the step of a family if nobody says it, by these arguments of `Costs`: as
+    frameworks do where several pipelines reduce gradients and a model and a system give all times,
+    and not at all otherwise.
+    """
+    is_computed = given.get("model") and given.get("system") and not given.get("times")
+    reduces = (given.get("data_parallel") or 1) > 1 and own_family(family) is None
+    return "overlapped" if is_computed and reduces else "none"
+
+
 def _backward_of(step: _core.Evaluation) -> int | None:
     """The time of B in percent of that of F, in the median of the workers, from a step with one of
     each on every worker; None if an F takes no time.

@@ -83,6 +83,7 @@ Lane = Literal[
     "lookup",
     "gradient",
 ]
+Rates = Literal["auto", "load", "data-sheet"]
 Recompute = Literal["none", "selective", "full"]
 Attention = Literal["fused", "unfused", "flash-2", "flash-3", "cudnn"]
 Precision = Literal["bf16", "fp8"]
@@ -115,6 +116,7 @@ ENUMS: dict[object, str] = {
     Messages: "messages",
     InstructionKind: "instruction",
     Lane: "lane",
+    Rates: "rates",
     Recompute: "recompute",
     Attention: "attention",
     Precision: "precision",

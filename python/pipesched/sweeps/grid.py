@@ -18,11 +18,11 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from .. import _core
-from ..costs.costs import Costs, _looks_like_path, argument_fields, held_bytes
+from ..costs.costs import Costs, _looks_like_path, argument_fields
 from ..costs.deployment import OPTIONS as DEPLOYED
 from ..costs.layer_times import check_layer_times, names_layers
 from ..errors import Diagnostic, Location, PipeSchedError, WrongType, said_by
-from ..results.configuration import Configuration
+from ..results.configuration import Configuration, usual_ending
 from ..schedule.families import canonical, families
 from ..schedule.registry import (
     check_own_options,
@@ -354,7 +354,7 @@ def _costs_of_items(items: tuple[tuple[str, Any], ...]) -> Costs:
     return Costs(**dict(items))
 
 
-def _costs_with(given: Mapping[str, Any]) -> Costs:
+def costs_of(given: Mapping[str, Any]) -> Costs:
     """The costs with these arguments, the same object for equal ones."""
     items = tuple(given.items())
     try:
@@ -362,27 +362,6 @@ def _costs_with(given: Mapping[str, Any]) -> Costs:
     except TypeError:  # some value is an object with fields
         return _costs(json.dumps(given))
     return _costs_of_items(items)
-
-
-def _find_held(model: Any) -> str | None:
-    """Whose memory is counted if no axis says it, as in plans."""
-    if isinstance(model, Mapping):
-        return held_bytes(model)
-    return _find_held_of_file(os.fspath(model))
-
-
-@lru_cache(maxsize=256)
-def _find_held_of_file(model: str) -> str | None:
-    return held_bytes(model)
-
-
-def costs_of(given: Mapping[str, Any]) -> Costs:
-    """The costs with these arguments, the same object for equal ones. Memory is counted as in plans
-    unless an axis says otherwise.
-    """
-    if "model" in given and "parameter_bytes" not in given:
-        return _costs_with({**given, "parameter_bytes": _find_held(given["model"])})
-    return _costs_with(given)
 
 
 # Points
@@ -397,12 +376,14 @@ def configuration(inputs: Inputs) -> Configuration:
     given = options_of_text(inputs[OWN_OPTIONS]) if OWN_OPTIONS in options else {}
     apart = {*of_costs, *options, RESERVE}
     rest = {name: v for name, v in inputs.items() if name not in apart}
+    costs = costs_of(of_costs) if of_costs else None
+    rest.setdefault("optimizer_step", usual_ending(rest["family"], of_costs))
     return Configuration(
         **rest,
         options=cast(
             FamilyOptions, {**{k: v for k, v in options.items() if k != OWN_OPTIONS}, **given}
         ),
-        costs=costs_of(of_costs) if of_costs else None,
+        costs=costs,
     )
 
 

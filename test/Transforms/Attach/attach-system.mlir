@@ -1,10 +1,10 @@
 // RUN: split-file %s %t
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100-sxm},pipe-attach-system{name=toy})' | FileCheck %s
-// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=dgx-h100})' | FileCheck %s --check-prefix=DGX
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=dgx-h100 rates=data-sheet})' | FileCheck %s --check-prefix=DGX
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=mid_nw_mid_cp})' | FileCheck %s --check-prefix=PAPER
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/x.json})' | FileCheck %s --check-prefix=FILE
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{file=%t/shared.json})' | FileCheck %s --check-prefix=SHARED
-// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 accelerators=2 data-parallel=16 sharding=optimizer rank-order=pipeline context-parallel=2 expert-parallel=8 expert-balance=1.25 context-exchange=gather expert-dispatch=per-node used-per-node=64 kernel-launch=graphs tensor-exposed=75 expert-exposed=20 gradient-buckets=layers slice-cut=4930,4238,3776,3440 slice-exchange=pairs pair-order=best})' --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=PARALLEL
+// RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=h100 rates=data-sheet accelerators=2 data-parallel=16 sharding=optimizer rank-order=pipeline context-parallel=2 expert-parallel=8 expert-balance=1.25 context-exchange=gather expert-dispatch=per-node used-per-node=64 kernel-launch=graphs tensor-exposed=75 expert-exposed=20 gradient-buckets=layers slice-cut=4930,4238,3776,3440 slice-exchange=pairs pair-order=best})' --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=PARALLEL
 // RUN: pipesched-opt %t/s.mlir --pass-pipeline='builtin.module(pipe-attach-system{name=toy data-parallel=1 sharding=none rank-order=data context-parallel=1 expert-parallel=1 expert-balance=1 context-exchange=ring expert-dispatch=all-to-all used-per-node=65536 kernel-launch=single tensor-exposed=100 expert-exposed=100 gradient-buckets=auto slice-cut=tokens slice-exchange=none pair-order=deepseek})' | FileCheck %s
 
 // The module keeps the last system.
@@ -20,7 +20,7 @@
 // PAPER: name = "baseline", accelerators = 1, matrix = <flops_per_s = 1000000000000000, efficiency = <0.4254>>
 // PAPER-SAME: memory = <bytes_per_s = 34000000000000, latency_ps = 50000, efficiency = <0.4207>>
 
-// PARALLEL: pipe-attach-system{accelerators=2 context-exchange=gather context-parallel=2 data-parallel=16 expert-balance=1.250000e+00 expert-dispatch=per-node expert-exposed=20 expert-parallel=8 file= gradient-buckets=layers kernel-launch=graphs name=h100 pair-order=best rank-order=pipeline sharding=optimizer slice-cut=4930,4238,3776,3440 slice-exchange=pairs tensor-exposed=75 used-per-node=64}
+// PARALLEL: pipe-attach-system{accelerators=2 context-exchange=gather context-parallel=2 data-parallel=16 expert-balance=1.250000e+00 expert-dispatch=per-node expert-exposed=20 expert-parallel=8 file= gradient-buckets=layers kernel-launch=graphs name=h100 pair-order=best rank-order=pipeline rates=data-sheet sharding=optimizer slice-cut=4930,4238,3776,3440 slice-exchange=pairs tensor-exposed=75 used-per-node=64}
 // PARALLEL: "worker" = #pipe.worker_spec<name = "h100-sxm", accelerators = 2, matrix = <{{.*}}, fp8_flops_per_s = 1978900000000000>
 // PARALLEL-SAME: accelerators_per_node = 8, data_parallel = 16, sharding = "optimizer", rank_order = "pipeline", context_parallel = 2, expert_parallel = 8, expert_balance_ppm = 1250000, context_exchange = "gather", expert_dispatch = "per-node", used_per_node = 64, kernel_launch = "graphs", tensor_exposed = 75, gradient_buckets = "layers", expert_exposed = 20, slice_cut = [4930, 4238, 3776, 3440], slice_exchange = "pairs", pair_order = "best",
 

@@ -38,6 +38,7 @@ constexpr Field kHardwareFields[] = {
     {"accelerators_per_node", FieldKind::Count, false},
     {"accelerators_per_pod", FieldKind::Count, false},
     {"launch_ps", FieldKind::Count, false},
+    {"operation_ps", FieldKind::Count, false},
     {"synchronize_ps", FieldKind::Count, false},
     {"peak_share_ppm", FieldKind::Count, false},
 };
@@ -330,6 +331,7 @@ WorkerSpecAttr WorkerSpecAttr::get(MLIRContext *context,
       number(facts.acceleratorsPerNode, 0),
       number(facts.acceleratorsPerPod, 0),
       number(facts.launchPs, 0),
+      number(facts.operationPs, facts.launchPs),
       number(facts.synchronizePs, 0),
       number(facts.peakSharePpm, kWhole),
   };
@@ -361,6 +363,7 @@ SystemFacts WorkerSpecAttr::toFacts() const {
   facts.acceleratorsPerPod =
       integerOr(lookUp(*this, "accelerators_per_pod"), 0);
   facts.launchPs = integerOr(lookUp(*this, "launch_ps"), 0);
+  facts.operationPs = integerOr(lookUp(*this, "operation_ps"), facts.launchPs);
   facts.synchronizePs = integerOr(lookUp(*this, "synchronize_ps"), 0);
   facts.peakSharePpm = integerOr(lookUp(*this, "peak_share_ppm"), kWhole);
   for (const DeploymentOption &option : deploymentOptions())

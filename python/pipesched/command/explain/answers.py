@@ -46,6 +46,7 @@ UNKNOWN = {"may_be_first": None, "run_decides": None}
 NOTHING: dict[str, Any] = {
     "level": LEVEL,
     **dict.fromkeys(("low_s", "high_s", "low_ratio", "high_ratio")),
+    "middle_ratio": 1.0,
     **dict.fromkeys(("own_steps", "rows", "runs"), 0),
     "shared": {},
     "dropped": [],
@@ -69,7 +70,8 @@ def _band_keys(entry: Entry, step_s: float) -> dict[str, Any]:
     """The keys of a row about the band of its step."""
     told = _find_band(entry, step_s)
     low, high = (None, None) if told is None else (told["low_s"], told["high_s"])
-    return {"step_low_s": low, "step_high_s": high, "band": told}
+    expected = step_s if told is None else step_s * told["middle_ratio"]
+    return {"expected_s": expected, "step_low_s": low, "step_high_s": high, "band": told}
 
 
 def _traits(row: Mapping[str, Any]) -> Traits:

@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pipesched import Configuration, Costs, Schedule, _core, systems
+from pipesched import Configuration, Costs, Schedule, _core
 from pipesched.costs import deployment as _deployment
 from pipesched.costs.costs import has_experts
 from pipesched.costs.division import Counts
-from pipesched.costs.frameworks import FRAMEWORKS, LauncherName, bytes_text, parameter_bytes
+from pipesched.costs.frameworks import FRAMEWORKS, bytes_text
 from pipesched.results.configuration import UNIT, takes_backward
 from pipesched.schedule.families import overlaps
 from pipesched.support.units import DEFAULT_RESERVE, reserve_text
@@ -51,18 +51,6 @@ OF_SLICED = {
     "terapipe": {"slices": "4"},
 }
 """And of families over slices, where it differs."""
-
-
-LOADED = {
-    "h100-sxm": "h100-load",
-    "dgx-h100": "h100-load",
-    "b200-sxm": "b200-load",
-    "dgx-b200": "b200-load",
-    "gb200-nvl72": "gb200-load",
-}
-"""Systems with the rates of data sheets, and the one with the same chip in a training that lasts,
-which predicts published steps better (docs/CostModel.md, "Which H100").
-"""
 
 
 def was_given(arguments: argparse.Namespace) -> Given:
@@ -119,6 +107,10 @@ def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool, paired: 
         return sliced and costs.model is not None
     if option.matters == "pairs":
         return paired and costs.expert_parallel > 1
+    if option.name in costs._assumed and option.matters == "given":
+        is_tensor = option.name == "tensor_exposed"
+        divides = not is_tensor or (costs._accelerators or 1) > costs.context_parallel
+        return divides and getattr(costs, option.name) != option.unsaid
     if option.matters in _deployment.OPTIONS:
         return int(getattr(costs, option.matters)) > 1
     return option.matters == "always"
@@ -142,24 +134,20 @@ def assume_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False
         return found
     if reserve and not is_given("reserve"):
         found["reserve"] = reserve_text(DEFAULT_RESERVE, has_experts(costs))
-    if isinstance(costs.parameter_bytes, str) and not is_given("parameter_bytes"):
-        name: LauncherName = costs.parameter_bytes
-        held = parameter_bytes(name, costs.precision, costs.sharding)
+    held = costs.bytes_per_parameter
+    name = costs.parameter_bytes or costs.framework
+    if held is not None and isinstance(name, str) and name != "none":
         found["memory as in"] = f"{FRAMEWORKS[name].title} ({bytes_text([held])})"
-    return found | assume_rates(costs.system)
+    return found | assume_rates(costs)
 
 
-def assume_rates(system: object) -> Facts:
-    """That rates are those of a data sheet, if there are others for the chip."""
-    for name, loaded in LOADED.items():
-        if system in (name, *_aliases(name)):
-            return {"rates": f"of the data sheet ({loaded} has those under load)"}
-    return {}
-
-
-def _aliases(name: str) -> Sequence[str]:
-    aliases: Sequence[str] = systems()[name].get("aliases", ())
-    return aliases
+def assume_rates(costs: Costs) -> Facts:
+    """Which rates of accelerators are assumed, if the system does not say that it has others."""
+    if costs.rates != "auto":
+        return {}
+    if _core.sizes(costs._raw)["is_under_load"]:
+        return {"rates": "under load"}
+    return {"rates": "as the system has them (none under load)"}
 
 
 def has_overlap(

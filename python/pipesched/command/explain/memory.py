@@ -250,7 +250,7 @@ def _bound(
     except_for = f", not of {', '.join(others)}" if others else ""
     cut = f", slices {', '.join(map(str, cuts))}" if cuts != [1] else ""
     uses = f"{', '.join(placements)} in {within}{cut}{except_for}"
-    return {"step_s": least / 1e12, "uses": uses}
+    return {"step_s": least / 1e12, "expected_s": least / 1e12, "uses": uses}
 
 
 def bounds_of(found: Sequence[Chosen], budget: int, arguments: argparse.Namespace) -> list[Pair]:

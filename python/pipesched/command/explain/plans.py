@@ -33,7 +33,7 @@ def assume_plan(request: Request, is_given: assumptions.Given) -> assumptions.Fa
     if request.model is not None and request.own_bytes is None and not is_given("for"):
         found["memory as in"] = _held_text(request)
     if request.model is not None:
-        found |= assumptions.assume_rates(request.system)
+        found |= assumptions.assume_rates(request.described)
     return found
 
 
@@ -57,7 +57,7 @@ def _assume_division(request: Request) -> assumptions.Facts:
     }
     for name, option in _deployment.HELD.items():
         if are_divided.get(option.matters, True):
-            found[option.title] = assumptions.show_value(getattr(request, name))
+            found[option.title] = assumptions.show_value(request.held[name])
     return found
 
 

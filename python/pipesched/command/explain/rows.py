@@ -107,15 +107,18 @@ def find_saved(entry: Entry) -> Saved | None:
 
 
 def rates(
-    costs: Costs | None, simulation: Simulation, named: Saved | None = None
+    costs: Costs | None, simulation: Simulation, named: Saved | None = None, middle: float = 1.0
 ) -> dict[str, Any]:
-    """Tokens per second, and MFU (docs/CostModel.md)."""
+    """Tokens per second, and MFU (docs/CostModel.md), of a step that takes `middle` times the
+    computed one.
+    """
     makespan = simulation.execution.makespan_ps
     tokens = _tokens(costs, simulation, named)
     if tokens is None or not makespan:
         return {"tokens_per_s": None, "mfu": None}
     mfu = float(_core.summaries([simulation._evaluation])["mfu"][0])
-    return {"tokens_per_s": tokens * 1e12 / makespan, "mfu": None if math.isnan(mfu) else mfu}
+    mfu_expected = None if math.isnan(mfu) else mfu / middle
+    return {"tokens_per_s": tokens * 1e12 / (makespan * middle), "mfu": mfu_expected}
 
 
 def _tokens(costs: Costs | None, simulation: Simulation, named: Saved | None) -> int | None:
@@ -156,11 +159,13 @@ def row_of(
         reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         return {**row, **said, "rank": None, "error": reason}, None
     named = find_saved(entry)
+    moving = answers.keys_of(entry, simulation.execution.makespan_ps / 1e12)
+    middle = moving["band"]["middle_ratio"] if moving["band"] else 1.0
     numbers = {
         **levels(simulation),
         **_own_formula(entry),
-        **answers.keys_of(entry, simulation.execution.makespan_ps / 1e12),
-        **rates(entry.costs, simulation, named),
+        **moving,
+        **rates(entry.costs, simulation, named, middle),
         **memory_of(simulation, entry.costs, named, reserve),
         "stages": simulation.stages,
         "slices": simulation.slices,

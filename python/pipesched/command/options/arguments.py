@@ -14,8 +14,7 @@ from typing import Any, cast
 import pipesched
 from pipesched import Costs, Family, FamilyOptions, PipeSchedError
 from pipesched.costs import deployment as _deployment
-from pipesched.costs.costs import Description, held_bytes
-from pipesched.costs.frameworks import ParameterBytes, parameter_bytes
+from pipesched.costs.costs import Description
 from pipesched.costs.layer_times import names_layers
 from pipesched.costs.settings import both, told
 from pipesched.schedule.families import canonical as canonical
@@ -104,13 +103,15 @@ def read_descriptions(
         source(arguments.system, pipesched.systems),
         getattr(arguments, "settings", ()),
         UsageError,
+        getattr(arguments, "rates", "auto"),
     )
 
 
 def tell_settings(arguments: argparse.Namespace) -> list[str]:
     """The line about what `--set` changes."""
     model = source(arguments.model, pipesched.models)
-    return told(model, source(arguments.system, pipesched.systems), arguments.settings)
+    system = source(arguments.system, pipesched.systems)
+    return told(model, system, arguments.settings, getattr(arguments, "rates", "auto"))
 
 
 _WRITTEN: list[TemporaryDirectory[str]] = []
@@ -123,16 +124,6 @@ def passes_error(arguments: argparse.Namespace, what: str) -> UsageError:
         f"passes read the {what} from a file; write the changed one with: pipesched show"
         f" --{what} {getattr(arguments, what)} --set ... --format json -o FILE.json"
     )
-
-
-def count_held_bytes(arguments: argparse.Namespace) -> ParameterBytes | None:
-    """The bytes of a parameter, as those of plans; None if the model says them itself."""
-    said = getattr(arguments, "parameter_bytes", None)
-    framework = said or held_bytes(read_descriptions(arguments)[0])
-    if framework is None:
-        return None
-    options = {"precision": "bf16", "sharding": "none", **vars(arguments)}
-    return parameter_bytes(framework, options["precision"], options["sharding"])
 
 
 def source_of_pass(arguments: argparse.Namespace, what: str) -> str:
@@ -175,7 +166,6 @@ def add_timing(parser: argparse.ArgumentParser) -> None:
         *("transport", "receive_placement", "optimizer_step"),
         transport={"default": "overlap"},
         receive_placement={"default": "arrival"},
-        optimizer_step={"default": "none"},
     )
 
 
@@ -194,7 +184,12 @@ _DEFAULTS: dict[str, Any] = {
     "accelerators": None,
     "sequence_parallel": True,
     "balance": "auto",
-    **{name: option.unsaid for name, option in _deployment.OPTIONS.items()},
+    "rates": "auto",
+    "framework": "megatron",
+    **{
+        name: None if name in _deployment.HABITS else option.unsaid
+        for name, option in _deployment.OPTIONS.items()
+    },
 }
 
 
@@ -234,6 +229,6 @@ def read_costs(arguments: argparse.Namespace) -> Costs | None:
         microbatch_size=arguments.microbatch_size,
         global_batch=arguments.global_batch,
         attention=arguments.attention,
-        parameter_bytes=held_bytes(model),
+        parameter_bytes=getattr(arguments, "parameter_bytes", None),
         **{name: getattr(arguments, name) for name in _DEFAULTS},
     )

@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipesched import PipeSchedError
+from pipesched import Costs, PipeSchedError
 from pipesched.costs import deployment as _deployment
 from pipesched.costs.costs import _looks_like_path
 from pipesched.costs.stage_times import Place
 from pipesched.schedule.registry import own_family
 from pipesched.support.options import pass_options
 
-from .arguments import count_held_bytes, families, source_of_pass
+from .arguments import families, read_costs, source_of_pass
 from .files import Origin
 
 DEFAULT_CHUNKS = 2
@@ -79,8 +79,8 @@ def _unlike(arguments: argparse.Namespace, name: str, default: object = None) ->
     return None if value == default else value
 
 
-def _model(arguments: argparse.Namespace) -> str:
-    sizes = count_held_bytes(arguments)
+def _model(arguments: argparse.Namespace, costs: Costs) -> str:
+    sizes = costs.bytes_per_parameter
     options = {
         **named_or_file(source_of_pass(arguments, "model")),
         "microbatch-size": arguments.microbatch_size,
@@ -89,18 +89,19 @@ def _model(arguments: argparse.Namespace) -> str:
         "boundary-bytes": _unlike(arguments, "boundary_bytes"),
         "parameter-bytes": ",".join(map(str, sizes)) if sizes else None,
         "recompute": _unlike(arguments, "recompute", "none"),
-        "attention": arguments.attention,
+        "attention": costs.attention,
         "precision": _unlike(arguments, "precision", "bf16"),
         "sequence-parallel": _unlike(arguments, "sequence_parallel", True),
     }
     return one_pass("pipe-attach-model", options)
 
 
-def _system(arguments: argparse.Namespace) -> str:
+def _system(arguments: argparse.Namespace, costs: Costs) -> str:
     options = {
         **named_or_file(source_of_pass(arguments, "system")),
+        "rates": _unlike(arguments, "rates", "auto"),
         "accelerators": _unlike(arguments, "accelerators"),
-        **_deployment.unlike(vars(arguments)),
+        **_deployment.unlike(vars(costs)),
     }
     if _unlike(arguments, "optimizer_step") == "overlapped":
         # What `Configuration` does for such a step; rows do not tell passes.
@@ -125,10 +126,11 @@ def attach_costs(
     batch, comes before the model. `times` replaces the times that were given, by schedule.
     """
     passes = []
-    if arguments.system:
-        passes.append(_system(arguments))
-    if arguments.model:
-        passes.append(_model(arguments))
+    costs = read_costs(arguments)
+    if costs is not None and arguments.system:
+        passes.append(_system(arguments, costs))
+    if costs is not None and arguments.model:
+        passes.append(_model(arguments, costs))
     if arguments.times:
         passes += _profiles(arguments, times)
     return passes

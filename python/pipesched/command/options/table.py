@@ -16,6 +16,7 @@ from typing import Any
 
 from pipesched import PipeSchedError
 from pipesched.costs import deployment as _deployment
+from pipesched.costs.frameworks import FrameworkName
 from pipesched.support.options import (
     Attention,
     Balance,
@@ -24,6 +25,7 @@ from pipesched.support.options import (
     Objective,
     OptimizerStep,
     Precision,
+    Rates,
     ReceivePlacement,
     Recompute,
     Runtime,
@@ -212,6 +214,18 @@ OPTIONS: dict[str, Option] = {
         _flags("recompute"), "which activations are recomputed", choices=names_of(Recompute)
     ),
     "precision": Option(_flags("precision"), "of matrix products", choices=names_of(Precision)),
+    "rates": Option(
+        _flags("rates"),
+        "of accelerators: under the load of a training, by default if the system has them, or the"
+        " peaks of the data sheet",
+        choices=names_of(Rates),
+    ),
+    "framework": Option(
+        _flags("for"),
+        "the framework that runs it: its memory and its habits, where nothing else is said;"
+        " megatron by default",
+        choices=names_of(FrameworkName),
+    ),
     "tensor": _count(("tp", "tensor-parallel"), "T", "tensor-parallel size of a worker"),
     "context_parallel": _count(
         ("cp", "context-parallel"), "C", "context-parallel size: parts of a sequence"
@@ -315,6 +329,7 @@ FAMILY = ("workers", "microbatches", "chunks", "slices", "activations", "own_opt
 COSTS = (
     *("times", "model", "system", "microbatch_size", "global_batch", "sequence", "recompute"),
     *("precision", "tensor", "context_parallel", "expert_parallel", "data_parallel", "sharding"),
+    *("rates", "framework"),
 )
 """What gives the costs of schedules; rare ones are set."""
 
@@ -353,7 +368,11 @@ def _of_deployment(option: _deployment.Option) -> Rare:
         "choice": one_of(option.choices),
     }
     kind = "|".join(option.choices) or option.unit or "a number"
-    return Rare(f"{kind}: {option.phrase}", types[option.kind], option.unsaid)
+    return Rare(
+        f"{kind}: {option.phrase}",
+        types[option.kind],
+        None if option.name in _deployment.HABITS else option.unsaid,
+    )
 
 
 DEPLOYMENT = {

@@ -280,7 +280,7 @@ MAY_BE_FIRST = Column("may be first", "may_be_first", lambda may: "yes" if may e
 _RESULTS = {
     column.key: column
     for column in (
-        Column("step", "step_s", seconds),
+        Column("step", "expected_s", seconds),
         *BAND,
         MAY_BE_FIRST,
         Column("idle", "idle_ratio", percent),

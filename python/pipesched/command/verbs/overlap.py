@@ -156,7 +156,7 @@ def _facts(
         batch = _core.sizes(costs._raw)["global_batch"]
         size = batch // (count * costs.data_parallel)
         facts = assumptions.assume_costs(costs, given, [(count, size)]) | assumptions.assume_rates(
-            costs.system
+            costs
         )
     if arguments.contention is None and read.contention is None:
         compute, exchange = pair.contention

@@ -58,7 +58,7 @@ def _show_missing(size: int) -> str:
 
 COLUMNS = (
     Column("", "name", left=True),
-    Column("step", "step_s", seconds),
+    Column("step", "expected_s", seconds),
     Column("disturbed", "disturbed_step_s", seconds),
     *BAND,
     MAY_BE_FIRST,
@@ -94,9 +94,10 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("costs")
     table.add(
         group,
-        *("times", "transport", "precision", "memory", "reserve"),
+        *("times", "transport", "precision", "rates", "memory", "reserve"),
         transport={"default": "overlap"},
         precision={"default": "bf16"},
+        rates={"default": "auto"},
     )
     rare = {name: RARE[name] for name in ("times_of", "attention", *_deployment.HELD)}
     # By default as the framework does, or all that it has.
@@ -122,11 +123,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     _add_choices(parser)
     _add_costs(parser)
-    parser.add_argument(
-        "--for",
-        dest="launcher",
-        choices=names_of(LauncherName),
-        help="who runs the plan: what it holds in memory, and what it can run",
+    table.add(
+        parser, "framework", framework={"dest": "launcher", "choices": names_of(LauncherName)}
     )
     parser.add_argument(
         "--optimize",

@@ -19,6 +19,7 @@ from typing import Any, cast
 import pipesched
 from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simulation
 from pipesched.costs.stage_times import stages_per_worker
+from pipesched.results.configuration import usual_ending
 from pipesched.support.options import TimingOptions
 from pipesched.support.text import gib
 from pipesched.support.units import DEFAULT_RESERVE
@@ -525,6 +526,11 @@ def _read(arguments: argparse.Namespace) -> None:
     if arguments.name and not arguments.files:
         raise UsageError("--name chooses from files; none are given")
     arguments.read = files.read_all(arguments.files, arguments.name) if arguments.files else []
+    if arguments.optimizer_step is None:
+        usual = {usual_ending(family, vars(arguments)) for family in _families(arguments)}
+        # All schedules of one comparison end in one way; those of files are as they are.
+        ends = usual == {"overlapped"} and not arguments.read
+        arguments.optimizer_step = "overlapped" if ends else "none"
 
 
 def _lines_below(parts: Sequence[Part], is_one: bool) -> list[str]:

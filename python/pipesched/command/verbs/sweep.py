@@ -51,7 +51,8 @@ from ..render.output import (
 EXAMPLE = """  pipesched sweep --schedules 1f1b,VPP,zb-v --pp 4,8 --microbatches 8:64:x2 \\
       --model paper-gpt --system baseline,fast_nw_slow_cp -o sweep.jsonl"""
 
-NUMBERS = results(*CAUSES)
+NUMBERS = (Column("step", "step_s", seconds), *results(*CAUSES, "expected_s"))
+"""Rows of sweeps have no bands, so that their steps are as computed."""
 
 MOST_COSTS = 200
 """The maximal number of costs of a grid to list the assumptions of."""

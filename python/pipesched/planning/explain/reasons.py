@@ -49,7 +49,7 @@ def _time(best: Proposal) -> str:
     causes = best.causes()
     idle = best.report.execution.idle_ratio
     return (
-        f"of its {best.step_s:.4g} s workers compute {percent(1 - idle)}; they idle"
+        f"of its {best.expected_s:.4g} s workers compute {percent(1 - idle)}; they idle"
         f" {percent(causes['fill_ratio'] + causes['drain_ratio'])} by fill and drain,"
         f" {percent(causes['dependency_ratio'])} by dependency,"
         f" {percent(causes['queue_order_ratio'])} by queue order,"

@@ -36,7 +36,7 @@ def _memory(proposal: Proposal) -> str:
 
 COLUMNS = (
     Shown("", lambda p: p.name, True),
-    Shown("step", lambda p: f"{p.step_s:.4g} s"),
+    Shown("step", lambda p: f"{p.expected_s:.4g} s"),
     Shown("disturbed", lambda p: _text(p.disturbed_step_s, "{:.4g} s".format)),
     Shown("tokens/s/GPU", lambda p: _text(p.tokens_per_s_per_gpu, "{:,.0f}".format)),
     Shown("MFU", lambda p: _text(p.mfu, lambda mfu: f"{100 * mfu:.2f} %")),
@@ -128,7 +128,7 @@ def plan_line(plan: Plan) -> str:
     """One line in angle brackets, for `repr`."""
     if plan.fitting:
         best = plan.fitting[0]
-        found = f"{len(plan.fitting)} fit, the best takes {best.step_s:.4g} s: "
+        found = f"{len(plan.fitting)} fit, the best takes {best.expected_s:.4g} s: "
         found += describe(best.candidate)
     elif plan.missing:
         found = f"nothing fits, the nearest lacks {gib(plan.missing[0].missing_bytes)}"
@@ -165,7 +165,7 @@ def proposal_line(proposal: Proposal) -> str:
 
 
 def _proposal_title(proposal: Proposal) -> str:
-    numbers = f"{proposal.step_s:.4g} s{_memory_text(proposal)}"
+    numbers = f"{proposal.expected_s:.4g} s{_memory_text(proposal)}"
     return f"{proposal.name}: {numbers}; {describe(proposal.candidate)}"
 
 

@@ -52,11 +52,12 @@ def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
         if request.own_bytes
         else ",".join(map(str, request.parameter_bytes(shape.sharding))),
         "recompute": None if shape.recompute == "none" else shape.recompute,
-        "attention": request.attention,
+        "attention": request.described.attention,
         "precision": None if request.precision == "bf16" else request.precision,
     }
     system = {
         **_source("system", request.system, folder),
+        "rates": None if request.rates == "auto" else request.rates,
         "accelerators": shape.worker,
         **unlike(request.deployment(shape), effective=True),
         # The parts of a sequence hold the same parameters, as the replicas do.

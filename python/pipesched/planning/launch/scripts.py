@@ -96,7 +96,7 @@ def _head(proposal: Proposal, title: str) -> list[str]:
     return [
         "#!/usr/bin/env bash",
         f"# {proposal.name} for {title}: {describe(proposal.candidate)}",
-        f"# predicted: {proposal.step_s:.4g} s a step{memory}",
+        f"# predicted: {proposal.expected_s:.4g} s a step{memory}",
         "set -euo pipefail",
         f"NNODES=${{NNODES:-{-(-request.gpus // per_node)}}}",
         f"GPUS_PER_NODE=${{GPUS_PER_NODE:-{per_node}}}",

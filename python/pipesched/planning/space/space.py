@@ -337,7 +337,7 @@ class Space:
                 model=request.model,
                 system=request.system,
                 sequence=request.sequence,
-                attention=request.attention,
+                attention=request.described.attention,
                 accelerators=shape.worker,
                 microbatch_size=shape.microbatch_size,
                 recompute=shape.recompute,

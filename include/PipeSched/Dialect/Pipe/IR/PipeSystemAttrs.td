@@ -170,9 +170,10 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     network joins all. Of each node a training uses `used_per_node` at most
     (default: all).
 
-    `launch_ps` is the time of the host for each kernel that it launches, and
-    `synchronize_ps` the time from the end of a kernel that it waits for to the
-    begin of the next. Without them the host is never waited for.
+    `operation_ps` is the time of the host for an operation with its first
+    kernel (default: `launch_ps`), `launch_ps` the time for each further kernel
+    of it, and `synchronize_ps` the time from the end of a kernel that it waits
+    for to the start of the next. Without them the host is never waited for.
     `peak_share_ppm` is the part of the peaks of the data sheet that the rates
     of `matrix` have, in parts per million (default: all): power limits and
     multiprocessors that communicate take the rest, and MFU counts it.
@@ -260,8 +261,8 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     - `worker_spec_c1`: `name`, `accelerators`, `matrix`, `vector`, `memory` and
       `memory_bytes` are given, each field once, and no other field except
       `attention`, `link`, `host`, `no_overlap`, `accelerators_per_node`,
-      `accelerators_per_pod`, `launch_ps`, `synchronize_ps`, `peak_share_ppm`,
-      `source`, and a field for each option of a training, as
+      `accelerators_per_pod`, `operation_ps`, `launch_ps`, `synchronize_ps`,
+      `peak_share_ppm`, `source`, and a field for each option of a training, as
       `pipe-attach-system` lists them, from `data_parallel` on.
     - `worker_spec_c2`: `accelerators` and `memory_bytes` are above 0,
       `accelerators_per_node` and `accelerators_per_pod` are at most 65,536,
