@@ -43,11 +43,12 @@ endfunction()
 
 # add_pipesched_unittest(name sources... [WITHOUT_LLVM] [LINK_LIBS ...]
 #   [MLIR_LIBS ...]): a GoogleTest executable that lit finds and runs; names end
-# in `Tests`. Without LLVM it uses no precompiled headers, since those of LLVM
-# need LLVM's symbols.
+# in `Tests`. The target `all` does not build it; `pipesched-unittests` does.
+# Without LLVM it uses no precompiled headers, since those of LLVM need LLVM's
+# symbols.
 function(add_pipesched_unittest name)
   cmake_parse_arguments(ARG "WITHOUT_LLVM" "" "LINK_LIBS;MLIR_LIBS" ${ARGN})
-  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_UNPARSED_ARGUMENTS})
   llvm_update_compile_flags(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} GTest::gtest_main)
   if(ARG_MLIR_LIBS)

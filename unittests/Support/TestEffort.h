@@ -7,9 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // All of it with PIPESCHED_TEST_ALL=1 (scripts/test.sh --all), a quarter
-// without, and less with sanitizers: there a test takes several times as long,
-// and whether memory is used well shows in few cases. Whether results are right
-// is for the builds without sanitizers to test.
+// without, and less with sanitizers, where a test takes several times as long.
 //
 //===----------------------------------------------------------------------===//
 

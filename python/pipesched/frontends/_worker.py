@@ -29,6 +29,8 @@ _WIDENED = (
     "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32}, "
 )
 """For narrow numbers."""
+_LARGE = 1 << 20
+"""Numbers of arguments from which optimized code saves more time than it takes to make."""
 _TO_LLVM = (
     "arith-expand{include-bf16=true}, expand-strided-metadata, lower-affine, convert-scf-to-cf, "
     "func.func(math-expand-ops{ops=rsqrt}), convert-math-to-funcs, convert-math-to-libm, "
@@ -140,7 +142,8 @@ def _run(text: str, arguments: Sequence[Any]) -> tuple[str, list[Any]]:
         kinds = list(function.type.results)
         passes = _TO_LOOPS + (_WIDENED if "f16" in text else "") + _TO_LLVM
         PassManager.parse(f"builtin.module({passes})").run(module.operation)
-        engine = ExecutionEngine(module, opt_level=1)
+        is_large = sum(np.size(each) for each in arguments) > _LARGE
+        engine = ExecutionEngine(module, opt_level=int(is_large))
         engine.raw_register_runtime("memrefCopy", ctypes.cast(_COPY, ctypes.c_void_p))
     fields = [(f"r{number}", _descriptor(len(kind.shape))) for number, kind in enumerate(kinds)]
     results = type("Results", (ctypes.Structure,), {"_fields_": fields})()

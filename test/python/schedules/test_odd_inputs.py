@@ -48,14 +48,14 @@ def test_changed_bytes_of_bytecode() -> None:
     """MLIR's reader ends the process at some of these files: they are read in a child."""
     code = pipesched.Schedule.from_text(TWO_PATHS).to_bytecode()
     refused = []
-    for place in range(200, len(code)):
+    for place in range(200, len(code), 3):
         changed = bytearray(code)
         changed[place] = 0
         try:
             pipesched.loads(bytes(changed))
         except pipesched.PipeSchedError as error:
             refused.append(str(error))
-    assert len(refused) > 50
+    assert len(refused) > 16
     assert any("is not valid bytecode: it crashes MLIR's reader" in said for said in refused)
 
 

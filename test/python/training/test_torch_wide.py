@@ -5,6 +5,7 @@ of the model without a pipeline to the last bit.
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -18,7 +19,10 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 
 PRECISION = 1e-12
 """Of losses, gradients and parameters in float64, relative to the largest of a tensor."""
-SEEDS = range(16)
+ALL = os.environ.get("PIPESCHED_TEST_ALL") == "1"
+SEEDS = range(16 if ALL else 8)
+FAMILIES = WHOLE if ALL else ("1f1b", "zb-v", "interleaved-1f1b", "dualpipe")
+"""On eight workers; test_torch_runtime.py has all on four."""
 MODELS = ("plain", "shared", "forked", "mapped")
 
 MIXED = [
@@ -34,12 +38,12 @@ def made(family: str, workers: int, microbatches: int, transform: str = "", **op
     return schedule.transform(transform) if transform else schedule
 
 
-ALL = "pipe-add-recompute{keep=2},pipe-add-offload{keep=1}"
+RECOMPUTED_AND_MOVED = "pipe-add-recompute{keep=2},pipe-add-offload{keep=1}"
 
 
 @cache
 def jobs() -> dict[str, Job]:
-    found = [Job(f"{family} on 8", made(family, 8, 16)) for family in WHOLE]
+    found = [Job(f"{family} on 8", made(family, 8, 16)) for family in FAMILIES]
     ordered = {"messages": "ordered"}
     for family in ("zb-v", "dualpipe-v", "chimera", "interleaved-1f1b", "hanayo"):
         found.append(Job(f"{family} on 8 without tags", made(family, 8, 16), options=ordered))
@@ -50,7 +54,7 @@ def jobs() -> dict[str, Job]:
         uneven = model == "plain" and seed % 8 == 4
         options = ordered if seed % 3 == 2 else {}
         found.append(Job(f"random {seed}", random_schedule(seed), model, options, uneven))
-    halves = made("interleaved-zb", 2, 6, "pipe-add-optimizer," + ALL)
+    halves = made("interleaved-zb", 2, 6, "pipe-add-optimizer," + RECOMPUTED_AND_MOVED)
     for model in (*MODELS, "counted"):
         found.append(Job(f"{model}, split, recomputed, moved, stepped", halves, model))
     found.append(Job("mixed", made("greedy", 4, 9, paths=MIXED)))
@@ -58,7 +62,7 @@ def jobs() -> dict[str, Job]:
     found.append(Job("mixed, stepped", mixed, steps_inside=True))
     found.append(Job("chimera, recomputed", made("chimera", 4, 8, "pipe-add-recompute")))
     found.append(Job("offloaded on 8", made("zb-h1", 8, 16, "pipe-add-offload")))
-    for name, transform in {"": "", ", recomputed and moved": ALL}.items():
+    for name, transform in {"": "", ", recomputed and moved": RECOMPUTED_AND_MOVED}.items():
         again = made("interleaved-1f1b", 2, 6, transform)
         found.append(Job(f"dropped{name}", again, "dropped", compares=False))
     return {job.name: job for job in found}
