@@ -12,7 +12,7 @@ from dataclasses import dataclass, make_dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from .. import _core
-from ..errors import PipeSchedError
+from ..errors import PipeSchedError, WrongType
 from ..support.options import (
     ContextExchange,
     ExpertDispatch,
@@ -78,12 +78,23 @@ class Option(NamedTuple):
         """The summary for the middle of a sentence."""
         return self.summary[:1].lower() + self.summary[1:]
 
+    def check(self, value: Any) -> Any:
+        """Checks a number: it is in the range of the option."""
+        try:
+            if self.kind == "count":
+                return integer(self.name, value, 1, self.most)
+            return number_of(self.name, value, 1.0, self.most)
+        except WrongType:
+            raise
+        except PipeSchedError as error:
+            unit = " percent" if self.unit == "percent" else ""
+            found = error.diagnostics[0].message
+            raise PipeSchedError(f"{found}; leave it out for {self.unsaid}{unit}") from None
+
     def text(self, value: Any) -> str:
         """The value as the library reads it. Raises an error for one that cannot be a value."""
-        if self.kind == "count":
-            return str(integer(self.name, value, 1))
-        if self.kind == "ratio":
-            return repr(number_of(self.name, value, 1.0))
+        if self.kind in ("count", "ratio"):
+            return repr(self.check(value))
         if self.kind == "sizes":
             return self._sizes_text(value)
         code_of(self.hint, self.name, value)

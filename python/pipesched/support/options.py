@@ -231,7 +231,8 @@ def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_
     except TypeError:
         raise WrongType(f"{what} is an integer; got {value!r}") from None
     if not least <= value <= most:
-        raise PipeSchedError(f"{what} is an integer from {least} to {most}; got {value!r}")
+        upper = f" to {most}" if most < _INT64_MAX or value > most else ""
+        raise PipeSchedError(f"{what} is an integer from {least}{upper}; got {value!r}")
     return value
 
 
@@ -298,12 +299,15 @@ def instance_of(what: str, kind: type[T], value: object) -> T:
     return value
 
 
-def number_of(what: str, value: object, least: float = 0.0) -> float:
-    """Checks that the value is a number that is not below `least`."""
+def number_of(
+    what: str, value: object, least: float = 0.0, most: float = sys.float_info.max
+) -> float:
+    """Checks that the value is a number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise WrongType(f"{what} is a number; got {value!r}")
-    if not least <= value <= sys.float_info.max:
-        raise PipeSchedError(f"{what} is a number from {least:g}; got {value!r}")
+    if not least <= value <= most:
+        upper = f" to {most:g}" if most < sys.float_info.max else ""
+        raise PipeSchedError(f"{what} is a number from {least:g}{upper}; got {value!r}")
     return float(value)
 
 

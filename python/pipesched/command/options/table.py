@@ -354,25 +354,25 @@ def _chosen(choices: object, summary: str, default: Any = None) -> Rare:
     return Rare(f"{'|'.join(listed)}: {summary}", one_of(listed), default)
 
 
-def _sizes(option: _deployment.Option, text: str) -> str:
+def _value(option: _deployment.Option, text: str) -> Any:
+    """Parses a number in the range of the option, or sizes."""
     try:
-        return option.text(text)
+        if option.kind == "sizes":
+            return option.text(text)
+        return option.check(int(text) if option.kind == "count" else float(text))
     except PipeSchedError as error:
         raise argparse.ArgumentTypeError(error.diagnostics[0].message) from None
+    except ValueError:
+        kind = "an integer" if option.kind == "count" else "a number"
+        raise argparse.ArgumentTypeError(f"expected {kind}, found {text!r}") from None
 
 
 def _of_deployment(option: _deployment.Option) -> Rare:
     """A row of the table of deployments."""
-    types: dict[str, Parse] = {
-        **{"count": positive, "ratio": float, "sizes": partial(_sizes, option)},
-        "choice": one_of(option.choices),
-    }
+    parse = one_of(option.choices) if option.kind == "choice" else partial(_value, option)
     kind = "|".join(option.choices) or option.unit or "a number"
-    return Rare(
-        f"{kind}: {option.phrase}",
-        types[option.kind],
-        None if option.name in _deployment.HABITS else option.unsaid,
-    )
+    unsaid = None if option.name in _deployment.HABITS else option.unsaid
+    return Rare(f"{kind}: {option.phrase}", parse, unsaid)
 
 
 DEPLOYMENT = {
