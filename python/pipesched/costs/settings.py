@@ -20,11 +20,22 @@ from ..support.options import Rates
 from ..support.text import closest
 from .catalogue import models, systems, take_rates
 from .costs import Description
+from .frameworks import OWN_BYTES
 
 _SCALED = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)x|([+-]\d+(?:\.\d+)?)%")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _TEXTS = ("name", "description", "aliases", "sources", "load")
 """Fields that describe and change no time."""
+
+_UNSAID = {
+    "model": (
+        *OWN_BYTES,
+        *("separate_norms", "separate_activations", "separate_casts", "separate_accumulation"),
+        *("separate_loss", "parallel_loss", "gathered_loss", "gathered_inputs"),
+    ),
+    "system": (),
+}
+"""Fields that no description that ships may state, but that all have by default."""
 
 Fields = dict[str, Any]
 
@@ -133,11 +144,12 @@ def _paths(value: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 
 def _list_fields(what: str, fields: Fields) -> set[str]:
-    """The fields that this description has, or one that ships."""
+    """The fields that this description has, or one that ships, or that have a default."""
     shipped: Iterable[Fields] = models().values()
     if what == "system":
         shipped = (take_rates(system, "auto") for system in systems().values())
-    return {".".join(path) for each in (fields, *shipped) for path in _paths(each)}
+    found = {".".join(path) for each in (fields, *shipped) for path in _paths(each)}
+    return found.union(_UNSAID[what])
 
 
 def _find_field(each: Setting, fields: Fields) -> str:

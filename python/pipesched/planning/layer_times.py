@@ -33,6 +33,7 @@ _ABOUT_A_MODEL = (
     "sequence",
     "attention",
     "precision",
+    "sequence_parallel",
     "recompute",
     "parameter_bytes",
 )

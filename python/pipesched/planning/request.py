@@ -74,15 +74,16 @@ class Limits(HeldOptions, total=False):
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
     both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
     `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8),
-    `rates`, `transport`, `context_exchange` (by default all that the framework has),
-    `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and
-    `times_of` are measured ones (`plan`).
+    `rates`, `sequence_parallel`, `transport`, `context_exchange` (by default all that the framework
+    has), `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times`
+    and `times_of` are measured ones (`plan`).
     """
 
     sequence: int | None
     attention: Attention | None
     precision: Precision
     rates: Rates
+    sequence_parallel: bool
     transport: Transport
     context_exchange: ContextExchange | None
     schedules: Sequence[str] | None
@@ -162,6 +163,7 @@ class Request(Held):
     attention: Attention | None = None
     precision: Precision = "bf16"
     rates: Rates = "auto"
+    sequence_parallel: bool = True
     transport: Transport = "overlap"
     context_exchange: ContextExchange | None = None
     pair_order: Any = None
@@ -204,6 +206,13 @@ class Request(Held):
         if self.pair_order is None:
             put("pair_order", pair_order_of(self.framework.name))
         self._check_exchange()
+        if not isinstance(self.sequence_parallel, bool):
+            raise WrongType(f"sequence_parallel is True or False; got {self.sequence_parallel!r}")
+        if self.launcher == "torchtitan" and not self.sequence_parallel:
+            # Its `apply_tp` always divides norms (torchtitan/models/llama3/parallelize.py).
+            raise PipeSchedError(
+                "torchtitan always has sequence parallelism; plan for megatron, or leave it on"
+            )
         if self.sharding is None:
             put("sharding", default_sharding(self.framework.name))
         else:

@@ -428,6 +428,7 @@ def test_what_a_framework_cannot_is_left_out() -> None:
         ({"gradient_bytes_per_parameter": 0, "optimizer_bytes_per_parameter": 0}, (2, 0, 0)),
         ({"weight_bytes_per_parameter": 1}, (1, 2, 12)),
         ({"gradient_bytes_per_parameter": 4}, (2, 4, 12)),
+        ({"gradient_bytes_per_parameter": 2}, (2, 2, 12)),
     ],
 )
 def test_bytes_of_a_model_file_hold_in_plans(stated: dict[str, int], held: tuple[int, ...]) -> None:
@@ -442,11 +443,53 @@ def test_bytes_of_a_model_file_hold_in_plans(stated: dict[str, int], held: tuple
         report = replace(each.configuration, costs=own).simulate()
         assert report.memory is not None
         assert each.peak_bytes == -(-int(report.memory.peak_bytes.max()) // each.shape.worker)
-        reason = each.launchers().megatron.reason
+        reason, lines = each.launchers().megatron.reason, each.launchers().megatron.lines or ()
         text = " + ".join(map(str, held))
-        assert (reason is None) == (held == (2, 4, 12))
+        assert (reason is None) == (held in ((2, 4, 12), (2, 2, 12)))
+        assert ("--grad-reduce-in-bf16" in lines) == (held == (2, 2, 12))
         assert reason is None or reason.endswith(f"the model says {text} bytes")
     assert {each.fits for each in made.fitting} == {True}
+
+
+def test_settings_give_bytes_that_no_file_states(capsys: pytest.CaptureFixture[str]) -> None:
+    """Gradients in 2 bytes: half of those in 4, on the same division."""
+    line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--pp", "2"]
+    line += ["--tp", "2", "--sharding", "optimizer", "--schedules", "1f1b", "--recompute", "full"]
+    line += ["--global-batch", "16", "--microbatch-size", "1", "--top", "1", "--format", "json"]
+    found = []
+    for changed in ([], ["--set", "model.gradient_bytes_per_parameter=2"]):
+        assert main([*line, *changed]) == 0
+        found += json.loads(capsys.readouterr().out)
+    whole, half = (each["parameter_bytes"]["gradient"] for each in found)
+    assert (whole, half) == (4, 2)
+    parameters = pipesched.Costs(model="llama3-8b").model_summary()["parameters"]
+    saved = found[0]["peak_bytes_per_gpu"] - found[1]["peak_bytes_per_gpu"]
+    assert saved == pytest.approx(2 * parameters / (2 * 2), rel=0.1)  # the ends are unequal
+
+
+def test_plans_without_sequence_parallelism(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each of two accelerators holds the whole stream, and a launcher is not told to divide it."""
+    given: dict[str, Any] = {"tensor": [2], "pp": [2], "gpus": 8, "schedules": ["1f1b"]}
+    divided = only("llama3-8b", launcher="megatron", **given)
+    whole = only("llama3-8b", launcher="megatron", sequence_parallel=False, **given)
+    # Of each layer the inputs of its two norms and their results, 2 bytes each, half of them; the
+    # first worker, which is the fullest, holds two microbatches.
+    stream = 4 * 2 * 8192 * 4096 // 2
+    layers = divided.candidate.layers[0][0]
+    assert whole.peak_bytes - divided.peak_bytes == layers * 2 * stream
+    for found, is_divided in ((divided, True), (whole, False)):
+        lines = found.launchers().megatron.lines or ()
+        assert ("--sequence-parallel" in lines) == is_divided
+    line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8"]
+    line += ["--tp", "2", "--pp", "2", "--global-batch", "16", "--top", "1"]
+    assert main([*line, "--set", "sequence-parallel=false"]) == 0
+    assert "sequence parallelism off" in capsys.readouterr().out
+    for model, launcher, said in (
+        ("mixtral-8x7b", "megatron", "experts and tensors need sequence parallelism"),
+        ("llama3-8b", "torchtitan", "torchtitan always has sequence parallelism"),
+    ):
+        with pytest.raises(pipesched.PipeSchedError, match=said):
+            only(model, launcher=launcher, sequence_parallel=False, **given)
 
 
 def test_bytes_of_a_model_file_are_no_assumption(

@@ -99,7 +99,8 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
         precision={"default": "bf16"},
         rates={"default": "auto"},
     )
-    rare = {name: RARE[name] for name in ("times_of", "attention", *_deployment.HELD)}
+    names = ("times_of", "attention", "sequence_parallel", *_deployment.HELD)
+    rare = {name: RARE[name] for name in names}
     # By default as the framework does, or all that it has.
     exchange = RARE["context_exchange"]
     rare |= {

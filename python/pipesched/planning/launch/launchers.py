@@ -24,7 +24,7 @@ from ...costs.frameworks import (
 from ...schedule.families import placement_kind
 from ...schedule.generation import problem
 from ...schedule.megatron import NAME as COMBINED
-from ...support.options import Path, Recompute
+from ...support.options import Path, Recompute, Sharding
 from ..candidate import OPTIMIZED, Candidate
 from ..request import Request
 from . import exchanges
@@ -168,6 +168,8 @@ def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> N
         raise Cannot(f"{title} has no context exchange {shape.exchange}; plan with --for {name}")
     held = parameter_bytes(name, request.precision, made)
     counted = request.parameter_bytes(shape.sharding)
+    if _reduces_in_bf16(request, shape.sharding) and name == "megatron":
+        held = held[0], counted[1], held[2]
     if held != counted or (made != shape.sharding and not {made, shape.sharding} <= set(KEPT)):
         own = request.own_bytes is not None
         raise Cannot(
@@ -175,6 +177,11 @@ def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> N
             f" {'the model says' if own else 'the plan counts'} {_bytes_text(counted)}"
             + ("" if own else f"; plan with --for {name}")
         )
+
+
+def _reduces_in_bf16(request: Request, sharding: Sharding) -> bool:
+    """Whether gradients are summed in 2 bytes, by `--grad-reduce-in-bf16` of Megatron-LM."""
+    return request.parameter_bytes(sharding)[1] == 2
 
 
 def _bytes_text(held: Sequence[int]) -> str:
@@ -396,17 +403,21 @@ _MEGATRON_RECOMPUTE: dict[Recompute, tuple[str, ...]] = {
 
 
 def _megatron_precision(request: Request, candidate: Candidate) -> list[str]:
+    sharding = candidate.shape.sharding
+    found = ["--bf16"]
+    if _reduces_in_bf16(request, sharding):
+        found.append("--grad-reduce-in-bf16")
     if request.precision != "fp8":
-        return ["--bf16"]
-    gathered = [] if candidate.shape.sharding == "none" else ["--fp8-param-gather"]
-    return ["--bf16", "--fp8-format hybrid", *gathered]
+        return found
+    gathered = [] if sharding == "none" else ["--fp8-param-gather"]
+    return [*found, "--fp8-format hybrid", *gathered]
 
 
 def _megatron(request: Request, candidate: Candidate) -> list[str]:
     shape = candidate.shape
     return [
         f"--tensor-model-parallel-size {shape.tensor}",
-        *(["--sequence-parallel"] if shape.tensor > 1 else []),
+        *(["--sequence-parallel"] if shape.tensor > 1 and request.sequence_parallel else []),
         *_megatron_pipeline(candidate),
         *_megatron_context(candidate),
         *_megatron_experts(request, candidate),

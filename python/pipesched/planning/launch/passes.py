@@ -54,6 +54,7 @@ def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
         "recompute": None if shape.recompute == "none" else shape.recompute,
         "attention": request.described.attention,
         "precision": None if request.precision == "bf16" else request.precision,
+        "sequence-parallel": None if request.sequence_parallel else False,
     }
     system = {
         **_source("system", request.system, folder),

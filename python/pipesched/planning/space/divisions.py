@@ -64,6 +64,9 @@ class Divisions:
                 self.left_out[f"tensor {tensor} does not divide {request.gpus} accelerators"] += 1
             elif tensor > 1 and request.no_link:
                 self.left_out[request.no_link] += 1
+            elif tensor > 1 and request.experts and not request.sequence_parallel:
+                # Megatron-Core's router raises an error (transformer/moe/moe_layer.py).
+                self.left_out["experts and tensors need sequence parallelism"] += 1
             elif heads % tensor:
                 self.left_out[f"tensor {tensor} does not divide {heads} key-value heads"] += 1
             else:

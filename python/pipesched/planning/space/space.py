@@ -342,6 +342,7 @@ class Space:
                 microbatch_size=shape.microbatch_size,
                 recompute=shape.recompute,
                 precision=request.precision,
+                sequence_parallel=request.sequence_parallel,
                 parameter_bytes=request.parameter_bytes(shape.sharding),
                 **request.deployment(shape),
             )
