@@ -154,11 +154,17 @@ static void readKept(FieldReader &parent, Architecture &arch) {
   arch.separateAccumulation = parent.flag("separate_accumulation", false);
   arch.separateLoss = parent.flag("separate_loss", false);
   arch.parallelLoss = parent.flag("parallel_loss", false);
+  arch.separateNorms = parent.flag("separate_norms", false);
+  arch.separateActivations = parent.flag("separate_activations", false);
   if (arch.parallelLoss && !arch.separateLoss)
     errors.report("parallel_loss", "needs separate_loss, whose operations it "
                                    "divides");
   arch.gatheredInputs = parent.flag("gathered_inputs", false);
 }
+  arch.gatheredLoss = parent.flag("gathered_loss", false);
+  if (arch.gatheredLoss && (!arch.separateLoss || arch.parallelLoss))
+    errors.report("gathered_loss", "needs separate_loss, whose operations run "
+                                   "on all logits, and no parallel_loss");
 
 static void readWindow(FieldReader &parent, Architecture &arch) {
   const json::Value *value = parent.find("window");

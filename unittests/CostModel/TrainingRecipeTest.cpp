@@ -299,6 +299,56 @@ TEST(SeparateCasts, OfLinearLayersInEightBits) {
   BlockFacts block = layerOf(arch, Precision::FP8);
   // From 16 to 8 rows and columns: 2 bytes are read and 1 is written.
   const Kernel &cast = kernelOf(block, "proj_cast");
+/// Each rank has all logits in 2 bytes and three of them in 4, which it gets by
+/// half an all-reduce.
+TEST(GatheredLoss, IsWholeOnEachRank) {
+  Architecture arch = plain();
+  arch.vocabulary = 7;
+  arch.separateLoss = true;
+  EXPECT_EQ(expand(arch).blocks.back().whole.activation, 0);
+  arch.gatheredLoss = true;
+  BlockFacts head = expand(arch).blocks.back();
+  int64_t logits = kTokens * 7;
+  EXPECT_EQ(head.whole.activation, (2 + 3 * 4) * logits);
+  EXPECT_EQ(head.whole.recomputed, head.whole.activation);
+  EXPECT_EQ(kernelOf(head, "logits_gather").forward, (Work{0, logits}));
+  EXPECT_TRUE(kernelOf(head, "logits_gather").inputGrad.isZero());
+  EXPECT_TRUE(kernelOf(head, "logits_float").whole);
+  EXPECT_TRUE(kernelOf(head, "loss").whole);
+}
+
+/// A copy in FP32 and the product before the gain, instead of the input: 4
+/// bytes more for each of the two norms.
+TEST(SeparateNorms, KeepACopyInFloats) {
+  Architecture arch = plain();
+  BlockFacts fused = layerOf(arch);
+  arch.separateNorms = true;
+  BlockFacts block = layerOf(arch);
+  int64_t stream = kTokens * 8;
+  EXPECT_EQ(block.activationBytes - fused.activationBytes, 2 * 4 * stream);
+  EXPECT_EQ(block.weightGradBytes, fused.weightGradBytes);
+  EXPECT_EQ(block.recomputedBytes, fused.recomputedBytes);
+  const Kernel &norm = kernelOf(block, "ln1");
+  EXPECT_EQ(norm.launches, 8);
+  EXPECT_EQ(norm.forward, (Work{4 * stream, (7 * 4 + 4 * 2) * stream}));
+  EXPECT_EQ(norm.inputGrad, (Work{7 * stream, (15 * 4 + 4 * 2) * stream}));
+  EXPECT_EQ(norm.weightGrad, (Work{3 * stream, 4 * 2 * stream}));
+}
+
+/// The result of the function is kept too, and the product is a kernel.
+TEST(SeparateActivations, KeepTheResultOfTheFunction) {
+  Architecture arch = plain();
+  BlockFacts fused = layerOf(arch);
+  arch.separateActivations = true;
+  BlockFacts block = layerOf(arch);
+  int64_t inner = kTokens * 12;
+  EXPECT_EQ(block.activationBytes - fused.activationBytes, 2 * inner);
+  EXPECT_EQ(kernelOf(block, "silu").forward, (Work{5 * inner, 4 * inner}));
+  EXPECT_EQ(kernelOf(block, "gate_mul").forward, (Work{inner, 6 * inner}));
+  EXPECT_FALSE(findKernel(block, "swiglu"));
+  EXPECT_EQ(block.coreBytes, fused.coreBytes);
+}
+
   EXPECT_EQ(cast.engine, Engine::Vector);
   EXPECT_EQ(cast.forward, (Work{kTokens * 16, 3 * kTokens * 16}));
   EXPECT_EQ(cast.inputGrad, (Work{kTokens * 8, 3 * kTokens * 8}));

@@ -491,6 +491,10 @@ TEST(Mistakes, Models) {
                                  "\"hidden\": 8, \"parallel_loss\": true")),
             "x.json: parallel_loss: needs separate_loss, whose operations it "
             "divides");
+  EXPECT_EQ(modelError(modelWith("\"hidden\": 8",
+                                 "\"hidden\": 8, \"gathered_loss\": true")),
+            "x.json: gathered_loss: needs separate_loss, whose operations run "
+            "on all logits, and no parallel_loss");
 }
 
 TEST(Mistakes, HeadSizesMakeTheWidth) {

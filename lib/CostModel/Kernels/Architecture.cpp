@@ -272,7 +272,7 @@ static llvm::Error checkForm(const Architecture &arch) {
     return makeError("recomputed: the model has no experts");
   if (arch.recomputed.operations &&
       (arch.latent || arch.experts || arch.linear || arch.attentionGate ||
-       arch.attention == Attention::Unfused))
+       arch.attention == Attention::Unfused || arch.separateActivations))
     return makeError("recomputed: operations are those of layers with plain "
                      "fused attention and an MLP");
   if (arch.attentionGate && arch.latent)

@@ -155,6 +155,7 @@ public:
         isFused(arch.attention != Attention::Unfused),
         linears(options.precision == Precision::FP8 ? Engine::MatrixFp8
                                                     : Engine::Matrix),
+        fusesActivations(isFused && !arch.separateActivations),
         saved(savedBitsOf(arch, options.precision)),
         stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
 
@@ -195,6 +196,8 @@ private:
   void streamNorm(llvm::StringRef name);
   /// A norm before a linear layer that reads its output.
   void normBefore(llvm::StringRef name, CheckedInt elements);
+  /// Makes the last kernel, such a norm, one for each of its operations.
+  void separateNorm();
   /// Bytes of elements that are kept in this number of bits (SavedBits).
   CheckedInt keptBytes(CheckedInt elements, int64_t bits) const;
   /// Casts both operands of a linear layer in 8 bits.
@@ -296,7 +299,8 @@ private:
   const Sizes &z;
   BlockBuilder &block;
   bool isFused;
-  Engine linears; ///< of linear layers, except those in 16 bits
+  bool fusesActivations; ///< one kernel for an activation and its gate
+  Engine linears;        ///< of linear layers, except those in 16 bits
   SavedBits saved;
   /// Whether the residual stream, its norms and its dropouts are divided along
   /// the sequence or whole on every accelerator.

@@ -283,7 +283,7 @@ void BlockExpander::denseMlp() {
 }
 
 void BlockExpander::mlp(const Mlp &mlp) {
-  isFused ? fusedActivation(mlp) : unfusedActivation(mlp);
+  fusesActivations ? fusedActivation(mlp) : unfusedActivation(mlp);
   linear(mlp.prefix + "mlp2", mlp.rows, mlp.width, z.h, byRows(), mlp.copies);
   mlpTensors(mlp);
 }
@@ -363,7 +363,7 @@ void BlockExpander::mlpTensors(const Mlp &mlp) {
   if (!isGated(arch.activation))
     return;
   block.saves("gated value", input, LastUse::InputGrad);
-  if (!isFused && !isGone)
+  if (!fusesActivations && !isGone)
     block.saves("activation", z.e * y, LastUse::InputGrad);
 }
 
@@ -445,7 +445,7 @@ void BlockExpander::sortRows(StringRef name, CheckedInt rows) {
 /// weights and of the biases from a product each.
 void BlockExpander::expertBias(const Experts &experts, CheckedInt rows,
                                CheckedInt touched) {
-  if (!experts.biases || !isFused)
+  if (!experts.biases || !fusesActivations)
     return;
   CheckedInt y = rows * z.h, whole = kFloatBytes * y,
              bias = z.e * touched * z.h;
@@ -461,7 +461,7 @@ void BlockExpander::expertBias(const Experts &experts, CheckedInt rows,
 /// for the gradient of the weights.
 void BlockExpander::combine(const Experts &experts, CheckedInt rows) {
   CheckedInt copies = rows * z.h;
-  if (isFused) {
+  if (fusesActivations) {
     CheckedInt moved = z.e * (copies + z.x);
     vector("combine", {copies, moved}, {0, moved});
     return;

@@ -27,6 +27,9 @@ static constexpr int64_t kIdBytes = 8, kFloatBytes = 4;
 /// arXiv 2412.19437, section 3.3.2.
 static constexpr int64_t kElementsPerScale = 128;
 static constexpr int64_t kBitsPerByte = 8, kNarrowBits = 16;
+/// What a norm of separate kernels launches: a copy in FP32, the square, its
+/// mean, a sum, a root, the product, a cast, and the product with the gain.
+static constexpr int64_t kNormLaunches = 8;
 /// What a linear layer in 8 bits launches in a phase: a cast, what prepares its
 /// scales, and the product.
 static constexpr int64_t kNarrowLaunches = 3;
@@ -169,8 +172,31 @@ void BlockExpander::norm(StringRef name, Norm form, CheckedInt elements,
 
 void BlockExpander::streamNorm(StringRef name) {
   norm(name, arch.norm, z.x, stream);
+  if (arch.separateNorms)
+    separateNorm();
   CheckedInt count = parametersPerElement(arch.norm) * z.h;
   block.parameters(name, count, count);
+}
+
+/// The kernels of PyTorch pass over the stream in FP32: F seven times and in 16
+/// bits four times; I, which multiplies by the gain, by the root and by the
+/// input, sums, takes the gradient of the square and adds, 15 and four times; W
+/// multiplies and sums. The copy in FP32 is kept in place of the input, and the
+/// product before the gain with it.
+void BlockExpander::separateNorm() {
+  block.ofLast([&](Kernel &kernel) {
+    kernel.launches = kNormLaunches;
+    auto passes = [&](Work &work, int64_t inFloats) {
+      CheckedInt bytes = (4 * z.e + inFloats * kFloatBytes) * z.x;
+      work.bytes = bytes.get();
+    };
+    passes(kernel.forward, 7);
+    passes(kernel.inputGrad, 15);
+    if (!kernel.weightGrad.isZero())
+      passes(kernel.weightGrad, 0);
+  });
+  if (!arch.recomputed.ofNorms())
+    savesStream("norm in FP32", kFloatBytes * z.x, LastUse::InputGrad);
 }
 
 /// The norm's own input is kept by whoever calls this. Its output is kept too,
@@ -383,12 +409,23 @@ void BlockExpander::logits(CheckedInt width) {
   }
   // A copy in 4 bytes; the logarithm of its softmax, which is kept. The
   // backward writes the gradient of that, mostly zeros, reads both for that of
+  // Each rank gathers the parts of all, half an all-reduce, and keeps the
+  // result, the output of the model, until the backward starts from it.
+  Share share = arch.gatheredLoss ? Share::Whole : Share::Divided;
+  if (arch.gatheredLoss) {
+    CheckedInt gathered = z.e * logits;
+    block.kernel("logits_gather", Engine::Link,
+                 {0, gathered.isValid() ? gathered.get() / 2 : gathered}, {});
+    block.saves("gathered logits", gathered, LastUse::InputGrad, Part::Rest,
+                share);
+  }
   // the copy, and casts it; so it holds three.
   CheckedInt whole = kFloatBytes * logits;
-  vector("logits_float", {0, bytes}, {0, bytes});
+  vector("logits_float", {0, bytes}, {0, bytes}, Part::Rest, share);
   if (!arch.parallelLoss) {
-    vector("loss", {4 * logits, 2 * whole}, {logits, 4 * whole});
-    block.saves("logits", 3 * whole, LastUse::InputGrad);
+    vector("loss", {4 * logits, 2 * whole}, {logits, 4 * whole}, Part::Rest,
+           share);
+    block.saves("logits", 3 * whole, LastUse::InputGrad, Part::Rest, share);
     return;
   }
   // Of parts of the logits PyTorch has no fused kernel. F takes the largest,

@@ -324,12 +324,21 @@ struct Architecture {
   /// Whether the loss is a kernel for each of its operations, whose results in
   /// 4 bytes are all held. Otherwise it reads the logits as they are.
   bool separateLoss = false;
+  /// Whether norms of the residual stream are a kernel for each operation, in
+  /// FP32: `norm(x.float()).type_as(x) * gain`. Otherwise they are one.
+  bool separateNorms = false;
+  /// Whether kernels of their own compute the activation function and the
+  /// product with its gate, whatever the attention.
+  bool separateActivations = false;
   /// Whether tensor-parallel ranks compute such a loss of their parts of the
   /// logits (`loss_parallel` of PyTorch), which holds one more result.
   bool parallelLoss = false;
   /// Whether tensor-parallel ranks keep the gathered inputs of linear layers,
   /// where others gather them again in the backward.
   bool gatheredInputs = false;
+  /// Whether tensor-parallel ranks gather the logits, so that each computes
+  /// such a loss of all of them.
+  bool gatheredLoss = false;
   int64_t bytesPerElement = 2;
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
