@@ -41,7 +41,6 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors may quote characters that a terminal would obey."""
 
     def error(self, message: str) -> NoReturn:
-        """Says what is wrong, and exits."""
         from pipesched.support.text import printable_lines
 
         super().error(printable_lines(message))
@@ -66,7 +65,6 @@ def _name_of(action: argparse.Action) -> str:
 
 
 def _find_draw(parser: argparse.ArgumentParser) -> argparse.Action | None:
-    """The action of `--draw`."""
     return parser._option_string_actions.get("--draw")
 
 
@@ -85,7 +83,6 @@ class VerbParser(_Parser):
         self.exit(MISUSED, f"{self.prog}: error: {said}\n`{self.prog} --help` lists its options\n")
 
     def fill(self) -> None:
-        """Adds the arguments of the verb, once."""
         if self.get_default("run") is None:
             from .options.names import same_as
             from .options.table import rare_of
@@ -104,16 +101,13 @@ class VerbParser(_Parser):
             self.set_defaults(same=same_as(self._option_string_actions), shown=shown)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parses as every parser does, after the arguments of the verb were added."""
         self.fill()
         self._check_names(args or ())
         self._check_repeated(list(args or ()))
         return super().parse_known_args(args, namespace)
 
     def _check_repeated(self, words: list[str]) -> None:
-        """Refuses several models, systems or times where one is taken, of which argparse would use
-        the last. A later value of other options replaces an earlier one, as scripts expect.
-        """
+        """Refuses several models, systems or times, of which argparse would use the last."""
         given: dict[str, set[str]] = {}
         stores = {
             flag: action
@@ -137,9 +131,7 @@ class VerbParser(_Parser):
                 self.error(f"argument {flag}: takes {takes}, found {' and '.join(found)}")
 
     def _check_names(self, words: Sequence[str]) -> None:
-        """Refuses an unknown option, with what it may have meant. argparse would first miss
-        others.
-        """
+        """Refuses an unknown option, and says what it may have meant."""
         from .options.names import meant, unknown
 
         flag = unknown(words, self._option_string_actions)
@@ -155,7 +147,6 @@ class VerbParser(_Parser):
 
 
 def _verbs_with(flag: str) -> list[str]:
-    """The verbs that have an option."""
     (verbs,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
     found = []
     for name, each in verbs.choices.items():
@@ -255,7 +246,6 @@ def _say_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 def _parse(words: Sequence[str]) -> argparse.Namespace:
-    """The arguments. `--help` and `--version` print and exit."""
     try:
         arguments = parser().parse_args(words)
     finally:
@@ -287,9 +277,8 @@ def _drop_output() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Opens the null device in the place of standard streams that the caller has closed: otherwise
-    the next file that is opened would get the descriptor, and output would go into it. Reading such
-    an input and writing such an output is still an error; output to such a standard error is lost.
+    """Opens the null device for standard streams that the caller closed: the next file would get
+    the descriptor.
     """
     for stream, mode in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -301,7 +290,6 @@ def _open_standard_streams() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command line and returns its exit status."""
     _open_standard_streams()
     words = sys.argv[1:] if argv is None else argv
     try:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def read(path: Path, message_bytes: int | None) -> Found:
-    """Reads the file of a measurement."""
     kind: Any = getattr(pipesched, "Measurement", None)
     if kind is None:
         raise PipeSchedError(f"{path}: this version of pipesched reads no measurements")
@@ -40,9 +39,7 @@ def _boundary_bytes(text: str) -> int:
 
 
 def messages_of(frame: pd.DataFrame, message_bytes: int, file: str) -> Found:
-    """One sample per message. It takes from when it is sent and its receive is posted, whichever is
-    later, to its arrival. Columns: step, kind, message, ready_s, start_s, arrived_s.
-    """
+    """One sample per message, from when it is sent and its receive posted to its arrival."""
     found = Found()
     is_send, is_receive = frame["kind"] == "send", frame["kind"] == "recv"
     keys = ["step", "message"]

@@ -61,7 +61,6 @@ class _Call:
 
 
 def is_communication(name: str) -> bool:
-    """Whether a kernel is one of NCCL or RCCL."""
     return re.match(r"(mscclpp_|mscclKernel|nccl|rccl)", name) is not None
 
 
@@ -148,9 +147,7 @@ def _nccl(trace: Trace, rank: int, left: Counter[str]) -> Iterator[_Call]:
 
 
 def _gloo(trace: Trace, rank: int, left: Counter[str]) -> Iterator[_Call]:
-    """Calls of gloo: spans such as `gloo:all_reduce`, whose input is that of one rank. Peers stand
-    in the operation before them.
-    """
+    """Calls of gloo: spans such as `gloo:all_reduce`; peers are in the operation before them."""
     peers = sorted(
         (e.start, e.thread, e.args.get("Concrete Inputs"))
         for e in trace.of("operation")
@@ -286,8 +283,8 @@ def _sample(
 
 
 def _transfer_seconds(kind: str, calls: Sequence[_Call]) -> float | None:
-    """The time of the rank that came last. A message of gloo may be on its way before its receive
-    begins. Then its time is not known.
+    """The time of the rank that came last; unknown for a gloo message that may have been on its
+    way.
     """
     if kind == "message" and calls[0].buffered:
         send = next(call for call in calls if call.kind == "send")

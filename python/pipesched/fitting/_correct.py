@@ -112,7 +112,6 @@ class Corrected:
     is_determined: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """The values for JSON."""
         return {**self.__dict__}
 
 
@@ -214,9 +213,7 @@ def _solve(problem: _Problem) -> tuple[Vector, Vector]:
 
 
 def _determine(problem: _Problem) -> tuple[dict[Term, float], list[Term]]:
-    """The logarithms of the terms that the steps determine, and the other terms. The one that is
-    known least is left out first; one step determines the first term alone.
-    """
+    """The logarithms of the terms that the steps determine, and the other terms."""
     terms = list(problem.terms[:1] if len(problem.steps) == 1 else problem.terms)
     while True:
         logs, left = _solve(problem._replace(terms=terms))
@@ -280,10 +277,7 @@ def _add_sustained(system: System) -> System:
 def correct(
     steps: Sequence[OwnStep], system: Description, *, command: str = "pipesched.fitting.correct"
 ) -> Correction:
-    """Corrects a system by measured steps of one cluster.
-
-    Raises PipeSchedError for steps that cannot be predicted.
-    """
+    """Corrects a system by measured steps of one cluster, or raises PipeSchedError."""
     for step in list_of("steps", "[OwnStep(...)]", steps):
         instance_of("a step", OwnStep, step)
     text_of("command", command)

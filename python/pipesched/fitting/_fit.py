@@ -57,7 +57,6 @@ class Fit:
         return pd.DataFrame(self.rows())
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of `residuals`."""
         rows = []
         for at, sample in enumerate(self._samples):
             predicted = predict(sample, self.system)
@@ -108,7 +107,6 @@ class Fit:
 
 
 def json_of(system: System) -> str:
-    """The text of a system file."""
     text = json.dumps(system, indent=2, ensure_ascii=False)
     for _ in range(2):  # points of curves, and then curves, on one line each
         text = re.sub(r"\[\n\s+([-0-9.e, \[\]\n]*?)\n\s+\]", _on_one_line, text)
@@ -177,9 +175,7 @@ _PEAKS = ("matrix.tflops", "matrix.fp8_tflops", "vector.tflops", "memory.bandwid
 
 
 def _fit_all(samples: Sequence[Sample], system: System, settings: Settings) -> list[PartFit]:
-    """Fits memory first, because the kernels that are not bound by memory are those to which the
-    engines are fitted.
-    """
+    """Fits memory first: the engines are fitted to the kernels that memory does not bound."""
     fits, reasons = [], []
     for part in ("memory", "matrix", "vector", *LINKS):
         fit_part = fit_link if part in LINKS else fit_engine
@@ -357,9 +353,7 @@ def _nothing(found: Found) -> str:
 
 
 def _place(found: Found, system: System, settings: Settings) -> list[Sample]:
-    """The samples; those between ranks go over the link of a node or over the network. Ranks are
-    numbered node by node.
-    """
+    """The samples, those between ranks on a link or the network, by nodes."""
     per_node = int(system.get("accelerators_per_node") or 0)
     placed, mixed = [], 0
     for sample in found.samples:

@@ -85,8 +85,8 @@ class _Nesting:
 
 
 class _Owners:
-    """Which operation launched a kernel: by its external id, else by that of its launch, else by
-    the operation that encloses the launch.
+    """Which operation launched a kernel: by its external id, its launch, or what encloses the
+    launch.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -119,8 +119,8 @@ class _Owners:
 
 
 def _on_device(trace: Trace, found: Found) -> list[_Timed]:
-    """Operations with the time of all their kernels. Kernels without an operation are reported as
-    left out, by name.
+    """Operations with the time of all their kernels. Kernels without an operation are left out by
+    name.
     """
     owners = _Owners(trace)
     times: dict[int, _Timed] = {}
@@ -145,9 +145,7 @@ def _on_device(trace: Trace, found: Found) -> list[_Timed]:
 
 
 def _give_to_callers(times: dict[int, _Timed], owners: _Owners) -> list[_Timed]:
-    """Attention names its kernels' operation differently from version to version: if the work of
-    an operation is not known and a caller of it is attention, the time is the caller's.
-    """
+    """Gives the time of operations of unknown work to a caller that is attention."""
     result: dict[int, _Timed] = {}
     for timed in times.values():
         caller = owners.with_work(timed.event)

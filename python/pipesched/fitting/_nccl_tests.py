@@ -71,9 +71,7 @@ class _Run:
         return "all_reduce" if ratio > middle else "reduce_scatter"
 
     def members(self, kind: str) -> int:
-        """The number of ranks: of those that are listed, or by the bandwidths. 0 if neither gives
-        it.
-        """
+        """The number of ranks, listed or by the bandwidths; 0 if neither gives it."""
         if kind == "message":
             return 1
         if len(self.hosts) > 1:

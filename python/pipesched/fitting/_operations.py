@@ -26,7 +26,6 @@ class Tensor:
 
     @property
     def elements(self) -> int:
-        """The number of elements by the dimensions."""
         return math.prod(self.dims)
 
     @property
@@ -36,14 +35,11 @@ class Tensor:
 
     @property
     def bytes(self) -> int:
-        """The bytes in memory."""
         return self.touched * self.item
 
 
 @dataclass(frozen=True)
 class Work:
-    """The work of an operation."""
-
     part: str
     kind: str
     flops: float
@@ -144,9 +140,7 @@ def _matmul(given: Tensors) -> Work | None:
 
 
 def _attention(given: Tensors, first: int, heads_at: int, products: tuple[int, int]) -> Work | None:
-    """q, k and v of four dimensions from place `first` on, heads in dimension `heads_at`. The
-    products are those over the width of q and over that of v.
-    """
+    """The products over the width of q and over that of v; heads are in dimension `heads_at`."""
     found = _at(given, first, first + 1, first + 2, rank=4)
     if not found:
         return None

@@ -41,8 +41,6 @@ class NotFittedError(Exception):
 
 @dataclass
 class Settings:
-    """What the caller chose."""
-
     measured: frozenset[str] = frozenset()
     """Peaks that are taken from the samples, such as `matrix.tflops`."""
     dtype: str | None = None
@@ -51,15 +49,12 @@ class Settings:
     """Assumptions that were made on the way."""
 
     def assume(self, text: str) -> None:
-        """Adds an assumption, once."""
         if text not in self.assumed:
             self.assumed.append(text)
 
 
 @dataclass(frozen=True)
 class PartFit:
-    """How one part was fitted."""
-
     part: str
     fields: dict[str, Any]
     """New values of fields, by their names in the part."""
@@ -102,9 +97,7 @@ def _round(value: float, digits: int = 5) -> float:
 
 
 def _curve_fields(solution: Solution, scale: float, name: str) -> dict[str, Any]:
-    """The curve, with shares of four digits and at least a millionth; equal neighbours at the end
-    are one point.
-    """
+    """The curve, with shares of four digits and at least a millionth; equal ends are one point."""
     shares = [round(min(max(float(f"{s:.4g}"), 1e-6), 1.0), 6) for s in solution.shares]
     sizes = [_round(size / scale) for size in solution.points]
     points = [[size, share] for size, share in zip(sizes, shares, strict=True)]
@@ -163,9 +156,7 @@ def _tell_lost(part: str, data: Data, solution: Solution, settings: Settings) ->
 def fit_engine(
     part: str, samples: Sequence[Sample], system: System, settings: Settings
 ) -> PartFit | None:
-    """Fits the curve of an engine to what is bound by it, or that of the memory to kernels that
-    only move bytes. Their peak comes from the system.
-    """
+    """Fits the curve of an engine, or that of memory to kernels that move bytes."""
     chosen = _choose(part, samples, system, settings)
     if not chosen:
         return None
@@ -221,9 +212,7 @@ def _is_bound_by(part: str, sample: Sample, system: System) -> bool:
 
 
 def _choose(part: str, samples: Sequence[Sample], system: System, settings: Settings) -> list[int]:
-    """The samples of a part: for the matrix engine those of one kind of number, and attention only
-    where there is nothing else.
-    """
+    """The samples of a part: for the matrix engine one type, and attention only if alone."""
     found = [at for at, s in enumerate(samples) if s.part == part and sample_size(part, s) > 0]
     if part != "matrix" or not found:
         return found

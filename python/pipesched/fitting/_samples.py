@@ -127,9 +127,7 @@ def usable(seconds: object) -> bool:
 
 
 def medians(samples: Iterable[Sample]) -> list[Sample]:
-    """Merges the samples that measure the same thing into one with the median of their times. The
-    order is that of their first samples.
-    """
+    """Merges samples that measure the same thing into one with the median time."""
     groups: dict[tuple[object, ...], list[Sample]] = {}
     for sample in samples:
         groups.setdefault(sample.key, []).append(sample)

@@ -62,9 +62,7 @@ def _subsets(size: int) -> Array:
 
 
 def nonnegative(matrix: Array, target: Array) -> Array:
-    """The x >= 0 that minimises |matrix x - target|. The solution is the unconstrained one of the
-    columns where x > 0, so the best one of all subsets of columns whose solution is feasible is it.
-    """
+    """The x >= 0 that minimises |matrix x - target|: the best feasible solution of any columns."""
     # Scale by powers of two, which changes no digit, so that squares do not overflow.
     power = np.ldexp(0.5, np.frexp(np.abs(matrix).max(axis=0, initial=0.0))[1])
     scale = power * np.linalg.norm(matrix / power, axis=0)
@@ -96,11 +94,9 @@ class Data:
 
     @property
     def sizes(self) -> int:
-        """How many sizes there are."""
         return len(np.unique(self.size))
 
     def of(self, chosen: npt.NDArray[Any]) -> Data:
-        """Those of some samples."""
         parts = (self.work, self.size, self.latencies, self.seconds, self.weight)
         return Data(*(part[chosen] for part in parts))
 
@@ -132,9 +128,7 @@ class Solution:
 
 
 def _basis(size: Array, points: tuple[float, ...], falls: bool) -> Array:
-    """Shares as a sum of steps up: the first share, and the rise to each further point. Of a curve
-    that may fall the unknowns are the shares of the points themselves.
-    """
+    """Shares as a sum of steps up; for a curve that may fall, the shares of the points."""
     columns = [np.ones_like(size)]
     for left, right in zip(points, points[1:], strict=False):
         columns.append(np.clip((size - left) / (right - left), 0, 1))
@@ -155,9 +149,7 @@ def _huber(errors: Array, scale: float) -> Array:
 
 
 class _Problem:
-    """Least squares for given points of the curve. The unknowns are rises, or shares where the
-    curve may fall.
-    """
+    """Least squares for given points of the curve, in the unknowns of `_basis`."""
 
     def __init__(
         self, data: Data, points: tuple[float, ...], scale: float, falls: bool = False
@@ -220,7 +212,6 @@ class _Problem:
         return rises, latency
 
     def solution(self, rises: Array, latency: float) -> Solution:
-        """The result, with its errors."""
         errors = self.errors(rises, latency)
         weight = self.data.weight * _huber(errors, self.scale)
         rms = _rms(errors, self.data.weight, self.scale)
@@ -243,9 +234,7 @@ class _Problem:
 
 
 def flat(data: Data) -> Solution:
-    """One share for all sizes; an exact solution, since times are linear in its inverse. The share
-    is infinite if times do not grow with the work.
-    """
+    """One share for all sizes, solved exactly; infinite if times do not grow with the work."""
     columns = [data.work / data.seconds]
     if data.latencies.any():
         columns.append(data.latencies / data.seconds)
@@ -287,9 +276,7 @@ def _criterion(solution: Solution, data: Data) -> float:
 
 
 class _Search:
-    """Looks for the points of a curve. Errors of all curves are compared at one scale, that of the
-    best curve so far.
-    """
+    """Looks for the points of a curve, with errors at the scale of the best curve so far."""
 
     def __init__(self, data: Data, best: Solution, falls: bool) -> None:
         self.data, self.best, self.scale, self.falls = data, best, 0.0, falls
@@ -338,9 +325,7 @@ class _Search:
 
 
 def _search(data: Data, max_points: int, falls: bool) -> Solution:
-    """A curve that starts at size 0 and gets one round size after the other, always the one that
-    reduces the errors most, as long as that is worth a further point.
-    """
+    """A curve from size 0 that gets round sizes one by one while they reduce the errors enough."""
     search = _Search(data, flat(data), falls)
     sizes = _sizes(float(data.size.min()), float(data.size.max()) * 1.001, _COARSE)
     while len(search.best.points) < min(max_points, data.sizes - 1):
@@ -390,8 +375,8 @@ def _rms(errors: Array, weight: Array, scale: float) -> float:
 
 
 def _find_lost(data: Data) -> frozenset[int]:
-    """The samples that are slow, and those that are slow beside what is left then. Where several
-    sizes beside each other are slow, that is the curve itself.
+    """The slow samples, and those slow without them. Several neighbouring sizes are the curve
+    itself.
     """
     kept = np.arange(len(data.work))
     while slow := _slow(data.of(kept)):
@@ -412,9 +397,7 @@ def _find_lost(data: Data) -> frozenset[int]:
 
 
 def _slow(data: Data) -> frozenset[int]:
-    """The samples that took much longer than those of sizes around them say, as where a job has
-    lost its core. What belongs together is looked at together: transfers of one kind.
-    """
+    """The samples that took much longer than those around them, by kind of transfer."""
     kinds = np.round(data.latencies * data.size / data.work, 9)
     slow: dict[int, float] = {}
     for kind in np.unique(kinds):
@@ -428,11 +411,9 @@ def _slow(data: Data) -> frozenset[int]:
 
 
 def _beyond(size: Array, time: Array) -> Array:
-    """How far each time lies above those around it, all in logarithms, sizes ascending.
-
-    Of a window of samples, that line counts of all through two of them which is nearest to most of
-    the others (least trimmed squares, Rousseeuw 1984). A sample below the line counts more: nothing
-    makes a job faster.
+    """How far each time is above those around it, in logarithms, sizes ascending, by the line
+    nearest to most of them (least trimmed squares, Rousseeuw 1984). Samples below it count more:
+    nothing makes a job faster.
     """
     found = np.zeros(len(size))
     last = len(size) - WINDOW

@@ -67,7 +67,6 @@ class Event:
 
     @property
     def end(self) -> float:
-        """The end of the span."""
         return self.start + self.duration
 
     def integer(self, *names: str) -> int | None:
@@ -93,11 +92,9 @@ class Trace:
     notes: list[str] = field(default_factory=list)
 
     def of(self, kind: str) -> list[Event]:
-        """Events of a kind, in the order of the file."""
         return self.events.get(kind, [])
 
     def place(self, event: Event) -> str:
-        """Where an event is."""
         return f"{self.path}: event {event.index}"
 
 
@@ -113,9 +110,7 @@ def number_of(value: object) -> float | None:
 
 
 class Bytes:
-    """The bytes of a file, unpacked if it is a gzip file. One that ends too early gives what it
-    has, unlike the module gzip.
-    """
+    """The bytes of a file, unpacked from gzip; a file that ends too early gives what it has."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -126,8 +121,8 @@ class Bytes:
         self._is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
     def read(self, size: int) -> bytes:
-        """About so many bytes; none at the end. Errors: a device or a pipe that does not end, and
-        a file that unpacks to far more than events do.
+        """About this many bytes. Refuses endless devices, and files that unpack to far more than
+        events.
         """
         found = self._read(size)
         self._found += len(found)
@@ -199,7 +194,6 @@ class _Stream:
         return True
 
     def fail(self, wanted: str) -> PipeSchedError:
-        """An error at this place."""
         found = self._text[self._at : self._at + 30] or "the end"
         place = f"{self._path}: character {self._before + self._at}"
         return PipeSchedError(f"{place}: found {found!r}, wanted {wanted}")
@@ -302,7 +296,6 @@ class _Reader:
     def add(
         self, index: int, raw: dict[str, Any], thread: tuple[str, str], duration: float | None
     ) -> None:
-        """A complete span."""
         name, category, args = raw.get("name"), raw.get("cat"), raw.get("args")
         kind = CATEGORIES.get(str(category).lower(), "")
         if not kind:

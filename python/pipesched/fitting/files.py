@@ -21,9 +21,7 @@ _MOST_TABLE = 1 << 28
 
 
 def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> Found:
-    """The measurements of all files. Traces are read together, since they may come from the ranks
-    of one job.
-    """
+    """The measurements of all files. Traces are read together, as of the ranks of one job."""
     found, traces = Found(), list[Trace]()
     for path in _expand(files):
         try:
@@ -48,7 +46,6 @@ def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> 
 
 
 def _text_of(path: Path) -> str:
-    """The whole text of a table, unpacked."""
     text = bytearray()
     with open(path, "rb") as file:
         unpacked = Bytes(file)

@@ -67,9 +67,7 @@ class _Difference:
 def compare(
     joint: Joint, lowering: Lowering, made: Sequence[tuple[Part, Function]], worker: Worker
 ) -> None:
-    """Raises FrontendError where functions, in the order in which they run, give other results than
-    PyTorch beyond rounding. Warns where they cannot run here.
-    """
+    """Raises FrontendError where functions give other results than PyTorch beyond rounding."""
     found: list[_Difference] = []
     given: list[Tensor] = []
     for seed in range(_TRIES):

@@ -32,8 +32,8 @@ class Part:
 
 
 def _is_cheap(node: fx.Node) -> bool:
-    """Whether the node is computed again where it is read. Masks of dropout need no tensor, and
-    would else be kept for each microbatch.
+    """Whether the node is computed again where it is read, as masks of dropout, which need no
+    tensor.
     """
     if node.op != "call_function":
         return False
@@ -58,12 +58,10 @@ def _graph_of(joint: Joint) -> Graph[fx.Node]:
 
 
 def stage_parts(joint: Joint) -> list[Part]:
-    """The functions of a stage."""
     return [_part(piece) for piece in stage_pieces(_graph_of(joint)).values()]
 
 
 def loss_part(joint: Joint) -> Part:
-    """The function of a loss."""
     return _part(loss_piece(_graph_of(joint)))
 
 

@@ -187,7 +187,7 @@ def _var(value: Tensor, dimensions: list[int] | None = None, **options: Any) -> 
 
 def _before(value: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
     """The value with one more dimension before `dimension`, and a mask of the elements up to each
-    place of it.
+    place.
     """
     dimension %= value.dim()
     size = value.shape[dimension]
@@ -242,9 +242,7 @@ def _last(mask: Tensor, dimension: int) -> Tensor:
 
 
 def _find_places(value: Tensor, dimension: int, index: Tensor) -> Tensor:
-    """A mask with one more dimension before `dimension` of the index: the places of `value` to
-    which each entry of `index` writes.
-    """
+    """A mask of the places of `value` to which each entry of `index` writes."""
     count = value.shape[dimension]
     places = torch.arange(count).reshape(count, *[1] * (index.dim() - dimension))
     return index.unsqueeze(dimension) == places
@@ -355,9 +353,7 @@ def _replication_gradient(gradient: Tensor, value: Tensor, amounts: list[int]) -
 
 
 def _unpool(gradient: Tensor, shares: list[Tensor]) -> Tensor:
-    """The gradient of means over windows: `shares` has, for each of the last dimensions, the
-    weight of each place in each window.
-    """
+    """The gradient of means over windows: `shares` weighs places in windows by dimension."""
     for number, share in enumerate(shares):
         dimension = gradient.dim() - len(shares) + number
         found = gradient.movedim(dimension, -1) @ share.to(gradient.dtype)
@@ -527,7 +523,6 @@ _OWN: dict[Any, Callable[..., Any]] = {
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """The table for tracing."""
     table = dict(core_aten_decompositions())
     known = get_decompositions(_PYTORCHS)
     return table | {each: known[each] for each in _PYTORCHS} | _OWN | BOUNDS

@@ -78,8 +78,8 @@ def check_seed(seed: int) -> int:
 
 
 def _words(counter: tuple[Tensor, Tensor, Tensor, Tensor], seed: Tensor) -> Tensor:
-    """The first word of Philox4x32-10: integers from 0 to 2^32 - 1, in int64, for four tensors of
-    such words, which broadcast, and a key of 64 bits.
+    """The first word of Philox4x32-10, in int64, for four words that broadcast and a key of 64
+    bits.
     """
     c0, c1, c2, c3 = (each & LOW for each in counter)
     k0, k1 = seed & LOW, (seed >> 32) & LOW
@@ -96,9 +96,7 @@ def _words(counter: tuple[Tensor, Tensor, Tensor, Tensor], seed: Tensor) -> Tens
 def _mask(
     key: Tensor, microbatch: Tensor, step: Tensor, site: int, threshold: int, shape: Sequence[int]
 ) -> Tensor:
-    """The elements that are kept. `key` has the seed and the number of the first dropout of the
-    stage, from which `site` counts.
-    """
+    """The elements that are kept; `key` is the seed and the first dropout of the stage."""
     elements = torch.arange(math.prod(shape), device=key.device).reshape(list(shape))
     words = _words((elements, key[1] + site, microbatch, step), key[0])
     return words < threshold
@@ -202,8 +200,8 @@ class _Drops(_DispatchMode):  # type: ignore[misc]
 
 
 class _Calls(TorchFunctionMode):
-    """Turns dropouts in place, which PyTorch draws in another way, into copies, and refuses kinds
-    of dropout that have no mask here.
+    """Copies for dropouts in place, which draw in another way; refuses dropouts without a mask
+    here.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -225,8 +223,8 @@ class _Calls(TorchFunctionMode):
 
 
 def _draws(args: Sequence[Any], kwargs: Mapping[str, Any], usual: bool) -> bool:
-    """Whether a call of a dropout, with arguments (input, p, training), draws random numbers.
-    `usual` is training where the call does not say.
+    """Whether a call (input, p, training) of a dropout draws; `usual` is training if it is not
+    given.
     """
     given = dict(zip(("input", "p", "training"), args, strict=False)) | dict(kwargs)
     return bool(given.get("training", given.get("train", usual))) and given.get("p", 0.5) > 0
@@ -332,7 +330,6 @@ class _Code:
         return self.put(f"arith.{operation} {left}, {right} : i64")
 
     def number(self, value: int) -> str:
-        """A constant."""
         return self.put(f"arith.constant {value} : i64")
 
     def rounds(

@@ -64,7 +64,6 @@ class Function:
         return replace(self, arguments=arguments)
 
     def text(self, symbol: str) -> str:
-        """The function with a name, inside of a module."""
         given = [f"%arg{i}: {p.type} {p.attribute}" for i, p in enumerate(self.arguments)]
         made = [f"{port.type} {port.attribute}" for port in self.results]
         comma = ",\n      "
@@ -106,9 +105,7 @@ class Functions:
 def sample_function(
     role: str, name: str, shape: Sequence[int], element: str, count: int, microbatches: int
 ) -> Function:
-    """`data` or `target`: a microbatch out of the parameter `name`, whose first dimension has
-    `count` microbatches, as many as fill whole steps. Behind the last one follows the first.
-    """
+    """`data` or `target`: a microbatch of the parameter `name`, by turns."""
     whole, part = tensor_type((count, *shape), element), tensor_type(shape, element)
     zeros, ones = ", 0" * len(shape), ", 1" * len(shape)
     sizes = "".join(f", {size}" for size in shape)
@@ -142,9 +139,8 @@ class ExportedModel:
     """The names of parameters in the model, by those of their files."""
 
     def save(self, path: str | Path) -> Path:
-        """Writes the file, and next to it the folder that `--parameters` reads, which it returns.
-        `model.mlir` gets `model.parameters`. Raises FrontendError for names with another ending,
-        several of which would share a folder.
+        """Writes the file and its folder of parameters, `model.parameters` for `model.mlir`, which
+        it returns.
         """
         path = Path(path)
         if path.suffix != ENDING or not path.stem:
@@ -194,9 +190,7 @@ def write_module(
 
 
 def count_stages(schedule: Schedule) -> int:
-    """The stages of each path, which all paths have in common. Refuses slices: what is exported
-    computes whole microbatches.
-    """
+    """The stages that all paths have. Refuses slices: exports compute whole microbatches."""
     if schedule.slices > 1:
         raise FrontendError(
             f"schedule {schedule.name!r} has {schedule.slices} slices a microbatch; exported models"

@@ -36,8 +36,6 @@ class Equation:
 
 @dataclass
 class Flat:
-    """The forward and the backward of a stage."""
-
     equations: list[Equation]
     graph: Graph[Any]
     used: dict[str, Any]
@@ -51,8 +49,6 @@ class Flat:
 
 @dataclass
 class Part:
-    """A function that can be lowered."""
-
     kind: str
     function: Callable[..., Any]
     example: list[Any]
@@ -122,9 +118,7 @@ class _Stage:
         return self.stage(jax.tree_util.tree_unflatten(self.tree, list(own)), x)
 
     def joint(self, wants: bool) -> Callable[..., Any]:
-        """From parameters, input and gradient of the output to the output and the gradients of the
-        trained parameters, and of the input if that is wanted.
-        """
+        """From parameters, input and output gradient to the output and all wanted gradients."""
 
         def function(own: Sequence[Any], x: Any, gradient: Any) -> Any:
             def moved(some: Sequence[Any], x: Any) -> Any:
@@ -259,7 +253,6 @@ def _part(piece: Piece[Any], equations: Sequence[Equation]) -> Part:
 
 
 def stage_parts(flat: Flat) -> list[Part]:
-    """The functions of a stage."""
     return [_part(piece, flat.equations) for piece in stage_pieces(flat.graph).values()]
 
 

@@ -53,9 +53,7 @@ class Lowering:
                 )
 
     def place(self, node: fx.Node) -> str:
-        """An operation with the module that it comes from. One of the backward has that of the
-        forward.
-        """
+        """An operation with its module; one of the backward has that of the forward."""
         name = op_name(node)
         names = (name, name.removesuffix("_backward"))
         found = (n for n in self.graph.nodes if n.op == "call_function" and op_name(n) in names)
@@ -63,7 +61,6 @@ class Lowering:
         return f"aten.{name}" + (f" of {module}" if module else "")
 
     def lower(self, part: Part) -> Function:
-        """The function of a part."""
         what = f"{self.what}, {part.kind}"
         whole = part.graph
         masks = _take_masks(whole)
@@ -90,8 +87,8 @@ class Lowering:
         return text
 
     def _make_refusal(self, what: str, graph: fx.Graph, said: str) -> FrontendError:
-        """The error of a graph that cannot be lowered: that of the first operation that cannot be
-        lowered without the others, if there is one.
+        """The error of a graph that cannot be lowered, by the first operation that cannot by
+        itself.
         """
         tried = set()
         for node in graph.nodes:
@@ -137,9 +134,7 @@ def single_operation(node: fx.Node) -> tuple[fx.Graph | None, Any]:
 
 
 def _take_masks(graph: fx.Graph) -> list[list[str]]:
-    """Makes placeholders of the masks of dropout, behind all others. Returns the code of each, for
-    functions whose arguments are called `%arg0`, `%arg1`, and so on.
-    """
+    """Makes placeholders of the masks of dropout, behind all others; returns the code of each."""
     places = list(graph.find_nodes(op="placeholder"))
     found = [node for node in graph.nodes if node.op == "call_function" and node.target is MASK]
     codes, last = [], places[-1] if places else None

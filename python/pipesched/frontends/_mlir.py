@@ -36,7 +36,7 @@ def parse(text: str) -> Any:
 
 def only_function(module: Any, what: str) -> Any:
     """The only operation of a module, without assertions: compiled schedules check indices
-    themselves (docs/Lowering.md).
+    themselves.
     """
     operations = list(module.body.operations)
     if len(operations) != 1:
@@ -63,9 +63,7 @@ NUMBERS = ("microbatch", "step", "slice")
 
 
 def with_values(module: Any, roles: Sequence[Role], codes: Sequence[Sequence[str]]) -> Any:
-    """The module whose only function computes its last arguments itself: `codes` are the lines that
-    do so, one list for each. `roles` are those of the other arguments.
-    """
+    """The module whose function computes its last arguments by the lines of `codes`."""
     from torch_mlir.ir import Module
 
     function = next(iter(module.body.operations))
@@ -82,7 +80,6 @@ def with_values(module: Any, roles: Sequence[Role], codes: Sequence[Sequence[str
 
 
 def function_of(lowered: Any, arguments: Sequence[Role], results: Sequence[Role]) -> Function:
-    """The function with roles."""
     text = lowered.operation.get_asm(use_local_scope=True)
     kinds = lowered.type
     return Function(

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """By name one in which numbers count from 0 in the order of their first appearance behind the
-    same text: of `blocks.4.weight` and `blocks.5.weight` these are `blocks.0.weight` and
-    `blocks.1.weight`. Different names stay different.
+    """By name a name in which numbers count from 0 in their order: `blocks.4.weight` and
+    `blocks.5.weight` are `blocks.0.weight` and `blocks.1.weight`.
     """
     numbers: dict[tuple[str, ...], dict[str, str]] = {}
     made = {}

@@ -78,8 +78,8 @@ class _Cut(Generic[Value]):
         return values | {part for part, whole in self.graph.whole.items() if whole in values}
 
     def _inner(self) -> set[Value]:
-        """The values of the backward that input_gradient computes. A stage whose input has no
-        gradient computes there what several parameters need: the way back through its layers.
+        """The values of the backward that input_gradient computes, also those that only parameters
+        share.
         """
         graph = self.graph
         if graph.input_gradient is not None:
@@ -90,7 +90,6 @@ class _Cut(Generic[Value]):
         return shared - set(graph.roles)
 
     def run(self) -> dict[str, Piece[Value]]:
-        """The functions."""
         graph = self.graph
         weights: list[tuple[Role, Value]] = [
             (("gradient", name), value) for name, value in graph.gradients.items()
@@ -147,7 +146,6 @@ class _Cut(Generic[Value]):
 
 
 def stage_pieces(graph: Graph[Value]) -> dict[str, Piece[Value]]:
-    """The functions of a stage by their kinds."""
     return _Cut(graph).run()
 
 

@@ -36,21 +36,18 @@ class Worker:
         self.close()
 
     def close(self) -> None:
-        """Ends the process."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
             self._process = None
 
     def lower(self, text: str, passes: Sequence[str], dialects: str = "") -> str:
-        """The text of a module after some pipelines of passes. `dialects` is `torch` or
-        `stablehlo` where the text has operations of these. Raises Failure.
-        """
+        """The text of a module after pipelines of passes, or raises Failure."""
         return str(self._ask("lower", text, list(passes), dialects))
 
     def run(self, text: str, arguments: Sequence[Any]) -> list[Any]:
-        """The results of the only function of a module, which is called `main`, as arrays of
-        integers with the bits of the numbers; arguments likewise. Raises Failure.
+        """The results of the function `main`, as integers with the bits of the numbers, or raises
+        Failure.
         """
         return list(self._ask("run", text, list(arguments)))
 

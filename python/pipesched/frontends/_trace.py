@@ -61,8 +61,8 @@ class Joint:
 
 @dataclass(frozen=True)
 class Packing:
-    """How the value that one stage gives to the next becomes one tensor: the tensor itself, or
-    several ones behind each other. Everything else is the same in each microbatch and stays here.
+    """How a value between stages becomes one tensor; what is no tensor is alike in all
+    microbatches.
     """
 
     spec: Any
@@ -120,9 +120,7 @@ class Packing:
 
 
 def run_stage(stage: nn.Module, value: Any, what: str) -> Any:
-    """What a stage gives. Raises FrontendError with the module that fails and the types that it
-    has got.
-    """
+    """The value of a stage. Raises FrontendError with the module that fails and its types."""
     with torch.no_grad(), _naming(stage):
         try:
             return stage(value)
@@ -249,10 +247,7 @@ def trace_stage(
     number: int,
     key: tuple[str, Tensor],
 ) -> Joint:
-    """The graph of stage `number`: `trained` and `fixed` are its parameters and buffers by their
-    names in the module, `value` an input, `key` the name and the value of what the masks of dropout
-    follow from.
-    """
+    """The graph of stage `number`; masks of dropout follow from `key`, a name and value."""
     names = [*trained, *fixed]
     wants, what = value.is_floating_point() and number > 0, f"stage {number}"
     masks: list[Masks] = []
@@ -366,7 +361,6 @@ def trace_loss(
 
 
 def rename(joint: Joint, names: Mapping[str, str]) -> None:
-    """Gives parameters other names."""
     joint.roles = {
         place: (role, names.get(name, name)) for place, (role, name) in joint.roles.items()
     }

@@ -88,9 +88,7 @@ def _sgd(code: _Lines, rule: Rule, p: str, g: str, state: Sequence[str], first: 
 def _adam(
     code: _Lines, rule: Rule, p: str, g: str, state: Sequence[str], scales: Sequence[str]
 ) -> list[str]:
-    """The new parameter and state. `scales` are the size of the step and the root of the second
-    correction of bias.
-    """
+    """The new parameter and state; `scales` are the step size and the second correction's root."""
     assert rule.betas is not None
     if rule.decoupled:
         p = code.binary("mul", p, 1 - rule.rate * rule.weight_decay)

@@ -63,9 +63,7 @@ _registered: list[bool] = []
 
 
 def _with_literals(text: str) -> str:
-    """Writes constants where they are used: a function is taken out of its module, whose resources
-    stay there. A resource begins with four bytes of its alignment.
-    """
+    """Writes constants where they are used; a resource starts with four bytes of its alignment."""
     blobs = dict(re.findall(r'^ *([\w.]+): "0x[0-9A-Fa-f]{8}([0-9A-Fa-f]+)"', text, re.MULTILINE))
 
     def literal(found: re.Match[str]) -> str:
@@ -130,9 +128,7 @@ def _array(found: Any, kind: Any) -> Any:
 
 
 def _run(text: str, arguments: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Runs the only function. Arrays are given and returned as integers with the bits of their
-    numbers.
-    """
+    """Runs the only function on integers with the bits of the numbers."""
     from torch_mlir.execution_engine import ExecutionEngine
 
     with _context(""):

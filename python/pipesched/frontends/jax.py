@@ -104,8 +104,6 @@ def export(
 
 
 class _Export:
-    """One export."""
-
     def __init__(
         self,
         stages: Sequence[StageFunction],
@@ -124,7 +122,6 @@ class _Export:
         self.ends: dict[str, str] = {}
 
     def run(self, example: tuple[Any, Any], batches: Iterable[tuple[Any, Any]]) -> ExportedModel:
-        """Exports all stages, the loss, and the samples."""
         inputs, target = (np.asarray(each) for each in example)
         value: Any = jnp.asarray(inputs)
         for number in range(len(self.stages)):

@@ -107,8 +107,6 @@ def export(
 
 @dataclass
 class _Stage:
-    """One stage on its way."""
-
     number: int
     module: nn.Module
     names: dict[str, str]
@@ -142,8 +140,6 @@ class _Stage:
 
 
 class _Export:
-    """One export."""
-
     def __init__(
         self,
         model: nn.Module,
@@ -170,7 +166,6 @@ class _Export:
             raise FrontendError("the loss has parameters; put them into the last stage")
 
     def run(self, example: tuple[Any, Any], batches: Iterable[tuple[Any, Any]]) -> ExportedModel:
-        """Exports all stages, the loss, and the samples."""
         inputs, target = example
         first = packing = Packing.of(inputs, "the inputs of a batch")
         value = packing.pack(inputs)
@@ -323,7 +318,6 @@ def _element(tensor: Tensor) -> str:
 
 
 def _cut(batch: Any, count: int) -> list[Any]:
-    """The microbatches of a batch."""
     if isinstance(batch, list):
         if len(batch) != count:
             raise FrontendError(f"a batch lists {len(batch)} microbatches; wanted {count}")

@@ -34,7 +34,6 @@ class Target:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The names of its options."""
         return tuple(inspect.signature(self.function).parameters)
 
 
@@ -68,7 +67,6 @@ __all__ = [
 
 
 def find(name: str) -> Target:
-    """Finds a target by its name."""
     if name in TARGETS:
         return TARGETS[name]
     hint = closest(name, (*TARGETS, "all"))
@@ -76,5 +74,4 @@ def find(name: str) -> Target:
 
 
 def study(name: str, **options: Any) -> Study:
-    """Runs a study by its name."""
     return find(name).function(**options)

@@ -215,9 +215,7 @@ def _memory_checks(frame: pd.DataFrame) -> tuple[Check, Check]:
 
 
 def finding5(frame: pd.DataFrame) -> Finding:
-    """Asymmetric placement moves memory and is faster at D = 4. Takes the points of figure 6 with
-    ratio 1:2.
-    """
+    """Asymmetric placement moves memory and is faster at D = 4, by figure 6 with ratio 1:2."""
     sizes = frame[frame.microbatches >= frame.stages]
     fast = sizes[sizes.system.map(setting.network_of) == "fast"]
     few = fast[(fast.stages == 4) & fast.microbatches.isin([8, 16])]

@@ -260,9 +260,7 @@ def _longer_steps(steps: pd.DataFrame, system: str) -> list[str]:
 
 
 def finding3(scaled: pd.DataFrame, fixed: pd.DataFrame) -> Finding:
-    """Where Chimera wins, by microbatches and system. Takes the step times of figure 4 with
-    messages that scale with the microbatch, and with messages of fixed size.
-    """
+    """Where Chimera wins, by figure 4 with messages that scale and with messages of fixed size."""
     lead = _lead(scaled)
     few = lead[(lead.microbatches == lead.stages) & lead.system.map(setting.network_of).eq("fast")]
     turn = {d: _wins_until(lead, "baseline", d) for d in (4, 8)}
@@ -425,8 +423,8 @@ CONVENTIONS = {
 
 
 def lower_than_1f1b(frame: pd.DataFrame) -> pd.DataFrame:
-    """For each construction and convention, at how many of the sizes with N >= D Chimera takes less
-    memory than 1F1B.
+    """By construction and convention, at how many sizes with N >= D Chimera takes less memory than
+    1F1B.
     """
     sizes = frame[frame.microbatches >= frame.stages]
     rows = []

@@ -25,9 +25,7 @@ def ranking(values: pd.Series[float]) -> Ranking:
 
 
 def rankings(bubbles: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
-    """The ranking of the schedules at each size in both frames: by formula, by table, and by time
-    on each system.
-    """
+    """The ranking of schedules at each size by formula, by table, and by time on each system."""
     sizes = ["stages", "microbatches"]
     columns = {}
     for level in ("formula", "table"):

@@ -140,7 +140,6 @@ class Timed:
 
     @property
     def runtime_s(self) -> float:
-        """Step time in seconds."""
         return self.runtime_ps / 1e12
 
     @property
@@ -150,9 +149,7 @@ class Timed:
 
 
 def message_ps(costs: Costs, layers: int = LAYERS) -> int:
-    """Time of one message from a stage to the next: a step of one microbatch on two workers has two
-    messages.
-    """
+    """Time of one message between stages: a step of one microbatch on two workers has two."""
     paths = [Path([0, 1], blocks=[1, layers - 1])] if costs.model else None
     point = Configuration("gpipe", 2, 1, _SPLIT, paths, costs, transport="delay")
     execution = point.simulate().execution

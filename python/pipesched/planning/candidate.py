@@ -64,7 +64,6 @@ class Shape(NamedTuple):
 
     @property
     def gpus(self) -> int:
-        """The number of accelerators."""
         return self.stage * self.pipeline
 
 
@@ -108,13 +107,12 @@ class Candidate(NamedTuple):
 
     @property
     def is_even(self) -> bool:
-        """Whether all stages hold the same number of layers."""
         return len({count for counts in self.layers for count in counts}) == 1
 
     @property
     def layers_text(self) -> str:
-        """The layers of the stages, `4` if all have as many, else such as `3+4x6+5`; paths that
-        divide them in another way follow after a bar.
+        """The layers of the stages, `4` if all have as many, else `3+4x6+5`; other paths follow
+        after a bar.
         """
         if self.is_even:
             return str(self.layers[0][0])
@@ -127,7 +125,6 @@ class Candidate(NamedTuple):
 
     @property
     def family_options(self) -> FamilyOptions:
-        """The options of the family."""
         return cast(FamilyOptions, dict(self.options))
 
     @property
@@ -142,7 +139,6 @@ def receives_text(candidate: Candidate) -> str:
 
 
 def describe(candidate: Candidate) -> str:
-    """A short description of a configuration."""
     shape, chunks = candidate.shape, candidate.chunks
     batch = plural(shape.microbatches, "microbatch")
     cut = f" in {candidate.slices} slices" if candidate.slices > 1 else ""

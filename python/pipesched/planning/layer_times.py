@@ -40,9 +40,7 @@ _ABOUT_A_MODEL = (
 
 
 def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:
-    """What the times belong to (stage, worker or layer): as given, or else as the times say
-    themselves. None without times.
-    """
+    """What the times belong to (stage, worker or layer), as given or as they say themselves."""
     if times is None:
         if times_of is not None:
             raise PipeSchedError("times_of is about times; none are given")
@@ -56,10 +54,7 @@ def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:
 
 
 def to_layers(times: Times, times_of: TimesOf, layers: int, pp: Sequence[int] | None) -> Times:
-    """The times as those of layers. Times of stages, or of the workers of as many stages, are
-    divided among the model's `layers`; a single time needs `pp` to have the one number for
-    which it holds.
-    """
+    """The times as those of layers; times of stages or workers are divided among `layers`."""
     if times_of == "layer":
         return times
     Costs(times=times)  # raises if the times are wrong
@@ -85,9 +80,7 @@ def to_layers(times: Times, times_of: TimesOf, layers: int, pp: Sequence[int] | 
 
 
 def fix_choices(request: Request) -> dict[str, tuple[Any, ...]]:
-    """The choices of a request with times: for each, the one value at which the times were
-    measured.
-    """
+    """The choices of a request with times: the values at which the times were measured."""
     found: dict[str, tuple[Any, ...]] = {}
     for name in NAMES:
         values = getattr(request, name, (1,))
@@ -106,9 +99,7 @@ def fix_choices(request: Request) -> dict[str, tuple[Any, ...]]:
 
 
 def make_costs(request: Request, **options: Any) -> Costs:
-    """The costs of a request with these options of `Costs`. Without a model, options that are about
-    one are left out.
-    """
+    """The costs of a request; without a model, options that are about one are left out."""
     if request.model is None:
         options = {name: v for name, v in options.items() if name not in _ABOUT_A_MODEL}
     if request.times is not None:

@@ -64,7 +64,6 @@ class Help:
     """Whether the request leaves this choice, or needs only more accelerators for it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The values for JSON."""
         per_gpu = ("missing_bytes", "peak_bytes")
         return {f"{n}_per_gpu" if n in per_gpu else n: v for n, v in asdict(self).items()}
 
@@ -109,12 +108,10 @@ class Proposal:
 
     @property
     def placement(self) -> PlacementKind:
-        """The name of the placement."""
         return placement_kind(self.candidate.paths, self.shape.pipeline)
 
     @property
     def fits(self) -> bool:
-        """Whether it fits into the memory."""
         return self.missing_bytes == 0
 
     @property
@@ -139,9 +136,7 @@ class Proposal:
 
     @cached_property
     def natural_step_s(self) -> float | None:
-        """The step if nobody balances rows of experts; None where that makes no difference, where
-        a balance is given, and for optimized rows.
-        """
+        """The step if nobody balances rows of experts; None where that makes no difference."""
         costs = with_natural_routing(self.costs)
         if costs is None or self.configuration is None:
             return None
@@ -166,7 +161,6 @@ class Proposal:
 
     @property
     def costs(self) -> Costs:
-        """The costs of its shape."""
         return Space(self.request).costs(self.shape)
 
     @cached_property
@@ -214,18 +208,14 @@ class Proposal:
         return proposal_html(self)
 
     def generate(self) -> Schedule:
-        """The schedule as IR, with the layers of its stages but without the end of the training
-        step.
-        """
+        """The schedule as IR, with the layers of its stages but without the end of the step."""
         if self.optimized:
             return self.optimized.schedule
         assert self.configuration is not None
         return self.configuration.generate(self.name)
 
     def launchers(self, folder: str = "") -> Launchers:
-        """The lines to copy into a launcher. For schedules without a PyTorch class, the lines name
-        a CSV file in `folder`, which need not exist yet.
-        """
+        """The lines to copy into a launcher; `folder` has the CSV file that PyTorch may need."""
         if not self.request.sizes["sequence"]:
             unknown = Launcher(None, "the length of sequences is not known; give sequence")
             return Launchers(unknown, unknown)
@@ -234,8 +224,7 @@ class Proposal:
 
     def scripts(self) -> dict[str, str]:
         """Bash scripts that start a training by torchrun, by launcher: `torchtitan`, `megatron` and
-        `bridge` (Megatron-Bridge), without those that cannot run it. A CSV file that PyTorch reads
-        is expected beside the script, under the name of the proposal.
+        `bridge`. A CSV file for PyTorch is expected next to the script.
         """
         return scripts_of(self)
 
@@ -321,7 +310,6 @@ class Proposal:
 
 
 def _band_keys(proposal: Proposal) -> dict[str, Any]:
-    """The band of a proposal for JSON."""
     band = proposal.band
     low, high = (None, None) if band is None else band.seconds(proposal.step_s)
     told = None if band is None else band.to_dict(proposal.step_s)
@@ -353,7 +341,6 @@ class Plan:
         return self.fitting + self.missing
 
     def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
-        """The values for JSON."""
         rows = (proposal.to_dict(folder) for proposal in self.proposals)
         return [{**row, **keys} for row, keys in zip(rows, order_keys(self), strict=True)]
 
@@ -388,9 +375,7 @@ class Plan:
 
 
 def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:
-    """Changed candidates: the same schedule on other shapes, and other schedules on the same
-    shape.
-    """
+    """The same schedule on other shapes, and other schedules on the same shape."""
     space = search.space
     for change, changes in changes_of(space.request, candidate.shape):
         if not holds(space.request, changes):
@@ -420,9 +405,7 @@ def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidat
 
 
 def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
-    """The changes that help: those that fit, the fastest first; then those that lack the least
-    memory.
-    """
+    """The changes that help: the fastest that fit, then those that lack the least memory."""
     usable = search.space.request.usable_bytes
     changed = [*_best_move(search, outcome.candidate), *_others(search, outcome.candidate)]
     search.evaluate([candidate for _, candidate in changed])
@@ -442,9 +425,8 @@ def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
 
 
 def _without_more(found: list[tuple[Help, Candidate]], given: Candidate) -> Iterator[Help]:
-    """Drops changes: keeps at most two other schedules, and of the changes that need more
-    accelerators only the smallest that fits. Drops the latter too if a change without more
-    accelerators fits.
+    """Keeps at most two other schedules, and the smallest change to more accelerators if no other
+    fits.
     """
     schedules = [h for h, c in found if c.schedule != given.schedule]
     more = [h for h, c in found if c.shape.gpus > given.shape.gpus]
@@ -493,9 +475,7 @@ def _in_order(proposals: Iterable[Proposal]) -> list[Proposal]:
 
 
 def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
-    """The changes that help what does not fit. A change that makes it better than the best that
-    fits, and that the request leaves, becomes the best.
-    """
+    """The changes that help what does not fit; one that beats the best becomes the best."""
     while True:
         helps = {o.candidate: _help(search, o) for o in found.missing}
         best = found.fitting[0] if found.fitting else None

@@ -109,9 +109,7 @@ def renew(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_limits(limits: Mapping[str, Any]) -> Limits:
-    """Returns the limits by their new names. Warns of an old name, and refuses arguments that a
-    plan does not take, with the closest one.
-    """
+    """Returns the limits by their new names; warns of old names and refuses unknown ones."""
     known = [*Limits.__annotations__, *HELD]
     if "stages" in limits:
         warnings.warn("plan(stages=...) is now plan(pp=...)", PipeSchedWarning, stacklevel=3)
@@ -240,9 +238,7 @@ class Request(Held):
             put(name, values)
 
     def to_dict(self) -> dict[str, Any]:
-        """The arguments that make this request again, for JSON: those that are not the defaults.
-        Files are named by their absolute paths, so that the folder does not matter.
-        """
+        """The arguments that make this request again, for JSON, with absolute paths."""
         given = ((each, getattr(self, each.name)) for each in fields(self))
         found = {f.name: _for_json(value) for f, value in given if value != f.default}
         for name in ("model", "system", "times"):
@@ -291,9 +287,7 @@ class Request(Held):
         return own_bytes(self.model)
 
     def parameter_bytes(self, sharding: Sharding) -> ParameterBytes:
-        """The bytes that are held for a parameter: those that the model states, else those of this
-        framework.
-        """
+        """The bytes of a parameter: those that the model states, else those of this framework."""
         framework = parameter_bytes(self.framework.name, self.precision, sharding)
         return self.own_bytes or framework
 
@@ -374,9 +368,7 @@ class Request(Held):
 
     @property
     def has_tied_head(self) -> bool:
-        """Whether the head is the embedding: a model holds it once, and a pipeline twice, so that
-        the bytes of its weights are no multiple of its parameters.
-        """
+        """Whether the head is the embedding, which a pipeline holds twice."""
         parameters = self._summary.get("parameters")
         return bool(parameters and self._summary["weight_bytes"] % parameters)
 
@@ -395,9 +387,8 @@ class Request(Held):
 
     @property
     def node(self) -> int:
-        """The number of accelerators that a node has, or of which the training uses equally many on
-        each node: the largest divisor, such as 64 of 72 for 256 accelerators. Tensor parallelism
-        spans at most so many.
+        """The accelerators of a node that the training uses: the largest divisor, 64 of 72 for 256
+        accelerators. Tensor parallelism spans at most this many.
         """
         whole = self.sizes["accelerators_per_node"]
         if self.gpus <= whole:
@@ -433,9 +424,7 @@ class Request(Held):
 
     @property
     def usable_bytes(self) -> int:
-        """The part of that memory that weights, gradients, optimizer state and activations may
-        use.
-        """
+        """The part of that memory that a training may use."""
         return self.capacity_bytes - self.reserve_bytes
 
     @property

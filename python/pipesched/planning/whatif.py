@@ -141,7 +141,6 @@ def _simulate(case: Case, seeds: int) -> tuple[Simulation, float]:
 
 
 def evaluate(case: Case, seeds: int = SEEDS) -> Result:
-    """The numbers of a case."""
     report, step = _simulate(case, seeds)
     execution, worker = report.execution, case.shape.worker
     causes = execution.idle_by_cause_ps.ratios(execution.makespan_ps)
@@ -240,7 +239,6 @@ def change_request(**changes: Any) -> Changed:
 
 
 def slow_down(slow: Slow) -> Changed:
-    """Adds what is slow."""
     return lambda case: replace(case, slow=case.slow | slow)
 
 
@@ -287,9 +285,7 @@ def _reshape(case: Case, **changes: Any) -> Case:
 
 
 def _place(case: Case, schedule: str, chunks: int | None = None) -> Case:
-    """The fastest division of layers for a schedule on the shape of the case, of those that fit if
-    any does.
-    """
+    """The fastest division of layers for a schedule on the shape, preferring what fits."""
     request = replace(
         case.request, schedules=(schedule,), chunks=None if chunks is None else (chunks,)
     )
@@ -297,8 +293,8 @@ def _place(case: Case, schedule: str, chunks: int | None = None) -> Case:
 
 
 def _fastest(case: Case, request: Request, named: str, keeps: bool = False) -> Case:
-    """The fastest of what a request leaves on the shape of the case, of those that fit if any does;
-    with `keeps`, of those of the variant of the case if there are any.
+    """The fastest on the shape of the case that fits; with `keeps`, of its variant if there are
+    any.
     """
     space = Space(request)
     candidates = list(space.candidates_of(case.shape))
@@ -320,8 +316,8 @@ def _fastest(case: Case, request: Request, named: str, keeps: bool = False) -> C
 
 
 def change_shape(**changes: Any) -> Changed:
-    """Changes degrees, microbatches, recomputation or sharding. Replicas take what accelerators
-    the other degrees leave.
+    """Changes degrees, microbatches, recomputation or sharding; replicas take the remaining
+    accelerators.
     """
 
     def apply(case: Case) -> Case:
@@ -350,9 +346,7 @@ def _own_times_hold(request: Request, shape: Shape, changes: Mapping[str, Any]) 
 
 
 def _check_degrees(request: Request, shape: Shape) -> None:
-    """Refuses degrees that the model does not allow. As in plans, a node need not hold whole
-    workers.
-    """
+    """Refuses degrees that the model does not allow. A node need not hold whole workers."""
     heads = request.sizes["key_value_heads"]
     if heads and heads % shape.tensor:
         _whole("tensor", heads, shape.tensor, "key-value heads")
@@ -375,9 +369,7 @@ WHOLE = {"vocab-1f1b": ALONE, "vocab-v-half": "v-half", INTERLACED: ALONE}
 
 
 def change_vocabulary(kind: VocabularyKind) -> Changed:
-    """The head whole or in shards: the fastest of the schedules that have it so, on the same shape,
-    of those that fit if any does; the schedule of the case if it is one.
-    """
+    """The head whole or in shards: the schedule of the case if it is one, else the fastest."""
 
     def apply(case: Case) -> Case:
         schedule = case.candidate.schedule
@@ -518,9 +510,7 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
 
 
 def _request(row: Mapping[str, Any], shape: Shape) -> Request:
-    """The request of a row, without the limits of its search. Own times keep the limits at which
-    they hold.
-    """
+    """The request of a row without the limits of its search; own times keep theirs."""
     given = renew(mapping_of("request", "{'gpus': 8}", row["request"]))
     known = {each.name for each in fields(Request)}
     for name in given:

@@ -27,9 +27,7 @@ Metric = Callable[[Simulation], Any]
 
 
 def _measure(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    """The values of the metrics of a simulation. An exception of a metric gets a note that names
-    the metric.
-    """
+    """The values of the metrics of a simulation; an exception gets a note that names its metric."""
     found = {}
     for name, metric in metrics.items():
         try:
@@ -55,9 +53,7 @@ def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) ->
 
 
 def _raw_of(points: Sequence[Point], is_quick: list[bool]) -> list[_core.Configuration]:
-    """The points that threads can evaluate. Other points are marked; simulating them says why they
-    cannot.
-    """
+    """The points that threads can evaluate; simulating the others says why they cannot."""
     made = []
     for index, point in enumerate(points):
         if not is_quick[index] or not isinstance(point, Configuration):
@@ -91,9 +87,9 @@ def evaluate_points(
     whole: bool = False,
 ) -> Evaluated:
     """Times any number of points; every other function that does so calls this one. Threads
-    evaluate configurations without IR. Schedules, registered families, and with metrics all points
-    are simulated one after the other. With `whole` all points are, and the first error is raised.
-    `raw` has what `Configuration._raw` gives for each point, if the caller has it already.
+    evaluate configurations without IR; other points, with metrics or `whole` all, are simulated in
+    turn, and with `whole` the first error is raised. `raw` has what `Configuration._raw` gives for
+    each point.
     """
     kept = metrics or {}
     by_threads = not (kept or whole)
@@ -244,7 +240,7 @@ def compare(
 
 
 class Finding(NamedTuple):
-    """One sentence about what stands out in a comparison, and what it is about: "work", "fastest",
+    """A sentence about what stands out in a comparison, and what it is about: "work", "fastest",
     "cause", "equal-steps", "fit", "ranking", "tie" or "all-rankings".
     """
 
@@ -253,9 +249,7 @@ class Finding(NamedTuple):
 
 
 def findings(simulations: Iterable[Simulation]) -> list[Finding]:
-    """The findings that `explain` lists: first whether the steps do different amounts of work, then
-    those below its tables.
-    """
+    """The findings that `explain` lists, first whether the steps do different amounts of work."""
     compared = list(simulations)
     found = _core.findings([s._evaluation for s in compared])
     return [*_work(compared), *(Finding(*each) for each in found)]
@@ -291,9 +285,8 @@ def _work(simulations: Sequence[Simulation]) -> list[Finding]:
 def explain(
     schedules: Iterable[Point], costs: Costs | None = None, **options: Unpack[SimulationOptions]
 ) -> str:
-    """The same comparison as text for people. It says first if the steps do different amounts of
-    work, and ends with findings: which schedule is fastest, where idle
-    time goes, which schedules fit, and where formula, table and time rank them differently.
+    """The same comparison as text for people, with the findings: which schedule is fastest, where
+    idle time goes, which schedules fit, and where formula, table and time rank them differently.
     """
     simulations = _timed(schedules, costs, options).simulations
     work = "".join(f"{finding.text}\n\n" for finding in _work(simulations))

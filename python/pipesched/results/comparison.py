@@ -59,12 +59,10 @@ class Comparison:
 
     @property
     def predicted_s(self) -> float:
-        """The predicted time of the step."""
         return self.prediction.execution.makespan_ps / 1e12
 
     @property
     def measured_s(self) -> float:
-        """The measured time of the step."""
         return self.measurement.step_times_s[self.step]
 
     @property
@@ -95,8 +93,8 @@ class Comparison:
         return error_frame(self._divisions)
 
     def text(self, width: int | None = None) -> str:
-        """The steps and a table of errors by cause, phase and worker, for a terminal: in several
-        parts, if all workers beside one another are wider than `width`.
+        """The steps and a table of errors by cause, phase and worker, in parts no wider than
+        `width`.
         """
         return "\n".join(_lines(self, width))
 
@@ -116,16 +114,12 @@ class Comparison:
         return page(self.timelines, title=title)
 
     def to_svg(self, variant: SvgVariant = "rows") -> Svg:
-        """Draws both steps on one scale: for each worker the predicted row above the measured one,
-        or with `timed` one picture above the other.
-        """
+        """Draws both steps on one scale, by worker or with `timed` one picture above the other."""
         pictures = [self.prediction._evaluation, self._measured_evaluation]
         return Svg(_core.svg(pictures, code_of(SvgVariant, "variant", variant)))
 
     def to_chrome_trace(self) -> str:
-        """Both steps for Perfetto and chrome://tracing: a process for each worker, predicted and
-        measured.
-        """
+        """Both steps for Perfetto and chrome://tracing, with a process for each worker."""
         return _core.chrome_trace([self.prediction._evaluation, self._measured_evaluation])
 
     def _repr_svg_(self) -> str:
@@ -224,9 +218,8 @@ def _is_between(
 def _divide_wait(
     divider: _Divider, program: WorkerProgram, instruction: Instruction, stamps: Stamps, step: int
 ) -> None:
-    """Divides the time from ready to start among the things that were waited for, in the order in
-    which they were seen to be done. The rest of a wait after a message has arrived is for unpacking
-    it.
+    """Divides the time from ready to start among what was waited for, in the order in which it was
+    seen to be done. After the arrival of a message the wait is for unpacking it.
     """
     start = int(stamps.start[step, instruction.index])
     awaited = {other.index: other for other in _find_awaited(program, instruction.index)}
@@ -286,8 +279,8 @@ def _divide_predicted(prediction: Simulation, program: WorkerProgram) -> Divisio
 def _gap_cause(
     cells: _Predicted, program: WorkerProgram, instruction: Instruction, start: int
 ) -> str:
-    """The thing that a cell after a gap waited for: a copy or all-reduce that ends when the cell
-    starts, otherwise a message.
+    """What a cell after a gap waited for: a copy or all-reduce that ends there, otherwise a
+    message.
     """
     for other in _find_awaited(program, instruction.index):
         if other.kind != "recv" and cells.end_of(other) == start:
@@ -344,9 +337,7 @@ def _lines(comparison: Comparison, width: int | None) -> Iterator[str]:
 
 
 def _parts(columns: list[list[str]], width: int | None) -> Iterator[list[list[str]]]:
-    """The columns of tables that are no wider than `width` if they can be, each with the first
-    column.
-    """
+    """The columns of tables no wider than `width` if they can be, each with the first column."""
     first, *others = columns
     part = [first]
     for column in others:

@@ -63,9 +63,7 @@ def usual_ending(family: str, given: Mapping[str, Any]) -> OptimizerStep:
 
 
 def _backward_of(step: _core.Evaluation) -> int | None:
-    """The time of B in percent of that of F, in the median of the workers, from a step with one of
-    each on every worker; None if an F takes no time.
-    """
+    """The median over workers of the time of B in percent of F; None if an F takes no time."""
     import numpy as np
 
     cells = step.cells()
@@ -117,9 +115,7 @@ class Configuration:
             raise WrongType(f"{wanted}; got {self.costs!r}")
 
     def generate(self, name: str = "schedule") -> Schedule:
-        """The schedule, as IR, without an optimizer step. `family` may be a Python function
-        (`register_family`).
-        """
+        """The schedule, as IR, without an optimizer step."""
         return generate(
             self.family,
             workers=self.workers,
@@ -130,9 +126,7 @@ class Configuration:
         )
 
     def simulate(self) -> Simulation:
-        """The full report. No IR is made, unless the family is a Python function. The schedule has
-        the name of its family.
-        """
+        """The full report. No IR is made, unless the family is a Python function."""
         if self._is_own:
             schedule = self._with_step(self.generate(self.family))
             return schedule.simulate(self.costs, **self._timing)
@@ -143,9 +137,8 @@ class Configuration:
 
     @cached_property
     def made_options(self) -> FamilyOptions:
-        """The options. Where the order of the family depends on the time of B beside that of F and
-        they do not say it, it is that of the costs, in the median of the workers. With receives at
-        arrival it is less than two F: messages of longer ones overtake each other.
+        """The options. For a family whose order depends on B beside F, the costs say it, at most
+        two F with receives at arrival: messages of longer ones overtake each other.
         """
         if self.costs is None or self.options.get("backward") or not takes_backward(self.family):
             return self.options
@@ -189,8 +182,8 @@ class Configuration:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The workers of the stages of each path, and the layers of these if costs divide them
-        unevenly; empty if the family has no placement.
+        """The workers of the stages of each path, and uneven layers of these; empty without a
+        placement.
         """
         return with_counts(self._own_places, self._counts)
 
@@ -249,9 +242,7 @@ class Configuration:
 
 
 def head_in_layers(costs: Costs) -> float | None:
-    """How many layers take as long as the head, by the busy times of a pipeline with a layer in
-    each stage. None if the model has too few layers for that.
-    """
+    """How many layers take as long as the head; None if the model has too few layers to say."""
     layers = costs._division.layers
     if layers < 3:
         return None

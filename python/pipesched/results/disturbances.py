@@ -51,9 +51,7 @@ class Disturbed:
     """What the same disturbance does to other pipelines; the step is that of the slowest."""
 
     def seeded(self, seeds: int) -> list[str]:
-        """The texts for the library: those of all pipelines, for each seed if it depends on
-        seeds.
-        """
+        """The texts for the library, of all pipelines, for each seed if it depends on seeds."""
         texts = (self.text, *self.others)
         if not self.varies:
             return list(texts)
@@ -87,7 +85,6 @@ class Nodes:
 
     @property
     def count(self) -> int:
-        """The number of nodes."""
         return -(-self.accelerators * self.workers * self.pipelines // self.per_node)
 
     def _place(self, rank: int) -> tuple[int, int]:
@@ -239,13 +236,10 @@ class Sensitivity:
 
     @property
     def per_unit(self) -> float | None:
-        """The relative loss of the step divided by that of its cells: 1 if the step slows down as
-        much as the cells, 0 if it does not slow down.
-        """
+        """The relative loss of the step divided by that of its cells."""
         return (self.ratio - 1) / self.strength if self.strength else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The values for JSON."""
         return {
             "disturbance": self.disturbance,
             "step_s": self.step_ps / 1e12,
@@ -260,9 +254,7 @@ class Sensitivity:
 def measured(
     steps: Callable[[Sequence[str]], Sequence[int]], given: Sequence[Disturbed], seeds: int = SEEDS
 ) -> list[Sensitivity]:
-    """The sensitivities of a schedule; `steps` gives its step in picoseconds under each of some
-    disturbances, of which "" is none.
-    """
+    """The sensitivities of a schedule; `steps` gives its step, ps, by disturbance ("": none)."""
     integer("seeds", seeds, 1, 10_000)
     texts = [each.seeded(seeds) for each in given]
     step, *rest = steps(["", *(text for some in texts for text in some)])
@@ -278,9 +270,7 @@ def measured(
 
 
 def steps_of(point: Configuration | Schedule) -> Callable[[Sequence[str]], Sequence[int]]:
-    """The steps of a schedule under disturbances, evaluated on all cores if it comes from a family
-    of the library.
-    """
+    """The steps of a schedule under disturbances, on all cores for a family of the library."""
 
     def steps(texts: Sequence[str]) -> list[int]:
         if isinstance(point, Schedule):

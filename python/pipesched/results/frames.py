@@ -39,18 +39,14 @@ def _categories(columns: Columns, names: Mapping[str, pd.Index[str]]) -> dict[st
 
 
 def cell_frame(columns: Columns, has_slices: bool) -> pd.DataFrame:
-    """One row per cell. Phases and queues are categories; the other columns stay as they are. Only
-    a schedule with slices has the column `slice`.
-    """
+    """One row per cell. Phases and queues are categories; only slices have the column `slice`."""
     names = {"phase": PHASES, "queue": pd.Index(names_of(Lane))}
     shown = {key: column for key, column in columns.items() if has_slices or key != "slice"}
     return pd.DataFrame(_categories(shown, names), copy=False)
 
 
 def program_frame(program: WorkerProgram) -> pd.DataFrame:
-    """One row per instruction. Kinds and phases are categories; the other columns stay as they
-    are.
-    """
+    """One row per instruction. Kinds and phases are categories."""
     phases = pd.Index(ALL_PHASES)
     names = {"kind": pd.Index(names_of(InstructionKind)), "phase": phases, "second_phase": phases}
     arrays = {field.name: getattr(program.columns, field.name) for field in fields(program.columns)}
@@ -114,9 +110,7 @@ def comparison_frame(evaluated: Evaluated) -> pd.DataFrame:
 
 
 def _argument_columns(points: Sequence[Point]) -> dict[str, Any]:
-    """The arguments of the points of a sweep; an option that no point has is left out. Schedules
-    have a family or None, and no other options.
-    """
+    """The arguments of the points of a sweep, without options that no point has."""
     columns: dict[str, Any] = {
         "family": [point.family for point in points],
         "workers": [point.workers for point in points],

@@ -108,12 +108,10 @@ class Measurement:
 
     @property
     def steps(self) -> int:
-        """The number of measured steps."""
         return len(self.numbers)
 
     @property
     def clock_error_s(self) -> float:
-        """See `Clock.error_s`."""
         return self.clock.error_s
 
     @cached_property
@@ -139,14 +137,11 @@ class Measurement:
 
     @property
     def step_times_s(self) -> tuple[float, ...]:
-        """How long each step took."""
         return tuple((end - begin) / 1e9 for begin, end in self.spans_ns)
 
     @property
     def median_step(self) -> int:
-        """The position of the step with the median time. If there are two in the middle, it is the
-        shorter one.
-        """
+        """The position of the step with the median time, of two in the middle the shorter one."""
         times = self.step_times_s
         return sorted(range(self.steps), key=times.__getitem__)[(self.steps - 1) // 2]
 
@@ -223,7 +218,6 @@ class Measurement:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the JSON."""
         write_whole(path, self.to_json().encode())
 
     @staticmethod
@@ -275,7 +269,6 @@ class _Reader:
         return value
 
     def read(self, text: str) -> Measurement:
-        """Reads the file."""
         try:
             raw = read_json(text)
         except ValueError as error:

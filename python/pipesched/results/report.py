@@ -95,9 +95,7 @@ class Table(_Section):
 
 @dataclass(frozen=True, eq=False)
 class IdleByCause(_Section):
-    """Idle time of each worker; the causes add up to makespan minus busy time. docs/CostModel.md,
-    "Why workers idle", explains the causes.
-    """
+    """Idle time of each worker; the causes (docs/CostModel.md, "Why workers idle") add up to it."""
 
     fill: Integers
     drain: Integers
@@ -106,8 +104,8 @@ class IdleByCause(_Section):
     communication: Integers
 
     def ratios(self, makespan_ps: int) -> dict[str, float]:
-        """The causes divided by workers times makespan, as `fill_ratio` and so on. They add up to
-        the idle ratio.
+        """The causes divided by workers times makespan, as `fill_ratio`; they add up to the idle
+        ratio.
         """
         whole = len(self.fill) * makespan_ps or 1
         return {
@@ -206,11 +204,9 @@ class Report(_Section):
     _json: str = field(repr=False, compare=False)
 
     def to_json(self) -> str:
-        """The report as JSON, as the tools write it."""
         return self._json
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as dictionaries and lists."""
         report: dict[str, Any] = json.loads(self._json)
         return report
 
@@ -254,8 +250,8 @@ def _section(section: Any, raw: dict[str, Any]) -> Any:
 
 
 def read_report(kind: type[_R], text: str, **extra: Any) -> _R:
-    """Reads a report from JSON text, which may have additional keys. Those of whole microbatches
-    do not say that these have one slice.
+    """Reads a report from JSON text, which may have additional keys, and no `slices` if there is
+    one.
     """
     raw = {"slices": 1, **json.loads(text)}
     hints = _hints_of(Report)

@@ -62,7 +62,6 @@ class Trace:
     """The ranges of messages, sorted by their start."""
 
     def stages(self) -> set[int]:
-        """The stages that it computes."""
         found = set()
         for action in self.actions:
             for part in action.split("+"):
@@ -230,8 +229,8 @@ class _Worker:
 
 
 def _flights(programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]) -> dict[Any, int]:
-    """By (sender, receiver): the shortest time from a send to the end of its receive, in ns. If the
-    two have different clocks, it bounds how far the clock of the receiver is ahead.
+    """By (sender, receiver): the shortest time, ns, from a send to the end of its receive, which
+    bounds how far the clock of the receiver is ahead.
     """
     sent = {}
     for program, stamp in zip(programs, stamps, strict=True):
@@ -253,10 +252,8 @@ def _flights(programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]) -> dic
 def _align(
     traces: Sequence[Trace], programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]
 ) -> Clock:
-    """Compares clocks by messages in both directions: no message arrives before it was sent.
-
-    Clocks of one host are one clock, and the bound says how far they may be apart. Others are taken
-    to be in the middle of what the messages allow, from worker to worker, beginning with 0.
+    """Compares clocks by messages in both directions. Clocks of one host are one; others are taken
+    to be in the middle of what messages allow, from worker to worker, starting with 0.
     """
     flights = _flights(programs, stamps)
     offsets, errors = {0: 0}, {0: 0}

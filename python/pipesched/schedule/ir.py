@@ -58,8 +58,8 @@ _BACKWARD = re.compile(r"\d+[BIW]\d+")
 
 
 def ending_of(schedule: Schedule) -> str | None:
-    """The pass that adds the end that a schedule has; None without an end. All-reduces before the
-    last backward of a row run beside compute.
+    """The pass that adds the end that a schedule has. All-reduces before the last backward are
+    eager.
     """
     cells = [[cell for entry in row for cell in entry.split("+")] for row in schedule.rows]
     if not any(_END.fullmatch(cell) for row in cells for cell in row):

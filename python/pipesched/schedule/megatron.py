@@ -24,9 +24,7 @@ NAME = "combined-1f1b"
 
 @dataclass(frozen=True)
 class Hidden:
-    """Exchanges of all workers of a step: for how long they run, and how much of that is hidden, in
-    each part of the rows.
-    """
+    """Exchanges of all workers of a step, and the hidden part of them, by part of the rows."""
 
     name: str
     makespan_ps: int
@@ -47,8 +45,8 @@ class Hidden:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Exchanges of cells and of pairs, and what of them is hidden, ps. A backward by itself hides
-    some under its own W.
+    """Exchanges of cells and of pairs, and how much is hidden, ps; a backward hides some under its
+    W.
     """
 
     pair: tuple[int, int]
@@ -65,8 +63,8 @@ def _cells(pair: Pair) -> _Cells:
 
 
 def hidden_in(schedule: Schedule, pair: Pair) -> Hidden:
-    """Times a schedule whose stages all hold the layers of a pair, and says what of the exchanges
-    it hides. Messages between stages are free.
+    """Times a schedule whose stages all hold the layers of a pair; messages between stages are
+    free.
     """
     report = schedule.simulate(times=pair.times())
     frame = report.to_frame()
@@ -115,9 +113,7 @@ _THREADS = (*STREAMS, "cells", "second cells of pairs")
 
 
 def trace_of(schedule: Schedule, pair: Pair) -> str:
-    """A trace for Perfetto of a schedule whose stages all hold the layers of a pair: the streams of
-    each worker, and its cells. Messages between stages are free.
-    """
+    """A trace for Perfetto: the streams of each worker, and its cells."""
     frame = schedule.simulate(times=pair.times()).to_frame()
     events: list[dict[str, Any]] = []
     for number in range(schedule.workers):

@@ -142,9 +142,7 @@ _COUNTS = {"chunks": 1, "waves": 1, "seed": 0, "threads": 0, "max_evaluations": 
 
 
 def _check_option(name: str, value: Any) -> None:
-    """Refuses a value that the option does not take. Otherwise the pass would refuse it in its own
-    words.
-    """
+    """Refuses a value that the option does not take, in words of Python, not of the pass."""
     if name in _CHOICES:
         code_of(_CHOICES[name], name, value)
     elif name in _COUNTS:
@@ -168,9 +166,7 @@ def _check_option(name: str, value: Any) -> None:
 
 
 def the_pass(options: OptimizeOptions) -> str:
-    """The pass with these options. Unlike the pass itself, it has a time limit by default, and a
-    limit on evaluations only on request.
-    """
+    """The pass with these options. By default time is limited, and evaluations are not."""
     for name, value in options.items():
         if value is not None or name in ("placements", "microbatch_sizes"):
             _check_option(name, value)
@@ -185,8 +181,8 @@ def the_pass(options: OptimizeOptions) -> str:
 def optimize(
     search: Callable[[str], tuple[Schedule, Sequence[Mapping[str, Any]]]], options: OptimizeOptions
 ) -> Optimization:
-    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; where the
-    process handles SIGINT without raising, the result is the best that was found until then.
+    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; where SIGINT
+    does not raise, the result is the best until then.
     """
     optimized, (found,) = search(the_pass(options))
     return _read(optimized, found)

@@ -123,14 +123,11 @@ class Stage(NamedTuple):
 
     @property
     def blocks(self) -> range:
-        """Its blocks."""
         return range(self.first_block, self.end_block)
 
 
 class ParameterSet(NamedTuple):
-    """Blocks that a worker holds once for all of its stages that use them: one copy of the
-    parameters, one gradient, one optimizer state.
-    """
+    """Blocks that a worker holds once for all stages that use them."""
 
     blocks: range
     """The blocks of the model, in the unit of `Schedule.blocks`. The embedding belongs to the first
@@ -170,9 +167,8 @@ Codes = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The instructions of a worker as NumPy arrays, which are views of the library's own and
-    cannot be written to. Each has one entry per instruction unless it says otherwise; -1 stands
-    for "none".
+    """The instructions of a worker as read-only NumPy views, one entry per instruction unless it
+    says otherwise; -1 stands for "none".
     """
 
     kind: Codes
@@ -215,9 +211,7 @@ def _read_cells(columns: Columns, prefix: str = "") -> Iterator[Cell]:
 
 
 class WorkerProgram(Sequence[Instruction]):
-    """What one worker runs, in program order: a sequence of instructions, with the same data as
-    arrays in `columns`.
-    """
+    """What one worker runs, in program order; `columns` has the same data as arrays."""
 
     kinds: tuple[InstructionKind, ...] = names_of(InstructionKind)
     phases: tuple[Phase, ...] = PHASES
@@ -296,9 +290,7 @@ class WorkerProgram(Sequence[Instruction]):
         return self._groups[group].blocks
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per instruction: worker, index, kind and the columns other than waits; -1 stands
-        for "none".
-        """
+        """One row per instruction: worker, index, kind and the columns other than waits."""
         from ..results.frames import program_frame
 
         return program_frame(self)

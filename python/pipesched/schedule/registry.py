@@ -38,9 +38,8 @@ is idle in the step; None where the formula says nothing."""
 
 
 def digest_of(function: Callable[..., Any]) -> str:
-    """A digest that changes with the source of a function, but not with the functions that it
-    calls. The digest of a callable object, such as a `partial`, changes with what pickle keeps of
-    it.
+    """A digest that changes with the source of a function, not with the functions that it calls;
+    for a callable object, with what pickle keeps of it.
     """
     try:
         source = inspect.getsource(function).encode()
@@ -70,8 +69,8 @@ class OwnFamily:
     def bubble_ratio(
         self, workers: int, microbatches: int, options: Mapping[str, Any]
     ) -> float | None:
-        """The ratio by the formula; None if it says nothing for these sizes. It gets the options
-        that it has keywords for.
+        """The ratio by the formula for the options that it has keywords for; None if it says
+        nothing.
         """
         if self.formula is None:
             return None
@@ -110,7 +109,6 @@ _own: dict[str, OwnFamily] = {}
 
 
 def own_families() -> Mapping[str, OwnFamily]:
-    """The registered families by name."""
     return _own
 
 
@@ -200,9 +198,7 @@ def register_family(
 
 
 def _check_name(name: str) -> None:
-    """Refuses names that a command line could not give, or would read as something else. A place
-    of a function, which has a colon, may have any path.
-    """
+    """Refuses names that a command line could not give; a place of a function may have any path."""
     is_place = ":" in name
     if not name.strip() or name != printable(name):
         raise PipeSchedError(f"the name of a family is a word such as 'mine'; got {name!r}")
@@ -302,9 +298,7 @@ def own_family(name: str) -> OwnFamily | None:
 
 
 def refuse_place(name: str) -> None:
-    """Refuses a name that a file gives, not the caller, if it is the place of a function: whoever
-    reads a file does not expect it to run code.
-    """
+    """Refuses the place of a function that a file gives: reading a file shall not run code."""
     if ":" in name and name not in _own:
         raise PipeSchedError(
             f"family {name!r} is a place of Python code, which would run; a file may name code "
@@ -319,8 +313,8 @@ def restore(families: Mapping[str, OwnFamily]) -> None:
 
 
 def used(names: Iterable[str]) -> dict[str, OwnFamily]:
-    """The families of the names that are registered here, for other processes. A family that is
-    named by the place of its function is not among them, since any process can find it.
+    """The families that are registered here under these names, for other processes, which find
+    others by their places.
     """
     return {name: _own[name] for name in set(names) if name in _own and ":" not in name}
 
@@ -378,9 +372,7 @@ def _check_arguments(family: OwnFamily, problem: Schedule, given: Mapping[str, A
 
 
 def generate_own(family: OwnFamily, problem: Schedule, options: Mapping[str, Any]) -> Schedule:
-    """The schedule that the function of a family gives for a problem. An exception of the function
-    other than a PipeSchedError gets a note that names the family.
-    """
+    """The schedule that the function of a family gives for a problem. Its exceptions get a note."""
     given = {key: value for key, value in options.items() if value is not None}
     unknown = [key for key in given if key not in family.options]
     if unknown:

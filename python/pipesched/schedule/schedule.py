@@ -310,12 +310,10 @@ class Schedule:
 
     @property
     def workers(self) -> int:
-        """The number of workers."""
         return int(self._facts["workers"])
 
     @property
     def microbatches(self) -> int:
-        """The number of microbatches."""
         return int(self._facts["microbatches"])
 
     @property
@@ -526,8 +524,8 @@ class Schedule:
         return Schedule(chosen(self._module.run(text_of("pipeline", pipeline)), None))
 
     def _search(self, pipeline: str) -> tuple[Schedule, list[dict[str, Any]]]:
-        """Runs a pipeline with a long search, which uses all cores and ends at Ctrl-C; also returns
-        what its passes found.
+        """Runs a pipeline with a long search, which Ctrl-C ends; also returns what its passes
+        found.
         """
         module, found = _core.search(self._module, pipeline)
         return Schedule(chosen(module, None)), found

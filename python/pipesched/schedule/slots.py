@@ -37,7 +37,6 @@ class ReceivePool(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many buffers there are."""
         return len(self.slots)
 
 
@@ -134,9 +133,7 @@ def _needs(cell: Cell) -> tuple[Received, ...]:
 
 
 def in_order_of(program: Sequence[Instruction], row: str) -> list[Instruction]:
-    """The receives and computes of a program in the order in which PyTorch's runtime runs them,
-    of which a line of its `compute_comms` files has the actions.
-    """
+    """The receives and computes of a program in the order of PyTorch's `compute_comms`."""
     known: dict[tuple[int, str, int], Instruction] = {}
     for each in program:
         if each.kind == "recv":

@@ -22,9 +22,7 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
 
 def _target(path: str) -> str:
-    """The file that a path stands for, through symbolic links, even if nothing is there yet. The
-    path of an inherited descriptor is no link to the file behind it, which is not truncated.
-    """
+    """The file that a path stands for, through symbolic links; paths of descriptors are kept."""
     for _ in range(40):  # as many links as Linux follows
         if path in _DESCRIPTORS or _DESCRIPTOR.fullmatch(path) or not os.path.islink(path):
             return path
@@ -76,8 +74,8 @@ def _umask() -> int:
 
 
 def _open_unnamed(folder: str) -> int | None:
-    """A file without a name. It vanishes with the process, however the process ends, even by
-    SIGKILL. None if the system has no such files, or if they cannot get a name later.
+    """A file without a name, which vanishes with the process even by SIGKILL; None if there are
+    none.
     """
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
@@ -136,10 +134,9 @@ def _replace(path: str, contents: bytes) -> None:
 
 
 def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
-    """Replaces a file in one step, or leaves what stands there: an exception, a full disk or a
-    killed process leaves no half of a file. A symbolic link keeps pointing to the file, which keeps
-    its permissions. A path that is not a regular file, such as a FIFO or /dev/stderr, is written to
-    directly. Raises an OSError that names `path`.
+    """Replaces a file in one step, or leaves it as it is. A symbolic link keeps pointing to the
+    file, which keeps its permissions; a path that is not a regular file is written to directly.
+    Raises an OSError that names `path`.
     """
     given = os.fspath(path)
     target = _target(given)
@@ -153,16 +150,15 @@ def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
 
 
 def most_unpacked(packed: int) -> int:
-    """The number of bytes to which a file of `size` bytes in gzip may unpack. Measurements shrink
-    to a twentieth at most. Blanks shrink to a thousandth, so that a small file of blanks could fill
-    the memory.
+    """The bytes to which a gzip file of so many may unpack. Measurements shrink to a twentieth at
+    most, but blanks to a thousandth, which could fill the memory.
     """
     return max(1 << 26, 200 * packed)
 
 
 def check_file(path: str) -> None:
-    """Raises the error that `write_whole` would raise, so that it comes before a long computation.
-    A full disk is found only by writing.
+    """Raises the error that `write_whole` would raise, except for a full disk, before a long
+    computation.
     """
     target = _target(path)
     with _name_errors(path):
@@ -227,8 +223,8 @@ def read_json(
     bounded: bool = True,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
 ) -> Any:
-    """The value of a text. Raises a ValueError (JSONDecodeError, UnicodeDecodeError) also for
-    values that are nested too deeply and, if `bounded`, for numbers outside of 64 bits.
+    """The value of a text. Raises a ValueError also for values nested too deeply and, if `bounded`,
+    for numbers outside of 64 bits.
     """
     hooks: dict[str, Any] = {"parse_int": _integer, "parse_float": _float} if bounded else {}
     try:
@@ -245,8 +241,8 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_json_file(path: str) -> Any:
-    """The value of a file whose objects have each field once. Raises a PipeSchedError that names
-    the file, and for text that is no JSON also line and column.
+    """The value of a file. Raises a PipeSchedError that names the file, and line and column if it
+    is no JSON.
     """
     try:
         with open(path, encoding="utf-8-sig") as file:

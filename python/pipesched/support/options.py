@@ -173,9 +173,7 @@ class FamilyOptions(TypedDict, total=False):
 
 
 class TimingOptions(TypedDict, total=False):
-    """How messages occupy workers, what executes the cells, and what disturbs them: the options of
-    everything that times.
-    """
+    """How messages occupy workers, what executes the cells, and what disturbs them."""
 
     transport: Transport
     receive_placement: ReceivePlacement
@@ -239,9 +237,7 @@ def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_
 def integers(
     what: str, values: Sequence[int], least: int = -_INT64_MAX, most: int = _INT64_MAX
 ) -> list[int]:
-    """Checks that the library can represent all of many values, which are checked one by one only
-    to name one that it cannot.
-    """
+    """Checks that the library can represent all values, one by one only to name a wrong one."""
     try:
         found = list(map(operator.index, values))
     except TypeError:
@@ -333,9 +329,7 @@ _TIMING: dict[str, tuple[object, str]] = {
 
 @cache
 def _codes_of_timing(chosen: tuple[str, ...]) -> tuple[int, int, int, int]:
-    """The numbers of a combination of these options. They are cached, since there are few
-    combinations.
-    """
+    """The numbers of a combination of these options, of which there are few."""
     given = zip(_TIMING.items(), chosen, strict=True)
     one, two, three, four = (code_of(kind, name, value) for (name, (kind, _)), value in given)
     return one, two, three, four
@@ -404,9 +398,8 @@ def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _why_unsayable(value: str) -> str | None:
-    """The reason why no text of a pass pipeline can express this value; None if one can. MLIR ends
-    the options of a pass at the brace that closes them, whatever quotes say; knows no escapes
-    within quotes; and drops blanks at the ends of a value, quoted or not.
+    """Why no text of a pass pipeline expresses this value. MLIR ends options at their brace
+    whatever quotes say, knows no escapes in quotes, and drops blanks at the ends of values.
     """
     depth = 0
     for letter in value:

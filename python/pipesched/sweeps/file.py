@@ -42,9 +42,7 @@ _OF_FILES = ("key", "version", "metrics", "crc32")
 
 @dataclass(frozen=True)
 class Form:
-    """How rows become lines of the file: the axes of the grid, and the digests of one's own metrics
-    by name. Other processes get it with each task.
-    """
+    """How rows become lines of the file: the axes, and the digests of metrics by name."""
 
     axes: tuple[str, ...]
     digests: Mapping[str, str]
@@ -71,9 +69,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Layout:
-    """What the rows of a sweep have: the axes of its grid, the numbers of the library, and one's
-    own metrics.
-    """
+    """The columns of a sweep: the axes of its grid, the numbers of the library, and own metrics."""
 
     grid: Grid
     metrics: Mapping[str, Metric]
@@ -101,7 +97,6 @@ class Layout:
 
     @cached_property
     def form(self) -> Form:
-        """How rows become lines."""
         return Form(self.grid.axes, self.digests)
 
 
@@ -175,11 +170,9 @@ def _mismatch(layout: Layout, points: Mapping[str, Point], row: Row) -> str | No
 
 
 class SweepFile:
-    """The file of a sweep: one line of JSON per row, in the order in which rows are finished.
-
-    Each line ends in the checksum of its row. Rows are appended whole; a half-written line, left by
-    a crash, is cut off. A lock keeps other sweeps from writing at the same time. When all rows are
-    there, they are sorted in the order of the grid.
+    """The file of a sweep: one line of JSON per row, with its checksum at the end, in the order in
+    which rows finish; at last in the order of the grid. A half-written line is cut off, and a lock
+    keeps other sweeps away.
     """
 
     def __init__(self, path: str) -> None:
@@ -208,9 +201,7 @@ class SweepFile:
             pass  # some file systems have no locks
 
     def read(self, layout: Layout, points: Mapping[str, Point]) -> dict[str, str]:
-        """The lines by key. Raises an error if the file belongs to another grid or other
-        metrics.
-        """
+        """The lines by key. Refuses the file of another grid or other metrics."""
         self._file.seek(0)
         contents = self._file.readall()
         whole = contents.rfind(b"\n") + 1

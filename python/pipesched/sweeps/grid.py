@@ -59,9 +59,7 @@ schedule fits. The report does not depend on it.
 
 
 def _hints() -> dict[str, Any]:
-    """The axes with their types. Points are sorted by them, and the first axis varies slowest. So
-    families and their options, which are compared with each other, stand together.
-    """
+    """The axes with their types. The first varies slowest, so that families stay together."""
     costs, point = get_type_hints(Costs), get_type_hints(Configuration)
     of_costs = {f.name: costs[f.name] for f in argument_fields()}
     special = ("family", "paths", "options", "costs", *_SIZES)
@@ -136,8 +134,8 @@ def integers(text: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One value of an axis. `label` is shown, `value` is passed on, and `token` is its part of the
-    key of a point; it is empty for the default.
+    """A value of an axis: `label` is shown, `value` is passed on, and `token` is its part of the
+    key.
     """
 
     label: Any
@@ -249,9 +247,7 @@ def _path_json(path: Path | list[int]) -> Any:
 
 
 def _describe(axis: str, value: Any) -> Choice:
-    """Reads a model, a system or times, given by name, by fields or by file. The contents of a file
-    are part of the key.
-    """
+    """Reads a model, a system or times; contents of files are part of the key."""
     if not isinstance(value, (str, Mapping, os.PathLike)):
         raise _wrong(axis, "a name, a file or an object with its fields", value)
     try:
@@ -368,9 +364,7 @@ def costs_of(given: Mapping[str, Any]) -> Costs:
 
 
 def configuration(inputs: Inputs) -> Configuration:
-    """The configuration with these `Point.inputs`. Raises an error if costs contradict each
-    other.
-    """
+    """The configuration with these `Point.inputs`. Refuses costs that contradict each other."""
     of_costs = {name: inputs[name] for name in COSTS if name in inputs}
     options = {name: inputs[name] for name in OPTIONS if name in inputs}
     given = options_of_text(inputs[OWN_OPTIONS]) if OWN_OPTIONS in options else {}

@@ -80,8 +80,8 @@ def _to_list(column: npt.NDArray[Any]) -> list[Any]:
 
 
 def _layers(point: Configuration) -> str | None:
-    """The layers of the stages of a point. None without layers, and for families that are Python
-    functions, whose rows a worker would have to make again.
+    """The layers of the stages of a point; None without layers, and for families that are
+    functions.
     """
     layers = point.costs._division.layers if point.costs is not None else 0
     return layers_text(layers, point.places) if layers and not point._is_own else None
@@ -111,9 +111,7 @@ def _add_formula(point: Configuration, found: Row) -> Row:
 
 
 def _activations(found: Row, slices: int) -> float | None:
-    """Activations of single stages and slices, in those of one microbatch on an equal part of the
-    model.
-    """
+    """Activations in those of one microbatch on an equal part of the model."""
     peak, stages, workers = (found[name] for name in ("peak_activations", "stages", "workers"))
     return peak * workers / stages / slices if peak is not None and stages else None
 
@@ -167,9 +165,8 @@ def evaluate(
     own: Mapping[str, OwnFamily] | None = None,
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[Row]:
-    """The numbers and the metrics of some points in order; for a point without numbers, its
-    `error`. Executors run this function in their own processes, to which registered families have
-    to be passed.
+    """The numbers and the metrics of some points in order, or their `error`. Other processes run
+    this function, with the registered families.
     """
     restore(own or {})
     rows: list[Row] = []
@@ -213,18 +210,15 @@ def evaluate_lines(
 
 
 def task_of(chunk: Chunk) -> bytes:
-    """The points of a task. They are one text, because Dask inspects each element of what it
-    sends.
-    """
+    """The points of a task, as one text, because Dask inspects each element of what it sends."""
     return pickle.dumps(chunk)
 
 
 def run_task(
     points: bytes, form: Form, own: Mapping[str, OwnFamily], metrics: Mapping[str, Metric]
 ) -> str:
-    """The task of an executor: turns points into their lines, as one text. The process that
-    evaluates a row also formats its line, since a client would need longer to format a line than
-    to store it.
+    """The task of an executor: the lines of points, as one text. Formatting a line takes longer
+    than storing it, so that workers do it.
     """
     return "".join(evaluate_lines(pickle.loads(points), form, own, metrics))
 
@@ -411,10 +405,7 @@ def _run_on(executor: Executor, rows: _Rows) -> None:
 
 @contextlib.contextmanager
 def _safe_path() -> Iterator[None]:
-    """Keeps Python processes that start in this block from importing files of the current folder,
-    which is for data. `multiprocessing` gives them the path of this process before they import
-    modules for tasks.
-    """
+    """Keeps new Python processes from importing files of the current folder, which is for data."""
     name = "PYTHONSAFEPATH"
     before = os.environ.get(name)
     os.environ[name] = "1"
@@ -467,9 +458,7 @@ def lines_of(
     progress: Callable[[int, int], object] | None = None,
     metrics: Mapping[str, Metric] | None = None,
 ) -> list[str]:
-    """The rows of all points as lines of JSON, in the order of the grid. `progress` is called with
-    the number of finished points and the number of all points.
-    """
+    """The rows of all points as lines of JSON, in the order of the grid."""
     layout = Layout.create(grid, metrics)
     with contextlib.ExitStack() as stack:
         kept = stack.enter_context(SweepFile(os.fspath(file))) if file is not None else None

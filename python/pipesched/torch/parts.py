@@ -86,11 +86,9 @@ class AllToAll(Exchange):
         self._sends, self._receives, self._group = list(sends), list(receives), group
 
     def start(self, rows: Tensor) -> Arriving:
-        """Sends rows, and returns those that come."""
         return self._start(rows, self._sends, self._receives)
 
     def start_back(self, gradients: Tensor) -> Arriving:
-        """Sends the gradients of rows that came, and returns those of the rows that were sent."""
         return self._start(gradients, self._receives, self._sends)
 
     def _start(self, rows: Tensor, sends: list[int], receives: list[int]) -> Arriving:
@@ -189,8 +187,8 @@ def entries_of(value: Any, is_part: bool) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Noted:
-    """Something that the runtime did with a part of a layer: "runs" it, "starts" its exchange or
-    "waits" for its exchange. `layer` counts within the stage.
+    """What the runtime did with a part: "runs" it, "starts" or "waits" for its exchange. `layer`
+    counts within the stage.
     """
 
     does: str
@@ -211,9 +209,7 @@ _NOTES: list[list[Noted]] = []
 
 @contextmanager
 def noted() -> Iterator[list[Noted]]:
-    """Lists what the runtimes of this process do with parts of layers inside of the block, in their
-    order.
-    """
+    """Lists what the runtimes of this process do with parts of layers inside of the block."""
     notes: list[Noted] = []
     _NOTES.append(notes)
     try:

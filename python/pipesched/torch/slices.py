@@ -43,9 +43,7 @@ def scaled_dot_product_attention(
 
 @cache
 def _lower_right(tokens: int, seen: int) -> Any:
-    """Returns the mask, which holds sizes alone. PyTorch cannot make it where slices are
-    compared.
-    """
+    """Returns the mask. PyTorch cannot make it where slices are compared."""
     return causal_lower_right(tokens, seen)
 
 

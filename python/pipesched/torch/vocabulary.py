@@ -113,8 +113,8 @@ class VocabularyHead(_Shard):
 
     @property
     def whole(self) -> nn.Parameter | None:
-        """The parameter of the rest of the model that is the whole weight of the head, as that of
-        an embedding that is tied to it.
+        """The parameter of the rest of the model that is the whole weight of the head, if it is
+        tied.
         """
         return self._whole[0] if self._whole else None
 
@@ -218,8 +218,8 @@ class Logits:
 
     @torch.no_grad()
     def numbers(self) -> Tensor:
-        """Returns what other shards need of this one, [3, tokens]: the maximum, the sum of
-        exponentials relative to it, and the logit of the target, 0 if that is in another shard.
+        """Returns [3, tokens] for other shards: the maximum, the sum of exponentials relative to
+        it, and the logit of the target, 0 if that is in another shard.
         """
         target = torch.zeros_like(self._most)
         if self.values.shape[1]:
@@ -230,7 +230,7 @@ class Logits:
     @torch.no_grad()
     def join(self, numbers: Tensor) -> Tensor:
         """Takes the numbers of all shards, [shards, 3, tokens], in the order of ranks. Returns the
-        mean loss of the tokens that count; nan if none counts, as cross_entropy has it.
+        mean loss of the tokens that count; nan without any.
         """
         own, most = self._most, numbers[:, 0].amax(0)
         fits = torch.where(
@@ -249,7 +249,7 @@ class Logits:
 
     @property
     def part(self) -> Tensor:
-        """The shard's part of the input's gradient, which is summed over the shards in place: with
+        """The shard's part of the input's gradient, to be summed over the shards in place: with
         Vocab-1 after `backward`, with Vocab-2 after `join`.
         """
         if self._gradient is None:
@@ -280,9 +280,7 @@ class Logits:
 
 
 class HeadInput(nn.Module):
-    """Replaces the head of a model: gives its input, and remembers it, so that the runtime
-    sees whether anything is computed behind the head.
-    """
+    """Replaces the head of a model: gives its input, and remembers it for the runtime."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -342,9 +340,7 @@ def take_head(
 
 
 class EmbeddingOutput(nn.Module):
-    """Replaces the embedding of a model: gives what the runtime has looked up, once for
-    each time that it is given.
-    """
+    """Replaces the embedding of a model: gives what the runtime has looked up, once each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -487,9 +483,7 @@ def take_vocabulary(
 def _find(
     model: nn.Module, kind: type[Kind], name: str | None, what: str, missing: str
 ) -> tuple[str, Kind]:
-    """Finds the head or the embedding of a model by its name, or as the last or first module of its
-    kind in the last or first child. Returns its name and the module.
-    """
+    """Returns the head or embedding of a model, by name or as the last or first of its kind."""
     modules, children = list(model.named_modules()), [key for key, _ in model.named_children()]
     place = "first"
     if what == "head":

@@ -102,8 +102,8 @@ def _text(shapes: Shapes, element: ElementTree.Element, colours: _Colours, scale
 
 
 def tikz_of(svg: str, width: float | str | None = None) -> str:
-    """A picture of the library as TikZ, for a document that uses the package `tikz`. `width` is in
-    pixels, or a length such as `"120mm"`; by default 160 mm.
+    """A picture of the library as TikZ (package `tikz`). `width` is in pixels, or a length such as
+    `"120mm"`; by default 160 mm.
     """
     shapes = read_shapes(svg)
     wanted = read_width(DEFAULT_WIDTH if width is None else width)

@@ -69,9 +69,7 @@ def _whole(layers: Sequence[Kind], phases: str) -> Iterator[PartRun]:
 
 @dataclass
 class Streams:
-    """The parts of all cells of a simulation: `runs` of each kind, and by cell, row by row, the
-    number of its kind or -1.
-    """
+    """The parts of all cells of a simulation: `runs` of each kind, and by cell its kind or -1."""
 
     origin: Origin
     evaluation: _core.Evaluation
@@ -120,9 +118,7 @@ class Streams:
 
     @cached_property
     def _ends(self) -> tuple[set[int], set[int]]:
-        """The stages with an embedding, and those with a head, whose cells take more than their
-        layers.
-        """
+        """The stages with an embedding, and those with a head."""
         after = list(accumulate(len(workers) for workers, _ in self.origin.places))
         return {0, *after[:-1]}, {end - 1 for end in after}
 
@@ -245,8 +241,8 @@ class Streams:
 
 
 def streams_of(simulation: Any) -> Streams | None:
-    """The streams of a simulation; None where experts exchange nothing, where its times are none of
-    a model's layers, and where pairs are no parts (docs/CostModel.md, "Overlapped pairs").
+    """The streams of a simulation; None where experts exchange nothing or times are not of layers
+    (docs/CostModel.md, "Overlapped pairs").
     """
     known: tuple[Origin, ...] = getattr(simulation, "_origin", ())
     if not known or simulation.slices > 1 or not known[0].places:

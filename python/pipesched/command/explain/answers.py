@@ -28,12 +28,10 @@ def keys_of(entry: Entry, step_s: float) -> dict[str, Any]:
 
 
 def head_lines(facts: assumptions.Facts, costs: Sequence[Costs | None], rows: Rows) -> list[str]:
-    """The lines under the title of an answer."""
     return [*assumptions.head_lines(facts, costs), *moving_lines(rows)]
 
 
 def moving_lines(rows: Rows) -> list[str]:
-    """The lines on bands and on routing."""
     return [*_bands(rows), *_routing(rows)]
 
 
@@ -67,7 +65,6 @@ def _find_band(entry: Entry, step_s: float) -> dict[str, Any] | None:
 
 
 def _band_keys(entry: Entry, step_s: float) -> dict[str, Any]:
-    """The keys of a row about the band of its step."""
     told = _find_band(entry, step_s)
     low, high = (None, None) if told is None else (told["low_s"], told["high_s"])
     expected = step_s if told is None else step_s * told["middle_ratio"]
@@ -89,9 +86,8 @@ def _by_system(group: Iterable[tuple[dict[str, Any], object]]) -> list[list[dict
 
 
 def add_order(ranked: Iterable[Sequence[tuple[dict[str, Any], object]]]) -> list[str]:
-    """Adds to the rows of each group, which are ranked with each other, whether they may be the
-    fastest on their system and whether their runs decide; those that may share the first rank if
-    there is one system. Returns the sentences on it.
+    """Adds to ranked rows whether they may be the fastest and whether their runs decide; returns
+    the sentences.
     """
     lines: list[str] = []
     groups = [_by_system(group) for group in ranked]
@@ -115,9 +111,7 @@ def _where(row: Mapping[str, Any]) -> str:
 
 
 def _bands(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each band of the rows of one system. If there are several, it names the rows that
-    have it.
-    """
+    """A line for each band; it names its rows if there are several."""
     named: dict[str, dict[str, None]] = {}
     for row in rows:
         if row.get("band"):
@@ -142,9 +136,7 @@ they take longer.
 
 
 def _routing_keys(entry: Entry) -> dict[str, float | None]:
-    """The key of a row: its step with natural routing; null where that makes no difference or a
-    balance is given.
-    """
+    """The step with natural routing; null where that makes no difference or a balance is given."""
     costs = with_natural_routing(entry.costs)
     if costs is None:
         return {NATURAL: None}

@@ -54,8 +54,6 @@ OF_SLICED = {
 
 
 def was_given(arguments: argparse.Namespace) -> Given:
-    """Whether an option is on the command line."""
-
     def is_given(name: str) -> bool:
         flag = name.replace("_", "-")
         return f"--{flag}" in arguments.flags or f"--no-{flag}" in arguments.flags
@@ -153,8 +151,8 @@ def assume_rates(costs: Costs) -> Facts:
 def has_overlap(
     costs: Costs | None, families: Iterable[str] = (), stored: Iterable[Schedule] = ()
 ) -> bool:
-    """Whether cells overlap in schedules of some of these families, or in some that files have: of
-    those the rows are read, since their family may be any text. Only experts make a difference.
+    """Whether cells overlap in schedules of these families or files; only experts make a
+    difference.
     """
     if not has_experts(costs):
         return False
@@ -172,9 +170,7 @@ def assume_costs(
     sliced: bool = False,
     paired: bool = False,
 ) -> Facts:
-    """What the costs assume, at these numbers of microbatches and their sizes; whether some
-    schedule cuts them into slices, and whether cells of some overlap.
-    """
+    """What the costs assume at these numbers of microbatches and their sizes."""
     found: Facts = {}
     if costs is not None and costs.model:
         found |= assume_model(costs, is_given) | _batch(costs, is_given, sizes)
@@ -191,9 +187,7 @@ def assume_costs(
 def assume_layers(
     points: Iterable[tuple[Costs | None, Sequence[Counts] | None]], is_given: Given
 ) -> Facts:
-    """How the layers of schedules are divided among their stages: those costs, and the layers of
-    stages if a rule chose them.
-    """
+    """How costs and rules divide the layers of schedules among their stages."""
     stages: dict[int, set[int]] = {}
     said: dict[str, None] = {}
     for costs, counts in points:
@@ -212,9 +206,7 @@ def assume_layers(
 def assume_timing(
     defaults: Mapping[str, Any], is_given: Given, costs: Sequence[Costs | None] = ()
 ) -> Facts:
-    """Options of everything that times, with the values that they have. With free messages no
-    transport matters, and without a time for it no end of a step.
-    """
+    """Options of timing with their values. With free messages no transport matters."""
     found = {n.replace("_", " "): str(v) for n, v in defaults.items() if not is_given(n)}
     if costs and all(map(are_messages_free, costs)):
         found.pop("transport", None)
@@ -234,9 +226,7 @@ def _is_step_free(costs: Costs | None) -> bool:
 def assume_families(
     names: Collection[str], is_given: Given, points: Iterable[Configuration] = ()
 ) -> Facts:
-    """The options that these families have and nobody gave; of what points take from their costs,
-    the values.
-    """
+    """The options that these families have and nobody gave."""
     generated = families()  # a place of a Python function is none of them
     found: dict[str, list[str]] = {}
     taking = (point.made_options for point in points if takes_backward(point.family))
@@ -310,5 +300,4 @@ def keys_of(costs: Costs | None) -> dict[str, Any]:
 
 
 def head_lines(facts: Facts, costs: Sequence[Costs | None] = ()) -> list[str]:
-    """The lines under the title of an answer."""
     return [*line(facts), *notes_of(costs)]

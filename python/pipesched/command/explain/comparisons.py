@@ -45,7 +45,6 @@ class _Timed:
 
     @property
     def step_ps(self) -> int:
-        """The step time."""
         return int(self.report.execution.makespan_ps)
 
     @property
@@ -106,8 +105,8 @@ def _set_sequence(point: Configuration, sequence: int) -> Configuration:
 
 
 def _scale_cut(costs: Costs, sequence: int) -> str:
-    """The cut for sequences of another length: sizes that are given keep their proportions, if
-    they stay whole.
+    """The cut for sequences of another length: given sizes keep their proportions if they stay
+    whole.
     """
     option, cut = OPTIONS["slice_cut"], str(costs.slice_cut)
     if cut in option.choices:
@@ -131,9 +130,7 @@ def _least(points: Iterable[Configuration]) -> list[float]:
 def _find_gains(
     whole: Sequence[_Timed], sliced: Sequence[_Timed], lengths: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """First and last of each run of lengths at which some slices are faster than all that is whole.
-    Lengths at which neither can be timed, or slices cannot be cut, belong to the run before them.
-    """
+    """First and last of each run of lengths at which slices are faster than all that is whole."""
     points = [_set_sequence(each.point, n) for n in lengths for each in (*whole, *sliced)]
     steps = iter(_least(points))
     found: list[tuple[int, int]] = []
@@ -176,7 +173,7 @@ def _tell_equal_work(best: _Timed, sliced: Sequence[_Timed]) -> str:
 
 def _with_context(each: _Timed) -> Configuration | None:
     """The schedule on half of the workers, whose accelerators are twice as many and divide the
-    sequences; nothing if workers are odd or a system has none to divide.
+    sequences.
     """
     point, costs = each.point, each.point.costs
     assert costs is not None
@@ -310,8 +307,6 @@ def _tell_shards(group: Sequence[_Timed]) -> str:
 
 
 def remarks(entries: Sequence[Entry], pairs: Sequence[Pair]) -> Iterator[str]:
-    """Yields sentences for each size: on slices beside whole microbatches, and on shards of a
-    vocabulary beside whole heads.
-    """
+    """Yields sentences for each size, on slices and on shards of a vocabulary."""
     for sentence in (_tell_slices, _tell_shards):
         yield from _sentences(entries, pairs, sentence)

@@ -95,7 +95,6 @@ class _Disturb(argparse.Action):
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds `--disturbance`."""
     option = table.OPTIONS["disturbance"]
     parser.add_argument(
         *option.flags, action=_Disturb, dest="disturbance", metavar=option.metavar, help=option.help
@@ -105,7 +104,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def plan_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options as arguments of `pipesched.plan`."""
     check_seeds(arguments)
     slow = {f"slow_{what}s": getattr(arguments, f"slow_{what}") for what in KINDS}
     return {**slow, "jitter": arguments.jitter, "seeds": arguments.seeds or SEEDS}
@@ -163,9 +161,7 @@ def _row(entry: Timed, found: Sensitivity) -> dict[str, Any]:
 def rows(
     arguments: argparse.Namespace, entries: Sequence[Timed], *, across_sizes: bool = False
 ) -> list[dict[str, Any]]:
-    """A row for each schedule and disturbance, ranked by the disturbed step among the schedules of
-    one size, or of all sizes if these do the same work.
-    """
+    """A row for each schedule and disturbance, ranked by the disturbed step."""
     groups: dict[tuple[Size | None, str], list[dict[str, Any]]] = defaultdict(list)
     for entry in entries:
         chosen = read_disturbances(arguments, entry)
@@ -187,9 +183,7 @@ WHERE = ("schedule", "workers", "microbatches")
 def add_to(
     rows: Sequence[dict[str, Any]], found: Sequence[dict[str, Any]], where: Sequence[str] = WHERE
 ) -> None:
-    """Adds to each row what was found of its schedule, under `sensitivity`. `where` are the keys of
-    the row for the first ones of WHERE.
-    """
+    """Adds to each row, under `sensitivity`, the disturbances of its schedule."""
     for row in rows:
         same = [each for each in found if all(each[k] == row[own] for k, own in zip(WHERE, where))]
         left_out = {*WHERE, "step_s", "longer_ratio", "worst_longer_ratio"}

@@ -48,7 +48,6 @@ COLUMNS = (
 
 
 def size_of(row: Mapping[str, Any]) -> Size:
-    """The size among which the row is ranked."""
     return row["workers"], row["microbatches"]
 
 
@@ -99,7 +98,6 @@ def have_own_costs(entries: Sequence[Entry]) -> bool:
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """The columns of a table of all rows."""
     columns = list(COLUMNS)
     if any(row["file"] for row in rows):
         columns.insert(3, Column("file", "file", show_path, left=True))
@@ -148,17 +146,13 @@ def _memory_findings(group: Sequence[Pair]) -> list[str]:
 
 
 def _is_open(group: Sequence[Pair]) -> bool:
-    """Whether several schedules may be the fastest on their system, which the line `order:` says in
-    place of a finding.
-    """
+    """Whether several schedules may be the fastest, which the line `order:` says."""
     first = [row.get("system") for row, _ in group if row.get("may_be_first")]
     return len(set(first)) < len(first)
 
 
 def _findings(pairs: Iterable[Pair]) -> dict[Size, str]:
-    """The findings by size: those of the library, and what fits, which it judges without a
-    reserve.
-    """
+    """The findings by size, those of the library and what fits beside the reserve."""
     groups: dict[Size, list[Pair]] = defaultdict(list)
     for row, simulation in pairs:
         if simulation is not None:

@@ -28,9 +28,7 @@ def _causes(simulation: Simulation) -> dict[str, float]:
 
 
 def formula_of(formula: Formula | None, workers: int, microbatches: int) -> dict[str, Any]:
-    """The literature's bubble, and of what it is a part. One between first and last cell is left
-    out where the literature does not state it, since it is none of the step.
-    """
+    """The literature's bubble, and the time of which it is a part."""
     if formula is None:
         return {"formula_bubble_ratio": None, "formula_of": None}
     is_stated = formula.of == "step" or formula.states(workers, microbatches)
@@ -73,8 +71,8 @@ def memory_of(
     named: Saved | None = None,
     reserve: str = DEFAULT_RESERVE,
 ) -> dict[str, Any]:
-    """Peak memory of the fullest worker, and of each of its accelerators, and whether it fits
-    beside the reserve; `named` is what the file of the schedule says, for costs of its own.
+    """Peak memory of the fullest worker and its accelerators, and whether it fits beside the
+    reserve.
     """
     memory = simulation.memory
     keys = ("peak_bytes", "peak_bytes_per_gpu", "worst_worker", "usable_bytes_per_gpu", "fits")
@@ -94,7 +92,6 @@ def memory_of(
 
 
 def microbatch_size(simulation: Simulation) -> int | None:
-    """The sequences of a microbatch, if they are known."""
     size = int(_core.summaries([simulation._evaluation])["microbatch_size"][0])
     return size if size > 0 else None
 
@@ -122,7 +119,6 @@ def rates(
 
 
 def _tokens(costs: Costs | None, simulation: Simulation, named: Saved | None) -> int | None:
-    """The tokens of a step of all pipelines, if they are known."""
     if costs is None and named is not None:
         return named.tokens(simulation.microbatches)
     size = microbatch_size(simulation)
@@ -225,9 +221,8 @@ def check_work(
     times_of: str | None,
     way: str | None = None,
 ) -> list[str]:
-    """The first lines of an answer about schedules that are ranked under times of stages; `ranked`
-    has the stages per worker by schedule for each group that is ranked. Refuses a ranking of
-    different amounts of work unless it was asked for. `way` says what else the user can do.
+    """The first lines about times of stages. Refuses a ranking of different work unless it was
+    asked for.
     """
     if costs is not None and costs.times and (said := _tell_division(ranked, costs)):
         return said

@@ -36,12 +36,10 @@ class UsageError(Exception):
 
 @cache
 def families() -> dict[str, Family]:
-    """The families by name."""
     return pipesched.families()
 
 
 def options_for(family: str, options: FamilyOptions) -> FamilyOptions:
-    """The options that the family has."""
     own = own_family(family)
     known = own.options if own else families()[family].options
     return cast(FamilyOptions, {k: v for k, v in options.items() if k in known})
@@ -148,7 +146,6 @@ def add_costs(
     many: Collection[str] = (),
     rare: Mapping[str, Rare] = {},
 ) -> None:
-    """Adds the options that give the costs of schedules: `--times`, or `--model` and `--system`."""
     group = parser.add_argument_group("costs")
     usual: dict[str, Any] = {n: {"default": _DEFAULTS[n]} for n in chosen if n in _DEFAULTS}
     if "system" in many:
@@ -159,7 +156,6 @@ def add_costs(
 
 
 def add_timing(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of messages and of the end of a training step."""
     group = parser.add_argument_group("timing")
     table.add(
         group,

@@ -33,9 +33,7 @@ _WITH_COMMAS: dict[str, Callable[[str], str]] = {"times": str, "disturbance": _d
 
 
 def _cuts(axis: str) -> Callable[[str], list[str]]:
-    """Parses names, or the sizes that stand in their place: `tokens,work` are two values, and
-    `4930,4238` is one.
-    """
+    """Parses names or sizes: `tokens,work` are two values, `4930,4238` is one."""
     option = OPTIONS_OF_TRAINING[axis]
 
     def read(text: str) -> list[str]:
@@ -54,8 +52,6 @@ def _cuts(axis: str) -> Callable[[str], list[str]]:
 
 
 def words_of(axis: str) -> Callable[[str], list[Any]]:
-    """Parses the values of an axis."""
-
     def read(text: str) -> list[Any]:
         parts = names(text)
         try:

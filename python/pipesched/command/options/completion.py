@@ -13,7 +13,6 @@ _LISTS = {"family": "families", "schedules": "families", "model": "models", "sys
 
 
 def _names() -> dict[str, list[str]]:
-    """What families, models and systems are called."""
     return {
         "families": [n for f in pipesched.families().values() for n in (f.name, *f.aliases)],
         "models": list(pipesched.models()),
@@ -49,7 +48,6 @@ def _preamble(names: Mapping[str, list[str]]) -> dict[str, str]:
 def script(
     shell: str, root: argparse.ArgumentParser, verbs: Mapping[str, argparse.ArgumentParser]
 ) -> str:
-    """The script for a shell."""
     import shtab
 
     for verb, parser in verbs.items():

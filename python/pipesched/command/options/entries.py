@@ -34,12 +34,10 @@ class FromFamily:
 
     @property
     def label(self) -> str:
-        """The name in tables."""
         return self.name or self.point.family
 
     @property
     def family(self) -> str:
-        """The family that generates it."""
         return self.point.family
 
     @property
@@ -49,7 +47,6 @@ class FromFamily:
 
     @property
     def costs(self) -> Costs | None:
-        """The costs that were given."""
         return self.point.costs
 
     @property
@@ -70,7 +67,6 @@ class FromFamily:
 
     @property
     def steps(self) -> Callable[[Sequence[str]], Sequence[int]]:
-        """Steps under disturbances."""
         return steps_of(self.point)
 
 
@@ -89,22 +85,18 @@ class FromFile:
 
     @property
     def label(self) -> str:
-        """The name in tables."""
         return self.schedule.name
 
     @property
     def family(self) -> str | None:
-        """The family that generated it, if the file says so."""
         return self.schedule.family
 
     @property
     def size(self) -> Size:
-        """Workers and microbatches."""
         return self.schedule.workers, self.schedule.microbatches
 
     @property
     def counts(self) -> tuple[Counts, ...] | None:
-        """The layers of the stages of each path, if the costs divide them unevenly."""
         if self.costs is None or self.schedule.kind == "program":
             return None
         places = places_of(self.schedule.paths)
@@ -113,9 +105,7 @@ class FromFile:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The workers of the stages of each path, and their layers if they are given. Empty for a
-        program without paths.
-        """
+        """As of `FromFamily`; empty for a program without paths."""
         return with_counts(places_of(self.schedule.paths), self.counts)
 
     @cached_property
@@ -132,11 +122,9 @@ class FromFile:
         return schedule.simulate(costs, **timing)
 
     def simulate(self) -> Simulation:
-        """The full report."""
         return self._simulate("")
 
     def steps(self, texts: Sequence[str]) -> list[int]:
-        """Steps under disturbances."""
         return [self._simulate(text).execution.makespan_ps for text in texts]
 
     def has_free_messages(self) -> bool:
@@ -163,14 +151,12 @@ def rename(schedule: Schedule, name: str) -> Schedule:
 
 
 def stem_of(file: str) -> str:
-    """The name of the file without folders and ending."""
     return "stdin" if file == "-" else Path(file).stem
 
 
 def unique(read: Sequence[tuple[Origin, Schedule]], taken: Sequence[str]) -> list[Schedule]:
-    """Renames schedules so that their names differ from each other and from `taken`. A name that
-    several have is replaced by that of the file, or by both names if the file has several
-    schedules.
+    """Renames schedules, by their files, so that their names differ from each other and from
+    `taken`.
     """
     counts = Counter([*(schedule.name for _, schedule in read), *taken])
     stems = Counter(stem_of(file.path) for file, _ in read)

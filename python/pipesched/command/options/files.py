@@ -23,9 +23,7 @@ ENDINGS = (".mlir", ".mlirbc", ".csv", ".svg")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where schedules come from: the path of a file, `-` for standard input, empty if no file has
-    them; and whether it holds CSV, not IR.
-    """
+    """The path of a file, `-` for standard input, empty for none; and whether it holds CSV."""
 
     path: str = ""
     is_csv: bool = False
@@ -66,8 +64,8 @@ def is_schedule_file(text: str) -> bool:
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The files among some words, and the families, which a comma may divide. A word that names a
-    family means the family, as the names of models and systems do; `./1f1b` is a file.
+    """The files and the families among some words. A name of a family is the family; `./1f1b` is a
+    file.
     """
     found: list[str] = []
     families: list[str] = []
@@ -87,9 +85,7 @@ def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def origin_of(path: str) -> Origin:
-    """The origin of schedules that need not be read. The kind of a file follows from its name, and
-    that of standard input from its contents.
-    """
+    """The origin of schedules that need not be read; the name of a file says its kind."""
     return _from_stdin()[0] if path == "-" else Origin(path, Path(path).suffix == ".csv")
 
 
@@ -145,6 +141,5 @@ def only(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> Schedu
 
 
 def read_one(arguments: argparse.Namespace) -> tuple[Origin, Schedule]:
-    """The only schedule of the file."""
     origin, schedules = read(arguments)
     return origin, only(arguments, schedules)

@@ -36,9 +36,7 @@ def refuse_sizes(arguments: argparse.Namespace, about: str) -> None:
 
 
 def family_of(arguments: argparse.Namespace) -> str | None:
-    """The family, if one was named in the place of a file. Raises an error for options of families
-    if none was.
-    """
+    """The family that replaces a file. Raises an error for options of families without one."""
     family = only(files.split_words([arguments.file])[1] if arguments.file is not None else [])
     if family is None:
         refuse_sizes(arguments, "a family, and none is named")
@@ -77,5 +75,4 @@ def generate(arguments: argparse.Namespace) -> list[str]:
 
 
 def origin_of(arguments: argparse.Namespace) -> files.Origin:
-    """The origin of the schedules, which need not be read."""
     return files.Origin() if family_of(arguments) else files.origin_of(arguments.file)

@@ -63,9 +63,7 @@ def unknown(words: Sequence[str], actions: Actions) -> str | None:
 
 
 def meant(flag: str, actions: Actions) -> tuple[list[str], bool]:
-    """The options that a wrong one may have meant, and whether it is the name that others have for
-    them, rather than one that looks like theirs.
-    """
+    """The options that a wrong one may have meant, and whether it is another name of them."""
     known = [name for name in actions if name.startswith("--")]
     others = [f"--{name}" for name in ELSEWHERE.get(flag.lstrip("-").casefold(), ())]
     if listed := [name for name in others if name in actions]:
@@ -92,9 +90,7 @@ def closest_choice(value: object, choices: Iterable[object]) -> str:
 
 
 def settle_tensor(arguments: argparse.Namespace) -> str | None:
-    """Makes the accelerators of a worker of the degree of tensor parallelism. Returns what is wrong
-    with the two, if something is.
-    """
+    """Makes a worker of `--tp` accelerators; returns what is wrong with the two, or nothing."""
     tensor = getattr(arguments, "tensor", None)
     if tensor is None or not hasattr(arguments, "accelerators"):
         return None

@@ -38,10 +38,7 @@ def generate(
     options: Mapping[str, Any],
     places: Sequence[Place] = (),
 ) -> list[str]:
-    """The passes that make one schedule, on the family's own placement; `places` has this
-    placement if its stages hold different numbers of layers. Raises an error for a family that is
-    a Python function.
-    """
+    """The passes that make one schedule; `places` has its placement if stages differ in layers."""
     if own_family(family) is not None:
         raise PipeSchedError(
             f"family {family!r} is a Python function, which no pass calls: write its rows"
@@ -122,9 +119,7 @@ def _profiles(arguments: argparse.Namespace, times: Mapping[str, str] | None) ->
 def attach_costs(
     arguments: argparse.Namespace, times: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The passes that attach the given costs. The system, which says how many pipelines divide a
-    batch, comes before the model. `times` replaces the times that were given, by schedule.
-    """
+    """The passes that attach the given costs; `times` replaces the given times, by schedule."""
     passes = []
     costs = read_costs(arguments)
     if costs is not None and arguments.system:
@@ -157,7 +152,6 @@ def command_line(passes: Sequence[str], origin: Origin = Origin(), *, export: st
 
 
 def timing_options(arguments: argparse.Namespace, disturbance: str = "") -> str:
-    """The options of `pipesched-translate` for timing."""
     line = f"--transport={arguments.transport} --receive-placement={arguments.receive_placement}"
     sends = getattr(arguments, "forward_sends", None)
     line = f"{line} --forward-sends={sends}" if sends == "sync" else line

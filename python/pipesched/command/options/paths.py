@@ -149,7 +149,6 @@ def find_read(arguments: argparse.Namespace) -> list[Named]:
 
 
 def find_written(arguments: argparse.Namespace) -> list[Named]:
-    """What is written."""
     found = []
     for name in WRITTEN:
         dest = name.replace("-", "_")
@@ -165,9 +164,7 @@ def find_written(arguments: argparse.Namespace) -> list[Named]:
 
 
 def _identities(path: str) -> set[object]:
-    """What all paths of a file have in common: its real path and, if it is there, its inode; of a
-    standard stream its number and what it goes to. A device may be written several times.
-    """
+    """What all paths of a file have in common; a device may be written several times."""
     descriptor = 1 if path == "-" else descriptor_of(path)
     found: set[object] = {os.path.realpath(path) if descriptor is None else descriptor}
     with contextlib.suppress(OSError):
@@ -180,7 +177,6 @@ def _identities(path: str) -> set[object]:
 
 
 def _is_among(file: Named, folder: Named) -> bool:
-    """Whether a file is one of those of a folder."""
     if file.path == "-" or not file.path.endswith(folder.endings or ()):
         return False
     parents = {os.path.dirname(os.path.abspath(file.path))}
@@ -224,9 +220,7 @@ def _wrong(written: Sequence[Named], read: Sequence[Named]) -> str:
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Raises a UsageError if a file would be written twice or over one that is read, or an OSError
-    if one cannot be written: to know it only after the work is too late.
-    """
+    """Raises if a file would be written twice or over one that is read, or cannot be written."""
     written = find_written(arguments)
     if wrong := _wrong(written, find_read(arguments)):
         raise UsageError(wrong)

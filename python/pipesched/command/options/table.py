@@ -80,7 +80,6 @@ def names(text: str) -> list[str]:
 
 
 def positive_number(text: str) -> float:
-    """Parses a finite number above 0."""
     try:
         value = float(text)
     except ValueError:
@@ -91,7 +90,6 @@ def positive_number(text: str) -> float:
 
 
 def yes_or_no(text: str) -> bool:
-    """Parses `true` or `false`."""
     try:
         return truth(text)
     except ValueError as error:
@@ -99,8 +97,6 @@ def yes_or_no(text: str) -> bool:
 
 
 def some_of(choices: Collection[str]) -> Parse:
-    """Parses some of these names."""
-
     def read(text: str) -> list[str]:
         given = names(text)
         for name in given:
@@ -114,8 +110,6 @@ def some_of(choices: Collection[str]) -> Parse:
 
 
 def one_of(choices: Collection[str]) -> Parse:
-    """Parses one of these names."""
-
     def read(text: str) -> str:
         if text not in choices:
             from .names import closest_choice
@@ -146,7 +140,6 @@ class Option:
     action: str | None = None
 
     def settings(self, many: bool) -> dict[str, Any]:
-        """The arguments of `add_argument`."""
         found: dict[str, Any] = {"help": self.help}
         if self.action == "store_true":
             return {**found, "action": self.action}
@@ -314,9 +307,7 @@ def add(
     many: Collection[str] = (),
     **changed: Mapping[str, Any],
 ) -> None:
-    """Adds options by their names; those in `many` take lists. `changed` has what differs in how a
-    verb keeps them: `dest`, `default`, `required`, or a parser of its own.
-    """
+    """Adds options by their names; those in `many` take lists; `changed` has other arguments."""
     for name in chosen:
         option = OPTIONS[name]
         settings = option.settings(name in many) | {"dest": name}
@@ -368,7 +359,6 @@ def _value(option: _deployment.Option, text: str) -> Any:
 
 
 def _of_deployment(option: _deployment.Option) -> Rare:
-    """A row of the table of deployments."""
     parse = one_of(option.choices) if option.kind == "choice" else partial(_value, option)
     kind = "|".join(option.choices) or option.unit or "a number"
     unsaid = None if option.name in _deployment.HABITS else option.unsaid

@@ -54,7 +54,6 @@ class Draw(argparse.Action):
 
 
 def add_draw(parser: argparse.ArgumentParser, kinds: Sequence[str] = KINDS) -> None:
-    """Adds `--draw`, for these kinds."""
     option = table.OPTIONS["draw"]
     parser.add_argument(
         *option.flags,
@@ -68,12 +67,10 @@ def add_draw(parser: argparse.ArgumentParser, kinds: Sequence[str] = KINDS) -> N
 
 
 def add_width(parser: argparse._ActionsContainer) -> None:
-    """Adds `--width`."""
     parser.add_argument("--width", type=width, help=WIDTH)
 
 
 def write_drawings(arguments: argparse.Namespace, simulations: Sequence[Simulation]) -> None:
-    """Writes the files that were asked for."""
     pictures = {name: getattr(arguments, name) for name in PICTURES}
     if arguments.width and not any(pictures.values()):
         raise UsageError("--width is that of drawn pictures: svg, png, pdf or tikz")

@@ -52,7 +52,6 @@ def add_output(
     passes: bool = True,
     **changed: Mapping[str, Any],
 ) -> None:
-    """Adds `--format`, `--output`, `--columns` and `--show-passes`."""
     group = parser.add_argument_group("output")
     group.add_argument(
         "--format",
@@ -73,7 +72,6 @@ def add_output(
 
 
 def _columns(text: str) -> list[str]:
-    """Parses the headings of columns."""
     found = [name.strip().casefold() for name in text.split(",")]
     if not all(found):
         raise argparse.ArgumentTypeError(f"expected names between the commas, found {text!r}")
@@ -81,9 +79,7 @@ def _columns(text: str) -> list[str]:
 
 
 def write_text(contents: str | bytes, path: str | None = None) -> None:
-    """Writes to a file, which appears whole or not at all, or to standard output. Paths in text
-    keep their bytes, UTF-8 or not.
-    """
+    """Writes to a file, which appears whole or not at all, or to standard output."""
     if isinstance(contents, str):
         contents = contents.encode(errors="surrogateescape")
     if path is None or path == "-":
@@ -118,7 +114,6 @@ def plain(value: Any) -> Any:
 
 
 def cells(schedule: Schedule) -> list[dict[str, Any]]:
-    """The cells of the frame as rows."""
     return [
         {str(key): value for key, value in row.items()}
         for row in schedule.to_frame().to_dict("records")
@@ -323,9 +318,7 @@ def show_cell(column: Column, row: Row) -> str:
 
 
 def keep_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
-    """The columns that have any value. Memory of workers is left out where that of accelerators is
-    shown for every row that has any.
-    """
+    """The columns that have any value. Memory of accelerators replaces that of workers."""
 
     def has(row: Row, key: str) -> bool:
         return plain(row.get(key)) is not None
@@ -354,7 +347,6 @@ def choose_columns(
 
 
 def _widths(rows: Sequence[Row], columns: Sequence[Column]) -> dict[Column, int]:
-    """The width of each column, with the space before the next one."""
     from rich.cells import cell_len
 
     return {
@@ -396,9 +388,7 @@ def table_columns(rows: Sequence[Row], columns: Sequence[Column], view: View) ->
 
 
 def table_text(rows: Sequence[Row], columns: Sequence[Column], view: View = View()) -> str:
-    """The rows as a table of the columns that have any value, as far as the view shows them. A line
-    below names those that it has no room for.
-    """
+    """The rows as a table, as far as the view shows them; a line names what it has no room for."""
     shown = all_of_them = table_columns(rows, columns, view)
     if view.names is None and view.width is not None:
         shown = fit_columns(rows, shown, view.width)
@@ -446,8 +436,8 @@ def write_rows(
     above: Sequence[str] = (),
     remarks: Sequence[str] = (),
 ) -> None:
-    """Writes the answer of a verb in the requested format. Lines `above` the table stand under the
-    title, and go to standard error with other formats than text; remarks are for text alone.
+    """Writes the answer. `above` goes to standard error in other formats than text; remarks are for
+    text.
     """
     view, width = view_of(arguments), terminal_width(arguments.output)
     if arguments.format == "text":
@@ -471,7 +461,6 @@ def other_text(
     above: Sequence[str] = (),
     view: View = View(),
 ) -> str:
-    """The rows in another format than text."""
     if name in PAPERS:
         from . import papers
 
@@ -482,15 +471,12 @@ def other_text(
 
 
 def say_lines(lines: Sequence[str]) -> None:
-    """Prints lines to standard error."""
     for line in lines:
         say(line)
 
 
 def announce_cells(sizes: Iterable[tuple[int, int]]) -> None:
-    """Says, before a long wait, how many cells schedules have that are not made by `generate`,
-    which says so itself.
-    """
+    """Announces a long wait for schedules that `generate` does not make, which announces others."""
     if large := announcement(sizes):
         say(large)
 
@@ -505,5 +491,4 @@ def progress(items: Sequence[T]) -> Iterable[T]:
 
 
 def say(message: str) -> None:
-    """Prints a message to standard error."""
     print(printable_lines(message), file=sys.stderr, flush=True)

@@ -50,9 +50,7 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
 
 
 def _show(column: Column, row: Row) -> str:
-    """A cell of the page. Both ends of a band are in one, in the unit of the step beside it, since
-    pages are narrower than tables.
-    """
+    """A cell of the page, in which both ends of a band are one."""
     low, high = plain(row.get("step_low_s")), plain(row.get("step_high_s"))
     if column.key != "step_low_s" or low is None or high is None:
         return show_cell(column, row)
@@ -87,8 +85,8 @@ def comparison(
     columns: Sequence[Column],
     findings: Mapping[Size, str],
 ) -> Html:
-    """The page: for each number of workers and microbatches the rows, the findings, and timelines
-    on one scale in the order of the rows.
+    """The page: by size the rows, the findings, and timelines on one scale in the order of the
+    rows.
     """
     left_out = ("workers", "microbatches", "step_high_s", "may_be_first")
     shown = [

@@ -21,9 +21,7 @@ def latex_table(
     above: Sequence[str] = (),
     view: View = View(),
 ) -> str:
-    """The table, for a document that uses the package `booktabs`. What stands above a table in text
-    becomes comments.
-    """
+    """The table for a document that uses `booktabs`; lines above it become comments."""
     shown = table_columns(rows, columns, view)
     if not shown and rows:
         shown = [Column(str(key), str(key)) for key in rows[0]]

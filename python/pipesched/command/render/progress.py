@@ -11,9 +11,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def keep_result() -> Iterator[list[bool]]:
-    """Within this block Ctrl-C only ends the search, which then returns its result. The list tells
-    whether that happened. A second Ctrl-C is raised.
-    """
+    """Within this block Ctrl-C once ends the search with its result; the list tells it."""
     seen: list[bool] = []
 
     def note(*_: object) -> None:

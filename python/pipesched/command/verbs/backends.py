@@ -61,7 +61,6 @@ RARE = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that only compiled schedules have."""
     group = parser.add_argument_group("compiled schedules (--backend loopback and mpi)")
     for name in FREQUENT:
         if name in _FLAGS:
@@ -86,7 +85,6 @@ def refuse_options(arguments: argparse.Namespace) -> None:
 
 
 def _options(arguments: argparse.Namespace) -> Iterator[str]:
-    """The options of the tool."""
     yield f"--backend={arguments.backend}"
     if arguments.schedule is not None:
         if len(arguments.schedule) != 1:

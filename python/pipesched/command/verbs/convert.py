@@ -46,7 +46,6 @@ class _Once(argparse.Action):
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `convert`."""
     parser.add_argument("file", metavar=input.METAVAR, help=input.HELP)
     parser.add_argument(
         "output",
@@ -99,7 +98,6 @@ def _contents(schedule: Schedule, format: str, width: str | None) -> str | bytes
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Converts the one schedule of the file or family."""
     format = _format(arguments)
     if arguments.width and format not in DRAWN[:4]:
         raise UsageError(f"--width is that of {', '.join(DRAWN[:4])}, not of {format}")

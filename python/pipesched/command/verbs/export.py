@@ -39,7 +39,6 @@ RARE = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Adds `--export`."""
     parser.add_argument(
         "--export",
         metavar="FILE",
@@ -50,7 +49,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _one_schedule(arguments: argparse.Namespace) -> Schedule:
-    """The schedule of the arguments."""
     if len(arguments.schedule) != 1:
         raise UsageError(f"--export takes one schedule, found {', '.join(arguments.schedule)}")
     (given_schedule,) = arguments.schedule
@@ -123,7 +121,6 @@ def _export(arguments: argparse.Namespace, schedule: Schedule) -> ExportedModel:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exports the model, and writes its file and folder."""
     if Path(arguments.export).suffix != ENDING:
         raise UsageError(f"--export {arguments.export}: wanted a name that ends in {ENDING}")
     schedule = _one_schedule(arguments)

@@ -91,7 +91,6 @@ _SETTING: dict[str, Any] = {"type": _field, "action": "append"}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `fit`."""
     parser.add_argument(
         "files",
         nargs="+",
@@ -239,7 +238,6 @@ def _run_steps(arguments: argparse.Namespace, command: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fits, writes the system if asked to, and prints the errors."""
     if arguments.show_passes:
         raise UsageError("--show-passes: a fit is not the work of passes")
     if arguments.save == "-":

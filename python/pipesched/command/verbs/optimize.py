@@ -72,7 +72,6 @@ COLUMNS = (
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `optimize`."""
     parser.description = f"{parser.description} Ctrl-C ends the search and keeps the best so far."
     parser.add_argument(
         "file",
@@ -158,7 +157,6 @@ def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
 
 
 def _read_family(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of the family to start from."""
     cut = {"slices": arguments.slices} if arguments.slices else {}
     return {**cut, **read_own_options(arguments)}
 
@@ -185,9 +183,7 @@ def _check_work(arguments: argparse.Namespace) -> list[str]:
 
 
 def _is_by_placement(arguments: argparse.Namespace) -> bool:
-    """Whether placements are searched one by one, each with the times of its own stages, because
-    times of layers are divided among them.
-    """
+    """Whether placements are searched one by one, since times of layers are divided among them."""
     if not arguments.placements or not arguments.times:
         return False
     return arguments.times_of == "layer" or names_layers(arguments.times)
@@ -256,8 +252,8 @@ _EACH = re.compile(r"(.*?)\s*/\s*(gpu|accelerator)", re.IGNORECASE)
 
 
 def _scale_to_worker(options: OptimizeOptions, accelerators: int | None) -> OptimizeOptions:
-    """The options, with memory of a worker in place of that of each of its accelerators. Without a
-    system a worker is one accelerator.
+    """The options with memory of a worker instead of each accelerator; without a system that is
+    one.
     """
     given = str(options.get("memory", "")).strip()
     if not given[:1].isdigit() or given.isdigit():

@@ -117,7 +117,6 @@ RARE = {
 
 
 def add_order(parser: argparse.ArgumentParser) -> None:
-    """Adds `--order`."""
     parser.add_argument(
         "--order",
         type=_orders,
@@ -332,7 +331,6 @@ def _settle(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Schedules a pair by each order."""
     _settle(arguments)
     if arguments.show_passes:
         raise UsageError("--show-passes: a pair of layers is not the work of passes")

@@ -90,7 +90,6 @@ PAGE_COLUMNS = (Column("schedule", "schedule", left=True), *COLUMNS[1:])
 
 
 def _add_costs(parser: argparse.ArgumentParser) -> None:
-    """Adds the options for costs, and for the memory that may be used."""
     group = parser.add_argument_group("costs")
     table.add(
         group,
@@ -112,7 +111,6 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `plan`."""
     parser.description = f"{parser.description} The exit status is 1 if nothing fits."
     required = {"required": True}
     table.add(
@@ -229,9 +227,7 @@ def _save(plan: Plan, folder: Path) -> None:
 
 
 def _find_timings(plan: Plan) -> dict[str, list[str]]:
-    """The options of timing that IR does not hold and that differ from the defaults of the verbs
-    that read it, with the proposals that they are of.
-    """
+    """The options of timing beyond IR that are not defaults, with their proposals."""
     found: dict[str, list[str]] = {}
     for proposal in plan.fitting:
         receives = proposal.candidate.receives
@@ -274,7 +270,6 @@ class _Disturbed:
 
     @property
     def steps(self) -> Callable[[Sequence[str]], Sequence[int]]:
-        """Steps under disturbances."""
         if self.proposal.configuration is not None:
             return steps_of(self.proposal.configuration)
         return self._steps_of_rows
@@ -375,16 +370,13 @@ def _title(arguments: argparse.Namespace) -> str:
 
 
 def _head_lines(arguments: argparse.Namespace, plan: Plan) -> list[str]:
-    """What was assumed."""
     facts = plans.assume_plan(plan.request, assumptions.was_given(arguments))
     own = [*header_lines(plan.request), *tell_settings(arguments)]
     return [*own, *assumptions.head_lines(facts, [plan.request.described])]
 
 
 def _drop_alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with the columns that tell them apart: layers if stages differ in them, degrees if
-    some are not 1, missing memory if some lack any, and the techniques of optimized rows.
-    """
+    """The rows without columns that are alike in all of them."""
     uneven = any("+" in row["layers"] for row in rows)
     ones = ("context", "expert", "slices")
     alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}

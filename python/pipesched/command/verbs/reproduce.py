@@ -71,7 +71,6 @@ OPTIONS = ("stages", *FLAGGED[1:], *RARE)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `reproduce`."""
     listed = "; ".join(f"{target.name}: {target.summary}" for target in TARGETS.values())
     parser.add_argument("target", metavar="TARGET", help=f"{listed}; {ALL}")
     group = parser.add_argument_group("options of targets", _having())
@@ -82,7 +81,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _having() -> str:
-    """Which targets have options."""
     listed = (
         f"{target.name}: {', '.join(each.replace('_', '-') for each in target.options)}"
         for target in TARGETS.values()
@@ -145,7 +143,6 @@ def _plainly(value: Any) -> str:
 
 
 def _column(key: str, *, left: bool) -> Column:
-    """A column for the values of this key."""
     for ending, unit in UNITS.items():
         if key.endswith(ending):
             return Column(key.removesuffix(ending).replace("_", " "), key, unit.format)
@@ -153,7 +150,6 @@ def _column(key: str, *, left: bool) -> Column:
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows without unknown values."""
     rows = (
         {str(key): plain(value) for key, value in row.items()} for row in frame.to_dict("records")
     )
@@ -161,8 +157,8 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns of single values; text is left-aligned. In a terminal the right ones go first,
-    and the first three stay.
+    """The columns of single values. In a terminal the first three stay, and the right ones go
+    first.
     """
     keys = dict.fromkeys(key for row in rows for key in row)
     columns = []
@@ -242,7 +238,6 @@ def _passes(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs one target or all, writes their pictures and prints their numbers."""
     if arguments.show_passes:
         write_text(_passes(arguments, _studies(arguments)))
         return 0

@@ -51,7 +51,6 @@ FOLDER = "out"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `run`."""
     parser.add_argument(
         "model",
         nargs="?",
@@ -341,7 +340,6 @@ def _head_line(job: Job) -> str:
 
 
 def _folder(arguments: argparse.Namespace) -> str | None:
-    """Where pictures go."""
     return arguments.output or (FOLDER if arguments.format == "text" else None)
 
 

@@ -70,7 +70,6 @@ _LISTS_HELP = f"or what there is to choose: {', '.join(LISTS)}"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `show`."""
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "file", nargs="?", metavar=f"{input.METAVAR}|LIST", help=f"{input.HELP}; {_LISTS_HELP}"
@@ -238,7 +237,6 @@ def _show_passes(arguments: argparse.Namespace) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Shows what was asked for."""
     arguments.list = arguments.file if arguments.file in LISTS else None
     arguments.file = None if arguments.list else arguments.file
     for option in ("sequence", "microbatch_size"):

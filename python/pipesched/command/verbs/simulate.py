@@ -89,7 +89,6 @@ ONE = (Column("schedule", "schedule", left=True), *results(*CAUSES, "may_be_firs
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `simulate`."""
     from . import overlap
 
     parser.add_argument(
@@ -173,9 +172,7 @@ def _make_families(
 
 
 def _with_lists(family: str, given: FamilyOptions) -> Iterator[tuple[FamilyOptions, str]]:
-    """The options for each number of chunks and of slices, and a name that tells several of them
-    apart.
-    """
+    """The options for each number of chunks and of slices, and a name that distinguishes them."""
     lists = {
         option: list(dict.fromkeys(cast("list[int]", given[option])))
         for option in ("chunks", "slices")
@@ -189,7 +186,6 @@ def _with_lists(family: str, given: FamilyOptions) -> Iterator[tuple[FamilyOptio
 
 
 def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
-    """Refuses an option that none of the families has."""
     for option in given:
         if not any(option in options_for(family, given) for family in families):
             raise no_option(option, families)
@@ -225,10 +221,7 @@ def _do_unlike_work(entries: Sequence[Entry]) -> bool:
 
 
 def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
-    """The entry with divided slots, also for its all-reduces. The times of all-reduces are given
-    only to schedules that have some: otherwise a schedule of one path that ends in an optimizer
-    step would get all-reduces, which it has not under unit slots.
-    """
+    """The entry with divided slots, and times for all-reduces only where the schedule has some."""
     reduces = arguments.optimizer_step == "none"
     with contextlib.suppress(PipeSchedError):  # its row says what is wrong
         reduces = reduces or len({workers for workers, _ in entry.places}) > 1
@@ -243,9 +236,7 @@ def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
 def _with_equal_work(
     arguments: argparse.Namespace,
 ) -> tuple[argparse.Namespace, Costs | None, list[Entry]]:
-    """The entries to time. Without costs, slots are divided among the stages of a worker if
-    schedules would otherwise do different amounts of work.
-    """
+    """The entries to time. Slots are divided among stages where work would differ."""
     costs = read_costs(arguments)
     entries = _make_entries(arguments, costs)
     if costs is not None or have_own_costs(entries) or not _do_unlike_work(entries):
@@ -311,7 +302,6 @@ class Part:
 
     @property
     def simulations(self) -> list[Simulation]:
-        """The reports of what was timed."""
         return [simulation for _, simulation in self.pairs if simulation]
 
     def above(self) -> list[str]:
@@ -337,7 +327,6 @@ def _add_system(system: str, line: str) -> str:
 
 
 def _by_system(arguments: argparse.Namespace) -> list[argparse.Namespace]:
-    """The arguments for each system."""
     systems = dict.fromkeys(arguments.system or [None])
     return [argparse.Namespace(**{**vars(arguments), "system": each}) for each in systems]
 
@@ -465,9 +454,7 @@ def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
 
 
 def _lines_above(parts: Sequence[Part]) -> list[str]:
-    """What to know before reading the rows, each once; what is assumed names its systems where they
-    differ.
-    """
+    """What to know before reading the rows, each line once."""
     found: dict[str, list[str]] = {}
     for part in parts:
         for line in part.above():
@@ -492,9 +479,7 @@ def _write(
     above: Sequence[str],
     below: Sequence[str],
 ) -> None:
-    """Writes the table, and the page and pictures if they are asked for. One schedule has a table
-    of its own, without what only several have.
-    """
+    """Writes the table, and the page and pictures if they are asked for."""
     pairs = [pair for group in groups.values() for pair in group]
     rows = [row for row, _ in pairs]
     is_one = len(pairs) == 1 and not arguments.memory and pairs[0][1] is not None

@@ -63,7 +63,6 @@ _SETTINGS = ("transport", "receive_placement", "forward_sends", "runtime", "opti
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `sweep`."""
     parser.add_argument(
         "grid",
         nargs="?",
@@ -227,9 +226,7 @@ def _columns(grid: Grid, cases: Sequence[str], is_uneven: bool) -> list[Column]:
 
 
 def _check_times(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
-    """The first lines if the times of one stage stand for different amounts of work in a case.
-    Refuses such a ranking unless it was asked for, or ranks by a part of the step.
-    """
+    """The first lines if times of one stage are different work, which is ranked only on request."""
     groups: dict[str, dict[str, float]] = defaultdict(dict)
     found: dict[str, Any] = {}
     for point in grid.points():
@@ -352,9 +349,7 @@ _OF_STEPS = ("microbatches", "microbatch_size", "data_parallel", "sequence", "mo
 
 
 def _unlike_steps(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
-    """The first lines if --group-by ranks steps with different amounts of work against each
-    other.
-    """
+    """The first lines if --group-by ranks steps with different amounts of work."""
     if metric != "step":
         return []
     groups: dict[str, set[str]] = defaultdict(set)

@@ -27,7 +27,6 @@ CLOSE = 0.02
 
 
 def loss_text(value: float) -> str:
-    """`2.3456`."""
     return f"{value:.4f}"
 
 
@@ -151,7 +150,6 @@ class Agreement:
 
     @staticmethod
     def compare(outcomes: Sequence[Outcome], dtype: str) -> Agreement:
-        """Compares the losses."""
         limit, largest, place = LOSS_LIMITS[dtype], 0.0, ""
         for one, other in combinations(outcomes, 2):
             for step, (a, b) in enumerate(zip(one.losses, other.losses, strict=True)):

@@ -23,7 +23,6 @@ COLUMNS = (
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `verify`."""
     parser.add_argument("file", metavar=input.METAVAR, help=input.HELP)
     table.add(parser, "name", "receive_placement")
     input.add_sizes(parser)
@@ -58,7 +57,6 @@ def _passes(arguments: argparse.Namespace, origin: files.Origin, schedules: list
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Verifies each schedule; fails if one does not verify."""
     origin, schedules = input.read(arguments)
     if arguments.receive_placement and all(each.kind == "program" for each in schedules):
         raise UsageError(

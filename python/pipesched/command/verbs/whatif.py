@@ -74,7 +74,6 @@ COLUMNS = (
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `whatif`."""
     parser.add_argument(
         "file",
         metavar="PLAN",
@@ -312,7 +311,6 @@ def _title(arguments: argparse.Namespace, row: Mapping[str, Any], request: Reque
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Evaluates the plan and each change; fails if no change could be evaluated."""
     if arguments.show_passes:
         raise UsageError("--show-passes: plan --show-passes has those of each row")
     changes = _changes(arguments)

@@ -126,9 +126,7 @@ def _next(plan: Plan) -> Iterator[str]:
 
 
 def _levels(plan: Plan) -> Iterator[str]:
-    """Sentences on schedules of the same shape that formula or table rank differently from
-    execution.
-    """
+    """Sentences on schedules of the same shape that formula or table rank differently."""
     if len(plan.alike) < 2:
         return
     differing = [
@@ -166,8 +164,8 @@ def _tell_order(plan: Plan) -> list[str]:
 
 
 def order_keys(plan: Plan) -> list[dict[str, Any]]:
-    """For each proposal whether it may be the fastest that fits, and whether its run decides. Null
-    if that is not known.
+    """For each proposal whether it may be the fastest that fits and its run decides; None if
+    unknown.
     """
     found = _order(plan)
     keys: list[dict[str, Any]] = [
@@ -263,7 +261,6 @@ def _head(plan: Plan) -> list[str]:
 
 
 def _effect(help: Help) -> str:
-    """The effect of one change."""
     change = help.change if help.allowed else f"{help.change}, which is not searched,"
     if help.fits:
         return f"with {change} it fits, {help.step_s:.4g} s and {gib(help.peak_bytes)}"
@@ -289,7 +286,6 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
 
 
 def _tell_move(move: Moved) -> str:
-    """The sentence on a move."""
     step = move.outcome.step_ps
     ratio = step / move.before_ps - 1
     result = f"{100 * abs(ratio):.1f} % {'less' if ratio < 0 else 'more'}"

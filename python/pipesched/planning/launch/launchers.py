@@ -82,8 +82,8 @@ def needs_csv(candidate: Candidate) -> bool:
 def launchers(
     request: Request, candidate: Candidate, csv: str, unknown: str | None = None
 ) -> Launchers:
-    """Lines for both launchers. `csv` is the file of the schedule, which need not exist yet;
-    `unknown` says what in its rows PyTorch cannot run.
+    """Lines for both launchers; `unknown` says what in the rows of the file `csv` PyTorch cannot
+    run.
     """
 
     names: tuple[LauncherName, LauncherName] = ("torchtitan", "megatron")
@@ -134,9 +134,9 @@ def check_model(name: LauncherName, request: Request, candidate: Candidate) -> N
 
 
 def _against_hybrid(recurrence: str | None, candidate: Candidate) -> str | None:
-    """Why Megatron-LM refuses a model whose layers have recurrences: Mamba-2 is in its MambaModel
-    (`megatron/core/ssm/mamba_block.py`), whose stages have equally many layers and no chunks, and
-    which `combined_1f1b.py` refuses; Gated DeltaNet is in its GPTModel.
+    """Why Megatron-LM refuses a model with recurrences: Mamba-2 is in its MambaModel
+    (`megatron/core/ssm/mamba_block.py`), with equal stages and no chunks; Gated DeltaNet is in its
+    GPTModel.
     """
     if recurrence in ("mamba", "convolution"):
         return f"has no layers with the recurrence {recurrence}"
@@ -209,9 +209,7 @@ def _modules(layers: Sequence[int]) -> str:
 
 
 def _torch_division(candidate: Candidate) -> list[str]:
-    """The flags for the layers of each stage. By default torchtitan gives remaining layers to the
-    first stages; other divisions need lists of modules.
-    """
+    """The flags for the layers of stages, which may be lists of modules."""
     layers = candidate.layers[0]
     each, over = divmod(sum(layers), len(layers))
     if layers == tuple(each + (stage < over) for stage in range(len(layers))):
@@ -226,9 +224,7 @@ def _torch_division(candidate: Candidate) -> list[str]:
 
 
 def _torch_placement(candidate: Candidate) -> str:
-    """The schedule by whose name torchtitan places the stages of a file; for a schedule that needs
-    none, its own name.
-    """
+    """The schedule by whose name torchtitan places the stages of a file."""
     if candidate.slices > 1:
         raise Cannot("torchtitan runs whole microbatches; pipesched.torch runs slices")
     if candidate.schedule in SPREAD:

@@ -41,9 +41,7 @@ def _reduces(shape: Shape) -> bool:
 
 
 def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
-    """The passes that attach model and system. Descriptions given as fields are written to
-    `folder`.
-    """
+    """The passes that attach model and system; those given as fields are written to `folder`."""
     model = request.model is not None and {
         **_source("model", request.model, folder),
         "sequence": request.sequence,

@@ -161,9 +161,7 @@ def _torchtitan(proposal: Proposal, lines: Sequence[str]) -> str:
 
 
 def model_arguments(fields: Mapping[str, Any]) -> list[str] | None:
-    """The arguments of Megatron-LM for a model with our fields; None if it has others, or parts
-    that these arguments cannot say.
-    """
+    """The arguments of Megatron-LM for a model with our fields; None if they cannot say it."""
     known = ("hidden", "layers", "attention_heads", "vocabulary", "activation", "norm")
     experts = fields.get("experts", {})
     if any(name not in fields for name in known) or any(map(experts.get, _EXPERTS_UNKNOWN)):
@@ -223,8 +221,8 @@ def _experts(experts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _connections(lines: Sequence[str]) -> str:
-    """Tensor and context parallelism want one queue of the device, its FSDP more than one, and
-    exchanges that overlap with compute 32 (`validate_args` of Megatron-LM).
+    """Queues of the device: one for tensor and context parallelism, more for its FSDP, 32 for
+    exchanges that overlap (`validate_args` of Megatron-LM).
     """
     count = 8 if "--use-megatron-fsdp" in lines else 1
     if exchanges.FLAGS[0] in lines:
@@ -405,9 +403,7 @@ def _bridge(proposal: Proposal, lines: Sequence[str]) -> str | None:
 
 
 def scripts_of(proposal: Proposal) -> dict[str, str]:
-    """The scripts by launcher: `torchtitan`, `megatron` and `bridge`, without those that cannot run
-    it and those for which the plan was not made.
-    """
+    """The scripts by launcher, without those that cannot run it or for which it was not made."""
     made = proposal.launchers(HERE)
     wanted = proposal.request.launcher
     found: dict[str, str | None] = {}

@@ -76,7 +76,6 @@ class _Handle:
             )
 
     def read(self) -> Tensor:
-        """Returns the tensor."""
         self.check()
         if self.alias is not None:
             return self.alias
@@ -95,7 +94,6 @@ class _Cut:
         self._shape, self._stride = whole.shape, whole.stride()
 
     def read(self) -> Tensor:
-        """Returns the tensor."""
         return DTensor.from_local(
             self._handle.read(),
             self._mesh,
@@ -185,11 +183,8 @@ class Saved:
         self.is_leaving = True
 
     def reload(self, stream: Any) -> None:
-        """Begins to copy everything back.
-
-        The memory is that of the stream that computes, so that it may be what an offload or a
-        backward has freed. So the copies come after what was computed before them in the program,
-        as its table counts memory, and beside what is computed later.
+        """Starts to copy everything back, after what was computed before in the program, as its
+        table counts memory, and beside what is computed later.
         """
         entries = self._entries
         for entry in entries:
@@ -226,11 +221,8 @@ class Saved:
 
 class Buffers:
     """The buffers of a stage before a forward that R runs again, such as statistics of a batch
-    normalization: they must not count a microbatch twice. Which forwards change them cannot be told
-    from outside: parts of a stage in evaluation mode may train, and a module may count always.
-
-    known: copies of earlier forwards by name, which are used again where nothing has changed, so
-        that a table is not copied for each microbatch.
+    normalization: they must not count a microbatch twice. Copies of earlier forwards (`known`) are
+    used again where nothing has changed.
     """
 
     def __init__(self, module: nn.Module, known: dict[str, Tensor]) -> None:
@@ -258,7 +250,6 @@ class Buffers:
             self._write(now)
 
     def restore(self) -> None:
-        """Sets the buffers back."""
         self._write(self._old)
 
     def _write(self, values: dict[str, Tensor]) -> None:
@@ -308,8 +299,8 @@ class Activation:
     """Whether everything that a backward needs exists; false before R."""
 
     def hold(self, outputs: list[Tensor], is_loss: bool) -> None:
-        """Keeps what the backward needs of F or R. Of the input and the outputs that is only what
-        autograd has kept itself.
+        """Keeps what the backward needs of F or R: of input and outputs only what autograd has
+        kept.
         """
         self.roots = [get_gradient_edge(t) if t.requires_grad else None for t in outputs]
         self.is_loss = is_loss
@@ -324,9 +315,7 @@ class Activation:
         return [edge for edge in self.parts.ends if edge is not None]
 
     def tensors(self) -> list[Tensor]:
-        """Returns what it holds on the device, without what autograd keeps where `saved` does not
-        look.
-        """
+        """Returns what it holds on the device, without what autograd keeps elsewhere."""
         weights = self.weights.tensors() if self.weights is not None else []
         saved = self.saved.storages if self.saved is not None else []
         return [*self.inputs.tensors, *saved, *weights]
@@ -379,9 +368,7 @@ class Budget:
             )
 
     def growing(self, cell: Cell, places: dict[int, int], kept: int) -> Callable[[int, int], None]:
-        """Returns a function that checks the bytes when one more storage is kept, beside those of
-        places and `kept`.
-        """
+        """Returns a function that checks the bytes when one more storage is kept."""
         total = sum(places.values()) + kept
 
         def grow(place: int, nbytes: int) -> None:

@@ -56,9 +56,7 @@ def root_of_loss(edge: GradientEdge) -> Root:
 def roots_of(
     cell: Cell, outputs: list[GradientEdge | None], gradients: list[Tensor | None]
 ) -> list[Root]:
-    """Returns the roots of the outputs of a stage, with the gradients that the next one gave for
-    them.
-    """
+    """Returns the roots of the outputs of a stage, with their gradients."""
     if len(gradients) != len(outputs):
         raise PipelineError(
             f"{cell} received {len(gradients)} gradients for {len(outputs)} outputs"
@@ -71,8 +69,8 @@ def roots_of(
 
 
 def may_run_again(is_on: bool) -> AbstractContextManager[Any]:
-    """Lets what is compiled in a forward be run by I and by W: otherwise its backward gives its
-    buffers away to whatever it computes first.
+    """Lets I and W both run what is compiled in a forward, whose backward otherwise frees its
+    buffers.
     """
     untyped: Any = functorch_config
     patched: AbstractContextManager[Any] = untyped.patch(donated_buffer=False)
@@ -86,11 +84,9 @@ def _are_plain(tensors: Iterable[Tensor]) -> bool:
 def _accumulate(
     edges: Sequence[GradientEdge], gradients: Sequence[Tensor], leaves: Sequence[Tensor] = ()
 ) -> None:
-    """Adds gradients to these leaves, and keeps the graph, or to all, and releases it.
-
-    `torch.autograd.backward` first compares each gradient with what the node is made for, in
-    Python. That takes as long as the backward of a small layer, and plain gradients that came from
-    the same tensors, or from a backward through them, have their shape.
+    """Adds gradients to these leaves, and keeps the graph, or to all, and releases it. Unlike
+    `torch.autograd.backward` it compares no shapes, in Python, which takes as long as a small
+    layer.
     """
     if not (_are_plain(gradients) and _are_plain(leaves)):
         chosen: Any = leaves or None
@@ -236,9 +232,7 @@ def _release(
 
 
 def _reversed_edges(roots: Iterable[Node], ends: Collection[Node] = ()) -> dict[Node, list[Node]]:
-    """For each node of the graph, the nodes from which a gradient flows to it. The graph is that
-    above the ends, these included.
-    """
+    """By node of the graph above the ends: the nodes from which a gradient flows to it."""
     above: dict[Node, list[Node]] = {}
     stack = []
     for root in roots:
@@ -258,9 +252,7 @@ def _reversed_edges(roots: Iterable[Node], ends: Collection[Node] = ()) -> dict[
 
 
 def leaves_of(outputs: Iterable[Tensor], ends: Iterable[GradientEdge]) -> list[Tensor]:
-    """Returns the leaves that get gradients from outputs, without inputs, whose edges are the
-    ends.
-    """
+    """Returns the leaves, without inputs, that get gradients from outputs."""
     roots = [get_gradient_edge(output).node for output in outputs if output.requires_grad]
     inputs = {edge.node for edge in ends}
     above = _reversed_edges(roots, inputs)
@@ -281,9 +273,7 @@ def _reach(starts: Iterable[Node], above: dict[Node, list[Node]]) -> set[Node]:
 
 
 def _boundary(leaf: Node, above: dict[Node, list[Node]], inner: set[Node]) -> list[Node]:
-    """Returns the nodes above the inputs from which a gradient flows to a leaf by an edge out of
-    them.
-    """
+    """Returns the nodes above the inputs from which a gradient flows to a leaf directly."""
     seen, stack = {leaf}, [leaf]
     found: dict[Node, None] = {}
     while stack:
@@ -322,8 +312,8 @@ def _groups(above: dict[Node, list[Node]], inner: set[Node]) -> list[_Group]:
 def input_backward(
     roots: Sequence[Root], inputs: Sequence[GradientEdge]
 ) -> tuple[list[Tensor | None], WeightBackward]:
-    """Returns the gradients of the inputs, and the work that is left for W. The gradient is None if
-    no output depends on the input. Parameters get no gradients yet.
+    """Returns the gradients of the inputs, None for one that no output uses, and the work left for
+    W.
     """
     edges = [edge.node for edge, _ in roots]
     ends = {edge.node for edge in inputs}

@@ -19,9 +19,7 @@ from ..partition.placement import StageKey, show
 
 
 def explain(error: RuntimeError, cell: Cell) -> None:
-    """Explains an error of autograd about a leaf, which is the input of a stage here, and one about
-    hooks.
-    """
+    """Explains an error of autograd about a leaf or about hooks."""
     if "support saved tensor hooks" in str(error) and not cell.recomputed:
         raise PipelineError(
             f"{show((cell.path, cell.stage))} uses a transform of torch.func ({cell}), which "
@@ -63,8 +61,8 @@ class Left:
         self._seen: set[StageKey] = set()
 
     def watch(self, cell: Cell, module: nn.Module, is_on: bool) -> AbstractContextManager[None]:
-        """Warns if a forward leaves a part of its graph on a module. A weight that is computed of
-        parameters is there before, and does not count.
+        """Warns if a forward leaves a graph on a module; weights computed of parameters do not
+        count.
         """
         if not is_on or (key := (cell.path, cell.stage)) in self._seen:
             return NOTHING

@@ -41,9 +41,7 @@ def _may_add(node: Node) -> bool:
 
 
 def _walk(activation: Activation) -> tuple[bool, list[Tensor]]:
-    """Returns whether the graph of a stage has a node that may add something; and its leaves. One
-    that ran part by part has several graphs, of which the next one begins at leaves too.
-    """
+    """Returns whether the graph of a stage has a node that may add something; and its leaves."""
     parts = activation.parts
     ran, ends = ([], []) if parts is None else (parts.ran, parts.ends)
     edges = [*activation.roots, *(edge for each in ran for edge in each.outputs)]
@@ -86,7 +84,6 @@ class Injected:
         self._count = count
 
     def end(self) -> None:
-        """Ends it."""
         for _, handle in self._hooks.values():
             handle.remove()
         self._hooks, self._hooked, self._decided = {}, set(), {}
@@ -122,8 +119,8 @@ class Injected:
         return gradient / self._count if self._is_on else None
 
     def _is_whole(self, cell: Cell) -> bool:
-        """Returns whether a stage goes backward with whole gradients, in all slices of a microbatch
-        and in I and W alike.
+        """Returns whether a stage goes backward with whole gradients, in all slices and in I and W
+        alike.
         """
         if not self._found:
             return False

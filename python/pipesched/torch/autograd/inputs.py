@@ -48,9 +48,7 @@ class _Entrance(torch.autograd.Function):
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """Returns the same memory in a tensor that is no view, so that it may be changed in place. What
-    is read as the conjugate or the negative of its memory is copied.
-    """
+    """Returns the same memory in a tensor that is no view, so that it may be changed in place."""
     if is_plain(tensor) and not (tensor.is_conj() or tensor.is_neg() or tensor.is_inference()):
         return tensor.data  # which has a count of changes of its own
     tensor = tensor.resolve_conj().resolve_neg()
@@ -80,8 +78,8 @@ class Inputs:
 
     @staticmethod
     def of(packet: Packet, is_training: bool, has_edges: bool) -> Inputs:
-        """Returns the input that a stage gets from the stage before it. `has_edges`: whether
-        anything needs its edges.
+        """Returns the input that a stage gets from the one before; `has_edges`: whether edges are
+        needed.
         """
         made = Inputs(list(packet.tensors))
         if is_training:
@@ -118,9 +116,7 @@ class Inputs:
         self._sources = []
 
     def check_apart(self, changed: Sequence[int]) -> None:
-        """Refuses changes in place of tensors that share memory where they were made: without a
-        pipeline the others would change too, and so would their gradients.
-        """
+        """Refuses changes in place of tensors that shared memory where they were made."""
         for number in changed:
             if number in self._overlaps:
                 others = [other for other in self._overlaps if other != number]
@@ -131,7 +127,6 @@ class Inputs:
                 )
 
     def drop(self) -> None:
-        """Lets the tensors go."""
         self.tensors = []
 
 

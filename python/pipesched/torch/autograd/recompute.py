@@ -86,7 +86,6 @@ class Again:
         self._copies = {}
 
     def end_step(self) -> None:
-        """Ends a training step."""
         self._is_first = False
 
     @contextmanager

@@ -23,10 +23,7 @@ TELL_SECONDS = 1.0
 
 
 class Progress:
-    """How far the ranks of a group are. All of them make one.
-
-    places: what a rank reaches, in order, and what it does before, in words.
-    """
+    """How far the ranks of a group are; `places` are what a rank reaches, in order, in words."""
 
     def __init__(self, group: dist.ProcessGroup, watch: Watch, places: dict[str, str]) -> None:
         untyped: Any = store_of(group)
@@ -66,8 +63,8 @@ class Progress:
         return found
 
     def run(self, call: Callable[[], None]) -> None:
-        """Runs the call in another thread, and waits for it. Raises its CheckpointException, the
-        failure of another rank, or a PipelineTimeout with the rank that did not go on.
+        """Runs the call in another thread. Raises its exception, the failure of another rank, or a
+        PipelineTimeout with the rank that did not go on.
         """
         cuda: Any = torch.cuda
         device = cuda.current_device() if cuda.is_initialized() else None

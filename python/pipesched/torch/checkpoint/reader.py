@@ -121,9 +121,7 @@ class Stored:
         return int(self.sealed.seal.get("step", 0))
 
     def kinds(self) -> dict[str, dict[str, Any]]:
-        """Returns what it has, by the first part of the names ("model", "optimizer") and by the
-        rest.
-        """
+        """Returns the values by the first part of names ("model", "optimizer") and the rest."""
         found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         for key, value in self.metadata.state_dict_metadata.items():
             kind, _, name = key.partition(".")
@@ -154,7 +152,6 @@ class Reader(FileSystemReader):
         self._stored, self._progress = stored, progress
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Returns the metadata of all ranks."""
         found = self._stored.metadata
         assert found.storage_meta is not None
         found.storage_meta.load_id = self.load_id
@@ -167,7 +164,6 @@ class Reader(FileSystemReader):
         return super().prepare_local_plan(plan)
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Reads the values of this rank."""
         found = super().read_data(plan, planner)
         if self._progress is not None:
             self._progress.reach("read")
@@ -195,7 +191,6 @@ class _Planner(DefaultLoadPlanner):
             self.state_dict[name] = loaded
 
     def resolve_tensor(self, read_item: ReadItem) -> torch.Tensor:
-        """Returns the place of a tensor."""
         if self._progress is not None:
             self._progress.moved()
         found: torch.Tensor = super().resolve_tensor(read_item)

@@ -21,9 +21,7 @@ from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, Wri
 
 
 class Rows(Tensor):
-    """A tensor whose `size()` is that of the whole, and whose shape and values are those of the
-    rows that are here.
-    """
+    """The rows that are here of a tensor, whose `size()` is that of the whole."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
     rows: slice
@@ -38,11 +36,9 @@ class Rows(Tensor):
 
     @property
     def own(self) -> Tensor:
-        """The rows that are here."""
         return self.as_subclass(Tensor)
 
     def size(self, dim: int | None = None) -> Any:
-        """Returns the size of the whole."""
         found = torch.Size([self.whole, *self.own.shape[1:]])
         return found if dim is None else found[dim]
 
@@ -70,9 +66,7 @@ class Rows(Tensor):
 def gather_rows(
     own: Tensor, rows: slice, most: int, whole: int, group: dist.ProcessGroup, to: int
 ) -> Tensor | None:
-    """Returns the whole on the rank `to` of a group, all ranks of which call it; None on the
-    others. The first rank has `most` rows, as all have that do not end the whole.
-    """
+    """Returns the whole on the rank `to`, None on others; `most` are the rows of the first rank."""
     sent = own.new_zeros((most, *own.shape[1:]))
     sent[: len(own)] = own
     is_here = dist.get_rank(group) == to

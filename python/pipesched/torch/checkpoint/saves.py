@@ -56,9 +56,7 @@ def seal_line(seal: Seal) -> bytes:
 
 
 def split_seal(contents: bytes) -> tuple[int, Seal] | None:
-    """Returns how many bytes come before a seal, and the seal. None if there is none, or if it was
-    changed.
-    """
+    """Returns how many bytes come before a seal, and the seal; None if it is missing or changed."""
     at = contents.rfind(MARK)
     try:
         seal = json.loads(contents[at + len(MARK) + 9 :]) if at >= 0 else None
@@ -144,7 +142,6 @@ class _Stream(io.RawIOBase):
             self._do(end)
 
     def discard(self) -> None:
-        """Removes the file."""
         with suppress(OSError):
             self._file.close()
         with suppress(OSError):
@@ -167,7 +164,6 @@ class _Files(FileSystem):
 
     @contextmanager
     def create_stream(self, path: str | os.PathLike[str], mode: str) -> Iterator[io.IOBase]:
-        """Opens a file to be written."""
         place = self._own(Path(path))
         self.made.append(place)
         stream = _Stream(place, seal_of(place.name) or self.sealed, self._moved)
@@ -226,8 +222,8 @@ class Writer(FileSystemWriter):
         return plan
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Gives all ranks the names of their files, on the first rank. Files of saves that did not
-        end are removed here, so that their place on the disk is free.
+        """Gives all ranks the names of their files, on the first rank, and removes files of failed
+        saves.
         """
         with suppress(OSError):
             metadata = self._folder / METADATA
@@ -245,7 +241,6 @@ class Writer(FileSystemWriter):
         ]
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
-        """Writes the values of this rank."""
         written = super().write_data(plan, planner)
         _sync(self._folder)
         self._progress.reach("write")
@@ -341,10 +336,9 @@ class Sealed:
         return str(self.seal.get("save", ""))
 
     def check(self, ends: dict[str, int], part: int, parts: int) -> None:
-        """Raises a PipelineError for a file that is not of this save or not as it was written. Of
-        `parts` ranks, each checks the contents of some files.
-
-        ends: by the name of a file, how many bytes of it are read at least.
+        """Raises a PipelineError for a file that is not of this save or not as written. Each of
+        `parts` ranks checks the contents of some files; `ends` has how many bytes of each are read
+        at least.
         """
         files = self.seal.get("files", {})
         sealed = [name for name in ends if NAME.fullmatch(name)]

@@ -134,8 +134,8 @@ class State:
         return found
 
     def model(self) -> dict[str, Any]:
-        """Parameters and buffers, as `nn.Module.state_dict` gives them; of a head in shards the
-        rows that are here.
+        """Parameters and buffers, as `nn.Module.state_dict` gives them, of a head in shards these
+        rows.
         """
         own = self._own().items()
         flat = {name: v.detach() if isinstance(v, Tensor) else v for name, v in own}
@@ -162,9 +162,7 @@ class State:
         return next((each for each in shards if isinstance(each, VocabularyHead)), None)
 
     def _rows_of_head(self) -> dict[str, nn.Parameter]:
-        """Returns the parameters of a head in shards, and of an embedding, of which this rank has
-        some rows. What both share has the name in the embedding first, as in the whole model.
-        """
+        """Returns the parameters of head and embedding of which this rank has some rows."""
         found: dict[str, nn.Parameter] = {}
         for shard in reversed(self._placement.shards):
             if isinstance(shard, (VocabularyEmbedding, VocabularyHead)):
@@ -182,9 +180,7 @@ class State:
         return any(own is parameter for parameter in self._rows_of_head().values())
 
     def _as_rows(self, flat: dict[str, Any], cut: Mapping[str, nn.Parameter]) -> dict[str, Any]:
-        """Returns values by name, of which those that are `cut` as a parameter of the head become
-        rows.
-        """
+        """Returns values by name, with those cut as a parameter of the head as rows."""
         head = self._head
         for name, parameter in cut.items() if head is not None else ():
             assert head is not None
@@ -200,8 +196,8 @@ class State:
         return flat
 
     def gather_rows_of_head(self, flat: dict[str, Any]) -> dict[str, Any]:
-        """Returns the same with the whole head on the rank that runs the last stage of the first
-        path, and without it on the others. All ranks call it.
+        """Returns the same with the whole head on the rank of the last stage of the first path
+        only.
         """
         head = self._head
         if head is None:
@@ -248,8 +244,8 @@ class State:
             return self._watch.meet(f"state/{self._meetings}", saying)
 
     def _with_beside(self, names: list[str]) -> list[str]:
-        """These names, with those of the same rank of the pipelines that divide parameters with
-        this one.
+        """These names, with those of the same rank of pipelines that divide parameters with this
+        one.
         """
         divided = self._averages.divided
         if divided is None:
@@ -259,9 +255,7 @@ class State:
         return list(dict.fromkeys(name for theirs in said for name in theirs))
 
     def _agree(self, what: str, mine: Mapping[str, str], found: Flat | None, text: str) -> None:
-        """Raises on all ranks if one of them misses a name, finds another shape, or if `found` has
-        a name that no rank has. `mine` has shapes as texts by name, `found` what was given.
-        """
+        """Raises on all ranks if one misses a name or a shape differs, or if nobody has a name."""
         problems = [text] if text else []
         given = dict.fromkeys(mine) if found is None else found
         missing = [name for name in mine if name not in given]
@@ -329,9 +323,7 @@ class State:
         return self._as_rows(flat, cut)
 
     def _tied_names(self) -> dict[int, list[str]]:
-        """By tied parameter: its names on all ranks. The model without a pipeline has its state
-        under one of them. All ranks call it.
-        """
+        """By tied parameter: its names on all ranks, one of which a whole state has."""
         names = self._parameter_names()
         everything = [tie.parameters(self._placement) for tie in self._ties]
         mine = [[p for p in each if id(p) in names] for each in everything]
@@ -347,9 +339,7 @@ class State:
         optimizers: Sequence[torch.optim.Optimizer],
         tied: Mapping[int, list[str]],
     ) -> tuple[dict[int, dict[str, str]], dict[int, dict[str, str]], list[str]]:
-        """Returns the keys of a flat state by parameter: of its state and of its group; and the
-        names of parameters without any.
-        """
+        """Returns the keys of a flat state by parameter, and the parameters without any."""
         names = self._parameter_names()
         by_name: dict[str, list[str]] = {}
         for key in keys:

@@ -18,8 +18,8 @@ HOST = torch.device("cpu")
 def device_of(
     placement: Placement, given: torch.device | str | None, is_ordered: bool
 ) -> torch.device:
-    """Returns the device of a rank: the one that was given, or that of its first parameter. A rank
-    without parameters whose group has no tags, as NCCL, takes the current accelerator.
+    """Returns the device of a rank: that given, that of its first parameter, or with NCCL the
+    current one.
     """
     first = next((p.device for m in placement.roots() for p in m.parameters()), None)
     found = torch.device(given) if given is not None else first
@@ -42,10 +42,8 @@ def _check_parameters(placement: Placement, device: torch.device) -> None:
 
 
 def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ordered: bool) -> None:
-    """Makes an accelerator the current one, and connects the ranks of a group that sends from it.
-
-    Groups such as NCCL's connect at their first call, in which all ranks must take part. The first
-    batch of messages is one of two ranks, so that a sum of all comes before it.
+    """Makes an accelerator the current one, and connects the ranks: groups such as NCCL's connect
+    at the first call, which has to be of all ranks.
     """
     if device.type != "cuda":
         return

@@ -105,8 +105,8 @@ class Link:
         what: Callable[[], str],
         words: memoryview | None = None,
     ) -> None:
-        """Waits for works that a process group without tags has begun with a buffer. `words` are
-        those of the trailer of one that is received into host memory.
+        """Waits for works on a buffer of a group without tags; `words` are of the trailer in host
+        memory.
         """
         if self.buffers != HOST:
             for work in works:  # only the stream of this thread waits
@@ -241,9 +241,7 @@ def _tag(instruction: Instruction) -> int:
 
 
 def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
-    """Returns the runs of messages that are issued together. They are between computes and
-    all-reduces, and no copy or message in a run needs an earlier message of the run.
-    """
+    """Returns the runs of messages that are issued together, none of which needs an earlier one."""
     batches: list[list[Instruction]] = []
     run: list[Instruction] = []
     for instruction in program:
@@ -261,9 +259,7 @@ def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
 
 
 def _batch_sizes(program: Sequence[Instruction], mode: Mode) -> dict[int, int]:
-    """Returns how many messages are issued together with each. A pass without backwards has the
-    same batches, with the messages of forwards only.
-    """
+    """Returns how many messages are issued together with each, in a pass of this mode."""
     phases = "F" if mode == "evaluate" else "FBIW"
     chosen = [[i for i in batch if i.cell.phase in phases] for batch in batches_of(program)]
     return {i.index: len(batch) for batch in chosen for i in batch}
@@ -319,9 +315,7 @@ class OrderedMessages:
         self._tagged.begin_with(known)
 
     def _tell_shapes(self, batch: Any) -> Callable[[], tuple[int, ...]]:
-        """Begins to exchange numbers that differ if the batch of any rank has other shapes or
-        types; returns what waits for them.
-        """
+        """Exchanges numbers that differ if the batch of any rank has other shapes or types."""
         found = [[list(tensor.shape), str(tensor.dtype)] for tensor in tensors_in(batch)]
         digest = hashlib.sha256(json.dumps(found).encode()).digest()
         number = int.from_bytes(digest[:8], "big", signed=True)
@@ -437,9 +431,7 @@ Messages = TaggedMessages | OrderedMessages
 def messages_over(
     link: Link, program: Sequence[Instruction], has_tags: bool, is_static: bool, by_one: bool
 ) -> Messages:
-    """Returns the messages of a process group with tags or without; `by_one` if none of it waits
-    for another one.
-    """
+    """Returns the messages of a process group with tags or without."""
     if has_tags:
         return TaggedMessages(link, program)
     return OrderedMessages(link, program, is_static, by_one)

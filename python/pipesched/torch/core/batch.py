@@ -36,8 +36,8 @@ PARTS = "microbatch", "microbatches"
 def cut(
     value: Any, count: int, what: str, dimension: int = 0, kind: tuple[str, str] = PARTS
 ) -> list[Any]:
-    """Returns the microbatches of a batch, or parts of another kind: a list as it is; tensors, and
-    tuples and dicts of them, along a dimension into equal parts.
+    """Returns the microbatches of a batch: a list as it is; tensors, tuples and dicts in equal
+    parts.
     """
     if isinstance(value, list):
         if len(value) != count:
@@ -67,9 +67,7 @@ _CELL = re.compile(r"(\d+)([A-NP-Za-z])(\d+)(?:\.(\d+))?")
 
 
 def units_of(schedule: Schedule) -> Schedule:
-    """Returns the schedule in which each slice is a microbatch: slice s of microbatch m of k slices
-    is microbatch m * k + s. A schedule without slices is returned as it is.
-    """
+    """Returns the schedule in which slice s of microbatch m of k slices is microbatch m * k + s."""
     count = schedule.slices
     if count == 1:
         return schedule
@@ -106,9 +104,7 @@ def has_tokens(tensor: Tensor) -> bool:
 
 
 def cut_units(value: Any, schedule: Schedule, what: str) -> list[Any]:
-    """Returns the slices of the microbatches of a batch, one after the other. A microbatch of a
-    list may be a list of its slices; all others are cut along their tokens into equal slices.
-    """
+    """Returns the slices of the microbatches of a batch; other microbatches than lists are cut."""
     microbatches = cut(value, schedule.microbatches, what)
     count = schedule.slices
     if count == 1:
@@ -118,9 +114,7 @@ def cut_units(value: Any, schedule: Schedule, what: str) -> list[Any]:
 
 
 def join_slices(outputs: list[Any], count: int) -> list[Any]:
-    """Returns the outputs of whole microbatches, from those of their slices; None where there are
-    none.
-    """
+    """Returns the outputs of whole microbatches, from those of their slices."""
     if count == 1:
         return outputs
     groups = [outputs[i : i + count] for i in range(0, len(outputs), count)]
@@ -128,9 +122,7 @@ def join_slices(outputs: list[Any], count: int) -> list[Any]:
 
 
 def join_values(slices: list[Any]) -> Any:
-    """Returns a value of a whole microbatch, from the values of its slices, which have one
-    structure.
-    """
+    """Returns a value of a whole microbatch, from the values of its slices."""
     flat = [flatten(value) for value in slices]
     parts = zip(*(tensors for tensors, _ in flat), strict=True)
     whole = [torch.cat(part, TOKENS) if has_tokens(part[0]) else part[0] for part in parts]
@@ -186,9 +178,7 @@ def lose(
     output: Any,
     target: Any,
 ) -> list[Tensor]:
-    """Returns what to differentiate of the loss of a microbatch, whose value the batch gets.
-    Without a function the output is the loss.
-    """
+    """Returns what to differentiate of the loss of a microbatch, whose value the batch gets."""
     if batch.targets is None and function is not None:
         raise PipelineError("this rank has a last stage, and needs `targets`")
     loss = output if function is None else function(output, target)
@@ -245,9 +235,7 @@ def counts_of(count: Count, targets: Sequence[Any]) -> Tensor:
 
 
 def _weights_in(loss: Tensor, target: Any) -> list[Any]:
-    """Returns how much a token weighs in each cross-entropy of a loss, as its graph says; if it has
-    none, in a mean over the target.
-    """
+    """Returns the weight of a token in each cross-entropy of a loss, by its graph or its target."""
     nodes = [] if loss.grad_fn is None else [loss.grad_fn]
     found: list[Any] = []
     for node in nodes:  # grows

@@ -49,18 +49,15 @@ _numbers: WeakKeyDictionary[Any, Iterator[int]] = WeakKeyDictionary()
 
 
 def store_of(group: dist.ProcessGroup) -> Store:
-    """Returns a part of the store of torch.distributed for one runtime, the same on all ranks,
-    since these make their runtimes in the same order.
-    """
+    """Returns a part of the store of torch.distributed for one runtime, the same on all ranks."""
     number = next(_numbers.setdefault(group, count()))
     prefix = f"pipesched/{group.group_name}/{number}"
     return PrefixStore(prefix, _get_default_store())
 
 
 class Peers:
-    """The ranks that hold the same stages, one in each pipeline, or parts of them.
-
-    is_inside: whether modules exchange something over the group in the middle of a cell.
+    """The ranks that hold the same stages, one in each pipeline. is_inside: whether modules
+    exchange something over the group in the middle of a cell.
     """
 
     def __init__(self, group: dist.ProcessGroup, watch: Watch, is_inside: bool = False) -> None:
@@ -106,9 +103,9 @@ def _device(group: dist.ProcessGroup) -> torch.device:
 
 
 def from_first(find: Callable[[], Any], group: dist.ProcessGroup) -> Any:
-    """Returns on all ranks of a group what `find` returns on the first one. The value is sent as
-    JSON: torch.distributed sends objects as pickles, and a pickle can run code of the peer. An
-    exception is raised on the first rank as it is and on the others as a RemoteError.
+    """Returns on all ranks of a group what `find` returns on the first one, sent as JSON:
+    torch.distributed sends pickles, which can run code. Its exception is a RemoteError on other
+    ranks.
     """
     if dist.get_rank(group) == 0:
         try:

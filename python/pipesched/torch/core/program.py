@@ -23,9 +23,8 @@ AHEAD_OF_SPLIT = 4
 
 
 def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
-    """Returns the instructions for which the host waits before an instruction. It need not wait
-    before messages, offloads and sums: the device runs them behind the instructions that were
-    issued before them.
+    """Returns the instructions for which the host waits before one; not before messages, offloads
+    and sums, which the device runs in order.
     """
     if instruction.kind in ("recv", "send", "offload", "all_reduce", *COLLECTIVES):
         return []
@@ -36,10 +35,10 @@ def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Inst
 def early_receives(
     program: Sequence[Instruction], in_order: bool = False
 ) -> dict[int, list[Instruction]]:
-    """By index of an instruction: the receives that begin before it. They begin AHEAD computes
-    before their position (AHEAD_OF_SPLIT where backwards are split), but not before the
-    instructions that they wait for, and with `in_order` not before receives that stand before
-    them. Nothing waits for the start of a receive, so this cannot make a program hang.
+    """By index of an instruction: the receives that start before it, AHEAD computes before their
+    position (AHEAD_OF_SPLIT where backwards are split), after what they wait for, and with
+    `in_order` in their order. Nothing waits for the start of a receive, so programs cannot hang by
+    it.
     """
     found: dict[int, list[Instruction]] = {}
     computes: list[int] = []
@@ -91,10 +90,8 @@ def prepare_passes(
     runs: Callable[[Cell], bool],
     pair_of: Callable[[Sequence[Cell]], Pair | None],
 ) -> list[Prepared]:
-    """Returns the instructions of a program for which something is to be done, in order.
-
-    runs: whether these passes run a cell.
-    pair_of: the pair among cells that run together, if they are one.
+    """Returns the instructions for which something is to be done. runs: whether a cell is run;
+    pair_of: the pair among cells that run together.
     """
     found = []
     for instruction in program:

@@ -17,9 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class RandomState:
-    """The states of the random generators that a forward starts from: those of PyTorch, and the
-    global ones of Python and NumPy, which modules may use too.
-    """
+    """The states of PyTorch's, Python's and NumPy's random generators before a forward."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device

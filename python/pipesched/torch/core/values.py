@@ -52,9 +52,7 @@ class Arguments:
 
 
 def _fields(value: Any) -> list[tuple[str, Any]] | None:
-    """Returns the fields of an object that is made of them: of a dataclass (also a ModelOutput), a
-    named tuple or arguments. None for anything else.
-    """
+    """Returns the fields of a dataclass, a ModelOutput, a named tuple or arguments, else None."""
     kind = type(value)
     if kind is Arguments:
         return [("args", value.args), ("kwargs", value.kwargs)]
@@ -97,8 +95,8 @@ def _name_of_class(kind: type) -> dict[str, str]:
 
 
 def _class_of(name: str) -> type:
-    """Returns the class that another rank has named. It must be one that this process has imported,
-    and that only holds values.
+    """Returns the class that another rank has named, which this process has imported and holds
+    values.
     """
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
@@ -136,9 +134,7 @@ def in_mode(modules: Iterable[Any], is_training: bool) -> Iterator[None]:
 
 
 def map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:
-    """Returns a value with each tensor in it replaced by the function; what is none of the
-    containers stays as it is.
-    """
+    """Returns a value with each tensor in its containers replaced by the function."""
     if isinstance(value, Tensor):
         return function(value)
     kind = type(value)
@@ -242,9 +238,7 @@ def _node_of(read: Any) -> Any:
 
 
 def _order(tensor: Tensor) -> tuple[int, ...] | None:
-    """Returns the strides of a tensor that fills its memory in another order, for example channels
-    last; None for all others, which travel as contiguous ones.
-    """
+    """Returns the strides of a dense tensor such as channels last; None: contiguous."""
     if tensor.is_contiguous():
         return None
     expected = 1
@@ -276,7 +270,6 @@ class TensorSpec(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Its size in bytes."""
         size = self.dtype.itemsize
         for length in self.shape:
             size *= length
@@ -325,7 +318,6 @@ class Spec:
 
     @cached_property
     def nbytes(self) -> int:
-        """The size of the buffer."""
         end = self.places[-1][1] if self.places else 0
         return -(-end // ALIGNMENT) * ALIGNMENT + TRAILER
 
@@ -343,14 +335,12 @@ class Spec:
         return [tensor.requires_grad for tensor in self.tensors]
 
     def to_bytes(self) -> bytes:
-        """Returns the header."""
         rows = [[list(t.shape), t.name, t.requires_grad, t.strides] for t in self.tensors]
         parts = [self.structure, rows, self.overlaps]
         return json.dumps(parts, default=_name_of_class).encode()
 
     @staticmethod
     def from_bytes(header: bytes) -> Spec:
-        """Reads a header."""
         structure, rows, overlaps = json.loads(header)
         tensors = [
             TensorSpec(tuple(shape), getattr(torch, dtype), wanted, strides and tuple(strides))
@@ -385,7 +375,6 @@ class Packet:
         """The numbers of tensors that had memory in common where they were made."""
 
     def spec(self) -> Spec:
-        """Its header."""
         specs = []
         for tensor, wanted in zip(self.tensors, self.wants, strict=True):
             kind = type(tensor)
@@ -398,8 +387,8 @@ class Packet:
         return Spec(self.structure, tuple(specs), self.overlaps)
 
     def fits(self, known: Spec) -> bool:
-        """Returns whether that is its header, found without making it. False does not say that it
-        is not: for tensors that are no plain contiguous ones, only `spec` tells.
+        """Returns whether that is its header; False may be wrong for other than plain contiguous
+        tensors.
         """
         if len(self.tensors) != len(known.tensors):
             return False
@@ -421,9 +410,7 @@ class Packet:
 
 
 def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
-    """Returns the tensors that lie in a buffer. They are no views of it: views have one version
-    together, so that a change of one in place would seem to be a change of all.
-    """
+    """Returns the tensors in a buffer, which are no views: those have one version together."""
     return [
         buffer.view(dtype).as_strided(shape, strides, place).data
         for dtype, shape, strides, place in spec.layouts
@@ -436,9 +423,7 @@ def read(buffer: Tensor, spec: Spec) -> Packet:
 
 
 def words_of(buffer: Tensor) -> memoryview:
-    """Returns the numbers of the trailer of a buffer in host memory: a flag, the number of the
-    message from 1, and the size of a header.
-    """
+    """Returns the trailer: a flag, the number of the message from 1, the header's size."""
     array: Any = buffer.numpy()
     return memoryview(array)[-TRAILER:].cast("q")
 
@@ -480,9 +465,7 @@ class _Extent:
 
 
 def overlapping(tensors: Sequence[Tensor]) -> tuple[int, ...]:
-    """Returns the numbers of those tensors that have elements in common with another one of
-    them.
-    """
+    """Returns the numbers of the tensors that have elements in common with another one."""
     if len(tensors) < 2:
         return ()
     groups: dict[int, list[int]] = {}
@@ -518,10 +501,8 @@ def storages_of(values: Any) -> set[int]:
 
 
 def as_sent(output: Tensor, buffered: Collection[int]) -> Tensor:
-    """Returns an output without its graph. A buffer of a stage is copied: another forward may
-    change it before the next stage reads it.
-
-    buffered: the storages of buffers.
+    """Returns an output without its graph. A tensor in `buffered`, storages of buffers, is copied:
+    another forward may change it before the next stage reads it.
     """
     found = output.detach()
     if not buffered or found.layout != torch.strided:
@@ -530,9 +511,7 @@ def as_sent(output: Tensor, buffered: Collection[int]) -> Tensor:
 
 
 def arguments_of(module: nn.Module, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Returns the arguments that a stage is given for a value. An nn.Sequential takes a tuple as it
-    is, as its children do.
-    """
+    """Returns the arguments of a stage for a value; an nn.Sequential takes a tuple as it is."""
     if isinstance(value, Arguments):
         return tuple(value.args), dict(value.kwargs)
     is_named = hasattr(type(value), "_fields")
@@ -542,7 +521,6 @@ def arguments_of(module: nn.Module, value: Any) -> tuple[tuple[Any, ...], dict[s
 
 
 def call(module: nn.Module, value: Any) -> Any:
-    """Runs a stage."""
     if isinstance(value, Tensor):
         return module(value)
     args, kwargs = arguments_of(module, value)

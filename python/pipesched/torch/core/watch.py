@@ -80,9 +80,7 @@ Lane = SimpleQueue[Any]
 
 
 class Job:
-    """Waits inside PyTorch that run one after the other, and the objects that must live until they
-    end.
-    """
+    """Waits inside PyTorch, in turn, and the objects that must live until they end."""
 
     def __init__(self, calls: list[tuple[Callable[[], Any], What]], keeps: Any) -> None:
         self.calls = calls
@@ -94,7 +92,6 @@ class Job:
         self._running.acquire()
 
     def run(self) -> None:
-        """Runs the calls, in the thread of a watch."""
         try:
             for call, what in self.calls:
                 self.what = what
@@ -133,9 +130,7 @@ atexit.register(_leave_in_order)
 
 
 def _break_waits(carrier: Any, rank: int, size: int) -> None:
-    """Ends all waits in a process group of gloo, also those of other threads, with an error: it
-    does so when one of its waits ends by a limit.
-    """
+    """Ends all waits in a process group of gloo, also of other threads, as a timeout does."""
     try:
         empty = torch.empty(1, dtype=torch.uint8)
         work = carrier.recv([empty], (rank + 1) % size, BREAK_TAG)
@@ -183,9 +178,8 @@ class Watch:
             self._threads.append(thread)
 
     def close(self) -> None:
-        """Ends its threads, and waits for them: the interpreter must not end while one of them is
-        inside PyTorch. A wait that was abandoned after a failure may never end, so that is not
-        waited for.
+        """Ends its threads, and waits for them, since the interpreter must not end while one is
+        inside PyTorch; waits abandoned after a failure may never end.
         """
         if not self._closing.is_set() and self.failure is not None:
             self._leave()
@@ -201,9 +195,7 @@ class Watch:
                 thread.join(CLOSE_SECONDS if self.failure is None else LOOK_SECONDS)
 
     def carry(self, carrier: Any, rank: int, size: int, is_inside: bool = False) -> None:
-        """Notes a process group of gloo in which this rank may wait, also inside of a cell, where
-        nothing but the end of that wait lets it go on after a failure.
-        """
+        """Notes a process group of gloo in which this rank may wait, also inside of a cell."""
         which = (carrier, rank, size)
         if size > 1 and which not in self._carriers:
             self._carriers.append(which)
@@ -252,8 +244,8 @@ class Watch:
     # Failures
 
     def share(self, store: Store, origin: str) -> None:
-        """Passes failures on to the ranks of other pipelines that use this store, and takes theirs.
-        `origin` says in words where those of this pipeline come from.
+        """Shares failures with the ranks of other pipelines that use this store; `origin` names
+        this one.
         """
         untyped: Any = store
         self._shared.append((untyped.clone(), origin))
@@ -271,12 +263,10 @@ class Watch:
         self._active.set()
 
     def stop(self) -> None:
-        """Ends looking for them."""
         self._active.clear()
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Looks for failures while a block runs."""
         self.start()
         try:
             yield
@@ -297,7 +287,6 @@ class Watch:
                 self._active.clear()
 
     def _hear(self) -> None:
-        """Looks for a failure once."""
         try:
             for store in (self._second_store, *(store for store, _ in self._shared)):
                 if self.failure is None and store.check(["failed"]):
@@ -307,9 +296,7 @@ class Watch:
             self.failure = self.failure or Failure(-1, False, text)
 
     def hear_inside(self) -> None:
-        """Looks for a failure at once, where modules exchange something with other ranks: what they
-        raise may be the end of one of these, which has told of it before.
-        """
+        """Looks for a failure at once: what modules raise may be the end of another rank."""
         if self._inside and self.failure is None:
             self._hear()
 
@@ -404,12 +391,10 @@ class Watch:
         has_come: Callable[[], bool] | None = None,
         moves: Callable[[], Any] | None = None,
     ) -> None:
-        """Waits until a call of PyTorch returns, and keeps its buffers until then.
-
-        moves: tells how far the call is on all ranks; the limit counts from its last change.
-
-        words: the trailer of a buffer that is received, whose second word is 0 until all is there.
-        A thread that looks at it spares the way over another thread. `has_come` says the same.
+        """Waits until a call of PyTorch returns, and keeps its buffers until then. moves: tells how
+        far the call is on all ranks, from which the limit counts. words: the trailer of a received
+        buffer, whose second word is 0 until all is there; polling it or `has_come` spares another
+        thread.
         """
         if words is not None:
             has_come = lambda: bool(words[1])
@@ -421,8 +406,8 @@ class Watch:
         self._await(job, moves)
 
     def wait_for(self, tensor: Tensor, work: Any, what: What) -> None:
-        """Waits for a collective over a tensor. Of one on an accelerator only the stream of this
-        thread waits; another thread might have another stream, and the host goes on.
+        """Waits for a collective over a tensor; on an accelerator only the stream of this thread
+        waits.
         """
         if tensor.device.type == "cpu":
             self.wait(work.wait, what)
@@ -441,8 +426,8 @@ class Watch:
         return False
 
     def keep(self, call: Callable[[], Any], buffer: Tensor, what: What) -> None:
-        """Keeps the buffer of a send. If many bytes are kept, another thread waits until they are
-        sent and then releases them. `flush` checks how all sends ended.
+        """Keeps the buffer of a send; if there are many bytes, another thread releases them when
+        sent.
         """
         self._kept.append((call, what))
         self._kept_buffers.append(buffer)
@@ -512,8 +497,8 @@ class Watch:
             self._lose(error, what)
 
     def _lose(self, error: BaseException, what: What) -> NoReturn:
-        """Raises the error for a peer that is gone. If a rank is known to have failed, its failure
-        is raised instead, because it tells more.
+        """Raises the failure of the rank that is known to have failed, or the error for a lost
+        peer.
         """
         last = time.monotonic() + 3 * LOOK_SECONDS + self.size / 500
         while time.monotonic() < last:
@@ -544,9 +529,7 @@ class Watch:
         raise PipelineTimeout(text)
 
     def meet(self, name: str, saying: Any, ranks: Sequence[int] | None = None) -> list[Any]:
-        """Waits until all ranks, or these, come to this meeting, and returns the value that each of
-        them brings (JSON).
-        """
+        """Waits until all ranks, or these, come, and returns their values (JSON)."""
         own = f"meet/{name}/{self.rank}"
         self.ask(lambda: self.store.set(own, json.dumps(saying)), None, self.limit)
         everyone = range(self.size) if ranks is None else ranks

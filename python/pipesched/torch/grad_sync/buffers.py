@@ -52,7 +52,6 @@ class SharedBuffers:
         self._is_due = False
 
     def buffers(self) -> dict[str, Tensor]:
-        """Returns the buffers by their names in the modules."""
         found: dict[str, Tensor] = {}
         for number, module in enumerate(self._modules):
             found.update((f"{number}.{name}", b) for name, b in module.named_buffers())
@@ -126,9 +125,7 @@ class SharedBuffers:
 
 
 class OneBuffer:
-    """Buffers that are one in the whole model, of which several ranks have a copy: that is right
-    only while nothing changes them.
-    """
+    """Buffers of which several ranks have a copy, right only while nothing changes them."""
 
     def __init__(self, name: str, ranks: Sequence[int], find: Callable[[], list[Tensor]]) -> None:
         self.name = name

@@ -66,7 +66,6 @@ class Norm:
         self._watch.wait_for(total, work, lambda: "the norms of the gradients of other ranks")
 
     def whole(self, total: Tensor) -> Tensor:
-        """Returns the norm from the joined parts."""
         return total if self._is_most else total ** (1 / self.kind)
 
 
@@ -80,9 +79,7 @@ def _find_counted(
 
 
 def _spread(parameter: nn.Parameter, averages: Averages) -> tuple[dist.ProcessGroup, ...]:
-    """Returns the groups beside the pipeline whose ranks have different parts of what a parameter
-    is in the model.
-    """
+    """Returns the groups beside the pipeline whose ranks have different parts of a parameter."""
     found = []
     if isinstance(parameter, DTensor):
         mesh, placements = parameter.device_mesh, parameter.placements
@@ -131,9 +128,7 @@ def clip(parameters: Iterable[nn.Parameter], total: Tensor, most: float) -> None
 
 
 def with_infinity(gradient: Tensor) -> Tensor:
-    """Returns a gradient that holds an infinity: a dense one is changed in place, a sparse one is
-    new.
-    """
+    """Returns a gradient with an infinity: a dense one changed in place, a sparse one new."""
     own = local(gradient)
     if own.layout == torch.strided:
         own.view(-1)[:1].fill_(math.inf) if own.is_contiguous() else own.fill_(math.inf)

@@ -153,7 +153,6 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """The name in messages."""
         return " and ".join(show(key) for key in sorted(self.keys))
 
     def _call(self, call: Callable[[], Any], what: str) -> None:
@@ -177,7 +176,6 @@ class Unit:
         return []
 
     def gather(self) -> list[Tensor]:
-        """Gathers the parameters; returns them."""
         if not self._is_whole:
             self.gather_ahead()
             coming, self._coming = self._coming, []
@@ -203,7 +201,6 @@ class Unit:
         self.release()
 
     def release(self) -> None:
-        """Releases the whole parameters."""
         if self._coming:
             self.gather()
         if self._is_whole:
@@ -236,9 +233,7 @@ def units_of(placement: Placement, watch: Watch, device: torch.device) -> list[U
 
 
 def _reshards(module: FSDPModule) -> bool:
-    """Returns whether the caller has asked for it; what `fully_shard` chooses by itself does not
-    count.
-    """
+    """Returns whether the caller asked for it, not `fully_shard` by itself."""
     untyped: Any = module
     state = untyped._get_fsdp_state()
     is_chosen = state._auto_reshard_after_forward is False
@@ -345,9 +340,8 @@ def _is_sharded(module: nn.Module) -> bool:
 
 
 class Averages:
-    """Which parameters of this rank are averaged over which pipelines.
-
-    patterns: the names of those that these pipelines divide (`expert_parallel`).
+    """Which parameters of this rank are averaged over which pipelines; `patterns` name divided
+    ones.
     """
 
     def __init__(
@@ -480,14 +474,12 @@ class Averages:
         return self._of.get(id(parameter))
 
     def peers_of_stage(self, key: StageKey) -> list[Peers]:
-        """Returns the ranks of other pipelines that hold the same stage, by dimension of the
-        mesh.
-        """
+        """Returns the ranks of other pipelines with the same stage, by dimension of the mesh."""
         return self._of_stage[key]
 
     def peers_of_losses(self) -> list[Peers]:
-        """Returns the ranks of other pipelines that compute losses as this one does, or that have
-        the same shard of a head, by dimension of the mesh.
+        """Returns the ranks of other pipelines with the same losses or shard of a head, by
+        dimension.
         """
         last = [key for key in self._placement.modules if key[1] == self._placement.last[key[0]]]
         if last and not self._placement.shards:

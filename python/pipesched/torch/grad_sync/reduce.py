@@ -42,9 +42,7 @@ _groups: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _over(group: dist.ProcessGroup, host: Any = None) -> Sum:
-    """Returns the sum over a group. One that takes tensors of accelerators alone has another group,
-    of gloo, for those of the host.
-    """
+    """Returns the sum over a group, by one of gloo for tensors of the host where it takes none."""
 
     def begin(tensor: Tensor) -> Any:
         if host is not None and tensor.device.type == "cpu":
@@ -55,9 +53,7 @@ def _over(group: dist.ProcessGroup, host: Any = None) -> Sum:
 
 
 def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -> Sum | None:
-    """Returns the sum over some ranks of a group, None on the others. All ranks of the group ask
-    for it, in the same order.
-    """
+    """Returns the sum over some ranks of a group, None on others; all ask in one order."""
     rank = dist.get_rank(group)
     known = _groups.setdefault(group, {})
     host: Any = None
@@ -120,11 +116,9 @@ class _Exchange:
         self._works: list[tuple[Tensor, Any]] = []
 
     def tensors(self) -> list[Tensor]:
-        """Returns what it holds beside gradients."""
         return [t for t in (self._joined, self._flags) if t is not None]
 
     def start(self, watch: Watch) -> None:
-        """Begins to sum."""
         buffers = list(self._large)
         if self._joined is not None:
             buffers.append(self._joined)
@@ -170,9 +164,7 @@ class _Exchange:
         watch: Watch,
         what: Callable[[], str],
     ) -> Tensor:
-        """Returns a sum with the rows that any rank has, also those of zeros, which an optimizer
-        such as SparseAdam steps.
-        """
+        """Returns a sum with the rows that any rank has, zeros too, which SparseAdam steps."""
         mask = torch.zeros(value.shape[:dims], dtype=torch.int32, device=value.device)
         if parameter.grad is not None:
             mask[tuple(parameter.grad.coalesce().indices())] = 1
@@ -186,9 +178,7 @@ class _Exchange:
 
 
 def redistribute_gradient(parameter: nn.Parameter) -> Tensor | None:
-    """Returns the gradient of a parameter, cut as the parameter is. Under tensor parallelism it may
-    be in parts that are still to be summed.
-    """
+    """Returns the gradient of a parameter, cut as the parameter is, with its parts summed."""
     gradient = parameter.grad
     if isinstance(parameter, DTensor) and isinstance(gradient, DTensor):
         if gradient.placements != parameter.placements:
@@ -202,9 +192,8 @@ def is_small(tensor: Tensor) -> bool:
 
 
 def _adds_up(parameter: nn.Parameter) -> bool:
-    """Returns whether a sum may go through a gradient that is summed already: a mean over pipelines
-    counts it as often as there are pipelines, and divides, which 16 bits of a small range may not
-    hold. The parts of a DTensor may be still to be summed.
+    """Returns whether a sum may go through a gradient that is summed already: a mean counts it once
+    per pipeline and divides, which 16 bits may not hold.
     """
     return not isinstance(parameter, DTensor) and parameter.dtype != torch.float16
 
@@ -258,9 +247,7 @@ def _as_gradient(parameter: nn.Parameter, value: Tensor) -> Tensor:
 
 
 def _plus(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """Returns the sum of two gradients, which changes the first one if both are dense, as autograd
-    does. It is sparse only if both are.
-    """
+    """Returns the sum of two gradients, in the first one if both are dense."""
     if one is None or other is None:
         return other if one is None else one
     if one.layout != torch.strided and other.layout == torch.strided:
@@ -329,9 +316,7 @@ class Shared:
         return self._one_each([p for p in self.parameters if p.requires_grad])
 
     def begin(self) -> None:
-        """Leaves gradients of earlier steps to one rank, or sets them aside, since they are summed
-        already.
-        """
+        """Leaves gradients of earlier steps to one rank, or sets them aside if summed already."""
         self._trained = [p for p in self.parameters if p.requires_grad]
         self._before = [None if _adds_up(p) else p.grad for p in self._trained]
         kept = set(map(id, self.distinct)) if self._keeps else set()
@@ -340,8 +325,8 @@ class Shared:
         self._state = "begun"
 
     def _undivide(self) -> None:
-        """Lets the gradients of earlier steps take part in a mean that divides by more than their
-        sum has of them.
+        """Lets gradients of earlier steps take part in a mean that divides by more than their sum
+        has.
         """
         for parameter in self._trained:
             peers = self._peers_of(parameter)
@@ -349,21 +334,18 @@ class Shared:
                 parameter.grad *= peers.divisor
 
     def tensors(self) -> list[Tensor]:
-        """Returns what is held beside the gradients of this step: those of earlier steps, and
-        buffers.
-        """
+        """Returns what is held beside the gradients of this step."""
         aside = [tensor for _, tensor in self.aside()]
         return [*aside, *(t for each in self._exchanges for t in each.tensors())]
 
     def aside(self) -> list[tuple[nn.Parameter, Tensor]]:
-        """Returns the parameters that have a gradient of this step beside one of earlier steps, and
-        the part of the latter that this rank has.
+        """Returns the parameters with gradients of this and of earlier steps, and this rank's part
+        of these.
         """
         pairs = zip(self._trained, self._before, strict=bool(self._before))
         return [(p, local(b)) for p, b in pairs if b is not None and p.grad is not None]
 
     def start(self, watch: Watch) -> None:
-        """Begins to sum."""
         if self._state != "begun":
             return
         self._state = "started"
@@ -426,9 +408,7 @@ CHUNK = 1 << 16
 
 
 def checksum(parameters: Iterable[nn.Parameter]) -> list[float]:
-    """Returns numbers that differ if the values differ: of each parameter its sum and a weighted
-    sum.
-    """
+    """Returns the sum and a weighted sum of each parameter."""
     return [number for parameter in parameters for number in _sums(local(parameter).detach())]
 
 

@@ -80,9 +80,8 @@ class Sums:
         return [tensor for each in self.shared for tensor in each.tensors()]
 
     def bytes_aside(self, key: StageKey) -> tuple[int, int]:
-        """Returns the size of the gradients of earlier steps that lie beside those of this one, of
-        the parameters of a stage: of those that a sum of blocks is about, and of those whose
-        gradients are complete only at the end of a step.
+        """Returns the size of gradients of earlier steps of a stage, which lie beside those of this
+        one.
         """
         late = self.find_late()
         own = {id(p) for p in self._placement.modules[key].parameters()}
@@ -97,8 +96,8 @@ class Sums:
         return _count_joined(self.of_blocks(blocks))
 
     def mean_bytes(self, key: StageKey) -> int:
-        """Returns the size of those in which the gradients of a stage travel to other pipelines, if
-        that begins behind its last backward.
+        """Returns the size of the copies that go to other pipelines after the last backward of a
+        stage.
         """
         own = {id(p) for p in self._placement.modules[key].parameters()}
         chosen = [p for each in self.means for p in each.parameters if id(p) in own]
@@ -117,9 +116,7 @@ class Sums:
         return self.find_tied() | own | self._late_of_head()
 
     def _late_of_head(self) -> set[int]:
-        """Of a head in shards: what it shares with an embedding, with other pipelines, or with the
-        other paths of this one.
-        """
+        """Parameters that a head in shards shares with an embedding, pipelines, or paths."""
         found: set[int] = set()
         for head in self._placement.shards:
             if isinstance(head, VocabularyHead) and head.whole is not None:
@@ -259,9 +256,8 @@ class Sums:
         return {key for key in keys if self._placement.elsewhere or self._is_shared(key)}
 
     def check(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
-        """Refuses a stage, or a loss, that uses a parameter that no module has, if gradients are
-        summed: nothing would sum that of such a parameter. So it does if another rank trains the
-        parameter, which this rank only sees. Looks once, and after changes.
+        """Refuses a stage or loss that uses a parameter that no module has, whose gradient nothing
+        would sum, or that another rank trains. Looks once, and after changes.
         """
         if key not in self._unchecked:
             return
@@ -325,8 +321,8 @@ class Sums:
                     yield parameter
 
     def check_unchanged(self) -> None:
-        """Refuses steps of optimizers inside of a step, for example in hooks of gradients: they
-        would have a part of the gradients, and the microbatches behind them other parameters.
+        """Refuses steps of optimizers inside of a step, as in hooks: they would have part of the
+        gradients.
         """
         versions, self._versions = self._versions, []
         for parameter, version in versions:

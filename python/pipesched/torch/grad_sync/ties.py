@@ -292,9 +292,7 @@ def places_here(placement: Placement, tokens: Iterable[str]) -> dict[str, list[P
 
 
 def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
-    """Returns what this rank knows of ties, to be told to the others: those that the caller named,
-    and what is one parameter object.
-    """
+    """Returns what this rank knows of ties: those that the caller named, and shared objects."""
     parts = [(placement.stages[key], each) for key, each in placement.modules.items()]
     if isinstance(stages, Mapping):
         parts += _given_stages(placement, stages)
@@ -313,9 +311,7 @@ def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
 def find_ties(
     placement: Placement, said: Sequence[Any], held: Sequence[Mapping[str, Sequence[Any]]] = ()
 ) -> list[Tie]:
-    """Returns the ties of the pipeline, the same and in the same order on all ranks, from what all
-    ranks have said, and from where they hold what the model names.
-    """
+    """Returns the ties of the pipeline, in the same order on all ranks, from what all have said."""
     groups: list[list[Place]] = []
     count = max(len(given) for given, _ in said)
     for number in range(count):
@@ -435,7 +431,7 @@ class Copies:
 
 
 def _find_apart(told: Sequence[Sequence[Any]]) -> Iterator[tuple[_Copy, _Copy]]:
-    """Yields those of one value that are at different places, which no rank has both."""
+    """Yields those of one value at different places, which no rank has both."""
     held: dict[Place, tuple[_Copy, set[int]]] = {}
     for rank, theirs in enumerate(told):
         for (first, end, name), named in theirs:

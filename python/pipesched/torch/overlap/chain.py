@@ -283,11 +283,8 @@ Gradients = list[Tensor | None]
 
 
 class Backward:
-    """The backward of a stage, link by link. The graph of each is free when it and its weights have
-    run.
-
-    cell: a B, or an I whose weights are left for W.
-    is_whole: whether W of a B runs with I.
+    """The backward of a stage, link by link; the graph of each is free after it and its weights
+    ran. cell: a B, or an I whose weights are left for W. is_whole: whether W of a B runs with I.
     """
 
     def __init__(
@@ -311,7 +308,6 @@ class Backward:
 
     @property
     def layers(self) -> int:
-        """How many layers it goes through."""
         return self._chain.layers
 
     def _enter(self, roots: list[Root]) -> Gradients:
@@ -361,9 +357,7 @@ class Backward:
             self._send()
 
     def finish(self) -> Gradients:
-        """Runs the rest. Returns the gradients of the inputs of the stage, for each place where one
-        was wanted.
-        """
+        """Runs the rest. Returns the wanted gradients of the inputs of the stage."""
         self._run_to(0)
         if self._cell.phase == "B":
             self._run_weights(0, len(self._ran))
@@ -397,9 +391,7 @@ class Backward:
             self._note_exchanges()
 
     def _note_exchanges(self) -> None:
-        """Finds the gradients that the next link gets by an exchange. All ranks of its group take
-        part, so that a gradient that is none is sent as zeros.
-        """
+        """Finds the gradients that the next link gets by an exchange of all ranks."""
         if self._at == 0:
             return
         ran = self._ran[self._at - 1]
@@ -475,9 +467,7 @@ class StagesInParts:
         self._beside: Backward | None = None
 
     def chain(self, cell: Cell) -> Chain | None:
-        """Returns the chain of a forward whose graph is kept; one that is recomputed runs as a
-        whole.
-        """
+        """Returns the chain of a forward whose graph is kept."""
         if cell.phase != "F" or cell.recomputed:
             return None
         return self.chains.get((cell.path, cell.stage))
@@ -491,8 +481,8 @@ class StagesInParts:
         return (forward, backward) if is_pair else None
 
     def call(self, cell: Cell, activation: Activation, module: nn.Module, mode: str) -> Any:
-        """Runs a stage, part by part if it has parts and its graph is kept, and then beside the
-        backward that `beside` has given.
+        """Runs a stage, part by part if its graph is kept, next to the backward that `beside` has
+        given.
         """
         chain = self.chain(cell) if mode == "train" else None
         if chain is None:
@@ -526,6 +516,5 @@ class StagesInParts:
         self._beside = backward
 
     def run_alone(self, backward: Backward) -> None:
-        """Runs a backward by itself."""
         for part, phase, layer in steps_of(self._order, 0, backward.layers):
             backward.run(part, phase, layer)

@@ -35,9 +35,7 @@ Cuts = Sequence[str] | Mapping[str, SplitPoint]
 
 
 class CutStage(SequentialStage):
-    """A stage of a cut module: one child per block, each of which takes what the one before it
-    gives as arguments.
-    """
+    """The stages of a cut module: one child per block, which takes the last output as arguments."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         first, *rest = self
@@ -56,8 +54,8 @@ class CutStages(SequentialStages):
 
 
 class _Tracer(fx.Tracer):
-    """Traces through the modules that contain a cut. Buffers of these are values, as their sizes
-    may follow from those of inputs.
+    """Traces through the modules that contain a cut; their buffers are values, whose sizes may
+    vary.
     """
 
     proxy_buffer_attributes = True
@@ -238,9 +236,7 @@ def _places(at: Cuts) -> dict[str, SplitPoint]:
 def _order_cuts(
     module: nn.Module, cuts: Mapping[str, SplitPoint], inputs: Sequence[str] | None
 ) -> tuple[dict[str, SplitPoint], list[nn.Module]]:
-    """Returns the cuts in the order in which the forward comes to them, and the parts between
-    them.
-    """
+    """Returns the cuts in the order of the forward, and the parts between them."""
     _check_names(module, list(cuts))
     graph = _trace(module, list(cuts), inputs)
     parts = parts_of(module, graph, part_of_nodes(graph, cuts))

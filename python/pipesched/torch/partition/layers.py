@@ -91,8 +91,8 @@ class _Behind(_Elsewhere):
 
 
 def _edge(layer: nn.Module, given: _Given | None, ends: bool) -> nn.Module:
-    """Returns a layer that is the first or the last one of the model, and not so of the parts: no
-    other one can give it what the part has got, or end the forward behind it.
+    """Returns a layer that is the first or last of the model but not of the parts, which is
+    refused.
     """
     kind: Any = type(layer)
 
@@ -157,8 +157,8 @@ class _Plan:
 
 
 class LayersPart(nn.Module):
-    """Some layers of a model, with the embedding if they are the first ones, and with the norm and
-    the head if they are the last ones. Its parameters have the names of the model.
+    """Some layers of a model, the first with the embedding, the last with the norm and the head.
+    Its parameters have the names of the model.
     """
 
     def __init__(self, plan: _Plan, begin: int, end: int, is_first: bool, is_last: bool) -> None:
@@ -401,7 +401,7 @@ def _plan(model: nn.Module, layers: str | None, example: Mapping[str, Any]) -> _
 
 def _place_others(plan: _Plan, known: Mapping[str, nn.Module], watch: _Watch) -> None:
     """Finds where the modules with parameters next to the layers run. Refuses towers of images or
-    audio, which the configuration has next to that of the text, and which tokens do not run.
+    audio, which tokens do not run.
     """
     start = watch.calls.index(f"{plan.layers}.0")
     around = {*plan.outer(), plan.layers}
@@ -473,9 +473,7 @@ def _check(plan: _Plan, example: Mapping[str, Any]) -> None:
 
 
 def _near(found: Tensor, like: Tensor) -> bool:
-    """Returns whether only the order of sums differs, which kernels of an accelerator may
-    choose.
-    """
+    """Returns whether only the order of sums differs."""
     if not found.is_floating_point():
         return False
     limit = 100 * torch.finfo(found.dtype).eps

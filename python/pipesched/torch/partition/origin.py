@@ -199,9 +199,7 @@ def _pieces(parts: Iterable[Held]) -> Iterator[_Piece]:
 
 
 def refuse_shared(parts: Iterable[Held]) -> None:
-    """Raises if parts of different ranks have elements of a parameter in common which are not one
-    parameter object. Only neighbours in memory are compared.
-    """
+    """Raises if parts of different ranks share elements of a parameter that are not one object."""
     near: list[_Piece] = []
     for piece in sorted(_pieces(parts), key=lambda piece: piece[:2]):
         near = [other for other in near if other.end > piece.begin]

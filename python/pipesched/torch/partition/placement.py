@@ -190,9 +190,7 @@ class Placement:
         )
 
     def parameters_of(self, blocks: range) -> list[nn.Parameter]:
-        """Returns the parameters of blocks that a stage of this rank holds. Empty if none holds
-        them.
-        """
+        """Returns the parameters of blocks that a stage of this rank holds."""
         found = self.modules_of(blocks)
         return drop_repeated(p for module in found[1] for p in module.parameters()) if found else []
 
@@ -207,9 +205,8 @@ class Placement:
         return None
 
     def owned(self, key: StageKey) -> list[nn.Parameter]:
-        """Returns the trained parameters that the O of a stage steps: those of its blocks of which
-        it is the owner on this rank (docs/Dialects/RationalePipe.md, "A worker holds a block
-        once").
+        """Returns the trained parameters that the O of a stage steps, as owner of its blocks
+        (docs/Dialects/RationalePipe.md, "A worker holds a block once").
         """
 
         def owner(block: int) -> StageKey:
@@ -257,9 +254,7 @@ class Placement:
         return [*self.modules.values(), *loss, *self.shards]
 
     def runs_shards(self, key: StageKey) -> bool:
-        """Returns whether a stage of this rank is that whose O steps the shards: the last one of a
-        path.
-        """
+        """Returns whether a stage of this rank is the last of a path, whose O steps the shards."""
         last = max((stage for path, stage in self.stages if path == key[0]), default=-1)
         return bool(self.shards) and key == (min(p for p, _ in self.stages), last)
 

@@ -29,9 +29,7 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 
 def check_plain(module: nn.Sequential, what: str) -> None:
-    """Refuses an `nn.Sequential` that does more than to call its children in turn: stages would
-    call the children alone.
-    """
+    """Refuses an `nn.Sequential` that does more than call its children in turn, as stages do."""
     check_own(module, what)
     kind, untyped = type(module), cast(Any, module)
     found = []
@@ -144,9 +142,7 @@ def sizes_of(
     times: Sequence[float] | None,
     names: tuple[str, str],
 ) -> Sequence[int]:
-    """Returns how many parts of a module each of `count` blocks has. `names` is what a part is
-    called, and several.
-    """
+    """Returns how many parts of a module each of `count` blocks has."""
     if sizes is not None and times is not None:
         raise PipelineError("both `sizes` and `times` are given; wanted one of them")
     if times is not None and len(times) != parts:
@@ -171,8 +167,8 @@ def sizes_of(
 
 
 def divide_times(times: Sequence[float], count: int) -> list[int]:
-    """Returns the sizes of `count` parts, in order and none empty, of which the slowest is as fast
-    as possible, and then the sum of squares least, and then the first parts largest.
+    """Returns the sizes of `count` parts, in order and none empty: the slowest as fast as possible,
+    then the sum of squares least, then the first parts largest.
     """
     for number, time in enumerate(times):
         if not (math.isfinite(time) and time >= 0):
@@ -206,9 +202,7 @@ def divide_times(times: Sequence[float], count: int) -> list[int]:
 
 
 def _one_more(slowest: list[float], sums: list[float], part: int) -> list[float]:
-    """Adds one part: the time of the slowest part for each end. As the end of the new part moves
-    up, so does its best start.
-    """
+    """Adds one part: the time of the slowest for each end. The best start grows with the end."""
     found = [math.inf] * len(slowest)
     begin = part - 1
     for end in range(part, len(slowest)):

@@ -38,9 +38,7 @@ from ..partition.placement import StageKey
 
 @dataclass
 class StageBytes:
-    """What a stage holds of one microbatch, in bytes; of microbatches of different sizes the
-    most.
-    """
+    """The bytes that a stage holds of one microbatch, the most if sizes differ."""
 
     kept: int = 0
     """From F, or R, to the backward."""
@@ -63,7 +61,6 @@ class StageBytes:
     """Of those that lie there until the end of the step, as of tied parameters."""
 
     def note(self, name: str, found: int) -> None:
-        """Notes the bytes of a microbatch."""
         setattr(self, name, max(getattr(self, name), found))
 
 
@@ -141,8 +138,7 @@ class Memory:
 
     def predict(self, schedule: Schedule) -> int:
         """Returns the most bytes that this rank will hold after an instruction of another schedule
-        with the same stages. The steps that were measured must have run the same phases: F and B or
-        I, and F with R where there is one.
+        of the same stages and phases as the measured steps.
         """
         if schedule.stages(self.rank) != self.schedule.stages(self.rank):
             raise PipeSchedError(
@@ -253,9 +249,7 @@ class _Walk:
                 self._put("activation", stage, number, sizes.split)
 
     def _put_gradients(self, cell: Cell) -> None:
-        """The gradients of a stage lie beside those of earlier steps; behind its last backward they
-        are averaged.
-        """
+        """The gradients of a stage lie beside those of earlier steps until its last backward."""
         sizes = self._of(cell)
         self._put("aside", cell.stage, cell.path, sizes.aside)
         self._put("late", cell.stage, cell.path, sizes.late)

@@ -15,9 +15,8 @@ JOIN_SECONDS = 1.0
 
 
 class Event(NamedTuple):
-    """One instruction of one step, in nanoseconds of `time.perf_counter_ns` of this process.
-
-    On an accelerator these are the times of the device, which are known when the step has ended.
+    """One instruction of one step, in nanoseconds of `time.perf_counter_ns` of this process; on an
+    accelerator times of the device, known when the step has ended.
     """
 
     step: int
@@ -35,8 +34,8 @@ class Event(NamedTuple):
 
 
 class _Observed:
-    """A receive on its way, of which two threads want to know when it arrives: the observer, and
-    the rank itself once it needs the message. PyTorch lets only one of them wait.
+    """A receive on its way, for whose arrival only one of the observer and the rank can wait in
+    PyTorch.
     """
 
     def __init__(self, work: Any, note: Callable[[], Any]) -> None:
@@ -76,10 +75,8 @@ def _serve(queue: SimpleQueue[_Observed | None]) -> None:
 
 
 class Recording(list[Event]):
-    """The events of this rank, in order, and further times of them.
-
-    Messages are waited for by a thread for each peer, so that they are known to arrive even while
-    the rank computes.
+    """The events of this rank, in order. A thread for each peer waits for messages, so that they
+    are known to arrive even while the rank computes.
     """
 
     def __init__(self, gather: Callable[[Recording], Measurement]) -> None:
@@ -96,9 +93,9 @@ class Recording(list[Event]):
         self._threads: list[threading.Thread] = []
 
     def gather(self) -> Measurement:
-        """Returns what all ranks have recorded, on one clock. All ranks call this, outside of the
-        `with` block or at its end, and each gets the same `Measurement`. It has the training steps
-        that all ranks recorded from beginning to end. Raises PipelineError if there is none.
+        """Returns the `Measurement` of all steps that all ranks recorded whole, on one clock. All
+        ranks call it, outside of the `with` block or at its end. Raises PipelineError if there is
+        no such step.
         """
         return self._gather(self)
 

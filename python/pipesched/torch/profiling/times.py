@@ -21,7 +21,6 @@ class HostTimes:
         """Begins a step."""
 
     def now(self) -> int:
-        """Returns this moment."""
         return time.perf_counter_ns()
 
     def ns(self, moment: int) -> int:

@@ -394,9 +394,7 @@ class Executor:
         return cell.stage == self._parts.placement.last[cell.path]
 
     def _computes_loss(self, cell: Cell) -> bool:
-        """Returns whether the output of a forward is the loss. With a head in shards it is its
-        input.
-        """
+        """Returns whether the output of a forward is the loss, not a head's input."""
         return self._is_last(cell) and self._shards is None
 
     def _begin(self, cell: Cell) -> Activation:
@@ -605,9 +603,7 @@ class Executor:
             activation.saved.on_growth = self._parts.budget.growing(cell, places, kept)
 
     def places_held(self) -> dict[int, int]:
-        """Returns the storages on the device that activations and messages hold, with their
-        bytes.
-        """
+        """Returns the storages, with bytes, that activations and messages hold on the device."""
         found = places_of(
             [
                 *self.boxes.tensors(),
@@ -623,7 +619,5 @@ class Executor:
         return found
 
     def bytes_held(self) -> int:
-        """Returns the bytes that messages and activations hold, the latter as far as `Saved` sees
-        them.
-        """
+        """Returns the bytes of messages and of activations, the latter as `Saved` sees them."""
         return sum(self.places_held().values()) + self._watch.kept_bytes

@@ -537,9 +537,7 @@ class PipelineRuntime:
                     )
 
     def _share_overflow(self) -> None:
-        """Makes all gradients of this rank infinite if those of any rank are not finite: every rank
-        then skips the step and lowers its scale.
-        """
+        """Makes all gradients infinite if any rank's are not finite, so that all skip the step."""
         assert self._scaler is not None
         found_here = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
         gradients = [values_of(gradient) for gradient in found_here]

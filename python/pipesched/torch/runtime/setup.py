@@ -108,9 +108,7 @@ class Options:
 
     @property
     def backend(self) -> str:
-        """The backend of messages. Groups that have one for each kind of device use that of the
-        device of the stages.
-        """
+        """The backend of messages, by the device of the stages if a group has several."""
         name = str(dist.get_backend(self.group))
         if ":" not in name:
             return name
@@ -302,10 +300,9 @@ class Setup:
             )
 
     def _make_steppers(self) -> dict[StageKey, Callable[[], Any]]:
-        """Returns the functions that O calls. The gradients of tied parameters are complete when
-        the last of their stages on any rank has run. O cannot wait for that, since other stages may
-        wait for this rank, so the optimizers of tied parameters step at the end of the step; so do
-        those of the parameters of the loss.
+        """Returns the functions that O calls. Optimizers of tied parameters step at the end of the
+        step, as those of the loss do: their gradients are complete when the last stage has run, for
+        which O cannot wait.
         """
         late = self.sums.find_late()
         steppers: dict[StageKey, Callable[[], Any]] = {}
@@ -353,9 +350,7 @@ class Setup:
         return find_ties(self.placement, known, held)
 
     def _find_shared_buffers(self) -> list[list[Place]]:
-        """Returns the buffers that several blocks of the model have, if the stages are such
-        blocks.
-        """
+        """Returns the buffers that several blocks of the model have."""
         if not all(isinstance(each, SequentialStage) for each in self.placement.modules.values()):
             return []
         groups = [g for origin in self.placement.origins for g in origin.groups("_buffers")]

@@ -67,9 +67,7 @@ class Compared:
             self._done.add(key)
 
     def _compare(self, cell: Cell, module: nn.Module, seen: _Seen) -> None:
-        """Refuses a stage that does not see earlier tokens. Random states stay as they are, and no
-        buffer changes.
-        """
+        """Refuses a stage that does not see earlier tokens; random states and buffers stay."""
         device = next((t.device for t in flatten(seen.values)[0]), torch.device("cpu"))
         random = RandomState(device)
         try:
@@ -90,9 +88,7 @@ class Compared:
     def _calmly(
         self, cell: Cell, module: nn.Module, seen: _Seen, random: RandomState
     ) -> str | None:
-        """Returns the same without random numbers; None if none are drawn. What is drawn otherwise,
-        as by Python's generator, is the same in each forward.
-        """
+        """Returns the same without random numbers of PyTorch; None if none are drawn."""
         is_random = not random.is_now()
         slices = Earlier(self._earlier.count)
         slices.clear(set())
@@ -138,9 +134,7 @@ class Compared:
         return found
 
     def _difference(self, seen: _Seen, whole: Any, outputs: Sequence[Any]) -> str:
-        """Returns what differs between the outputs of slices and those of the whole; "" if nothing
-        does.
-        """
+        """Returns the difference between outputs of slices and of the whole, or ""."""
         tokens = sum(_tokens(value) for value in seen.values)
         by_slices = flatten(join_values(list(outputs)))[0]
         for i, (one, other) in enumerate(zip(flatten(whole)[0], by_slices, strict=True)):

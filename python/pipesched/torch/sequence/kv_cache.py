@@ -86,8 +86,8 @@ class _Store:
         self._waiting.discard(number)
 
     def take(self, gradient: Tensor, number: int) -> Tensor:
-        """Keeps the gradients of earlier parts; returns that of the part of the slice. It may be
-        called once more for the weights, with the same gradient.
+        """Keeps the gradients of earlier parts; returns that of the slice, once more for the
+        weights.
         """
         later = [other for other in self._waiting if other > number]
         if later:

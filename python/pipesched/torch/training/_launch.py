@@ -115,8 +115,8 @@ def train(job: Job, report: Report, store: Store | None = None) -> list[Outcome]
 
 
 def join(job: Job, report: Report) -> list[Outcome] | None:
-    """Trains as the rank that torchrun has started. Returns the outcomes on rank 0, None on others.
-    Raises RankFailed.
+    """Trains as the rank that torchrun has started; returns the outcomes on rank 0. Raises
+    RankFailed.
     """
     rank = int(os.environ["RANK"])
     try:
@@ -160,9 +160,7 @@ class Run:
     """The kinds of failures that these ranks cause."""
 
     def follow(self) -> None:
-        """Reads what the ranks say until all have ended. After a failure that takes at most
-        `GRACE` seconds.
-        """
+        """Reads messages until all ranks have ended, after a failure at most `GRACE` seconds."""
         end = float("inf")
         while waiting := {r.connection: r for r in self.ranks if not r.has_ended}:
             if self.failures:
@@ -211,9 +209,7 @@ class Run:
             self.failures.append(Failure("killed", rank.number, text))
 
     def cause(self) -> Failure | None:
-        """The failure that caused the others. That others waited is caused by those that do not
-        answer.
-        """
+        """The failure that caused the others; waits are caused by ranks that do not answer."""
         found = min(self.failures, key=lambda f: ORDER.index(f.kind), default=None)
         if found is not None and found.kind in self.explained:
             return replace(found, text=f"{self.silent}\n{found.text}")
@@ -221,9 +217,8 @@ class Run:
 
 
 def launch(job: Job, report: Report) -> list[Outcome]:
-    """Starts one process per worker on this machine, and returns the outcomes when all have ended.
-    Raises RankFailed if a rank fails. Leaves no process, whatever happens. The ranks meet in a
-    folder that other users cannot enter: a port would be open to whoever can reach it.
+    """Starts one process per worker, and returns the outcomes. Raises RankFailed if a rank fails.
+    Leaves no process. The ranks meet in a private folder: anybody could reach a port.
     """
     with (
         tempfile.TemporaryDirectory(prefix="pipesched-", ignore_cleanup_errors=True) as folder,

@@ -19,9 +19,7 @@ from ._launch import STORE, failure_of, train
 
 
 def end_with(parent: Connection) -> None:
-    """Ends this process when its parent has ended, which closes the connection. Removes the folder
-    of the store, which a killed parent leaves behind.
-    """
+    """Ends this process with its parent, and removes the folder of the store."""
     try:
         parent.recv()
     except (EOFError, OSError):

@@ -174,9 +174,7 @@ class Source:
         return self.with_loss(dtype)[0]
 
     def with_loss(self, dtype: torch.dtype) -> tuple[nn.Module, Callable[[Any, Any], Tensor]]:
-        """Makes the model, and the loss for one training: a copy if it is a module, whose
-        parameters are trained. A parameter that both have is one in their copies too.
-        """
+        """Makes the model and the loss, a copy of both if the loss has parameters to train."""
         made, loss = self._made(), self.module.loss
         if not isinstance(loss, nn.Module):
             return made.to(dtype), self.loss
@@ -209,8 +207,8 @@ class Source:
     def split(
         self, model: nn.Module, schedule: Schedule, times: Sequence[float] | None
     ) -> SequentialStages:
-        """The stages of a schedule: children of the model, its layers, or the parts between where
-        the file says that it may be cut, divided by their times or else by their number.
+        """The stages of a schedule: children, layers or cut parts of the model, by times or
+        numbers.
         """
         if callable(self._cuts):
             cuts = self._names(model)
@@ -247,8 +245,8 @@ class Source:
 
     @property
     def count(self) -> Callable[[Any], Any] | None:
-        """How many tokens the loss of a microbatch is a mean of, from its target, if the file says
-        so by `valid_tokens(target)`.
+        """The tokens of which the loss of a microbatch is a mean, by `valid_tokens(target)` of the
+        file.
         """
         found: Callable[[Any], Any] | None = getattr(self.module, "valid_tokens", None)
         return found
@@ -260,8 +258,6 @@ class Source:
         return made
 
     def tokens(self, inputs: Any) -> int | None:
-        """The number of tokens of a batch, by `tokens(inputs)` of the file. None if the file has no
-        such function.
-        """
+        """The number of tokens of a batch, by `tokens(inputs)` of the file, if it has that."""
         count = getattr(self.module, "tokens", None)
         return None if count is None else int(count(inputs))

@@ -83,9 +83,7 @@ class Trainer:
             self.child_times(False)
 
     def child_times(self, is_spread: bool) -> list[float] | None:
-        """How long the children of the model take with a microbatch, as rank 0 measures. With a
-        head in shards without it. None if the model is divided otherwise.
-        """
+        """The times of the children of the model, by rank 0; None if it is divided otherwise."""
         if self.job.divide != "measured":
             return None
         if is_spread not in self._times:
@@ -112,9 +110,7 @@ class Trainer:
         return self._train(self.job.schedules)
 
     def _train(self, chosen: Sequence[tuple[str, Schedule | None]]) -> list[Outcome]:
-        """Trains by schedules that take turns, a step each, so that other work on the machine slows
-        all of them alike.
-        """
+        """Trains by schedules that take turns, so that other work slows all of them alike."""
         trainings = [
             Training(self, name, self._optimized() if given is None else given)
             for name, given in chosen
@@ -148,8 +144,8 @@ class Trainer:
     # The optimizer
 
     def _optimized(self) -> Schedule:
-        """The schedule that the optimizer finds for the times of some steps. These steps change
-        nothing else.
+        """The schedule that the optimizer finds for the times of some steps, which change nothing
+        else.
         """
         job = self.job
         base = pipesched.generate(

@@ -147,9 +147,7 @@ class Lookups:
     # The first stage
 
     def inputs(self, cell: Cell, found: list[Tensor], mode: Mode, has_edges: bool) -> Inputs:
-        """Returns the input of a first stage: what the batch gives, and behind it the output of the
-        embedding, of which a gradient is wanted.
-        """
+        """Returns the input of a first stage: the batch's, and the output of the embedding."""
         number = cell.microbatch
         if number not in self._sums:
             raise PipelineError(f"the program of this rank runs {cell} before A")
@@ -160,9 +158,7 @@ class Lookups:
 
     @contextmanager
     def enter_stage(self, cell: Cell, inputs: Inputs) -> Iterator[None]:
-        """Gives the model the output of the embedding for an F or R. Refuses a first stage that
-        does not take it.
-        """
+        """Gives the model the output of the embedding for an F or R, which it has to take."""
         entrance = self.embedding.entrance
         if entrance is None:
             raise PipelineError(

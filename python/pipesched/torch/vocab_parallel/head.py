@@ -151,7 +151,6 @@ class Shards:
 
     @property
     def is_tied(self) -> bool:
-        """Whether the head is tied to an embedding."""
         return bool(self._holders)
 
     @property
@@ -215,9 +214,7 @@ class Shards:
         return tensor.to(self._device)
 
     def end_step(self) -> None:
-        """Ends a step of training, when all other sums are over: adds up the gradients of the head
-        and of the embedding to which it is tied.
-        """
+        """Ends a step of training: adds up the gradients of the head and of a tied embedding."""
         head, whole = self.head, self.head.whole
         if not self.tied_parameters:
             return
@@ -277,8 +274,8 @@ class Shards:
         return found
 
     def _check_loss(self, output: Tensor) -> None:
-        """Refuses a loss that is not the mean cross-entropy: it is tried with numbers by chance for
-        one target of each kind in the first batch.
+        """Refuses a loss that is not the mean cross-entropy, by numbers drawn for targets of each
+        kind.
         """
         loss = self._loss
         if loss is None:
@@ -440,9 +437,7 @@ class Shards:
         self._works[instruction.index] = found, work
 
     def _begin_early(self, instruction: Instruction) -> None:
-        """Begins the rest of a Y of Vocab-2: to take the numbers, and to sum the gradient. Another
-        thread does so, since the row goes on; over NCCL another stream of the device.
-        """
+        """Starts the rest of a Y of Vocab-2 in another thread, and over NCCL in another stream."""
         number, main = instruction.cell.microbatch, None
         own, shards, work = self._coming.pop(number)
         if self._side is not None:
@@ -506,8 +501,8 @@ class Shards:
             self._sums[number] = logits.part * self._scales[number]
 
     def finish(self, index: int, cell: Cell | None = None) -> bool:
-        """Ends X, Y or Z for a cell; returns whether it was under way. Of Y of Vocab-2, T needs the
-        first part alone.
+        """Ends X, Y or Z for a cell; returns whether it was under way. T needs the first part of Y
+        only.
         """
         instruction = self._indices.get(index)
         if instruction is None:

@@ -102,9 +102,9 @@ _NOTHING, _BEFORE, _END, _RELEASE, _GIVEN = range(5)
 
 def _add_awaited(writer: _Writer, items: dict[str, Column]) -> None:
     """What items waited for, which says when they started: nothing, at 0; the item before them,
-    when it left its queue; others, when they ended or left their queue. `awaited` has these others
-    as differences within a phase, since neighbours wait for neighbours. _GIVEN is added to an
-    item that started at another time, which follows in `start`.
+    when it left its queue; others, when they ended or left their queue. `awaited` has these as
+    differences within a phase; _GIVEN marks items that started at another time, which follows in
+    `start`.
     """
     awaited, start, release = (items[name] for name in ("awaited", "start_ps", "release_ps"))
     own = np.arange(len(awaited))
@@ -120,9 +120,8 @@ def _add_awaited(writer: _Writer, items: dict[str, Column]) -> None:
 
 
 def _add_idle(writer: _Writer, idle: dict[str, Column]) -> None:
-    """The spans that a cell ends. The first one begins where the cell before ends, and the last one
-    ends where the cell starts, so that lengths of later ones suffice: those are of messages, which
-    are often alike. What follows the last cell of a row is known without them.
+    """The spans that a cell ends, as lengths after the first. What follows the last cell of a row
+    is known without them.
     """
     ends_with_cell = idle["before"] >= 0
     span = {name: column[ends_with_cell] for name, column in idle.items()}
@@ -133,8 +132,8 @@ def _add_idle(writer: _Writer, idle: dict[str, Column]) -> None:
 
 
 def _events(items: dict[str, Column], begins: Column, at: Column) -> Column:
-    """For each of these times, which belong to rows, the number of the first start or end of a cell
-    of the row at that time: 2 * cell, or one more for its end. -1 if there is none.
+    """By time the number of the first start or end of a cell of the row then: 2 * cell, or one more
+    for its end; -1 if there is none.
     """
     count = int(items["row_begins"][-1])
     times = np.stack([items["start_ps"][:count], items["release_ps"][:count]], axis=1).ravel()
@@ -163,8 +162,8 @@ def _add_memory(writer: _Writer, items: dict[str, Column], memory: dict[str, Col
 
 
 def pack(evaluation: _core.Evaluation) -> tuple[dict[str, Any], str]:
-    """The data of a timeline for the page: a header for JSON, with what the numbers mean and where
-    each column is, and the columns as deflated bytes in base64.
+    """The data of a timeline for the page: a header for JSON, and the columns as deflated bytes in
+    base64.
     """
     drawing = _core.drawing(evaluation)
     items = drawing.items()
