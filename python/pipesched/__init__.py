@@ -110,9 +110,8 @@ _NAMES = {
     "viz.pictures": "Svg draw",
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
-"""The module of each public name. `import pipesched` loads none of them: each is loaded when one of
-its names is first asked for (PEP 562), so that starting takes milliseconds. Type checkers read the
-imports above instead; a test holds the two lists equal.
+"""The module of each public name, loaded when the name is first asked for (PEP 562), so that
+starting takes milliseconds. A test compares the list with the imports for type checkers above.
 """
 
 _PARTS = ("fitting", "planning")

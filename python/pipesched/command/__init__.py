@@ -1,9 +1,6 @@
-"""The command `pipesched`: one module per verb.
-
-A verb's module in `verbs` has `add`, which adds its arguments to its parser, `run`, which runs it,
-and `EXAMPLE`. It reads its arguments with `options`, writes with `render` and says with `explain`
-what moves its answer. It is imported when its verb is called, so that `pipesched --help` and each
-verb wait for no other.
+"""The command `pipesched`. A verb's module in `verbs`, imported when it is called, has `add`, which
+adds its arguments to its parser, `run` and `EXAMPLE`. It reads arguments with `options`, writes
+with `render` and says with `explain` what moves its answer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Names of verbs and options of the version before, which are understood once more.
-
-`renewed` writes a command line anew before it is parsed, so that nothing else knows old names. The
+"""Names of verbs and options of the version before, which only `renew` knows and understands. The
 whole module goes with the next version.
 """
 

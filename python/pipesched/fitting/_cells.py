@@ -1,8 +1,4 @@
-"""Measurements of schedules (`pipesched.Measurement`): their messages.
-
-The seam is `messages_of`, which takes a frame with one row per instruction as
-`Measurement.to_frame` makes it.
-"""
+"""Messages of measurements of schedules, read from a frame of `Measurement.to_frame`."""
 
 from __future__ import annotations
 

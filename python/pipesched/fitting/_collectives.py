@@ -1,9 +1,6 @@
-"""Messages and collectives in traces of ranks.
-
-A rank that comes early to a collective waits inside its kernel, so durations are not transfer
-times. The rank that comes last to a collective waits least, so the shortest duration is the
-transfer time. If traces of some ranks are missing, waits cannot be told from transfers, and the
-shortest duration of all repetitions with the same size is used.
+"""Messages and collectives in traces of ranks. Early ranks wait inside a collective's kernel, so
+the shortest duration of all ranks is the transfer time; if ranks are missing, that of all
+repetitions with the same size.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Reads measured steps of own trainings: rows of a plan, or what is given to a plan, with the time
-of a step or the log that has it.
-"""
+"""Reads measured steps of own trainings: rows of a plan with the time of a step, or its log."""
 
 from __future__ import annotations
 

@@ -18,16 +18,13 @@ Array = npt.NDArray[np.float64]
 LEAST_SHARE = 1e-6
 """System files have shares in parts per million."""
 MOST_SHARE = 100.0
-"""Times the highest rate of the samples. Where the latency is all that shows, any larger share
-would do, and steps would follow each other to ever larger ones.
-"""
+"""Times the highest rate of the samples; where only latency shows, steps would grow for ever."""
 MAX_POINTS = 6
 """Of a curve. Those that ship have one to four."""
 LEAST_RMS = 0.002
 """Relative errors below this are not worth another point."""
 GAIN = 0.9
-"""Another point must reduce the error at least by this factor, and the Bayesian information
-criterion (Schwarz 1978) too."""
+"""Another point must reduce the error by this factor, and by Schwarz's criterion (1978)."""
 _HUBER = 1.345
 """Errors beyond this many standard deviations weigh less (Huber 1964)."""
 FALL_GAIN = 0.8
@@ -51,9 +48,7 @@ LEAST_LOST = 0.25
 MOST_LOST = 0.45
 """The share of the samples that may be lost; with more nobody knows which ones are right."""
 LEAST_SCALE = 0.03
-"""The least standard deviation that is assumed. So a few errors among many exact samples, as where
-a curve lacks a point between two others, do not count as outliers.
-"""
+"""The least assumed standard deviation, so that few errors among exact samples are no outliers."""
 
 
 @cache

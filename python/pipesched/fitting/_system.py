@@ -1,5 +1,5 @@
-"""System files: their fields in Python, and the times that the cost model predicts from them
-(docs/CostModel.md; `lib/CostModel/Stages/Roofline.cpp`).
+"""System files, and the times that the cost model predicts from them (docs/CostModel.md;
+`lib/CostModel/Stages/Roofline.cpp`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Reads the events of a Chrome trace, as PyTorch's profiler (Kineto) writes it, one by one: only
-what a fit needs stays in memory.
-"""
+"""Reads the events of a Chrome trace of PyTorch's profiler (Kineto) one by one, to save memory."""
 
 from __future__ import annotations
 

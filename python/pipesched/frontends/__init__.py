@@ -1,8 +1,5 @@
-"""Models of other frameworks as files of functions of stages, which compile and run.
-
-`pipesched.frontends.torch` takes modules of PyTorch, `pipesched.frontends.jax` functions of JAX.
-Each needs packages that the extra `frontends` installs (`pip install pipesched[frontends]`);
-importing this package loads none.
+"""Models of other frameworks as files of functions of stages, which compile and run: `torch` takes
+modules of PyTorch, `jax` functions of JAX, with the packages of the extra `frontends`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""Bounds and comparisons that keep NaN, as PyTorch's do.
-
-torch-mlir makes each of them a comparison and a choice that takes the bound where the number is
-NaN, and takes any tensor to be equal to itself.
+"""Bounds and comparisons that keep NaN, as PyTorch's do, of which torch-mlir makes a comparison and
+a choice that takes the bound; it also takes any tensor to be equal to itself.
 """
 
 from __future__ import annotations
@@ -74,4 +72,3 @@ BOUNDS: dict[Any, Callable[..., Any]] = {
     aten.leaky_relu.default: _leaky_relu,
     aten.eq.Tensor: _equal,
 }
-"""For the table of decompositions."""

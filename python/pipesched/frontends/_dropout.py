@@ -110,7 +110,6 @@ def _mask_like(
 
 
 MASK = torch.ops.pipesched.dropout_mask.default
-"""The operation in graphs."""
 
 
 def dropout_mask(
@@ -159,7 +158,6 @@ class Masks:
     microbatch: Tensor
     step: Tensor
     count: int = 0
-    """How many dropouts have run."""
 
 
 def is_random(operation: Any) -> bool:

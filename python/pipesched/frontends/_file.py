@@ -1,7 +1,4 @@
-"""The file of a model: functions of stages, the clauses that name them, and what it starts from.
-
-Nothing here knows the framework that a model comes from.
-"""
+"""The file of a model: functions of stages, the clauses that name them, and what it starts from."""
 
 from __future__ import annotations
 

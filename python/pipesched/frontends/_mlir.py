@@ -14,9 +14,7 @@ CLEAN_UP = (
     "func.func(linalg-fold-unit-extent-dims, canonicalize, cse, linalg-fuse-elementwise-ops, "
     "canonicalize, cse)"
 )
-"""Makes one loop of a chain of elementwise operations, of which there would be several times as
-many. LLVM would spend its time there.
-"""
+"""Makes one loop of a chain of elementwise operations, which saves time in LLVM."""
 
 _OTHERS = re.compile(r"= \"?(tm_tensor|ml_program|torch|torch_c|stablehlo|chlo)\.([A-Za-z0-9_.]+)")
 

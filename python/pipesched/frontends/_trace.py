@@ -46,7 +46,6 @@ class Joint:
     constants: dict[str, Tensor] = field(default_factory=dict)
     """Tensors that the code of the model makes, by the names of their placeholders."""
     dropouts: int = 0
-    """How many dropouts it has."""
     eager: Callable[..., Sequence[Tensor | None]] = lambda *_: ()
     """What was traced. It takes what `places` stand for, and gives `results`."""
     example: Sequence[Tensor] = ()

@@ -116,9 +116,7 @@ class _Stage:
     tensors: dict[str, Tensor]
     """Parameters, buffers and constants by their names in the file."""
     ties: dict[str, str] = field(default_factory=dict)
-    """The parameters that other stages have too, by their names in the file, with one name for all
-    of these.
-    """
+    """The parameters that other stages have too, with one name for all of these."""
     trained: list[str] = field(default_factory=list)
     functions: dict[str, str] = field(default_factory=dict)
     """The names of its functions, by kind."""

@@ -41,8 +41,7 @@ class Shape(NamedTuple):
     context: int = 1
     """Parts into which sequences are divided."""
     expert: int = 1
-    """Accelerators that divide the experts of a stage, of all `stage` that hold it; 1 if experts
-    are divided like other layers.
+    """Accelerators that divide the experts of a stage; 1 if experts are divided like other layers.
     """
     exchange: ContextExchange = "ring"
     """How the parts of a sequence see the keys and values of others."""
@@ -78,7 +77,6 @@ class Candidate(NamedTuple):
     order: int
     """The rank by simplicity; simpler schedules come first."""
     receives: ReceivePlacement = "arrival"
-    """Where receives stand in the rows."""
 
     @property
     def chunks(self) -> int:

@@ -1,7 +1,5 @@
-"""Times of layers that somebody measured, in plans.
-
-They hold for the tensor degree, the size of microbatches and the recomputation at which they were
-measured, so that a plan searches these alone. It divides the layers for any number of stages.
+"""Times of layers that somebody measured. They hold for the tensor degree, the size of microbatches
+and the recomputation at which they were measured, which alone are searched.
 """
 
 from __future__ import annotations

@@ -324,9 +324,7 @@ class Plan:
     fitting: tuple[Proposal, ...]
     missing: tuple[Proposal, ...]
     alike: tuple[Proposal, ...] = field(repr=False)
-    """The best outcome of each schedule that was evaluated on the shape of the best, fitting or
-    not.
-    """
+    """The best outcome of each schedule that was evaluated on the shape of the best."""
     counts: Counts
     attempts: tuple[Attempt, ...] = field(default=(), repr=False)
     """The settings that were optimized, and their results."""

@@ -1,7 +1,4 @@
-"""What if: a proposal of a plan evaluated again with single changes, and what each of them does.
-
-A `Case` is a request with one candidate and what disturbs it. A change makes another case of it.
-"""
+"""What if: a `Case`, a request with one candidate and what disturbs it, evaluated with changes."""
 
 from __future__ import annotations
 
@@ -41,8 +38,6 @@ from .space.heads import kinds_of
 from .space.space import Space
 
 OFFLOADS = ("all", "half")
-"""How many of the activations `pipe-add-offload` moves to the host."""
-
 NOTHING = 0.0005
 """A part of the step below which a difference is not worth a word."""
 

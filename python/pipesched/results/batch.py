@@ -256,9 +256,7 @@ def findings(simulations: Iterable[Simulation]) -> list[Finding]:
 
 
 UNLIKE = 1.25
-"""If the compute times of two schedules with different numbers of stages per worker differ by this
-ratio or more, their stages are taken not to be parts of one model.
-"""
+"""From this ratio of compute times on, the stages of two schedules are not parts of one model."""
 
 
 def _work(simulations: Sequence[Simulation]) -> list[Finding]:

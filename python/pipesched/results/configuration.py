@@ -35,14 +35,10 @@ from .report import read_report
 from .simulation import Simulation, origin_of
 
 UNIT = 200
-"""The time of B that an order of `vocab-1f1b` is made for if nothing says another, in percent of F:
-that of unit slots.
-"""
+"""The default time of B in percent of F for `vocab-1f1b`: that of unit slots."""
 
 MOST_BACKWARD, MOST_AT_ARRIVAL = 10000, 199
-"""The longest B that an order of `vocab-1f1b` is made for, in percent of F; and where receives
-stand at arrival.
-"""
+"""The longest B of an order of `vocab-1f1b`, in percent of F, and with receives at arrival."""
 
 
 @cache

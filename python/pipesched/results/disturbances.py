@@ -1,8 +1,5 @@
-"""How much longer a step takes if workers or stages are slow, or if times vary.
-
-Each disturbance is tried alone, and all of them together if there are several. The factor of a cell
-under jitter depends on the seed, its stage, phase and microbatch, so that schedules that have the
-same cells are disturbed alike.
+"""How much longer a step takes if workers or stages are slow, or if times vary. The jitter of a
+cell depends on the seed, its stage, phase and microbatch only, so that schedules compare.
 """
 
 from __future__ import annotations
@@ -25,8 +22,6 @@ Factor = float | str
 """`1.3` or `"1.3"`: 30 % slower."""
 
 SEEDS = 20
-"""The default number of seeds."""
-
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
 
 
@@ -46,7 +41,6 @@ class Disturbed:
     strength: float | None
     """The factor minus one, or the jitter; None for several disturbances together."""
     varies: bool
-    """Whether it depends on the seed."""
     others: tuple[str, ...] = ()
     """What the same disturbance does to other pipelines; the step is that of the slowest."""
 
@@ -217,7 +211,6 @@ class Sensitivity:
     disturbed_ps: tuple[int, ...]
     """The steps with the disturbance: one for each seed if it depends on seeds."""
     strength: float | None
-    """The factor minus one, or the jitter; None for several disturbances together."""
 
     @property
     def mean_ps(self) -> float:

@@ -1,7 +1,5 @@
-"""Converts results of the library to data frames.
-
-Importing pandas takes longer than timing most schedules, so only this module imports it at the top;
-the others import this module where they make a frame.
+"""Converts results to data frames. Importing pandas takes longer than timing most schedules, so the
+others import this module where they make a frame.
 """
 
 from __future__ import annotations
@@ -64,9 +62,7 @@ EXCHANGES = (
     "exposed_context_exchange_ps",
     "context_exchange_bytes",
 )
-"""The columns of what the ranks of a worker exchange. They are None in a report without such an
-exchange.
-"""
+"""The columns of exchanges between the ranks of a worker, None in a report without any."""
 
 
 def worker_frame(report: Report) -> pd.DataFrame:

@@ -1,6 +1,4 @@
-"""Measured runs of a schedule: the times of every instruction. Frames, profiles and comparisons
-with predictions are made from them.
-"""
+"""Measured runs of a schedule: the times of every instruction."""
 
 from __future__ import annotations
 
@@ -86,7 +84,6 @@ class Measurement:
     """By worker."""
     clock: Clock
     source: str
-    """The program that measured."""
 
     @staticmethod
     def from_torch_traces(

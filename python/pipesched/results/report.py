@@ -147,8 +147,8 @@ class Execution(_Section):
     exposed_all_to_all_ps: Integers | None = None
     """The part of it that no compute hides."""
     context_exchange_ps: Integers | None = None
-    """Time in which the ranks of a worker pass keys and values or their gradients on to each other,
-    because they divide sequences; None if they do not.
+    """Time in which the ranks of a worker exchange keys and values or their gradients; None if they
+    do not divide sequences.
     """
     exposed_context_exchange_ps: Integers | None = None
     """The part of it for which attention waits."""
@@ -195,7 +195,6 @@ class Report(_Section):
     stages: int
     microbatches: int
     slices: int
-    """Into how many slices each microbatch is divided."""
     formula: Formula | None
     formula_reason: str | None
     table: Table | None

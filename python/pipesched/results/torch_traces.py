@@ -34,8 +34,7 @@ from ..support.files import most_unpacked, read_json
 from .measurement import NEVER, Clock, Measurement, Stamps
 
 WAITED_NS = 100_000
-"""If a compute waited for a receive for longer than this, the message arrived when the wait ended.
-Otherwise it may have arrived long before.
+"""After a wait longer than this the message arrived at its end; otherwise it may have long before.
 """
 _ACTION = re.compile(r"(\d+)(F|B|I|W|SEND_F|RECV_F|SEND_B|RECV_B)(\d+)")
 _RECEIVE = re.compile(r"\w+:recv\b.*")

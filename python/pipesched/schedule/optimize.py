@@ -67,9 +67,7 @@ class Alternative:
     objective_ps: int | None
     """None: no schedule exists."""
     is_bound: bool
-    """Whether `objective_ps` is only a lower bound. It is no better than the result, so the
-    alternative was not searched.
-    """
+    """Whether `objective_ps` is only a lower bound, no better than the result."""
     reason: str | None
     """Why no schedule exists."""
 
@@ -82,16 +80,12 @@ class Optimization:
     objective: Objective
     objective_ps: int
     lower_bound_ps: int
-    """A lower bound on the objective of every schedule."""
     bound: str
-    """The name of this bound."""
     status: Status
     origin: str
     """The method by which the search found the schedule."""
     without: dict[str, int | None]
-    """The objective without each technique that it uses; None: nothing fits, or it was not
-    tried.
-    """
+    """The objective without each technique that it uses; None: nothing fits, or not tried."""
     placement: PlacementName | None = None
     """The best of `placements`, if these were given."""
     microbatch_size: int | None = None

@@ -222,7 +222,6 @@ class WorkerProgram(Sequence[Instruction]):
         self, worker: int, columns: dict[str, npt.NDArray[Any]], groups: tuple[Group, ...]
     ) -> None:
         self.worker = worker
-        """Whose program it is."""
         self.columns = Columns(**columns)
         self._groups = groups
 

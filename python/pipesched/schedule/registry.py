@@ -1,7 +1,5 @@
-"""Registered families: Python functions from a problem to rows, by name.
-
-A family is known by the name that `register_family` gives it, or by where its function is:
-`package.module:function` or `path/to/file.py:function`.
+"""Registered families: Python functions from a problem to rows, by the name that `register_family`
+gives them, or by their place: `package.module:function` or `path/to/file.py:function`.
 """
 
 from __future__ import annotations

@@ -21,9 +21,7 @@ PARTS = {
     "workspaces": "0.2GiB",
     "fragmentation": "2.4%",
 }
-"""What takes memory that no tensor holds, on one accelerator. docs/Planning.md, "The reserve", has
-the sources.
-"""
+"""What takes memory that no tensor holds, by docs/Planning.md, "The reserve"."""
 
 OF_EXPERTS = {"collectives": "9.5GB"}
 """Memory of collectives where groups of ranks divide experts."""

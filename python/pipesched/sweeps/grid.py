@@ -1,7 +1,5 @@
-"""Grids: every combination of the values of some axes is a configuration.
-
-The names of axes are those of arguments: the arguments of `Configuration`, the options of families
-and the arguments of `Costs`. New arguments of these become axes without a change here.
+"""Grids: every combination of the values of some axes is a configuration. Axes are the arguments of
+`Configuration` and `Costs` and the options of families, by their names.
 """
 
 from __future__ import annotations
@@ -39,9 +37,7 @@ from ..support.units import DEFAULT_RESERVE, reserve_of
 
 MOST_INTEGERS = 1_000_000
 MOST_POINTS = 1_000_000
-"""The maximal number of points of a sweep. Larger sweeps must be split, each part with its own
-file.
-"""
+"""Larger sweeps must be split, each part with its own file."""
 
 Inputs: TypeAlias = dict[str, Any]
 """The arguments of one point by axis, if they are given."""
@@ -53,9 +49,7 @@ OWN_OPTIONS = "own_options"
 
 _FILES = ("model", "system", "times")
 RESERVE = "reserve"
-"""The axis of what is kept free of the memory of an accelerator, of which a row says whether the
-schedule fits. The report does not depend on it.
-"""
+"""The axis of the memory that is kept free, which changes only whether a row fits."""
 
 
 def _hints() -> dict[str, Any]:
@@ -77,8 +71,6 @@ COSTS = tuple(f.name for f in argument_fields())
 NOT_OF_TABLE = {*COSTS, RESERVE, *TimingOptions.__annotations__}
 """Axes that change times, and what fits, only. All other axes determine the table of a point."""
 ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}
-"""Other names of axes."""
-
 _DEFAULTS = {f.name: f.default for f in (*fields(Costs), *fields(Configuration))}
 _DEFAULTS[RESERVE] = DEFAULT_RESERVE
 
@@ -388,9 +380,7 @@ class Point:
     axes: tuple[str, ...]
     choices: tuple[Choice, ...]
     key: str = field(init=False, compare=False)
-    """Identifies the point: a digest of the given arguments and of the version of the library. It
-    is the same in every process and in every grid.
-    """
+    """A digest of the given arguments and the version, the same in every process and grid."""
 
     def __post_init__(self) -> None:
         chosen = zip(self.axes, self.choices, strict=True)

@@ -1,6 +1,4 @@
-"""Sweeps: processes evaluate the points of a grid; a file keeps the rows, so a sweep can be
-resumed.
-"""
+"""Sweeps: processes evaluate the points of a grid; a file keeps the rows for resuming."""
 
 from __future__ import annotations
 
@@ -234,9 +232,7 @@ TASKS = 256
 """The number of tasks to aim for, so that all workers are busy to the end."""
 
 _LEAST_TASK_WORK, _MOST_TASK_WORK = 400_000, 8_000_000
-"""The work of the smallest task, some 0.05 s, next to which its start costs little, and of the
-largest, about a second.
-"""
+"""The work of the smallest task, some 0.05 s, and of the largest, about a second."""
 
 _CHUNK_WORK = 200_000
 """The work of one part of a sweep in this process. The rows of a part are stored when it ends."""

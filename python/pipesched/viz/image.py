@@ -1,7 +1,5 @@
-"""Pictures as PNG and PDF: the shapes of the SVG, drawn by Matplotlib.
-
-The library draws every picture as SVG (lib/Target/Svg.cpp): rectangles, lines and texts with the
-classes of one style sheet. This reads those, so that all formats show the same.
+"""Pictures as PNG and PDF: the shapes of the library's SVG (lib/Target/Svg.cpp), drawn by
+Matplotlib.
 """
 
 from __future__ import annotations

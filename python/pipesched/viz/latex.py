@@ -1,7 +1,5 @@
-"""What LaTeX takes: text without special characters, and pictures as TikZ.
-
-Pictures are made of the shapes of the SVG that the library draws, as PNG and PDF are (`_image.py`),
-so that all formats show the same. Their numbers and words are text of the document.
+"""What LaTeX takes: text without special characters, and pictures as TikZ, of the shapes of the
+SVG.
 """
 
 from __future__ import annotations

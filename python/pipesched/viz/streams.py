@@ -1,5 +1,5 @@
-"""What runs on the two streams of a worker, compute and exchange, within its cells: the parts of
-layers, where experts exchange rows and costs are those of a model (docs/Pictures.md).
+"""The streams of a worker, compute and exchange, within its cells, where costs are those of a model
+with experts (docs/Pictures.md).
 """
 
 from __future__ import annotations

@@ -130,9 +130,7 @@ def _bands(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 NATURAL = "natural_step_s"
 NAMED = 4
-"""Of so many rows the line says what they take; of more it says so of the first, and between what
-they take longer.
-"""
+"""The line gives the steps of at most this many rows; of more only the first and the range."""
 
 
 def _routing_keys(entry: Entry) -> dict[str, float | None]:

@@ -55,7 +55,6 @@ KINDS = ("worker", "stage", "node")
 _NUMBERED = re.compile(rf"({'|'.join(KINDS)})\s*(\d+)")
 
 Factors = dict[int, str]
-"""The factors of workers, of stages or of nodes, by their numbers."""
 
 
 class _Disturb(argparse.Action):
@@ -191,7 +190,6 @@ def add_to(
 
 
 HEADING = "sensitivity"
-"""The line above the table of disturbances."""
 
 
 def remarks(found: Sequence[dict[str, Any]], width: int | None = None) -> list[str]:

@@ -27,8 +27,6 @@ from .ranking import Pair, size_of
 from .rows import row_of
 
 BOUND = "bound"
-"""The name of the row of the optimizer."""
-
 SEARCH_S = 20.0
 """The most time that the bound may take for each size."""
 

@@ -1,7 +1,5 @@
-"""Which files a command line reads and writes: one rule for all verbs, checked before they work.
-
-What names files stands in `WRITTEN` or in `READ`. No file is written twice, none that is read is
-written over, whatever the spelling, and all that will be written can be.
+"""Which files a command line reads (`READ`) and writes (`WRITTEN`), checked before a verb works: no
+file is written twice or over one that is read, whatever the spelling, and all can be written.
 """
 
 from __future__ import annotations
@@ -28,9 +26,8 @@ WRITTEN = (
     *("output", "export", "html", "svg", "png", "pdf", "tikz", "trace", "save", "cache"),
     *("write-profile", "save-parameters"),
 )
-"""The options that name files to write, or folders for files if the verb's default `folders` lists
-them: a folder with what the names of the files end in that are always written there. A verb that
-knows their names only later calls `check_in_folder`.
+"""The options that name files to write, or folders (`folders` of the verb) with the endings of
+files that are always written there; for other names a verb calls `check_in_folder`.
 """
 
 Endings = tuple[str, ...]

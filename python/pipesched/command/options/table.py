@@ -1,8 +1,5 @@
-"""The options of all verbs. Each is defined once here: it has one meaning and one help text.
-
-A verb names the options that it has. Where it takes several values (`many`), the same option takes
-a list. Rare options have no flag: `--set NAME=VALUE` gives them, beside fields of systems and
-models. `test/python/command/test_option_table.py` bounds how many verbs and options there are.
+"""The options of all verbs, each with one meaning and one help text. A verb names its options, and
+those that take several values (`many`). `--set NAME=VALUE` gives rare options, which have no flag.
 """
 
 from __future__ import annotations
@@ -315,15 +312,11 @@ def add(
 
 
 FAMILY = ("workers", "microbatches", "chunks", "slices", "activations", "own_options")
-"""What a family takes."""
-
 COSTS = (
     *("times", "model", "system", "microbatch_size", "global_batch", "sequence", "recompute"),
     *("precision", "tensor", "context_parallel", "expert_parallel", "data_parallel", "sharding"),
     *("rates", "framework"),
 )
-"""What gives the costs of schedules; rare ones are set."""
-
 
 # Rare options
 
@@ -392,10 +385,7 @@ RARE: dict[str, Rare] = {
     "objective": _chosen(Objective, "what is minimized; makespan by default"),
     **DEPLOYMENT,
 }
-"""Those that several verbs have, by their names in Python."""
-
 COST_RARE = ("times_of", "attention", "balance", "accelerators", "sequence_parallel", *DEPLOYMENT)
-"""What gives costs and is rare."""
 
 
 class _Set(argparse.Action):

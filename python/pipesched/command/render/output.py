@@ -1,7 +1,5 @@
-"""Output of verbs: tables for people, JSON and CSV for programs.
-
-Standard output has the answer and nothing else; progress and messages go to standard error. Rich
-and pandas take longer to import than most verbs to answer, so functions import them.
+"""Output of verbs: tables for people, JSON and CSV for programs; messages go to standard error.
+Rich and pandas take longer to import than most verbs to answer, so functions import them.
 """
 
 from __future__ import annotations
@@ -149,16 +147,12 @@ class Column:
     show: Callable[[Any], str] = str
     left: bool = False
     detail: int = 0
-    """Columns of the largest detail are the first to be left out of a terminal that is too narrow;
-    those of 0 stay.
-    """
+    """Columns of the largest detail are left out first where a terminal is too narrow; 0 stays."""
     wraps: bool = False
-    """Whether its texts may take several lines."""
     behind: Callable[[Row], str] = lambda row: ""
     """What stands behind the value."""
     reason: str | None = None
-    """The key of an error. Where a row has one, `--columns` does not hide the column that says it.
-    """
+    """The key of an error, whose column `--columns` does not hide."""
 
 
 @dataclass(frozen=True)
@@ -259,8 +253,8 @@ def _of_span(row: Row) -> str:
 
 
 PER_GPU, PER_WORKER = "peak_bytes_per_gpu", "peak_bytes"
-"""Peak memory of the fullest worker: of each of its accelerators, and of all of them together.
-Tables show the former where it is known for all rows.
+"""Peak memory of the fullest worker, of each of its accelerators and in all. Tables prefer the
+former.
 """
 
 BAND = (
@@ -298,7 +292,6 @@ _RESULTS = {
 
 
 CAUSES = tuple(f"{cause.name}_ratio" for cause in fields(IdleByCause))
-"""Keys of idle time by cause."""
 
 
 def results(*left_out: str) -> tuple[Column, ...]:

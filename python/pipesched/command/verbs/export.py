@@ -35,7 +35,6 @@ RARE = {
         True,
     ),
 }
-"""The rare options of `--export`."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

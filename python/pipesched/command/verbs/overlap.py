@@ -113,7 +113,6 @@ RARE = {
         _factors,
     ),
 }
-"""The rare options of `--order`."""
 
 
 def add_order(parser: argparse.ArgumentParser) -> None:

@@ -42,7 +42,6 @@ EXAMPLE = """  pipesched reproduce table1
 
 ALL = "all"
 PICTURES = "out"
-"""Default folder of pictures."""
 
 
 def _systems(text: str) -> list[str]:

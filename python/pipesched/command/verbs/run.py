@@ -45,9 +45,7 @@ EXAMPLE = """  pipesched run gpt --schedules zb-v,1f1b --pp 2 --microbatches 4 -
 
 OPTIMIZED = "optimized"
 STEPS = 30
-"""Steps by default."""
 FOLDER = "out"
-"""Where pictures go by default."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -124,8 +122,6 @@ _RARE = {
         "a number: the longest wait of a worker in seconds (300)", positive_number, 300.0
     ),
 }
-"""The rare options of trainings."""
-
 
 # What to train
 

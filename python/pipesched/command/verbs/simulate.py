@@ -1,8 +1,5 @@
-"""`pipesched simulate`: schedules of families and files, timed; several are ranked.
-
-One schedule gets a table of its numbers, several a table in which they are ranked, with what makes
-them differ. `--memory` lets each recompute and offload what makes it the fastest one that fits, and
-`--order` times a forward and a backward whose layers overlap (`overlap`).
+"""`pipesched simulate`: schedules of families and files, timed; several are ranked. With `--memory`
+each recomputes and offloads to be the fastest that fits; `--order` times overlapped layers.
 """
 
 from __future__ import annotations
@@ -85,7 +82,6 @@ FAMILIES = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-v")
 """The families that are compared if neither files nor families are given."""
 
 ONE = (Column("schedule", "schedule", left=True), *results(*CAUSES, "may_be_first"))
-"""The columns of a single schedule."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:

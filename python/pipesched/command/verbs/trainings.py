@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pipesched.torch.training import Job, Outcome
 
 LOSS_LIMITS = {"float32": 1e-3, "float64": 1e-9, "bfloat16": 1e-1}
-"""How far losses of schedules may differ, relative to the loss, by the type of parameters.
-Schedules sum gradients in different orders, and training magnifies the differences of rounding.
+"""How far losses of schedules may differ, relative to the loss, by type: sums of gradients are in
+different orders, and training magnifies rounding.
 """
 
 CLOSE = 0.02
@@ -57,14 +57,11 @@ class Result:
         self.measurement = outcome.measurement
         costs = Costs(times=outcome.calibration.profile(issue=True))
         self.comparison = outcome.measurement.compare(costs)
-        """The prediction from the times of the calibration, including the time of the runtime
-        between cells.
+        """The prediction from the times of the calibration, with the runtime's time between cells.
         """
         own = Costs(times=outcome.measurement.profile(issue=True))
         self.own = outcome.measurement.compare(own)
-        """The prediction from the times of the measured steps themselves: what it would have been
-        with the right times.
-        """
+        """The prediction from the times of the measured steps themselves."""
 
     @cached_property
     def idle_ratio(self) -> float:
@@ -115,7 +112,6 @@ FILES: dict[str, Callable[[Result], str]] = {
     ".calibration.json": lambda result: result.outcome.calibration.to_json(),
     ".mlir": lambda result: result.outcome.schedule.to_text(),
 }
-"""The files of a result, by what their names end in."""
 
 
 def _places(values: Sequence[float]) -> list[int]:

@@ -1,8 +1,7 @@
-"""Exchanges of experts behind another microbatch, in lines for launchers.
-
-Megatron-LM's `--overlap-moe-expert-parallel-comm` runs forwards of one microbatch beside backwards
-of another (`megatron/core/pipeline_parallel/combined_1f1b.py`). Its constraints are those of
-`megatron/core/transformer/transformer_config.py` and `megatron/training/arguments.py`.
+"""Exchanges of experts behind another microbatch, in lines for launchers: Megatron-LM's
+`--overlap-moe-expert-parallel-comm` (`megatron/core/pipeline_parallel/combined_1f1b.py`), with the
+constraints of `megatron/core/transformer/transformer_config.py` and
+`megatron/training/arguments.py`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ FSDP: tuple[Sharding, ...] = ("gradients", "full")
 """The kinds of sharding for which Megatron-LM needs its FSDP."""
 
 FEW_RANKS = 4
-"""With so many ranks that divide the experts, or fewer, exchanges are short, and a step with
-overlap may be slower.
-"""
+"""With at most this many expert ranks exchanges are short, and overlap may be slower."""
 
 
 def hides_exchanges(request: Request, candidate: Candidate) -> bool:

@@ -1,8 +1,5 @@
-"""Launch scripts: a proposal as a bash script that starts torchrun, for each launcher.
-
-A script takes what it does not know from the environment, with defaults where there are sensible
-ones, and stops with a message where there are none. Further arguments of the script go to the
-launcher.
+"""Launch scripts: a proposal as a bash script that starts torchrun, for each launcher. Settings
+come from the environment, with defaults or a message; arguments of the script go to the launcher.
 """
 
 from __future__ import annotations
@@ -282,7 +279,9 @@ _ON_MODEL = (
     *("moe-flex-dispatcher-backend", "recompute-granularity", "recompute-method"),
     *("recompute-num-layers", "seq-length"),
 )
-"""Arguments of Megatron-LM that are fields of `cfg.model` by the same name."""
+"""Values that no argument of Megatron-LM sets: a recipe has its own division of accelerators, as
+Llama 3 70B with 5 stages a worker, of which nothing may stay.
+"""
 
 _ON_OTHERS: dict[str, tuple[str, ...]] = {
     "num-virtual-stages-per-pipeline-rank": ("model.virtual_pipeline_model_parallel_size",),

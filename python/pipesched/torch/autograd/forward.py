@@ -1,6 +1,4 @@
-"""Watches the forwards of stages: explains errors of autograd, and finds what a forward leaves on
-its modules.
-"""
+"""Explains errors of autograd in forwards, and finds what a forward leaves on its modules."""
 
 from __future__ import annotations
 

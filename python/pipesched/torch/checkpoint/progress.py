@@ -1,8 +1,6 @@
-"""Work inside of PyTorch that all ranks of a group do together, such as writing a checkpoint.
-
-PyTorch waits in it for the other ranks as long as the process group allows, and does not say which
-of them is missing. Here another thread runs it, and every rank notes how far it is in the store.
-The time limit counts from the last time that any rank moved on.
+"""Work inside of PyTorch that all ranks of a group do together, such as writing a checkpoint, in
+another thread. Ranks note their progress in the store, from which the time limit counts, since
+PyTorch waits long and does not say for whom.
 """
 
 from __future__ import annotations

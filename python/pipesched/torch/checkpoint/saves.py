@@ -46,7 +46,6 @@ SEAL_BYTES = 1024
 CHUNK_BYTES = 1 << 20
 Seal = dict[str, Any]
 Moved = Callable[[], None]
-"""Is called whenever some bytes are written or read."""
 
 
 def seal_line(seal: Seal) -> bytes:

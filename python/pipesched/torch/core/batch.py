@@ -140,7 +140,6 @@ class Batch:
     """A GradScaler, or None."""
     number: int
     count: int
-    """How many microbatches there are."""
     record: Callable[[Any], Any] | None = None
     """Called with the `Event` of each instruction."""
     note_done: Callable[[int, int], Any] | None = None

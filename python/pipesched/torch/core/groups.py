@@ -1,6 +1,4 @@
-"""Process groups: those of gloo beside the groups of the caller, the ranks of other pipelines, and
-values that one rank computes for all.
-"""
+"""Process groups of gloo, ranks of other pipelines, and values that one rank computes for all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the runtime knows of its program before it runs: what the host waits for, and which receives
-begin early. It is found once, since looking for it takes as long as the backward of a small layer.
-"""
+"""What the runtime finds once of its program: what the host waits for, and early receives."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ OF_EMBEDDING = ("reduce_lookups", "broadcast_gradient")
 COLLECTIVES = (*OF_HEAD, *OF_EMBEDDING)
 AWAITED = frozenset(("recv", "all_reduce", "offload", "reload", *COLLECTIVES))
 AHEAD = 2
-"""How many computes before its position a receive begins. A message that had to wait for its
-receive would take a round trip longer.
-"""
+"""How many computes before its position a receive begins, to save messages a round trip."""
 AHEAD_OF_SPLIT = 4
 """The same where backwards are split: I and W are shorter than what they are parts of."""
 

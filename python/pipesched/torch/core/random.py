@@ -1,7 +1,5 @@
-"""Random numbers: the states of the generators, and forwards without random numbers.
-
-In such a forward dropout keeps everything, and a number that is drawn is the mean of what may be
-drawn, so that it does not depend on how a batch is cut.
+"""States of random generators, and forwards without random numbers: dropout keeps everything, and a
+number that is drawn is the mean, so that it does not depend on how a batch is cut.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ from torch.distributed.distributed_c10d import Store
 from .errors import PipelineError, PipelineTimeout, RemoteError
 
 LOOK_SECONDS = 0.2
-"""How many seconds pass between two looks for failures of other ranks during a step. It is a second
-more per thousand ranks, since one process serves the store of all.
+"""Seconds between two looks for failures of other ranks during a step, plus a second per thousand
+ranks, since one process serves the store of all.
 """
 CLOSE_SECONDS = 5.0
 """How long to wait for a thread to end."""
@@ -51,9 +51,7 @@ LEAVE_SECONDS = 5.0
 BEHIND_SECONDS = 1.5
 """How much later it ends. Launchers look at processes ten times a second, and note seconds."""
 SPIN_SECONDS = 0.0002
-"""How long to poll for a message before another thread waits for it. Handing the wait to that
-thread takes about as long.
-"""
+"""How long to poll for a message before another thread waits for it, which takes as long."""
 BREAK_TAG = 32_767
 """A tag that no message has, since these are multiples of 4 and up to 2 more."""
 MOVE_SECONDS = 1.0
@@ -74,7 +72,6 @@ class Failure(NamedTuple):
 
 
 What = Callable[[], str]
-"""A description of a wait."""
 Lane = SimpleQueue[Any]
 """Calls that another thread runs one after the other."""
 
@@ -147,7 +144,6 @@ class Watch:
         self.place: Callable[[], str] = lambda: "outside of step()"
         self.failure: Failure | None = None
         self.waits_for: What | None = None
-        """A description of the current wait."""
         self.store = store
         untyped: Any = store
         self._second_store: Store = untyped.clone()  # threads that share a store take turns

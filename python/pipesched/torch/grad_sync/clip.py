@@ -1,8 +1,5 @@
-"""The norm of the gradients of the whole model, and clipping by it.
-
-Each gradient counts once: a replica or a tied parameter on the first rank that holds it, a sharded
-one with the shards of all ranks, a pipeline beside others not at all, since it has the same
-gradients, but for its experts, which the others have not.
+"""The norm of the gradients of the whole model, and clipping by it. Each gradient counts once: a
+replica or tied parameter on its first rank, shards of all ranks, of other pipelines only experts.
 """
 
 from __future__ import annotations

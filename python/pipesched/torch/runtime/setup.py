@@ -84,7 +84,6 @@ class Options:
     buffers: BufferRule | None
     order: str
     weighs: bool
-    """Whether microbatches are weighed by their tokens."""
     has_tags: bool = field(init=False)
 
     def __post_init__(self) -> None:

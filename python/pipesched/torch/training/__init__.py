@@ -1,8 +1,5 @@
-"""Training a model of a file by several schedules, with what was measured: `pipesched run`.
-
-`launch` starts one process per worker on this machine; `join` is one rank of those that torchrun
-has started. Both return what the schedules did. `_source` reads the model, `_trainer` trains on
-each rank.
+"""Training a model of a file by several schedules, with measurements: `pipesched run`. `launch`
+starts a process per worker on this machine; `join` is a rank that torchrun has started.
 """
 
 from __future__ import annotations

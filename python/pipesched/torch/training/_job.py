@@ -23,12 +23,11 @@ class Job:
     options: Mapping[str, str]
     """The options of the model."""
     schedules: tuple[tuple[str, Schedule | None], ...]
-    """The schedules by their names, which differ. None: the schedule that the optimizer finds from
-    measured times.
+    """The schedules by their different names; None: what the optimizer finds from measured times.
     """
     one_by_one: bool
-    """Whether a schedule begins only when the one before has ended, so that memory for one model
-    suffices. Otherwise the schedules take turns.
+    """Whether schedules train one after the other, so that memory for one model suffices, or by
+    turns.
     """
     workers: int
     microbatches: int
@@ -44,12 +43,10 @@ class Job:
     calibration: int
     seed: int
     rate: float
-    """The learning rate."""
     divide: Literal["even", "measured"]
     """How the children of the model are divided among the blocks of a placement: by their number,
     or by their times."""
     threads: int
-    """The threads of each rank."""
     receives: ReceivePlacement | None
     memory: int
     """The activations that a worker of an optimized schedule may hold."""

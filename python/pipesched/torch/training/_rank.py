@@ -1,7 +1,5 @@
-"""One rank that `launch` has started: `python -P -m pipesched.torch.training._rank NUMBER`.
-
-NUMBER is the descriptor of a connection to the parent. It gives the job, gets progress, and at the
-end the outcomes or a failure.
+"""A rank that `launch` has started: `python -P -m pipesched.torch.training._rank NUMBER`, the
+descriptor of a connection to the parent for the job, progress and outcomes.
 """
 
 from __future__ import annotations

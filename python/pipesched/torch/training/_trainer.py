@@ -24,8 +24,6 @@ from ._job import Job, Outcome, Report
 from ._source import Source
 
 LINES = 5
-"""Lines of progress per schedule."""
-
 MEASURED_BY = "zb-h1"
 """The family whose steps give the times for the optimizer: it runs I and W apart."""
 

@@ -119,7 +119,6 @@ class Shards:
             made = [dist.new_group(ranks, use_local_synchronization=True) for _ in names]
         self._inputs, self._numbers, self._gradients = made[:3]
         self.lookups: Lookups | None = None
-        """The shard of the embedding, if it is divided too."""
         if embedding is not None:
             self.lookups = Lookups(embedding, placement, (made[3], made[4]), watch, device)
         self._side: Any = None
