@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from .schedule.program import WorkerProgram as WorkerProgram
     from .schedule.registry import register_family as register_family
     from .schedule.schedule import Schedule as Schedule
-    from .schedule.slots import ReceivePool as ReceivePool
     from .support.options import FamilyOptions as FamilyOptions
     from .support.options import Path as Path
     from .support.plugin import plugin_path as plugin_path
@@ -101,7 +100,6 @@ _NAMES = {
     "schedule.program": "Cell Columns Group Instruction ParameterSet Stage WorkerProgram",
     "schedule.registry": "register_family",
     "schedule.schedule": "Schedule",
-    "schedule.slots": "ReceivePool",
     "support.options": "FamilyOptions Path",
     "support.plugin": "plugin_path",
     "sweeps.grid": "Grid",

@@ -48,7 +48,6 @@ from .rows import (
     slices_of,
     words_of_frame,
 )
-from .slots import ReceivePool, slots_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -459,19 +458,6 @@ class Schedule:
         number = index_of("worker", worker, self.workers)
         columns = self._lowered(receives).instructions(number)
         return WorkerProgram(number, columns, self.groups)
-
-    def receive_slots(
-        self, worker: int, *, receives: ReceivePlacement | Literal["pytorch"] | None = None
-    ) -> tuple[ReceivePool, ...]:
-        """The buffers that a worker needs for all that it receives in a step, by stage and
-        direction: a message lies in one from its receive to the last compute of its stage and
-        microbatch. With "pytorch" receives stand where PyTorch's runtime has them.
-
-        >>> gradients, inputs = generate("1f1b", workers=3, microbatches=6).receive_slots(1)
-        >>> inputs.kind, inputs.size, inputs.slots
-        ('input', 3, ((0, 3, 5), (1, 4), (2,)))
-        """
-        return slots_of(self, worker, receives)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -73,7 +73,6 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "Schedule.parameter_sets": (MADE.parameter_sets, {"worker": 0}),
     "Schedule.path_of": (MADE.path_of, {"microbatch": 0}),
     "Schedule.program": (MADE.program, {"worker": 0, "receives": None}),
-    "Schedule.receive_slots": (MADE.receive_slots, {"worker": 0, "receives": None}),
     "Schedule.transform": (MADE.transform, {"pipeline": "pipe-compact"}),
     "Schedule.optimize": (
         PROBLEM.transform(TIMES).optimize,
@@ -168,7 +167,7 @@ MADE_BY_THE_PACKAGE = {
     "Alternative", "Cell", "Columns", "Comparison", "Diagnostic", "Family", "FamilyOptions", "Fit",
     "Group", "Html", "Instruction", "Location", "Measurement", "Optimization", "Pair",
     "ParameterSet", "Path", "PipeSchedError", "PipeSchedWarning", "Plan", "Proposal",
-    "ReceivePool", "Report", "Sensitivity", "Simulation", "Stage", "Svg", "VerificationError",
+    "Report", "Sensitivity", "Simulation", "Stage", "Svg", "VerificationError",
     "WorkerProgram",
 }  # fmt: skip
 """Classes whose constructors are not for users, or hold values that others check."""
