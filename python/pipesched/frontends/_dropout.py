@@ -120,14 +120,13 @@ def dropout_mask(
 
     shape: that of the tensor of one microbatch, of at most 2^32 elements.
     p: the probability that an element is dropped, from 0 to 1, to 2^-32.
-    site: the number of the dropout among all that a forward of the model runs, from 0, in the order
-        in which they run.
+    site: the number of the dropout among all that a forward of the model runs, from 0.
     step, microbatch: from 0, modulo 2^32; a microbatch has the same number on all paths.
     seed: an integer of 64 bits, as that of `export`.
 
     Element e, in the order of memory, is kept if the first word of Philox4x32-10 with the counter
-    (e, site, microbatch, step) and the key (lower, upper half of the seed) is less than
-    round((1 - p) 2^32).
+    (e, site, microbatch, step) and the key (lower, upper half of the seed) is less than round((1 -
+    p) 2^32).
     """
     key = torch.tensor([check_seed(seed), site])
     made: Tensor = _mask(
@@ -247,12 +246,9 @@ def dropout_masks(
                 output = model(x)
             (loss(output, y) / len(microbatches)).backward()
 
-    It covers one forward of the whole model, whose dropouts are counted from 0. A model that runs
-    its forward again in the backward, as with `torch.utils.checkpoint`, has other masks there.
-
-    step, microbatch, seed: as of `dropout_mask`. device: where the model is.
-
-    Raises FrontendError for other kinds of dropout.
+    It covers one forward of the whole model; one that runs again in the backward
+    (`torch.utils.checkpoint`) has other masks there. `step`, `microbatch`, `seed`: as of
+    `dropout_mask`. `device`: where the model is. Raises FrontendError for other kinds of dropout.
     """
     key = torch.tensor([check_seed(seed), 0], device=device)
     counts = (torch.tensor(number, device=device) for number in (microbatch, step))

@@ -1,9 +1,7 @@
 """The activation of one stage and microbatch: what a worker keeps of its forward, where, and how
-much of it a memory budget allows.
-
-Hooks of autograd see every tensor that a forward keeps for its backward. An activation that is
-offloaded keeps their storages here instead, each once, so that D and U can move them; parameters,
-buffers and what the caller of `step` holds stay where they are.
+much a memory budget allows. Hooks of autograd see every tensor that a forward keeps. An
+activation that is offloaded keeps their storages here, each once, so that D and U can move them,
+but not parameters, buffers and what the caller of `step` holds.
 """
 
 from __future__ import annotations

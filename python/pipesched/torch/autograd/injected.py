@@ -1,9 +1,8 @@
 """Gradients that a stage adds by an autograd function of its own, as losses of routers are.
 
 The runtime divides a loss by the number of microbatches before its backward, which such a gradient
-does not see. PyTorch's own schedules divide all gradients at the end of a step. So that both give
-it the same weight, a stage whose graph has functions that the runtime does not know goes backward
-with whole gradients:
+does not see. So that it weighs as in PyTorch's schedules, which divide at the end of a step, a
+stage with functions that the runtime does not know goes backward with whole gradients:
 
     gradients of outputs * N | backward of the stage | gradients of inputs / N, of parameters / N
 

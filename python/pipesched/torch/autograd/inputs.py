@@ -1,10 +1,9 @@
 """The inputs of a stage, at which its backward ends.
 
-A tensor enters the graph of its stage as the output of a node that does nothing. So the graph does
-not hold the tensor itself: it is free as soon as nothing that is kept for the backward needs it,
-and D can move it. And the stage may change it in place, as a layer of a model may change what the
-layer before it returns. If another stage of this rank made the tensor, it is told of the change, so
-that autograd notices if that stage has kept it for its backward.
+A tensor enters the graph of its stage as the output of a node that does nothing, so that the graph
+does not hold it: it is free when the backward needs it no more, D can move it, and the stage may
+change it in place. A stage of this rank that made the tensor is told of the change, so that
+autograd notices if that stage has kept it.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """Forwards that R runs again: whether R gives what F gave, and which F keep their graph.
 
 R has the random states and the buffers of its F. A stage that keeps anything else from forward to
-forward, as a counter of its own or a generator, would compute gradients of another output without a
-word. So in the first step numbers that F's output gives are compared with those of R's.
+forward, as a counter, would compute gradients of another output; so the first step compares numbers
+of F's output with R's.
 
-F keeps no graph, by hooks of autograd. Transforms of torch.func refuse these, and a stage or loss
-may compute gradients inside of its forward. Such a stage keeps its graph until the end of its F.
+F keeps no graph, by hooks of autograd. A stage that uses transforms of torch.func, which refuse
+hooks, or computes gradients in its forward, keeps its graph until the end of its F.
 
-R needs the input as it was, and a stage may change its input in place. In the first step each F
-that R will repeat gets a copy, which shows the stages that do so. From then on only these get one,
-in F and in R.
+R needs the input as it was. In the first step each F that R repeats gets a copy, which shows the
+stages that change their input in place; later only these get one, in F and in R.
 """
 
 from __future__ import annotations

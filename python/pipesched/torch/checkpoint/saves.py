@@ -1,14 +1,13 @@
 """Files of a checkpoint of `torch.distributed.checkpoint`, written so that a folder always has a
 whole one, and checked before they are read.
 
-    step8-3f9ac21b04de.rank0of2.0.distcp    the values of a rank, and a seal
+    step8-3f9ac21b04de.rank0of2.0.distcp   the values of a rank, and a seal
     step8-3f9ac21b04de.rank1of2.0.distcp
-    .metadata                               where values are, as PyTorch reads it, and a seal
+    .metadata                              where values are, as PyTorch reads it, and a seal
 
-A save writes files with new names next to those of the last save. When all ranks are done, the
-first rank renames the new `.metadata` over the last one: in this moment the new save takes the
-place of the last one, whose files are then removed. A seal is the last line of a file, which
-PyTorch does not read. It names the save, its step and the rank, and has a checksum of all bytes
+A save writes files with new names. When all ranks are done, the first rank renames the new
+`.metadata` over the last one, and then removes the files of the last save. A seal is the last line
+of a file, which PyTorch does not read: the save, its step, the rank, and a checksum of all bytes
 before it; that of `.metadata` lists the files of all ranks.
 """
 

@@ -1,26 +1,20 @@
 """Messages between stages, over process groups with tags and without.
 
-With tags (gloo, MPI) every message is sent when its row reaches it, and nothing waits but what
-needs it. Its trailer has a flag that says whether the receiver knows how it is made:
+With tags (gloo, MPI) every message is sent when its row reaches it, and only its users wait. A
+trailer says whether the receiver knows the header, so that it can post its buffer before it knows
+whether shapes have changed:
 
-    tag + 0    tensors [0 | message | 0]                         as the last time
-    tag + 0    [1 | message | header size]  as many bytes as the last time, meaningless
-    tag + 1    header
-    tag + 2    tensors and trailer
+    tag + 0   tensors [0 | message | 0]              as the last time
+    tag + 0   [1 | message | header size]            as many bytes as the last time, meaningless
+    tag + 1   header
+    tag + 2   tensors and trailer
 
-So a receiver can post its buffer before it knows whether shapes have changed. Without tags (NCCL)
-messages find each other by their order. Runs of messages are then issued as one batch each, in the
-order that the proofs `batched` and `fifo` of `Schedule.verify` assume. These let a rank wait for
-its batch; here only what uses a message waits for it, and sends are waited for at the end of the
-step, so what they prove holds. Over gloo no message waits for another one, so that each is issued
-by itself, and receives begin as early as with tags, in their order.
-
-A receiver must know sizes before its batch
-begins, and must not wait for them there, since the batch may be what the sender waits for: so the
-first pass goes over a process group of gloo, with tags, and all others rely on what it has shown.
-So does the first one of each kind of batch: at the begin of a pass all ranks tell each other the
-shapes of what they were given, for example of a smaller batch at the end of an epoch, and wait for
-that before their first message.
+Without tags (NCCL) messages find each other by their order. Runs of messages are issued as one
+batch each, in the order of the proofs `batched` and `fifo` of `Schedule.verify`, and sends are
+waited for at the end of the step. Over gloo each message is issued by itself, and receives start
+early. Since a receiver must know sizes before its batch, the first pass of each kind of batch goes
+over a group of gloo with tags; at the start of a pass all ranks exchange the shapes of what they
+were given, and wait for them before their first message.
 """
 
 from __future__ import annotations

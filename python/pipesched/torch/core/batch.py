@@ -1,10 +1,8 @@
 """The batch of one pass: its microbatches and slices, their losses, and how these weigh.
 
 Microbatches weigh alike unless the caller counts their tokens: the mean of their means is not the
-mean over all tokens if one has fewer that count, as by an `ignore_index`. Where no count is given,
-the first steps look how much a token weighs in each loss, and warn if that differs.
-
-The runtime runs each slice of a microbatch as a microbatch.
+mean over all tokens if one has fewer that count. Without a count, the first steps look how much a
+token weighs in each loss, and warn if that differs. Slices run as microbatches.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Values between stages: tensors, tuples, lists and dicts of them, packed into one buffer of bytes.
 
-    | tensor 0 | padding | tensor 1 | ... | 64 bytes: trailer        each at a multiple of 64 bytes
+    | tensor 0 | padding | tensor 1 | ... | 64 bytes: trailer         each at a multiple of 64 bytes
 
-A header (`Spec`) says how the tensors are made of the bytes. It travels by itself, and only when it
-is new. The trailer says which message it is. It comes last, so that its arrival shows that
-everything has arrived.
+A header (`Spec`) says how the tensors are made of the bytes; it travels only when it is new. The
+trailer says which message it is, and comes last, so that its arrival shows that all has arrived.
 """
 
 from __future__ import annotations

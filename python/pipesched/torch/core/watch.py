@@ -1,21 +1,18 @@
 """Waits that cannot hang: every wait ends when its condition holds, when another rank fails, or at
-the time limit.
+the time limit. Another thread waits inside PyTorch, which nothing can interrupt; the runtime
+waits for the thread and looks for failures meanwhile.
 
-Another thread waits inside PyTorch, since nothing can interrupt that; the runtime waits for
-the thread and looks for failures meanwhile. The store of torch.distributed has three kinds of keys:
+The store of torch.distributed has three kinds of keys:
 
-    failed        the first failure of any rank, as JSON
-    left          that the rank which failed first ends
-    place/RANK    where a rank was when it saw that failure
-    meet/NAME/RANK  what a rank says when it comes to a meeting of all ranks
+    failed           the first failure of any rank, as JSON
+    left             that the rank which failed first ends
+    place/RANK       where a rank was when it saw that failure
+    meet/NAME/RANK   what a rank says when it comes to a meeting of all ranks
 
-The store may be in the process of a rank that is stopped, so that it answers nobody. So the runtime
-asks it in another thread too, and goes on alone if no answer comes.
-
-After a failure threads still wait for messages that never come. Before the interpreter ends they
-are ended (`_break_waits`), since a thread that returns from PyTorch afterwards would abort the
-process. The ranks that did not fail wait with their end for the one that did: launchers such as
-torchrun take the first process that ends for the cause.
+The store may be in a process that is stopped, so that another thread asks it too. Before the
+interpreter ends, threads that still wait for messages are ended (`_break_waits`): one that returned
+from PyTorch later would abort the process. Ranks that did not fail end after the one that did,
+which launchers such as torchrun take for the cause.
 """
 
 from __future__ import annotations

@@ -1,24 +1,21 @@
 """Pipelines beside each other: the same stages on several ranks, each with batches of its own.
 
 A device mesh has a dimension for the pipeline and others along which pipelines are repeated. Along
-some of them each pipeline has a part of every tensor (tensor parallelism, whose modules exchange
-what they need themselves); along the others the gradients of a stage are averaged, by one of three
-means:
+some each pipeline has a part of every tensor (tensor parallelism by the modules); along the others
+the gradients of a stage are averaged, by one of three means:
 
-    data_parallel=      the runtime sums buckets behind the last backward of a stage
-    DistributedDataParallel around a stage: the same, over its process group
-    fully_shard         FSDP2 gathers the parameters of a stage before its first forward, and
-                        reduces its gradients behind its last backward; with
-                        `reshard_after_forward=True` around each cell
+    data_parallel=            the runtime sums buckets after the last backward of a stage
+    DistributedDataParallel   around a stage: the same, over its process group
+    fully_shard               FSDP2 gathers the parameters of a stage before its first forward, and
+                              reduces its gradients after its last backward; with
+                              `reshard_after_forward=True` around each cell
 
-DDP's own reducer runs inside of one backward and does not know split backwards. So the runtime runs
-the module inside DDP and sums the gradients itself. FSDP2 reduces inside of a backward too; its
-hooks are told to do nothing, as `torch.distributed.pipelining` does, and it is called where
-gradients are complete.
+DDP's own reducer does not know split backwards, so the runtime runs the module inside DDP and sums
+itself. FSDP2's hooks are told to do nothing, as in `torch.distributed.pipelining`, and it is called
+where gradients are complete.
 
-Pipelines may divide parameters, as experts under expert parallelism. A rank holds its part alone,
-and the all-to-alls of the stage bring it the rows of all pipelines. So the gradient of a part is a
-sum over the pipelines already, and the mean is that sum divided by their number.
+Pipelines may divide parameters, as experts: the gradient of a part is then a sum over the pipelines
+already, and the mean is that sum divided by their number.
 """
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
 """Gradients of parameters that several ranks hold: replicas of a stage, tied parameters, and the
 same stages in other pipelines.
 
-A large gradient is summed where it is, so that no second copy of it is made. Small ones travel
-together, in one buffer per dtype. Behind them the buffer has three numbers per parameter, which say
-how many ranks have a gradient for it, how many have a sparse one, and in how many dimensions. From
-an accelerator these numbers travel by themselves, over gloo, so that no process waits for its
-device to read them. So a
-parameter for which no rank has a gradient keeps None, as without a pipeline, and a gradient that is
-sparse on all ranks stays sparse: a second exchange then tells which of its rows any rank has. Sums
-are over the replicas of a pipeline first, then averaged over the pipelines. Of sharded parameters
-each rank sums its shards.
+A large gradient is summed where it is. Small ones travel in one buffer per dtype, with three
+numbers per parameter at its end: how many ranks have a gradient for it, how many a sparse one, and
+in how many dimensions. From an accelerator the numbers travel over gloo, so that no process waits
+for its device. A parameter for which no rank has a gradient keeps None, and a gradient that is
+sparse on all ranks stays sparse: a second exchange tells which of its rows any rank has.
 
-Gradients that add up over several steps are summed already, so that only the first rank of each sum
-adds to them; the others begin anew from 0, and get the whole with the next sum. So no rank holds
-the gradients of earlier steps beside those of this one.
+Sums are over the replicas of a pipeline first, then averaged over the pipelines; of sharded
+parameters each rank sums its shards. To gradients of earlier steps, which are summed already, only
+the first rank of each sum adds; the others start from 0, and get the whole with the next sum.
 """
 
 from __future__ import annotations

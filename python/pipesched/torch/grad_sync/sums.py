@@ -1,9 +1,7 @@
 """The sums of gradients that a rank takes part in, and which parameters they are about.
 
-Which parameters a module has, and which of them are trained, may change between steps: layers are
-frozen and unfrozen, adapters added. So the sums look again at the beginning of each step. Where
-nothing has changed, that is one walk over the parameters; otherwise the ranks that share what has
-changed agree on it first, so that none of them sums what another one does not.
+Modules may get parameters, and freeze or train them, between steps. So the sums look again at the
+start of each step, and where something has changed, the ranks that share it agree on it first.
 """
 
 from __future__ import annotations

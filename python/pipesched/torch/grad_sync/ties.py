@@ -1,23 +1,20 @@
 """Parameters that are one parameter of the model although several stages hold them.
 
-A parameter is found by its *place*: the blocks of the part that holds it, and its name in there. So
-replicas on several ranks, and stages that cut the blocks otherwise, have one place for it. Ties are
-sets of places. They come from four sources, which all ranks bring together:
+A parameter is found by its *place*: the blocks of the part that holds it, and its name in there,
+the same for replicas and for stages that cut the blocks otherwise. Ties are sets of places, which
+all ranks bring together from four sources:
 
-    `tied`          the names that the caller gave
-    the model       what `split_sequential` has seen, since it has the whole model (origin.py)
-    this rank       one parameter object in several stages that this rank holds, or that its
-                    mapping of stages has
-    the loss        one parameter object in a module of the loss and in any of these
+    `tied`      the names that the caller gave
+    the model   what `split_sequential` has seen, since it has the whole model (origin.py)
+    this rank   one parameter object in several stages that this rank sees
+    the loss    one parameter object in a module of the loss and in any of these
 
-A rank that sees the whole model does not know how the stages of other ranks are wrapped. So it
-names a parameter as the model does, and each rank then says where its stages hold it.
+Each rank says where its stages hold what a rank with the whole model names.
 
 If each rank makes its own stages by a function that this package cannot see through, a tie shows
-only as parameters that begin with the same values (`Copies`). Values that are drawn are compared,
-since only these are the same by a tie or by a seed. Ties have different names mostly, as an
-embedding and a head, and are refused. Stages that are made alike from one seed have the same names,
-about which a warning is enough.
+only as parameters that start with the same values (`Copies`), which are compared if they are drawn.
+Those of different names, as of embedding and head, are refused; stages that are made alike from one
+seed have the same names, about which a warning is enough.
 """
 
 from __future__ import annotations

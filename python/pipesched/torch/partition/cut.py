@@ -274,18 +274,14 @@ def split_model(
     """Returns the stages of a schedule, as a function of (path, stage), from any module.
 
     at: where the module is cut into the `schedule.blocks` blocks: before the modules of these
-        names, in the order in which they run ("blocks.3"), or a mapping from names to
-        `torch.distributed.pipelining.SplitPoint`.
-    inputs: the arguments of the forward that a batch gives; by default those without a default,
-        and all others keep their defaults.
-    sizes: how many of the parts that `at` makes each block has. `at` may then name more places
-        than it takes: where the module can be cut.
-    times: the same by the times of these parts (`measure_parts`), as `split_sequential` divides
-        children.
+    names, in the order in which they run ("blocks.3"), or a mapping from names to
+    `torch.distributed.pipelining.SplitPoint`.
+    inputs: the arguments of the forward that a batch gives; by default those without a default.
+    sizes: how many of the parts that `at` makes each block has; `at` may then name more places.
+    times: the same by the times of these parts (`measure_parts`), as in `split_sequential`.
 
-    Parts share the modules of the model, under the same names. Parameters that several parts use
-    are tied. The code of the forward between the cuts is traced with `torch.fx`; the modules that
-    are not cut run as they are.
+    Parts share the modules of the model under the same names; parameters that several parts use are
+    tied. The code of the forward between the cuts is traced with `torch.fx`.
     """
     cuts = _places(at)
     if sizes is not None or times is not None:

@@ -1,17 +1,16 @@
-"""Cutting a model between its layers, as causal language models of Hugging Face are built.
+"""Cutting a model between its layers, as causal language models of Hugging Face are built: code,
+then a list of layers, then a norm and a head. Each part is the model itself with some modules
+replaced, so that masks, position embeddings and keywords are made in each part by the model's
+code.
 
-Such a model runs its code, then a list of layers one after the other, then a norm and a
-head. Each part is the model itself with some modules replaced, so that the code around the layers
-is that of the model: masks, position embeddings and keywords are made in each part from what it
-gets.
+    layers      0        1        2        3        4        5
+    part 0    runs     stops                                        the embedding is here
+    part 1    gives    runs     stops                               what it gets stands for the
+                                                                    layers before
+    part 2    gives    gives    runs                                the norm and the head are here
 
-    layers      0 1      2 3      4 5
-    part 0      runs     stops                 the embedding is here
-    part 1      gives    runs     stops        what it gets stands for the layers before
-    part 2      gives    gives    runs         the norm and the head are here
-
-A layer behind a part ends its forward. A layer before it gives what the part has got. Whether
-nothing but the hidden state passes between two layers is tried once, with one part for each layer.
+A layer behind a part ends its forward; a layer before it gives what the part has got. Whether only
+the hidden state passes between layers is tried once, with one part for each layer.
 """
 
 from __future__ import annotations
@@ -525,19 +524,17 @@ def from_hugging_face(
     """Returns the stages of a schedule, as a function of (path, stage), from a causal language
     model of Hugging Face's transformers, or from any module that is built alike.
 
-    sizes: how many layers each of the `schedule.blocks` blocks has. A block may have none.
-    times: the same by the times of the layers (`measure_layers`), as `split_sequential` divides
-        children. By default blocks have as equal numbers of layers as possible.
-    layers: the name of the list of layers ("model.layers"). By default it is the list with as many
-        modules as the configuration says.
+    sizes: how many layers, also 0, each of the `schedule.blocks` blocks has.
+    times: the same by the times of the layers (`measure_layers`), as in `split_sequential`. By
+    default blocks have as equal numbers of layers as possible.
+    layers: the name of the list of layers ("model.layers"); by default the list with as many
+    modules as the configuration says.
 
     The first block has the embedding, the last one the norm and the head. They take and return what
-    the model does; a batch may be the tokens, a tuple, a dict or `Arguments`, with masks, positions
-    and labels. Parts share the modules of the model, under the same names. Parameters that several
-    parts use (a head that is the embedding) are tied. No keys and values are cached.
-
-    A model whose layers pass on more than a hidden state is refused: parts of one layer each must
-    give what the model gives, which is tried with a few tokens.
+    the model does: tokens, a tuple, a dict or `Arguments`, with masks, positions and labels. Parts
+    share the modules of the model under the same names; parameters that several parts use are tied.
+    No keys and values are cached. A model whose layers pass on more than a hidden state is refused,
+    by a try with a few tokens.
     """
     plan = _make_plan(model, layers)
     chosen = sizes_of(plan.count, schedule.blocks, sizes, times, ("layer", "layers"))

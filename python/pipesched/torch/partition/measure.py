@@ -25,12 +25,12 @@ def measure_children(
     `split_sequential`.
 
     example: a microbatch, as the first child takes it. Each child runs on what the one before it
-        returns, with gradients of ones.
-    repeats: how often the whole module runs; the result is the median of each child. One run
-        before them, in which memory and kernels are set up, does not count.
+    returns, with gradients of ones.
+    repeats: how often the whole module runs, after a warm-up; the result is the median of each
+    child.
     group: its first rank measures, and all get its times, so that they divide the module alike.
 
-    At the end the gradients, buffers and random states of the module are as they were before.
+    Gradients, buffers and random states of the module stay as they were.
     """
     if repeats < 1:
         raise PipelineError(f"`repeats` is {repeats}; wanted at least 1")

@@ -1,10 +1,8 @@
-"""The model from which stages were made, for a runtime that gets these stages by other code: by a
-function that wraps, shards or compiles them, or by a mapping of the stages of one rank.
+"""The model from which stages were made, for a runtime that gets these stages by other code.
 
 The modules of the model are found again as objects, wherever a stage holds them. So a rank sees
 changes of the model's children, parameters that its stages use without holding them, and parameters
-that share memory although they are several. Nothing here keeps the model alive, of which a rank may
-let the parts of others go.
+that share memory. Nothing here keeps the model alive.
 """
 
 from __future__ import annotations

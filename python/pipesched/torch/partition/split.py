@@ -105,18 +105,14 @@ def split_sequential(
 
     The children of the module are divided in order among the `schedule.blocks` blocks: `sizes` says
     how many each block has. With `times`, one for each child in any unit (`measure_children`), the
-    slowest block is as fast as can be, and among these divisions the sum of the squares of the
-    blocks' times is least; a block has at least one child. A rank with several blocks or longer
-    stages has the sum of theirs: a schedule counts every block as one unit, so equal blocks are
-    what it assumes. By default blocks have as equal numbers of children as possible, the first ones
-    more.
+    slowest block is as fast as can be, and then the sum of the squares of the blocks' times is
+    least; a block has at least one child. By default blocks have as equal numbers of children as
+    possible, the first ones more. A schedule counts every block as one unit of time.
 
     A stage is an `nn.Sequential` with one child per block, named by its number, whose children are
-    those of the module under their own names. They are the same objects, so all stages together
-    hold the module. Stages of the same blocks are one object. All ranks must divide alike.
-
-    A child may be in the module several times, and parameters may be one in several children:
-    the runtime ties them. A module that does more than to call its children in turn is refused.
+    those of the module, the same objects under their own names. Stages of the same blocks are one
+    object. All ranks must divide alike. Children and parameters that occur several times are tied.
+    A module that does more than call its children in turn is refused.
     """
     if not isinstance(module, nn.Sequential):
         raise PipelineError(f"the module is a {type(module).__name__}; wanted an nn.Sequential")

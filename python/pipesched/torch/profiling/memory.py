@@ -1,22 +1,18 @@
 """What a rank holds while it trains, measured stage by stage, and predicted from that for any
 schedule of the same placement.
 
-An activation is counted by what PyTorch really keeps of it, which changes with its cells:
+An activation is what PyTorch really keeps of it after each of its cells:
 
-    F      what autograd keeps for the backward, with the message that the input came in if that is
-           kept; the input alone if the stage is recomputed
-    I      all of that still, since W goes through the same graph (only nodes that have given all
-           their gradients are free), and the gradients that W begins with
-    D      nothing
-    B, W   nothing
+    F      what autograd keeps for the backward, with the message that the input came in if that
+           is kept; the input alone if the stage is recomputed
+    I      all of that still, since W goes through the same graph, and the gradients that W starts
+           with
+    D, B, W  nothing
 
-Beside activations there are outputs and gradients that wait to be sent, the buffers of messages
-from the start of their receive, and those in which a G sums small gradients until something waits
-for it; so do means over pipelines, from the last B or W of a stage to its O or the end of the step.
-
-Gradients of parameters are not counted, since there is one of each. Of `float16` and DTensors there
-may be two: gradients that add up over steps are set aside from the first B or W of a stage until
-those of this step are summed, if the step that was measured found such gradients.
+Beside activations there are outputs and gradients that wait to be sent, buffers of messages from
+the start of their receive, and those in which a G, or a mean over pipelines, sums small gradients.
+Gradients of parameters are not counted, unless those of earlier steps (`float16`, DTensors) are set
+aside from the first B or W of a stage until those of this step are summed.
 """
 
 from __future__ import annotations

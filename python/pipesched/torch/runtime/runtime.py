@@ -48,60 +48,52 @@ def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
 
 class PipelineRuntime:
     """One rank of a pipeline. Every rank of the group makes one, with the same arguments except
-    `stages`, `optimizer` and `device`, and calls the same methods in the same order.
+    `stages`, `optimizer` and `device`, and calls the same methods in the same order
+    (docs/Torch.md).
 
     schedule: a schedule or program; worker w is rank w of the group.
-    stages: the modules of this rank, as a mapping or function from (path, stage). Only those that
-        the placement gives to this rank are asked for. Stages that hold the same blocks on one rank
-        are one module object. A stage gets the entries of a tuple as arguments, unless it is
-        an nn.Sequential, and any other value as one argument.
-    loss: from output and target of a microbatch to its loss, a scalar. Without it the output of the
-        last stage is the loss.
+    stages: the modules of this rank, as a mapping or function from (path, stage), asked only for
+    stages of this rank. Stages of the same blocks are one module. A stage gets the entries of a
+    tuple as arguments, unless it is an nn.Sequential, and any other value as one argument.
+    loss: from output and target of a microbatch to its loss, a scalar; by default the output.
     group: a process group with one rank per worker; by default that of all ranks.
-    optimizer: what O cells call. Either a function from a list of parameters to an optimizer,
-        called once for each stage with an O (`optimizers` has what it returned), or a mapping from
-        (path, stage) to optimizers. Without it O cells do nothing.
-    scaler: a `torch.amp.GradScaler`, which scales losses. After `step` all ranks agree on whether
-        gradients are finite, so that `scaler.step` and `scaler.update` do the same on each.
-    tied: parameters that stages share, for example of embedding and head: a list of ties, each a
-        list of (stage, parameter name), on all paths, (path, stage, parameter name), or ("loss",
-        parameter name). Their gradients are added up. Ties that the runtime sees need no names.
-        Without `tied`, parameters of ranks that do not see each other's stages may not have the
-        same values under different names; `tied=()` says that they are several.
+    optimizer: what O cells call: a function from parameters to an optimizer, called for each stage
+    with an O (`optimizers` has the results), or a mapping from (path, stage) to optimizers.
+    scaler: a `torch.amp.GradScaler`, which scales losses; after `step` all ranks agree on whether
+    gradients are finite.
+    tied: parameters that stages share and whose gradients are added up: a list of ties, each a list
+    of (stage, parameter name), on all paths, (path, stage, parameter name), or ("loss", parameter
+    name). Ties that the runtime sees need no names. Without `tied`, equal values under different
+    names on ranks that do not see each other's stages are refused; `tied=()` says that they are
+    several parameters.
     vocabulary: the shard of the head of this rank, for a schedule with S and T cells
-        (`pipesched.torch.vocabulary`). The last stage then gives the input of the head, and the
-        loss is the mean cross-entropy; a `loss` that is given is compared with it. All ranks need
-        targets.
-    embedding: the shard of the embedding of this rank, for a schedule with E and V cells. The first
-        stage then takes the output of the embedding, and all ranks need inputs.
-    data_parallel: the same rank in other pipelines, each with batches of its own: a process group,
-        or a dimension of a device mesh (`mesh["dp"]`). Gradients are averaged over it, before O
-        steps. Stages under DistributedDataParallel or fully_shard need it not.
-    expert_parallel: the parameters that the ranks of `data_parallel` divide, as experts under
-        expert parallelism: patterns (`fnmatch`) of names in a stage, as ["*.experts.*"]. Each rank
-        has experts of its own, whose gradients are sums over the pipelines already, by the
-        exchanges of the stages: they are divided by the number of pipelines, and not summed.
-    buffers: what becomes of buffers that several ranks hold, as of a batch normalization, at the
-        end of a step: "own" leaves them to each, "average" makes them the mean, "first" those of
-        the first replica. By default "own", under DDP with `broadcast_buffers` "first".
-    names: what parameters and buffers are called in the whole model, for `state_dict`, `save` and
-        `load`: a function from (path, stage, name), or a mapping from (path, stage) to the name of
-        the stage in the model. Stages of `split_sequential` know it.
+    (`pipesched.torch.vocabulary`). The last stage gives the input of the head, and the loss is the
+    mean cross-entropy, with which a given `loss` is compared. All ranks need targets.
+    embedding: the shard of the embedding, for a schedule with E and V cells. The first stage takes
+    the output of the embedding, and all ranks need inputs.
+    data_parallel: the same rank in other pipelines, with other batches: a process group, or a
+    dimension of a device mesh (`mesh["dp"]`), over which gradients are averaged before O steps.
+    Stages under DistributedDataParallel or fully_shard need it not.
+    expert_parallel: patterns (`fnmatch`) of the names in a stage of parameters that `data_parallel`
+    divides, as ["*.experts.*"]. Their gradients are sums over the pipelines already, by the
+    exchanges of the stages, and are only divided by the number of pipelines.
+    buffers: what happens at the end of a step to buffers that several ranks hold: "own" (default),
+    "average", or "first", those of the first replica (default under DDP with `broadcast_buffers`).
+    names: names of parameters and buffers in the whole model, for `state_dict`, `save` and `load`:
+    a function from (path, stage, name), or a mapping from (path, stage) to a prefix.
     device: where tensors are wanted; by default that of the first parameter.
     receives: where the receives of a schedule are, as in `Schedule.program`.
-    messages: "tags" if messages find each other by tags, "ordered" if by their order; by default by
-        the backend: gloo and MPI have tags. With "ordered", shapes, types and structures of
-        messages must follow from the shapes of the batch, unless `static_shapes` is False.
-    count: how many tokens the loss of a microbatch is a mean of, from its target, as
-        `lambda target: (target != -100).sum()`. The loss of a step is then the mean over all tokens
-        of it, in all pipelines. Without it microbatches weigh alike.
-    check_slices: whether the first step compares what stages give of the slices of their first
-        microbatch with what they give of all of it, where the schedule has slices.
-    parts_order: in which order an overlapped pair issues the parts of layers that have some
-        (`pipesched.torch.parts`): "deepseek", "megatron", "in-turn", or the parts,
-        "combine.I,attention.F,...". All ranks have the same.
-    memory_budget: the most that this rank may hold: a number of activations, or bytes that autograd
-        keeps, with a unit ("2GiB").
+    messages: "tags" (default for gloo and MPI) or "ordered". With "ordered", shapes, types and
+    structures of messages must follow from the shapes of the batch, unless `static_shapes` is
+    False.
+    count: the tokens of which the loss of a microbatch is a mean, from its target, as `lambda
+    target: (target != -100).sum()`. The loss of a step is then the mean over all tokens of all
+    pipelines; otherwise microbatches weigh alike.
+    check_slices: whether the first step compares slices with whole microbatches in each stage.
+    parts_order: the order of parts of an overlapped pair (`pipesched.torch.parts`) on all ranks:
+    "deepseek", "megatron", "in-turn", or the parts, "combine.I,attention.F,...".
+    memory_budget: the most that this rank may hold: activations, or bytes that autograd keeps, with
+    a unit ("2GiB").
     timeout: the longest time of every wait, in seconds.
     on_instruction: called with the times of each instruction.
 

@@ -1,8 +1,7 @@
-"""Whether stages give of slices what they give of whole microbatches.
-
-A stage whose attention does not call `with_earlier` trains another model without a word. So the
-first step also runs the first microbatch of each stage as a whole, and compares. Where that differs
-and numbers are drawn, as for dropout, both run once more without them.
+"""Whether stages give of slices what they give of whole microbatches: a stage whose attention does
+not call `with_earlier` trains another model without a word. So the first step also runs the
+first microbatch of each stage whole and compares, once more without random numbers if these
+differ.
 """
 
 from __future__ import annotations

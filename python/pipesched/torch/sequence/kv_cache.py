@@ -1,10 +1,8 @@
 """The keys and values of the earlier slices of a microbatch, and their gradients.
 
-For each call of `with_earlier` in the forward of a stage, and each microbatch, there is a `_Store`:
-one tensor to which every slice adds its part, and later, from the backward of the last slice to
-that of the first, one with the gradients that later slices have sent to the parts of earlier ones.
-A forward gets the beginning of that tensor as it is, without a copy: what later slices add does not
-touch it.
+For each call of `with_earlier` in the forward of a stage, and each microbatch, a `_Store` has one
+tensor to which every slice adds its part, of which forwards get the beginning without a copy, and
+later one with the gradients that later slices have sent to parts of earlier ones.
 """
 
 from __future__ import annotations
