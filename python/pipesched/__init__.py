@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .planning import Plan as Plan
     from .planning import Proposal as Proposal
     from .planning import plan as plan
+    from .results.batch import check_formula as check_formula
     from .results.batch import compare as compare
     from .results.batch import explain as explain
     from .results.batch import simulate_batch as simulate_batch
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from .results.configuration import Configuration as Configuration
     from .results.disturbances import Sensitivity as Sensitivity
     from .results.disturbances import sensitivity as sensitivity
-    from .results.formulas import check_formula as check_formula
     from .results.measurement import Measurement as Measurement
     from .results.report import Report as Report
     from .results.simulation import Simulation as Simulation
@@ -86,11 +86,10 @@ _NAMES = {
     "errors": "Diagnostic Location PipeSchedError PipeSchedWarning VerificationError",
     "fitting": "Fit fit",
     "planning": "Plan Proposal plan",
-    "results.batch": "compare explain simulate_batch",
+    "results.batch": "check_formula compare explain simulate_batch",
     "results.comparison": "Comparison",
     "results.configuration": "Configuration",
     "results.disturbances": "Sensitivity sensitivity",
-    "results.formulas": "check_formula",
     "results.measurement": "Measurement",
     "results.report": "Report",
     "results.simulation": "Simulation",

@@ -243,8 +243,8 @@ class Costs(Deployment):
     `rates` are those of accelerators under the load of a training where the system has them
     (`auto`), or have to be such (`load`), or are the peaks of data sheets (`data-sheet`). With a
     model and a system, `sharding`, `tensor_exposed`, `expert_dispatch`, `kernel_launch`,
-    `used_per_node`, `attention` and `parameter_bytes` are by default as the `framework` has them ("megatron",
-    "torchtitan"); with "none" they are those of the passes: nothing sharded or hidden.
+    `used_per_node`, `attention` and `parameter_bytes` are by default as the `framework` has them
+    ("megatron", "torchtitan"); with "none" they are those of the passes: nothing sharded or hidden.
 
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})

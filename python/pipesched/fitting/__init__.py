@@ -2,7 +2,7 @@
 
 `Sample` is one measurement. The readers of files are one module each: tables (`_tables`), output of
 nccl-tests (`_nccl_tests`), traces of PyTorch's profiler (`_trace`, `_kineto`, `_operations`,
-`_collectives`) and measurements of schedules (`_cells`).
+`_collectives`) and measurements of schedules (`files`).
 Measured steps of whole trainings correct a system in place of making one (`_correct`).
 """
 

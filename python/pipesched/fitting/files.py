@@ -7,11 +7,17 @@ import re
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pipesched
 
 from ..errors import PipeSchedError
-from . import _cells, _kineto, _nccl_tests, _tables
-from ._samples import Found
+from . import _kineto, _nccl_tests, _tables
+from ._samples import Found, Sample, usable
 from ._trace import Bytes, Trace, read_trace
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MEASURED = ("measured_s", "measured_tokens_per_s_per_gpu", "measured_log")
 """The keys of measured steps of own trainings, of which a row has one."""
@@ -34,7 +40,7 @@ def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> 
             if kind == "trace":
                 traces.append(read_trace(path))
             elif kind == "measurement":
-                found.add(_cells.read(path, message_bytes))
+                found.add(_read_cells(path, message_bytes))
             else:
                 text = _text_of(path)
                 found.add((_nccl_tests if kind == "nccl-tests" else _tables).read(text, str(path)))
@@ -102,3 +108,45 @@ def kind_of(path: Path) -> str:
         return "table"
     first = head.split("\n", 1)[0].strip()
     return "table" if first.endswith("}") and '"kind"' in first else "trace"
+
+
+# Measurements of schedules, by their messages
+
+
+def _read_cells(path: Path, message_bytes: int | None) -> Found:
+    kind: Any = getattr(pipesched, "Measurement", None)
+    if kind is None:
+        raise PipeSchedError(f"{path}: this version of pipesched reads no measurements")
+    measurement = kind.from_file(path)
+    size = message_bytes or _boundary_bytes(measurement.schedule.to_text())
+    if not size:
+        raise PipeSchedError(
+            f"{path}: the schedule has no model, which would say how large its messages are; "
+            "give --message-bytes"
+        )
+    return messages_of(measurement.to_frame(), size, str(path))
+
+
+def _boundary_bytes(text: str) -> int:
+    found = re.search(r"\bboundary_bytes (\d+)", text)
+    return int(found[1]) if found else 0
+
+
+def messages_of(frame: pd.DataFrame, message_bytes: int, file: str) -> Found:
+    """One sample per message, from when it is sent and its receive posted to its arrival."""
+    found = Found()
+    is_send, is_receive = frame["kind"] == "send", frame["kind"] == "recv"
+    keys = ["step", "message"]
+    both = frame[is_send].merge(frame[is_receive], on=keys, suffixes=("", "_received"))
+    begin = both[["start_s", "ready_s_received"]].max(axis=1)
+    times = (both["arrived_s_received"] - begin).tolist()
+    lost = sum(not usable(seconds) for seconds in times)
+    for seconds, message in zip(times, both["message"].tolist(), strict=True):
+        if usable(seconds):
+            place = f"{file}: message {message}"
+            found.samples.append(
+                Sample("network", "message", seconds, 0, message_bytes, 1, "", place, place)
+            )
+    if lost:
+        found.notes.append(f"{file}: {lost} messages have no time above 0 and are left out")
+    return found

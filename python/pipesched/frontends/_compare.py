@@ -17,13 +17,12 @@ import torch
 from torch import Tensor, fx
 
 from . import FrontendError
-from ._cut import Part
 from ._file import Function
 from ._lower import Lowering, single_operation
 from ._mlir import NUMBERS
 from ._partition import Role
 from ._process import Failure, Worker
-from ._trace import Joint
+from ._trace import Joint, Part
 
 _TRIES = 3
 _NOISE = 0.02

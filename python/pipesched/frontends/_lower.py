@@ -10,12 +10,11 @@ import torch
 from torch import fx
 
 from . import EXTRA, FrontendError
-from ._cut import Part
 from ._dropout import MASK, is_random, mask_code
 from ._file import Function
 from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parse, with_values
 from ._process import Failure, Worker
-from ._trace import Joint, module_of, op_name
+from ._trace import Joint, Part, module_of, op_name
 
 _PIPELINES = (
     "builtin.module(torchdynamo-export-to-torch-backend-pipeline{extra-library=})",

@@ -26,7 +26,6 @@ except ImportError as error:
 from pipesched.torch import SequentialStages, split_sequential
 
 from ._compare import compare as compare_functions
-from ._cut import Part, loss_part, stage_parts
 from ._dropout import check_seed, dropout_mask, dropout_masks
 from ._file import (
     Array,
@@ -39,9 +38,19 @@ from ._file import (
     write_module,
 )
 from ._lower import Lowering, torch_mlir
-from ._names import short_names
 from ._process import Worker
-from ._trace import Joint, Packing, key_of, rename, run_stage, trace_loss, trace_stage
+from ._trace import (
+    Joint,
+    Packing,
+    Part,
+    key_of,
+    loss_part,
+    rename,
+    run_stage,
+    stage_parts,
+    trace_loss,
+    trace_stage,
+)
 from ._updates import Rule, Stepped, update_function
 
 __all__ = ["FrontendError", "dropout_mask", "dropout_masks", "export"]
@@ -381,3 +390,23 @@ def _rule(kind: type[torch.optim.Optimizer], group: dict[str, Any]) -> Rule:
         betas = (float(first), float(second))
         return Rule(rate, decay, betas=betas, epsilon=float(group["eps"]), decoupled=decoupled)
     raise FrontendError(f"the optimizer is {kind.__name__}; wanted SGD, Adam or AdamW")
+
+
+# Names
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """By name a name in which numbers count from 0 in their order: `blocks.4.weight` and
+    `blocks.5.weight` are `blocks.0.weight` and `blocks.1.weight`.
+    """
+    numbers: dict[tuple[str, ...], dict[str, str]] = {}
+    made = {}
+    for name in names:
+        parts: list[str] = []
+        for part in name.split("."):
+            if part.isdigit():
+                known = numbers.setdefault(tuple(parts), {})
+                part = known.setdefault(part, str(len(known)))
+            parts.append(part)
+        made[name] = ".".join(parts)
+    return made

@@ -22,8 +22,7 @@ from .core.errors import MemoryBudgetError, PipelineError, PipelineTimeout, Remo
 from .core.values import Arguments
 from .partition.cut import measure_parts, split_model
 from .partition.layers import from_hugging_face, measure_layers
-from .partition.measure import measure_children
-from .partition.split import SequentialStages, split_sequential
+from .partition.split import SequentialStages, measure_children, split_sequential
 from .profiling.record import Event, Recording
 from .runtime.runtime import PipelineRuntime
 

@@ -10,7 +10,7 @@ import pipesched
 import pytest
 from pipesched import PipeSchedError, Schedule
 from pipesched.command import main
-from pipesched.command.render.deadlock import draw
+from pipesched.command.verbs.show import draw_deadlock as draw
 from test_command import Capture
 
 DEAD = """pipe.schedule @dead workers 2 microbatches 2 {

@@ -27,9 +27,9 @@ from hypothesis import strategies as st
 from pipesched import PipeSchedError
 from pipesched.command import main
 from pipesched.fitting import Sample
-from pipesched.fitting._cells import messages_of
 from pipesched.fitting._solve import nonnegative
 from pipesched.fitting._system import predict
+from pipesched.fitting.files import messages_of
 from test_command import Capture, failure_of, rows_of
 
 TABLE = ROOT / "test" / "data" / "fit" / "kernels.csv"

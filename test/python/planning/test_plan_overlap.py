@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pipesched import PipeSchedError, plan
-from pipesched.planning.launch.exchanges import FLAGS
+from pipesched.planning.launch.launchers import FLAGS
 from pipesched.planning.request import Request
 from pipesched.planning.search.search import Search
 from pipesched.planning.space.space import Space

@@ -19,14 +19,13 @@ import torch
 import torch.distributed as dist
 from pipesched.torch import PipelineError
 from pipesched.torch.autograd.activation import Saved
-from pipesched.torch.comm.device import device_of, prepare
-from pipesched.torch.comm.messages import Link, OrderedMessages, batches_of
+from pipesched.torch.comm.messages import Link, OrderedMessages, batches_of, device_of, prepare
 from pipesched.torch.core.values import TENSOR, Packet
 from pipesched.torch.core.watch import Watch
 from pipesched.torch.grad_sync.data_parallel import Unit
 from pipesched.torch.grad_sync.reduce import Shared
 from pipesched.torch.partition.placement import Placement
-from pipesched.torch.profiling.times import times_of
+from pipesched.torch.profiling.record import times_of
 from torch import Tensor, nn
 
 Clock = dict[str, int]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -45,7 +49,6 @@ from ..render.output import (
     write_rows,
     write_text,
 )
-from ..render.progress import keep_result, progress
 
 EXAMPLE = """  pipesched optimize --pp 2 --microbatches 4 --activations 2 --offload \\
       --times F=10ms,I=12ms,W=8ms,D=14ms,U=14ms --time 5s -o best.mlir
@@ -581,3 +584,55 @@ def run(arguments: argparse.Namespace) -> int:
         say("interrupted; this is the best so far")
         return INTERRUPTED
     return 0
+
+
+# Progress, and Ctrl-C
+
+
+@contextlib.contextmanager
+def keep_result() -> Iterator[list[bool]]:
+    """Within this block Ctrl-C once ends the search with its result; the list tells it."""
+    seen: list[bool] = []
+
+    def note(*_: object) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        seen.append(True)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield seen
+        return
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def progress(limit: float) -> Iterator[None]:
+    """A bar of the time on standard error if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    ended = threading.Event()
+    columns = (TextColumn("searching"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=limit)
+        begin = time.monotonic()
+
+        def tick() -> None:
+            while not ended.wait(0.2):
+                bar.update(task, completed=min(limit, time.monotonic() - begin))
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()

@@ -19,7 +19,6 @@ from ..explain.rows import check_work
 from ..options import files, input, passes, table
 from ..options.arguments import UsageError, passes_error, read_descriptions, source
 from ..options.entries import check_costs, from_files
-from ..render import deadlock
 from ..render.drawings import add_draw
 from ..render.output import (
     Column,
@@ -90,7 +89,7 @@ def _simulated(schedule: Schedule, output: str | None) -> Simulation:
     try:
         return schedule.simulate()
     except PipeSchedError:
-        if picture := deadlock.draw(schedule):
+        if picture := draw_deadlock(schedule):
             write_text(picture, output)
         raise
 
@@ -261,3 +260,43 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show_list(arguments)
     return 0
+
+
+# Schedules that deadlock
+
+_MOST = 8
+"""How many cells of a cycle the first line names."""
+
+
+def draw_deadlock(schedule: Schedule) -> str | None:
+    """Returns the picture. None if the rows do not deadlock, or something else is wrong with them
+    too."""
+    found = schedule._module.deadlock(0)
+    if found is None:
+        return None
+    cycle, slots = found
+    width = max(len(text) for row in schedule.rows for text in row)
+    columns = 1 + max(slots)
+    names: dict[tuple[int, int], str] = {}
+    lines, runs, total, first = [], 0, 0, 0
+    for worker, row in enumerate(schedule.rows):
+        places, waiting, index = ["." * width] * columns, [], 0
+        for text in row:
+            cells = text.split("+")
+            keys = [(worker, index + half) for half in range(len(cells))]
+            names.update(zip(keys, cells, strict=True))
+            if (slot := slots[first + index]) >= 0:
+                places[slot] = text.ljust(width)
+                runs += 1
+            else:
+                waiting.append(f"<{text}>" if any(key in cycle for key in keys) else text)
+            index += len(cells)
+        first += index
+        total += len(row)
+        lines.append(f"  worker {worker}  {' '.join([*places, '|', *waiting])}".rstrip())
+    more = [f"and {len(cycle) - _MOST} more"] if len(cycle) > _MOST else []
+    head = (
+        f"{schedule.name}: {runs} of {total} cells run in {columns} slots, then "
+        f"{', '.join([*(names[key] for key in cycle[:_MOST]), *more])} wait for each other"
+    )
+    return "\n".join([head, *lines]) + "\n"

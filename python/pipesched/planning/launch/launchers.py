@@ -27,7 +27,93 @@ from ...schedule.megatron import NAME as COMBINED
 from ...support.options import Path, Recompute, Sharding
 from ..candidate import OPTIMIZED, Candidate
 from ..request import Request
-from . import exchanges
+
+# Exchanges of experts behind another microbatch
+
+FLAGS = ("--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute")
+
+CONNECTIONS = 32
+"""The queues of the device that the first flag needs, CUDA_DEVICE_MAX_CONNECTIONS."""
+
+FSDP: tuple[Sharding, ...] = ("gradients", "full")
+"""The kinds of sharding for which Megatron-LM needs its FSDP."""
+
+FEW_RANKS = 4
+"""With at most this many expert ranks exchanges are short, and overlap may be slower."""
+
+
+def hides_exchanges(request: Request, candidate: Candidate) -> bool:
+    """Whether the plan counts a part of the exchanges as hidden."""
+    hides = request.expert_exposed < 100 or candidate.schedule == COMBINED
+    return candidate.shape.expert > 1 and hides
+
+
+def _why_not(candidate: Candidate) -> str | None:
+    """Why the exchanges of a candidate cannot be hidden, as words that follow a verb."""
+    if candidate.shape.pipeline > 1 and candidate.chunks == 1:
+        return "in a pipeline without chunks"
+    if candidate.shape.recompute == "full":
+        return "with full recomputation"
+    # It runs the parts of layers one by one, so that the hooks by which FSDP gathers weights and
+    # reduces gradients are not called.
+    return "with Megatron-FSDP" if candidate.shape.sharding in FSDP else None
+
+
+def reason_against_combined(candidate: Candidate) -> str | None:
+    """Why Megatron-LM has no combined 1F1B here, if so."""
+    if candidate.schedule != COMBINED:
+        return None
+    why = _why_not(candidate)
+    if candidate.shape.expert == 1:
+        why = "without ranks that divide the experts"
+    return None if why is None else f"Megatron-LM runs no {COMBINED} {why}"
+
+
+def reason_against(request: Request, candidate: Candidate) -> str | None:
+    """Why Megatron-LM cannot hide what the plan counts as hidden, if so."""
+    why = _why_not(candidate) if hides_exchanges(request, candidate) else None
+    if why is None:
+        return None
+    hidden = 100 - request.expert_exposed
+    return (
+        f"Megatron-LM hides no exchanges of experts {why}, the plan counts {hidden} % of them as"
+        " hidden; plan with --set expert-exposed=100"
+    )
+
+
+def megatron_flags(request: Request, candidate: Candidate) -> list[str]:
+    """The flags with which Megatron-LM hides exchanges."""
+    return list(FLAGS) if hides_exchanges(request, candidate) else []
+
+
+def megatron_notes(request: Request, candidate: Candidate) -> list[str]:
+    """What these flags need besides."""
+    if not hides_exchanges(request, candidate):
+        return []
+    needs = f"CUDA_DEVICE_MAX_CONNECTIONS={CONNECTIONS}"
+    if candidate.shape.data * candidate.shape.context > 1:
+        needs += ", and Transformer Engine 2.8 as gradients are reduced meanwhile"
+    notes = [f"{FLAGS[0]} needs {needs}; no --moe-shared-expert-overlap beside it"]
+    if candidate.shape.expert <= FEW_RANKS:
+        notes.append(
+            f"with {candidate.shape.expert} expert ranks exchanges are short, so that {FLAGS[0]}"
+            " may gain nothing: measure both"
+        )
+    return notes
+
+
+def torch_notes(request: Request, candidate: Candidate) -> list[str]:
+    """What of the plan torchtitan does not do."""
+    if not hides_exchanges(request, candidate) or candidate.schedule == "dualpipe-v":
+        return []
+    counted = f"{100 - request.expert_exposed} % of the exchanges of experts"
+    if candidate.schedule == COMBINED:
+        counted = "exchanges of experts in pairs"
+    return [
+        f"the plan counts {counted} as hidden behind another microbatch, which torchtitan does in"
+        " DualPipeV alone"
+    ]
+
 
 TORCH_NAMES = {
     "gpipe": "GPipe",
@@ -99,9 +185,9 @@ def _make(name: LauncherName, request: Request, candidate: Candidate, csv: str) 
         check_model(name, request, candidate)
         _check_held(name, request, candidate)
         if name == "megatron":
-            if (against := exchanges.reason_against(request, candidate)) is not None:
+            if (against := reason_against(request, candidate)) is not None:
                 raise Cannot(against)
-            notes = tuple(exchanges.megatron_notes(request, candidate))
+            notes = tuple(megatron_notes(request, candidate))
             return Launcher(tuple(_megatron(request, candidate)), notes=notes)
         lines = tuple(_torchtitan(request, candidate, csv))
         return Launcher(lines, notes=tuple(_torch_notes(request, candidate)))
@@ -309,7 +395,7 @@ def _torch_notes(request: Request, candidate: Candidate) -> list[str]:
     if shape.pipeline > 1:
         tokens.insert(0, f"--parallelism.num_pp_microbatches {shape.microbatches}")
         replaced = f"pipeline_parallel_microbatch_size, {replaced}"
-    notes += exchanges.torch_notes(request, candidate)
+    notes += torch_notes(request, candidate)
     notes.append(f"behind 0.3.0, {' '.join(tokens)} replace {replaced}")
     return notes
 
@@ -329,7 +415,7 @@ def _check_megatron(candidate: Candidate) -> None:
     if candidate.schedule not in ("1f1b", "interleaved-1f1b", COMBINED):
         other = "other rows" if candidate.schedule == OPTIMIZED else candidate.schedule
         raise Cannot(f"Megatron-LM has 1F1B and interleaved 1F1B, not {other}")
-    if (against := exchanges.reason_against_combined(candidate)) is not None:
+    if (against := reason_against_combined(candidate)) is not None:
         raise Cannot(against)
     if candidate.schedule != "1f1b" and shape.microbatches % shape.pipeline:
         raise Cannot(
@@ -383,7 +469,7 @@ def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:
         f"--expert-model-parallel-size {candidate.shape.expert}",
         "--expert-tensor-parallel-size 1",
         *dispatcher,
-        *exchanges.megatron_flags(request, candidate),
+        *megatron_flags(request, candidate),
     ]
 
 

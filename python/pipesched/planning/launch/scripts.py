@@ -13,7 +13,7 @@ from ...costs.settings import _fields_of
 from ...errors import PipeSchedError
 from ...support.text import gib
 from ..candidate import describe
-from . import exchanges
+from . import launchers
 
 if TYPE_CHECKING:
     from ..proposals import Proposal
@@ -222,8 +222,8 @@ def _connections(lines: Sequence[str]) -> str:
     exchanges that overlap (`validate_args` of Megatron-LM).
     """
     count = 8 if "--use-megatron-fsdp" in lines else 1
-    if exchanges.FLAGS[0] in lines:
-        count = exchanges.CONNECTIONS
+    if launchers.FLAGS[0] in lines:
+        count = launchers.CONNECTIONS
     return f"export CUDA_DEVICE_MAX_CONNECTIONS={count}"
 
 

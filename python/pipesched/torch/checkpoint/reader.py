@@ -29,8 +29,7 @@ from torch.distributed.checkpoint.state_dict_saver import save
 from torch.futures import Future
 
 from ..core.errors import PipelineError
-from .progress import Progress
-from .saves import METADATA, Sealed, Writer, reason_of
+from .saves import METADATA, Progress, Sealed, Writer, reason_of
 
 KINDS = ("model", "optimizer", "loss", "others", "random")
 """The first parts of the names of values."""

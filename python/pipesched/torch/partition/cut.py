@@ -27,8 +27,7 @@ from pipesched import Schedule
 
 from ..core.errors import PipelineError
 from ..core.values import in_mode
-from .measure import measure_children
-from .split import HOOKS, SequentialStage, SequentialStages, sizes_of
+from .split import HOOKS, SequentialStage, SequentialStages, measure_children, sizes_of
 
 Cuts = Sequence[str] | Mapping[str, SplitPoint]
 """The names of modules before which is cut, or where beside each, as in PyTorch's `pipeline`."""

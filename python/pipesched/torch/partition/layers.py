@@ -34,8 +34,7 @@ from ..core.errors import PipelineError
 from ..core.random import RandomState
 from ..core.values import Arguments, in_mode, tensors_in
 from .cut import CutStages, Taking
-from .measure import measure_children
-from .split import HOOKS, SequentialStages, sizes_of
+from .split import HOOKS, SequentialStages, measure_children, sizes_of
 
 TOKENS = 4
 """Of the input with which is tried whether a model can be cut."""

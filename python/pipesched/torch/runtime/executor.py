@@ -27,12 +27,10 @@ from ..autograd.backward import (
     roots_of,
     whole_backward,
 )
-from ..autograd.forward import Left, explain
 from ..autograd.injected import Injected
 from ..autograd.inputs import Inputs, listing
-from ..autograd.recompute import Again, compare
-from ..comm.device import await_device
-from ..comm.messages import At, Boxes, Link, Messages
+from ..autograd.recompute import Again, Left, compare, explain
+from ..comm.messages import At, Boxes, Link, Messages, await_device
 from ..core.batch import Batch, Mode, lose
 from ..core.errors import PipelineError
 from ..core.program import COLLECTIVES, Prepared, prepare_passes
@@ -54,8 +52,7 @@ from ..grad_sync.sums import Sums
 from ..overlap.chain import Backward, StagesInParts
 from ..partition.placement import Placement, StageKey
 from ..profiling.memory import Memory
-from ..profiling.record import Event
-from ..profiling.times import times_of
+from ..profiling.record import Event, times_of
 from ..sequence.check import Compared
 from ..sequence.kv_cache import Earlier
 from ..vocab_parallel.head import FORWARD, Shards

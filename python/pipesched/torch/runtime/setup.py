@@ -20,8 +20,7 @@ from pipesched.support.options import ReceivePlacement
 
 from ..autograd.activation import Budget
 from ..checkpoint.state import Names, State
-from ..comm.device import device_of, prepare
-from ..comm.messages import Link, messages_over
+from ..comm.messages import Link, device_of, messages_over, prepare
 from ..core.errors import PipelineError
 from ..core.groups import own_gloo
 from ..core.values import local
