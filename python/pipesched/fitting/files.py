@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pipesched
 
 from ..errors import PipeSchedError
-from . import _kineto, _nccl_tests, _tables
+from . import _kineto, _tables
 from ._samples import Found, Sample, usable
 from ._trace import Bytes, Trace, read_trace
 
@@ -43,7 +43,9 @@ def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> 
                 found.add(_read_cells(path, message_bytes))
             else:
                 text = _text_of(path)
-                found.add((_nccl_tests if kind == "nccl-tests" else _tables).read(text, str(path)))
+                is_printed = kind == "nccl-tests"
+                read_text = _tables.read_nccl_tests if is_printed else _tables.read
+                found.add(read_text(text, str(path)))
         except zlib.error as error:
             raise PipeSchedError(f"{path}: not readable as gzip: {error}") from None
     if traces:

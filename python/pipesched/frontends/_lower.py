@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import fx
+from torch import Tensor, fx
 
 from . import EXTRA, FrontendError
 from ._dropout import MASK, is_random, mask_code
 from ._file import Function
-from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parse, with_values
+from ._mlir import (
+    CLEAN_UP,
+    NUMBERS,
+    foreign_operation,
+    function_of,
+    only_function,
+    parse,
+    with_values,
+)
+from ._partition import Role
 from ._process import Failure, Worker
 from ._trace import Joint, Part, module_of, op_name
 
@@ -147,3 +158,217 @@ def _take_masks(graph: fx.Graph) -> list[list[str]]:
         node.replace_all_uses_with(last)
         graph.erase_node(node)
     return codes
+
+
+# Comparing what functions give with PyTorch. Parameters get some noise, as zeros and ones would
+# hide what they are multiplied by. PyTorch runs the stage itself, not the traced graph, and once
+# more with all numbers moved by their last bit, which measures rounding. A last bit may decide
+# which way a computation takes, so that only a difference for each of several noises is one.
+
+_TRIES = 3
+_NOISE = 0.02
+_BITS = 64
+"""Of the last bits of a result, how many rounding may cost in any case."""
+_FACTOR = 16
+"""Of the measured effect of rounding."""
+_ZERO = 1e-2
+"""In parts of the largest gradient: a smaller one may be zero but for rounding."""
+_CULPRIT = 100
+"""Of the last bits of the result of one operation, how many rounding may cost."""
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_TYPES = {
+    "f64": torch.float64,
+    "f32": torch.float32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "i1": torch.bool,
+    "i8": torch.int8,
+    "i16": torch.int16,
+    "i32": torch.int32,
+    "i64": torch.int64,
+}
+
+Values = dict[Role, Tensor]
+
+
+@dataclass
+class _Difference:
+    role: Role
+    error: float
+    limit: float
+
+    def __str__(self) -> str:
+        role, name = self.role
+        what = role.replace("_", " ") + (f" of {name!r}" if name else "")
+        error, limit = f"{self.error:.1e}", f"{self.limit:.1e}"
+        return f"the {what} is {error} of its norm off, of which rounding is {limit}"
+
+
+def compare(
+    joint: Joint, lowering: Lowering, made: Sequence[tuple[Part, Function]], worker: Worker
+) -> None:
+    """Raises FrontendError where functions give other results than PyTorch beyond rounding."""
+    found: list[_Difference] = []
+    given: list[Tensor] = []
+    for seed in range(_TRIES):
+        given = _noisy(joint, torch.Generator().manual_seed(seed))
+        wanted = _compute(joint, given)
+        limits = _limits(joint, given, wanted)
+        try:
+            results = _run(made, _by_role(joint, given), worker)
+        except Failure as failure:
+            said = " ".join(str(failure).split())[:200]
+            warnings.warn(
+                f"{lowering.what} has not been compared with PyTorch: {said}", stacklevel=2
+            )
+            return
+        found = [
+            _Difference(role, error, limits[role])
+            for role, result in results
+            if role in wanted and not (error := _error(result, wanted[role])) <= limits[role]
+        ]
+        if not found:
+            return
+    place = _culprit(joint, lowering, given, worker)
+    raise FrontendError(
+        f"{lowering.what}: its functions do not compute what PyTorch computes: {found[0]}; "
+        f"{place or 'no single operation does'}. It is exported all the same without the "
+        "comparison (compare=False, --set compare=false)"
+    )
+
+
+def _noisy(joint: Joint, generator: torch.Generator) -> list[Tensor]:
+    """The example with noise on what is trained, and with a random gradient of the output."""
+    noisy = []
+    for tensor, is_trained in zip(joint.example, joint.is_trained, strict=True):
+        if is_trained and tensor.is_floating_point():
+            size = _NOISE * torch.randn(tensor.shape, generator=generator)
+            tensor = (tensor * (1 + size) + size).to(tensor.dtype)
+        noisy.append(tensor)
+    if ("output_gradient", "") in joint.roles.values():
+        noisy[-1] = torch.randn(noisy[-1].shape, generator=generator).to(noisy[-1].dtype)
+    return noisy
+
+
+def _compute(joint: Joint, given: Sequence[Tensor]) -> Values:
+    made = joint.eager(*given)
+    return {
+        role: each.detach()
+        for role, each in zip(joint.results, made, strict=True)
+        if each is not None
+    }
+
+
+def _by_role(joint: Joint, given: Sequence[Tensor]) -> Values:
+    roles = joint.roles
+    values = {
+        roles[place]: each
+        for place, each in zip(joint.places, given, strict=True)
+        if place in roles
+    }
+    return values | {("param", name): each for name, each in joint.constants.items()}
+
+
+def _epsilon(joint: Joint) -> float:
+    """The largest distance between numbers of the types in the graph."""
+    dtypes = {
+        node.meta["val"].dtype
+        for node in joint.module.graph.nodes
+        if isinstance(node.meta.get("val"), Tensor)
+    }
+    return max(torch.finfo(each).eps for each in dtypes if each.is_floating_point)
+
+
+def _limits(joint: Joint, given: Sequence[Tensor], wanted: Values) -> dict[Role, float]:
+    """The error of each result that is rounding, in parts of its norm."""
+    generator = torch.Generator().manual_seed(0)
+    epsilon = _epsilon(joint)
+    moved = []
+    for each in given:
+        if each.is_floating_point():
+            bits = torch.randint(0, 2, each.shape, generator=generator) * 2 - 1
+            each = (each * (1 + epsilon * bits)).to(each.dtype)
+        moved.append(each)
+    near = _compute(joint, moved)
+    norms = [_norm(each) for (role, _), each in wanted.items() if role != "output"]
+    largest = max(norms, default=0)
+    limits = {}
+    for role, each in wanted.items():
+        norm = _norm(each)
+        small = _ZERO * largest / norm if norm and role[0] != "output" else 1
+        limits[role] = _BITS * epsilon * max(1, small) + _FACTOR * _error(near[role], each)
+    return limits
+
+
+def _norm(tensor: Tensor) -> float:
+    return float(tensor.double().nan_to_num(0, 0, 0).norm())
+
+
+def _error(found: Tensor, wanted: Tensor) -> float:
+    """In parts of the norm; infinite where what is not finite differs."""
+    found, wanted = found.double(), wanted.double()
+    other = ~wanted.isfinite() | ~found.isfinite()
+    if not torch.equal(found[other].nan_to_num(), wanted[other].nan_to_num()):
+        return float("inf")
+    norm = float(wanted[~other].norm())
+    error = float((found - wanted)[~other].norm())
+    return error / norm if norm else error
+
+
+def _run(
+    made: Sequence[tuple[Part, Function]], values: Values, worker: Worker
+) -> Iterator[tuple[Role, Tensor]]:
+    """All results. Later functions take the residuals. Raises Failure."""
+    found = []
+    for part, function in made:
+        given = [_array(role, values[role]) for role in part.arguments]
+        arrays = worker.run(plain_text(function), given)
+        for role, array, port in zip(part.results, arrays, function.results, strict=True):
+            result = torch.from_numpy(array).view(_TYPES[_element(port.type)])
+            found.append((role, result))
+            if role[0] in ("output", "residual"):
+                values[role] = result
+    return iter(found)
+
+
+def _element(kind: str) -> str:
+    """`f32` of `tensor<2x3xf32>`."""
+    return kind.removeprefix("tensor<").removesuffix(">").split("x")[-1]
+
+
+def _array(role: Role, value: Tensor) -> Any:
+    """The value as an argument of a worker's function."""
+    if role[0] in NUMBERS:
+        return int(value)
+    value = value.detach().contiguous()
+    return value.view(_INTEGERS[value.element_size()]).numpy()
+
+
+def plain_text(function: Function) -> str:
+    """The function without roles, called `main`."""
+    given = ", ".join(f"%arg{place}: {port.type}" for place, port in enumerate(function.arguments))
+    made = ", ".join(port.type for port in function.results)
+    return f"func.func @main({given}) -> ({made}) {{\n{function.body}\n}}\n"
+
+
+def _culprit(joint: Joint, lowering: Lowering, given: Sequence[Tensor], worker: Worker) -> str:
+    """The first operation that gives something else than PyTorch without the others."""
+    values = _by_role(joint, given)
+    graph = joint.module.graph
+    interpreter = fx.Interpreter(joint.module, garbage_collect_values=False)
+    interpreter.run(*(values[joint.roles[each]] for each in graph.find_nodes(op="placeholder")))
+    known: Mapping[fx.Node, Any] = interpreter.env
+    for node in graph.nodes:
+        single, _ = single_operation(node)
+        if single is None or not isinstance(known[node], Tensor):
+            continue
+        arguments = [_array(("", ""), known[each]) for each in node.all_input_nodes]
+        try:
+            (array,) = worker.run(lowering.text(single), arguments)
+        except Failure:
+            continue
+        result = torch.from_numpy(array).view(known[node].dtype)
+        error = _error(result, known[node])
+        if error > _CULPRIT * _epsilon(joint):
+            return f"{lowering.place(node)} alone is {error:.1e} off"
+    return ""

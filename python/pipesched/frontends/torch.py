@@ -25,7 +25,6 @@ except ImportError as error:
 
 from pipesched.torch import SequentialStages, split_sequential
 
-from ._compare import compare as compare_functions
 from ._dropout import check_seed, dropout_mask, dropout_masks
 from ._file import (
     Array,
@@ -38,6 +37,7 @@ from ._file import (
     write_module,
 )
 from ._lower import Lowering, torch_mlir
+from ._lower import compare as compare_functions
 from ._process import Worker
 from ._trace import (
     Joint,

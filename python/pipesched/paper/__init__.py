@@ -20,8 +20,7 @@ from pipesched import PipeSchedError
 from pipesched.support.text import closest
 
 from . import asymmetric, figures, findings, table1
-from .drawing import figure, picture_files
-from .study import Basis, Check, Finding, Pictures, Study, Verdict
+from .study import Basis, Check, Finding, Pictures, Study, Verdict, figure, picture_files
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from pipesched import Costs, PipeSchedError, Schedule, Simulation
 from pipesched.support.options import Slots, Transport, code_of, integer
 
 from . import setting
-from .drawing import figure, over_microbatches
-from .study import Basis, Check, Finding, Pictures, Study, covers
+from .study import Basis, Check, Finding, Pictures, Study, covers, figure, over_microbatches
 
 BLOCKS = 120
 """Blocks of the model, or the nearest number: 128 cannot be divided 1:2 on four workers."""

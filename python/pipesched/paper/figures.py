@@ -11,9 +11,19 @@ from pipesched import Configuration, Simulation, simulate_batch
 from pipesched.support.options import code_of
 
 from . import setting
-from .drawing import COLORS, LABELS, figure, over_microbatches
 from .setting import MessageVolume, Scheme
-from .study import Basis, Check, Finding, Pictures, Study, covers
+from .study import (
+    COLORS,
+    LABELS,
+    Basis,
+    Check,
+    Finding,
+    Pictures,
+    Study,
+    covers,
+    figure,
+    over_microbatches,
+)
 
 STAGES = (4, 8)
 ALL_MICROBATCHES = tuple(range(2, 65))

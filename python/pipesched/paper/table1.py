@@ -10,8 +10,7 @@ from pipesched import Costs
 from pipesched.support.options import code_of
 
 from . import setting
-from .drawing import figure
-from .study import Basis, Check, Finding, Pictures, Study
+from .study import Basis, Check, Finding, Pictures, Study, figure
 
 WORKERS = MICROBATCHES = 8
 SCHEMES: tuple[setting.Scheme, ...] = ("chimera", "hanayo")

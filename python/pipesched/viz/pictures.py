@@ -49,9 +49,7 @@ class Svg(str):
         """As TikZ, whose text is that of the document. `width` is a length, or px of 1/96 inch; by
         default 160 mm.
         """
-        from .latex import tikz_of
-
-        return tikz_of(self, width)
+        return _image.tikz_of(self, width)
 
     def contents(self, suffix: str, width: float | str | None = None) -> bytes:
         """The contents of a file with this ending, `.svg`, `.png`, `.pdf` or `.tikz`."""

@@ -10,7 +10,7 @@ import pytest
 from pipesched.command import main
 from pipesched.command.render.output import Column
 from pipesched.command.render.papers import bibtex, latex_table
-from pipesched.viz.latex import latex_of
+from pipesched.viz.image import latex_of
 from test_command import Capture, failure_of, rows_of
 
 SIZES = ["--pp", "4", "--microbatches", "8"]

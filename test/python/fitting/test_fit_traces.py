@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pipesched import PipeSchedError
 from pipesched.fitting import Sample
-from pipesched.fitting._operations import Work, work_of
+from pipesched.fitting._kineto import Work, work_of
 from pipesched.fitting._system import predict
 from pipesched.fitting._trace import read_trace
 

@@ -17,7 +17,7 @@ from pipesched.bands.own import rates_before, ratios_of, source_of
 from pipesched.bands.traits import DATA_SHEET
 from pipesched.command import main
 from pipesched.fitting import OwnStep, correct, fit_steps
-from pipesched.fitting._own_steps import seconds_of_log
+from pipesched.fitting._correct import seconds_of_log
 from pipesched.support.options import Sharding
 
 from studies import recent_runs

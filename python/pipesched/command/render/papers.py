@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pipesched
 from pipesched import PipeSchedError
-from pipesched.viz.latex import latex_of
+from pipesched.viz.image import latex_of
 
 from ..options.arguments import canonical
 from .output import Column, Row, View, show_cell, table_columns

@@ -1,5 +1,5 @@
 """Pages: one HTML file with timelines, and nothing to download. `columns.js` reads what
-`_columns.py` packs, `drawing.js` and `timeline.js` draw it, `page.js` reacts to people.
+`_page.py` packs, `drawing.js` and `timeline.js` draw it, `page.js` reacts to people.
 """
 
 from ._page import Html, document, page, text_of, timelines
