@@ -1,10 +1,5 @@
 //===- AnalysisOperations.cpp - Benchmarks of lib/Analysis ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Operations from a program to its times, for each transport if the transport
 // changes the graph.

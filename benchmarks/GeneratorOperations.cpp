@@ -1,10 +1,5 @@
 //===- GeneratorOperations.cpp - Benchmarks of every family ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Generates the table of a family, on fresh pages: on few workers with many
 // microbatches and on many workers with few.

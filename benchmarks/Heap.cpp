@@ -1,10 +1,5 @@
 //===- Heap.cpp - Bytes that an operation takes ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Wraps glibc's allocator. Replacing operator new is not enough: LLVM's vectors
 // and MLIR's operations call malloc themselves.

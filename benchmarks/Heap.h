@@ -1,10 +1,5 @@
 //===- Heap.h - Bytes that an operation takes -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Counts the heap growth of one operation in malloc and free; counting is off
 // while time is measured. Also decides whether an operation gets fresh pages

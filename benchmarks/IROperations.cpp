@@ -1,10 +1,5 @@
 //===- IROperations.cpp - Benchmarks of the dialects ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The schedule as IR: text and bytecode in both directions, the op verifiers,
 // conversion to exec and back to a flat program, and bytecode to a report.

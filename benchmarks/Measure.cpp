@@ -1,10 +1,5 @@
 //===- Measure.cpp - Time and memory of one operation ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The clock, the yardstick and the counters.
 //

@@ -1,10 +1,5 @@
 //===- Measure.h - Time and memory of one operation -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Runs an operation once for its heap growth, then in Google Benchmark's loop
 // for its time, then the plain longest path for comparison.

@@ -1,10 +1,5 @@
 //===- OptimizerOperations.cpp - Benchmarks of lib/Optimize ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The inner loop of the search: computing all times of a plan, and annealing,
 // per evaluation.

@@ -1,10 +1,5 @@
 //===- TableOperations.cpp - Benchmarks of lib/Schedule -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Table operations: generate, verify, align, measure, lower.
 //

@@ -1,10 +1,5 @@
 //===- WalkOperations.cpp - Benchmarks of walks over tables ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Families on 64 workers, some with offloads or the end of a step, from their
 // table to all results, with leaps over periods that repeat and cell by cell.

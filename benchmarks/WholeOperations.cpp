@@ -1,10 +1,5 @@
 //===- WholeOperations.cpp - Benchmark of the whole way -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Generate, verify, time and report as one row, on fresh pages.
 //

@@ -1,10 +1,5 @@
 //===- Workload.cpp - What the operations are measured on -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // All stages are alike, so that the schedule and not the model decides the
 // shape of the timeline. Messages take time, so that every queue has work.

@@ -1,10 +1,5 @@
 //===- Workload.h - What the operations are measured on ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One schedule of a family and size on 64 workers, and all results of analyses,
 // each computed when an operation first asks for it.

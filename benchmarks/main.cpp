@@ -1,10 +1,5 @@
 //===- main.cpp - Benchmarks of PipeSched ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Runs every operation on every size and family. Operations share the large
 // parts of a workload. At the end a summary says how time grows from size to

@@ -1,10 +1,5 @@
 //===- runtime_calls.c - What calls of the runtime cost -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A program of two workers in which worker 0 measures, and prints lines of
 // `name bytes ns ns`: the median and the lowest of many short chunks.

@@ -1,10 +1,5 @@
 //===- InitAll.cpp - The one registration list ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The lists stand here and not in the header, so that a program which registers
 // everything need not compile the headers of all dialects.

@@ -1,10 +1,5 @@
 //===- Attributes.h - C API for attributes and types --------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Attributes of schedules, and the type of exec. A context must have loaded the
 // dialect. Attributes of systems are read from their text

@@ -1,10 +1,5 @@
 //===- Dialects.h - C API for the dialects ------------------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Handles of the dialects, for registries and contexts of MLIR's C API.
 //

@@ -1,10 +1,5 @@
 //===- Kinds.h - C API for what cells are -------------------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The numbers of phases, which are also those of files. They never change: a
 // new one gets the next number. The library checks the list against its own.

@@ -1,10 +1,5 @@
 //===- RegisterEverything.h - C API to register everything --------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The dialects and passes of PipeSched, and its version.
 //

@@ -1,10 +1,5 @@
 //===- Schedule.h - C API for rows and reports --------------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads and writes the rows of a `pipe.schedule`, reads the cells of an
 // `exec.program`, and times both. Passes make and change schedules

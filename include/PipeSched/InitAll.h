@@ -1,10 +1,5 @@
 //===- InitAll.h - The one registration list --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Registers PipeSched's dialects, passes and translations. The tools, the
 // plugin and other embedders call these functions, so that all offer the same.

@@ -1,10 +1,5 @@
 //===- CreateSchedule.cpp - From tables to ops ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Moves rows into ops without a copy. Converts the options of a family to
 // attributes and back.

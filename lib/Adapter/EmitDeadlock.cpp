@@ -1,10 +1,5 @@
 //===- EmitDeadlock.cpp - Deadlocks as diagnostics ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Emits an error for the cycle and notes for its waits.
 //

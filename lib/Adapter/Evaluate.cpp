@@ -1,10 +1,5 @@
 //===- Evaluate.cpp - From ops to results ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Loads ops, calls lib/Analysis, and turns its errors into diagnostics.
 //

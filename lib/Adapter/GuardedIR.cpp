@@ -1,10 +1,5 @@
 //===- GuardedIR.cpp - IR from elsewhere ----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The child answers with one letter, the size of a text, and the text: the
 // bytecode that it has written, or why there is none. An answer that is not

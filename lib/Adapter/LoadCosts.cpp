@@ -1,10 +1,5 @@
 //===- LoadCosts.cpp - Costs of a schedule or program ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Looks up the model, the system and the profile, and the ties of functions.
 //

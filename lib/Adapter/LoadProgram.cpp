@@ -1,10 +1,5 @@
 //===- LoadProgram.cpp - An exec.program as flat arrays -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Walks each worker once and numbers its instructions. Whatever ops of one name
 // have in common is looked up once.

@@ -1,10 +1,5 @@
 //===- OpNumbers.h - Numbers of ops by their addresses ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds the number of an instruction from its op. The ops of a worker are
 // mostly created one after the other, so a table over their addresses is small

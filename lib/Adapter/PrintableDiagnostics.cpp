@@ -1,10 +1,5 @@
 //===- PrintableDiagnostics.cpp - IR and errors on a terminal -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // MLIR's driver of optimizers creates its contexts and source managers itself.
 // We only give it the text and the registry. So lines are made printable in the

@@ -1,10 +1,5 @@
 //===- Attributes.cpp - C API for attributes and types --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Builds and reads attributes of pipe, and tokens of exec.
 //

@@ -1,10 +1,5 @@
 //===- Dialects.cpp - C API for dialects and passes -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Registers dialects and passes, and returns the version.
 //

@@ -1,10 +1,5 @@
 //===- Schedule.cpp - C API for rows and reports --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Converts cells from and to structs of C, which say nothing of how the library
 // stores them.

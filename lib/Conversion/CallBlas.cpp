@@ -1,10 +1,5 @@
 //===- CallBlas.cpp - Products of matrices as calls -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A contraction of any number of dimensions becomes loops around the product of
 // two matrices. With the names of linalg, for C[b,m..,n..] += A.. * B..:

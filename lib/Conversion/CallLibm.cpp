@@ -1,10 +1,5 @@
 //===- CallLibm.cpp - Functions that upstream's arithmetic loses ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // convert-math-to-llvm computes exp(x) - 1 and log(1 + x), which have no digits
 // left where x is near 0. So these two are calls before it.

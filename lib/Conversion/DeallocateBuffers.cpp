@@ -1,10 +1,5 @@
 //===- DeallocateBuffers.cpp - deallocate-buffers -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Upstream's pass treats all functions of a module, and fails if one of them
 // has an operation that it does not understand.

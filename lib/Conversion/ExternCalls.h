@@ -1,10 +1,5 @@
 //===- ExternCalls.h - Calls of functions compiled elsewhere ----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The steps of lowering that know exec.call_extern.
 //

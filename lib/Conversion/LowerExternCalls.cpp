@@ -1,10 +1,5 @@
 //===- LowerExternCalls.cpp - Calls of functions compiled elsewhere -------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A call of a function with pipe.extern goes three steps:
 //

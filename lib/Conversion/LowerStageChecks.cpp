@@ -1,10 +1,5 @@
 //===- LowerStageChecks.cpp - Checks as branches --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks are created before bufferization. An index that is known to be inside,
 // such as that of a loop over the tensor, gets none: checks in inner loops keep

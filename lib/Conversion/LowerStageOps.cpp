@@ -1,10 +1,5 @@
 //===- LowerStageOps.cpp - Ops that bufferization does not take -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Before bufferization: what has no bufferization becomes ops that have one,
 // or an error. Behind it: copies of what is not contiguous become loops.

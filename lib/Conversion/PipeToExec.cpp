@@ -1,10 +1,5 @@
 //===- PipeToExec.cpp - From a schedule to its program --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lowering.h decides which instructions a cell becomes; this file turns them
 // into ops and replaces schedules by programs.

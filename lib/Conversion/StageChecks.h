@@ -1,10 +1,5 @@
 //===- StageChecks.h - Checks of indices that are data ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A check is an op from lower-stage-ops to lower-stage-checks, which makes a
 // branch of it:

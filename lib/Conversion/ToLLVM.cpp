@@ -1,10 +1,5 @@
 //===- ToLLVM.cpp - The pipeline pipesched-to-llvm ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From a schedule and its functions to the LLVM dialect: our passes, then
 // upstream's. docs/Lowering.md gives the same list for mlir-opt.

@@ -1,10 +1,5 @@
 //===- VerifyKernelStores.cpp - What bufferization may rely on ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One-shot bufferization orders reads and writes of tensors. It does not see
 // that storing a tensor writes a memref, nor that two tensors are made of one.

@@ -1,11 +1,6 @@
 //===- CostModel.cpp - Facts to costs of stages
 //-------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tables whose workers have shards of the vocabulary, and all others.
 //

@@ -1,10 +1,5 @@
 //===- ProfileCosts.cpp - Costs from measured times -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Profiled times and unit slots as costs of stages.
 //

@@ -1,10 +1,5 @@
 //===- Calculon.cpp - Calculon's application and system files -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The files of github.com/calculon-ai/calculon. docs/Models.md lists fields
 // without a counterpart; a model's notes name those that its file uses.

@@ -1,10 +1,5 @@
 //===- Catalogue.cpp - Descriptions by name and from files ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The shipped descriptions are embedded, so an installed tool needs no data
 // folder.

@@ -1,10 +1,5 @@
 //===- FieldReader.cpp - Strict reading of JSON objects -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks types and ranges. Repeated keys are found in the text, because
 // llvm::json keeps only the last one.

@@ -1,10 +1,5 @@
 //===- FieldReader.h - Strict reading of JSON objects -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads each field of an object by name, type and range; fields that were never
 // read are errors. Only the first error is kept, so readers need not check

@@ -1,10 +1,5 @@
 //===- Formats.h - Files of inputs, by format -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // PipeSched's own files and those of other tools; fields decide the format.
 //

@@ -1,10 +1,5 @@
 //===- HuggingFaceFamilies.cpp - What a model_type says -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tables only. The parameter counts in test/data/huggingface check them against
 // the published models.

@@ -1,10 +1,5 @@
 //===- HuggingFaceFamilies.h - What a model_type says -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A config.json gives sizes; its `model_type` decides which norms, biases and
 // gates go with them.

@@ -1,10 +1,5 @@
 //===- HuggingFaceLinear.cpp - Recurrences in a config.json ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Linear attention, state spaces and short convolutions, and which layers have
 // them: by the rules of each family, or by lists.

@@ -1,10 +1,5 @@
 //===- HuggingFaceReader.cpp - Reads a config.json ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads all but recurrences (HuggingFaceLinear.cpp); docs/Models.md lists the
 // fields.

@@ -1,10 +1,5 @@
 //===- HuggingFaceReader.h - Reads a config.json -------------- -*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Turns one configuration and its family into an architecture. Each method
 // reads one topic, in the order of `read`.

@@ -1,10 +1,5 @@
 //===- Instance.cpp - Scheduling instances and their answers --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Every field of a problem is required, even if null, so that a misspelt one
 // cannot be overlooked.

@@ -1,10 +1,5 @@
 //===- ModelJson.cpp - Models as JSON -------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The fields of models/*.json: an architecture, which TransformerBlock.h
 // expands to kernels. Files of other tools are recognized by their fields.

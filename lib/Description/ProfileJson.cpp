@@ -1,10 +1,5 @@
 //===- ProfileJson.cpp - Profiles as JSON ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times are texts with units, so that decimals stay exact
 // (docs/schemas/times.schema.json).

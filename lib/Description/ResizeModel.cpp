@@ -1,10 +1,5 @@
 //===- ResizeModel.cpp - A model in other microbatches --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Searches for the description that a model was expanded from; it counts only
 // if it gives exactly the same facts.

@@ -1,10 +1,5 @@
 //===- Sources.cpp - What all description files have ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A source without its number is an error; in shipped files, so is the reverse.
 //

@@ -1,10 +1,5 @@
 //===- SystemJson.cpp - Systems as JSON -----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The fields of systems/*.json. Their names carry units; decimals become whole
 // FLOP/s, bytes and picoseconds here.

@@ -1,10 +1,5 @@
 //===- CostPlacement.h - Costs and memory of a placement --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The costs and the memory facts that walks and graphs read in addition to a
 // table.

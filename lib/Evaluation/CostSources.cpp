@@ -1,10 +1,5 @@
 //===- CostSources.cpp - Costs for schedules of any size ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Expands the architecture once the size of a microbatch is known.
 //

@@ -1,10 +1,5 @@
 //===- Disturbance.cpp - Slow workers and stages, jitter ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Products have 128 bits, so that a factor with three digits is applied
 // exactly.

@@ -1,10 +1,5 @@
 //===- Evaluate.cpp - Evaluation of one schedule --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds costs for both engines of evaluations, and is one of them, the graph:
 // it runs the analyses one after the other, and frees what later ones do not

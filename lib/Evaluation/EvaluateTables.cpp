@@ -1,10 +1,5 @@
 //===- EvaluateTables.cpp - Evaluation of tables --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Evaluates a table by a walk over its rows where that is possible, with one
 // walk for several scenarios, and by a task graph otherwise.

@@ -1,10 +1,5 @@
 //===- MeasuredProfile.cpp - From times of a run to a profile -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Collects the times of each phase by stage, adds those that a profile needs
 // and the run did not show apart, and takes means.

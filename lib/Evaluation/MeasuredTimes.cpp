@@ -1,10 +1,5 @@
 //===- MeasuredTimes.cpp - Executions with times of a run -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Walks the instructions of all rows, and adds what each says of its task:
 //

@@ -1,10 +1,5 @@
 //===- MemoryBudget.cpp - What a worker may hold --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A budget in activations uses computeMemory too, with one byte for each
 // activation.

@@ -1,10 +1,5 @@
 //===- NamedEvaluation.cpp - Results and what they are of -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Keeps rows, and builds the task graph when it is first asked for.
 //

@@ -1,10 +1,5 @@
 //===- SlotMeasure.cpp - Slots sized by blocks or times -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Stages are weighted by their blocks; times are divided by a slot's length.
 //

@@ -1,10 +1,5 @@
 //===- StatedWork.cpp - Work that instructions state themselves -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Goes through the stated work one by one. All other instructions keep what
 // their cells imply.

@@ -1,10 +1,5 @@
 //===- Summary.cpp - An execution in four numbers -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sums use 128 bits, so that workers times makespan cannot overflow and equal
 // ratios become equal doubles at all three levels.

@@ -1,10 +1,5 @@
 //===- Sweep.cpp - Many configurations at once ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Threads take the next configurations of one table from a list, so that a
 // large table delays no other.

@@ -1,10 +1,5 @@
 //===- TimedCells.cpp - The cells of an execution with times --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Walks instructions rather than tasks: a group is one task, but an instruction
 // of every worker in it.

@@ -1,10 +1,5 @@
 //===- MegatronLayout.cpp - Megatron-Core's pipeline layouts --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A recursive-descent parser, which parses a group as often as it is repeated,
 // and the writer.

@@ -1,10 +1,5 @@
 //===- ShardyRules.cpp - Fragment schedule rules of Shardy MPMD -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks what rules cannot express, then writes. A rule is a chain of fragments
 // on one mesh; Shardy finds a fragment by all its fields together:

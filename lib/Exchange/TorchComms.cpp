@@ -1,10 +1,5 @@
 //===- TorchMessages.cpp - Partners of sends and receives -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sorting brings the parts of one message together:
 //

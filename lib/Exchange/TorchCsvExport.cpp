@@ -1,10 +1,5 @@
 //===- TorchCsvExport.cpp - Writes PyTorch's schedule files ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks what the format cannot express; then come the two writers.
 //

@@ -1,10 +1,5 @@
 //===- TorchCsvImport.cpp - Reads PyTorch's schedule files ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads lines into rows and stages into paths, then checks. Arrays are indexed
 // by numbers from the file but never longer than the file: a higher number

@@ -1,10 +1,5 @@
 //===- TorchToken.cpp - One cell of a PyTorch schedule file ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A recursive-descent parser of three levels: field, action, number.
 //

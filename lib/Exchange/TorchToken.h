@@ -1,10 +1,5 @@
 //===- TorchToken.h - One cell of a PyTorch schedule file -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The tokens of torch.distributed.pipelining: 2F0, 2SEND_F0, 2UNSHARD,
 // (2F0;5B1)OVERLAP_F_B.

@@ -1,10 +1,5 @@
 //===- Deployment.cpp - How a training is divided -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The rows of Deployment.def as a table, and values of options from numbers and
 // texts.

@@ -1,10 +1,5 @@
 //===- Facts.cpp - What is known of model and hardware --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The number of layers of a model, efficiency by size, and checked changes of
 // hardware.

@@ -1,10 +1,5 @@
 //===- ProfileText.cpp - Profiles as text ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Decimals are read digit by digit into picoseconds, so that nothing is
 // rounded.

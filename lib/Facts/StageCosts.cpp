@@ -1,10 +1,5 @@
 //===- StageCosts.cpp - What pairs of cells cost --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The rules for the time of two cells that overlap. Nothing is allocated.
 //

@@ -1,10 +1,5 @@
 //===- Check.cpp - Compares a run with the unpipelined model --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A parameter is compared on each worker that holds it; losses, of which a
 // worker has those of its own microbatches, are put together first.

@@ -1,10 +1,5 @@
 //===- ExternLibraries.cpp - Files with extern functions ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads the tables of symbols; nothing is loaded here.
 //

@@ -1,10 +1,5 @@
 //===- Measurement.cpp - Measured beside predicted times ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A log says when an instruction began and ended in its worker. When a message
 // arrived shows in the cell that waits for it:

@@ -1,10 +1,5 @@
 //===- Native.cpp - From IR to machine code -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Floating-point operations are neither fused nor reordered, so that the same
 // functions give the same bits wherever they are called.

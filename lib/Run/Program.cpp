@@ -1,10 +1,5 @@
 //===- Program.cpp - Programs that run, and their runs --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lowers programs, and adds up what the workers of a run have left.
 //

@@ -1,10 +1,5 @@
 //===- ReferenceModel.cpp - Runs the unpipelined model --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each function that some stage has becomes one of C, which takes a table of
 // pointers and numbers, in the order of its arguments and results:

@@ -1,10 +1,5 @@
 //===- State.cpp - What a training keeps between steps --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Elements are read and written by the bits of their types.
 //

@@ -1,10 +1,5 @@
 //===- ArenaAllocator.cpp - The first piece that fits is taken ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // First fit, in time that grows with the number of free pieces.
 //

@@ -1,10 +1,5 @@
 //===- ArenaAllocator.h - Offsets of tensors that live ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Gives out pieces of an arena, and takes them back while messages or copies
 // may still be reading them.

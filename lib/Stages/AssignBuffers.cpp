@@ -1,10 +1,5 @@
 //===- AssignBuffers.cpp - Where tensors are ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Assigns the places of each row. Then proves that the waits for places close
 // no cycle; if they do, assigns them again without using any place that a

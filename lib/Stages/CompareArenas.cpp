@@ -1,10 +1,5 @@
 //===- CompareArenas.cpp - Arenas beside predicted peaks ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads places from the ops, not from the assignment. Walks a row twice: over
 // its places, to the instruction at which the arena has its size; then with

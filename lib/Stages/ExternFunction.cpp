@@ -1,10 +1,5 @@
 //===- ExternFunction.cpp - Functions compiled elsewhere ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads the fields of pipe.extern one by one.
 //

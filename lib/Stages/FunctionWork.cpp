@@ -1,10 +1,5 @@
 //===- FunctionWork.cpp - FLOPs and bytes of a function -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Walks the body of a function through loops, branches and calls. The work of
 // ops is that of the tables of docs/StageCosts.md: FLOPs of scalar ops, bytes

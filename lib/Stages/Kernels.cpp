@@ -1,10 +1,5 @@
 //===- Kernels.cpp - What a cell calls ------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lists the calls of each kernel and gives every argument and result its place.
 //

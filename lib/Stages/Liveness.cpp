@@ -1,10 +1,5 @@
 //===- Liveness.cpp - From when to when tensors live ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Two walks over the row of a worker. Backward finds what a reload must bring
 // back: the tensors of its stage and microbatch that are read before they are

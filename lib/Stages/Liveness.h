@@ -1,10 +1,5 @@
 //===- Liveness.h - From when to when tensors live --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What the instructions of a worker read and write in its arena.
 //

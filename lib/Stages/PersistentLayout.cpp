@@ -1,10 +1,5 @@
 //===- PersistentLayout.cpp - What a worker keeps between steps -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Places the tensors of a worker's stages one behind the other.
 //

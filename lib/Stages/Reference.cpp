@@ -1,10 +1,5 @@
 //===- Reference.cpp - The unpipelined model ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tensors are found by stage, role and name while a microbatch goes forward and
 // back.

@@ -1,10 +1,5 @@
 //===- RowWaits.h - What a row has waited for -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Which instructions of a worker have ended for sure, as a walk over its row
 // goes on.

@@ -1,10 +1,5 @@
 //===- StageFunctions.cpp - Signatures of functions of stages -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads roles and checks each function by itself. VerifyStages.cpp checks them
 // against each other.

@@ -1,10 +1,5 @@
 //===- StageModel.cpp - A model whose layers are stages -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Work by phase from FunctionWork, bytes from the signatures of functions.
 //

@@ -1,10 +1,5 @@
 //===- StageUses.cpp - Where functions of stages run ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Collects uses by function, and writes numbers that follow each other as a
 // range: equal layers make many stages of one function.

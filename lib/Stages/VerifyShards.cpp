@@ -1,10 +1,5 @@
 //===- VerifyShards.cpp - Shards of a vocabulary --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The head of a model in shards, one on each worker (arXiv 2411.05288):
 //

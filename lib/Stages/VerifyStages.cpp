@@ -1,10 +1,5 @@
 //===- VerifyStages.cpp - Functions of stages together --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A stage is consistent when all its functions mean the same tensor by one
 // role and name; a pipeline, when the output of each stage is the input of the

@@ -1,10 +1,5 @@
 //===- VerifyStages.h - Functions of stages together ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks of what the functions of a pipeline have in common; fills in the
 // tensors that they share.

@@ -1,10 +1,5 @@
 //===- Arc4Random.cpp - Random numbers before glibc 2.36 ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // LLVM names temporary files by arc4random, which glibc has since 2.36. Nothing
 // else in our programs needs a glibc that new. With this definition, programs

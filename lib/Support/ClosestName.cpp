@@ -1,10 +1,5 @@
 //===- ClosestName.cpp - Suggestions for misspelled names -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // `nope` is nearest to some name in every list, and misspells none of them.
 //

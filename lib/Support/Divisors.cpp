@@ -1,10 +1,5 @@
 //===- Divisors.cpp - The nearest numbers that divide ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Looks down and up from a number, only as far as a diagnostic is worth the
 // time.

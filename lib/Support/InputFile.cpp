@@ -1,10 +1,5 @@
 //===- InputFile.cpp - Files that are read whole --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // LLVM continues reading after a signal. This reader polls instead, so that it
 // sees the flag that a signal handler sets even if the signal came just before

@@ -1,10 +1,5 @@
 //===- Interrupt.cpp - SIGINT during long work ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The first watch replaces the host's handler by ours. The last one restores
 // the host's handler and passes the signal on to it.

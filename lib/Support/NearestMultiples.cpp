@@ -1,10 +1,5 @@
 //===- NearestMultiples.cpp - The nearest numbers that fit ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The multiple below is the number minus its remainder; the one above is a
 // factor more.

@@ -1,10 +1,5 @@
 //===- Nesting.cpp - How deeply a text is nested --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Counts brackets outside of strings and comments. IR is nested in three more
 // ways:

@@ -1,10 +1,5 @@
 //===- OutputErrors.cpp - Standard output that cannot be written ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Static objects are destroyed in the reverse order of their construction.
 //

@@ -1,10 +1,5 @@
 //===- OutputFile.cpp - Files that appear whole or not at all -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A rename replaces a file in one step. It would also replace a link or a
 // device, so look at these first.

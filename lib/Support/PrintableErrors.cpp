@@ -1,10 +1,5 @@
 //===- PrintableErrors.cpp - Arguments in errors of tools -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A pipe takes the place of standard error, and a thread copies its lines.
 //

@@ -1,10 +1,5 @@
 //===- PrintableText.cpp - Names on a terminal ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Walks code points: control characters beyond ASCII have two bytes, marks of
 // direction two or three.

@@ -1,10 +1,5 @@
 //===- Repeats.cpp - What repeats in a row --------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Starts in the middle of a row, since that is where schedules are regular:
 //

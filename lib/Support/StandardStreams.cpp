@@ -1,10 +1,5 @@
 //===- StandardStreams.cpp - Descriptors 0, 1 and 2 -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Opens standard streams that are closed: otherwise the next file that is
 // opened would get the number of one of them.

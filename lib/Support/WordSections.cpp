@@ -1,10 +1,5 @@
 //===- WordSections.cpp - Short tables of rows that repeat ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Divides the rows by their shape, then looks at each word of a period by
 // itself: one may cycle through seven values, its neighbour through four.

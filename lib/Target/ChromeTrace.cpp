@@ -1,10 +1,5 @@
 //===- ChromeTrace.cpp - Timelines for Perfetto ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Perfetto sorts events by time and keeps the file's order among equals, so
 // each flow event directly follows the slice that it belongs to.

@@ -1,10 +1,5 @@
 //===- Comparison.cpp - Schedules side by side, as text -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Two tables, a line that explains their columns, and the findings, each of
 // which is a function of the entries; ratios that print the same count as

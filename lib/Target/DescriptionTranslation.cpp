@@ -1,10 +1,5 @@
 //===- DescriptionTranslation.cpp - Models and executions for the tool ----===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Exports descriptions as PipeSched's JSON; writes nothing after an error.
 //

@@ -1,10 +1,5 @@
 //===- DrawingColumns.cpp - A timeline as columns -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Numbers the tasks of a timeline as drawings need them, and copies what the
 // analyses say about them.

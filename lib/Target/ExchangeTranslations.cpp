@@ -1,10 +1,5 @@
 //===- ExchangeTranslations.cpp - Files of other tools --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Connects schedule ops to lib/Exchange: options, names, diagnostics.
 //

@@ -1,10 +1,5 @@
 //===- Format.cpp - Numbers and names as text -----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Exact decimals are computed from integers; only numbers for people are
 // rounded.

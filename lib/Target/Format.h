@@ -1,10 +1,5 @@
 //===- Format.h - Numbers and names as text ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // How all exports print times, sizes, ratios and names of cells.
 //

@@ -1,10 +1,5 @@
 //===- ModelSummaryJson.cpp - A model in a few numbers, as JSON -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Keys are in the order of docs/Models.md; callers rely on every key.
 //

@@ -1,10 +1,5 @@
 //===- Palette.cpp - Colours of phases ------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Shades between the hue and the tint that the table of phases gives.
 //

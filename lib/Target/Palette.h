@@ -1,10 +1,5 @@
 //===- Palette.h - Colours of phases ----------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The shades of the hues that the table of phases gives, for pictures, pages
 // and terminals.

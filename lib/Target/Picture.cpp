@@ -1,10 +1,5 @@
 //===- Picture.cpp - What a drawing of a schedule shows -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Turns a timeline or a table into boxes and bars.
 //

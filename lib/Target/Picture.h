@@ -1,10 +1,5 @@
 //===- Picture.h - What a drawing of a schedule shows -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Boxes and bars along one axis (slots or picoseconds), without any geometry of
 // the page. All drawings start from here, in any format.

@@ -1,10 +1,5 @@
 //===- RegisterExport.cpp - Exports that read IR --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // MLIR's own registration parses before we see the text.
 //

@@ -1,10 +1,5 @@
 //===- RegisterExport.h - Exports that read IR ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // As mlir::TranslateFromMLIRRegistration, with our dialects, and for IR whose
 // names hold anything (Adapter/PrintableDiagnostics.h).

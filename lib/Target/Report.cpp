@@ -1,10 +1,5 @@
 //===- Report.cpp - The report as JSON ------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One function per section of the contract. Objects are indented but arrays
 // stand on one line, so that people can read reports with many workers.

@@ -1,10 +1,5 @@
 //===- Svg.cpp - Schedules as papers draw them ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One page, from top to bottom: a legend, then for each picture a heading, rows
 // and an axis.

@@ -1,10 +1,5 @@
 //===- TextPicture.cpp - The table in a terminal --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Folds a picture into panels of slots, each with a ruler above:
 //

@@ -1,10 +1,5 @@
 //===- TranslateRegistration.cpp - Exports of the tool --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Every export evaluates all that it needs before it writes the first byte, so
 // a failure leaves no partial output.

@@ -1,10 +1,5 @@
 //===- SchedulePass.cpp - Passes on pipe.schedule -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Selects schedules by name and by whether they have rows, and treats them in
 // parallel.

@@ -1,10 +1,5 @@
 //===- SchedulePass.h - Passes on pipe.schedule -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Common base of the passes that change schedules one by one. Such a pass runs
 // on a pipe.schedule, or on a module for all schedules in it:

@@ -1,10 +1,5 @@
 //===- Bindings.h - The parts of the extension module -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Declares one binding function per source file. Types must be bound before the
 // functions that take them.

@@ -1,10 +1,5 @@
 //===- Columns.h - Columns of numbers as arrays -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Arrays that NumPy owns or borrows, without a copy.
 //

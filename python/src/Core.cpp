@@ -1,10 +1,5 @@
 //===- Core.cpp - The extension module ------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Binds the libraries for the package. Users import the package, not this
 // module.

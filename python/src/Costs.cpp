@@ -1,10 +1,5 @@
 //===- Costs.cpp - The costs of schedules ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads models, systems and profiles from names, files and texts.
 //

@@ -1,10 +1,5 @@
 //===- Diagnostics.cpp - Errors and diagnostics as exceptions -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Copies diagnostics and passes them to the package, which defines the
 // exception classes.

@@ -1,10 +1,5 @@
 //===- Diagnostics.h - Errors and diagnostics as exceptions -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Collects what the libraries report and raises it in Python.
 //

@@ -1,10 +1,5 @@
 //===- Drawing.cpp - What a drawing shows ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Columns of timelines as NumPy arrays, which read the memory of C++ and keep
 // their owner alive.

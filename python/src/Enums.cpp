@@ -1,10 +1,5 @@
 //===- Enums.cpp - Enums as numbers ---------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lists the enums whose values users choose by name.
 //

@@ -1,10 +1,5 @@
 //===- Enums.h - Enums as numbers -------------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks the numbers that the package passes for enums, and lists their names.
 //

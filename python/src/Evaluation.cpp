@@ -1,10 +1,5 @@
 //===- Evaluation.cpp - Schedules under costs -----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Evaluates schedules of modules, and returns reports, pictures and cells with
 // times.

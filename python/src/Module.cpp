@@ -1,10 +1,5 @@
 //===- Module.cpp - A module with a context of its own --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Parses and prints modules and runs passes on them; returns schedules and
 // programs as rows of numbers.

@@ -1,10 +1,5 @@
 //===- Module.h - A module with a context of its own ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Modules share no data, so threads with different modules never wait for each
 // other.

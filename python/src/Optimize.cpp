@@ -1,10 +1,5 @@
 //===- Optimize.cpp - Searches for schedules ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Runs pipelines with pipe-optimize and returns what they found as data.
 //

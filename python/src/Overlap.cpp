@@ -1,10 +1,5 @@
 //===- Overlap.cpp - Overlapped layers ------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Pairs of cells whose layers overlap, and the parts of a model's layers.
 //

@@ -1,10 +1,5 @@
 //===- Planning.cpp - Sizes and balanced layers ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sizes of a model and a system, and the best division of its layers.
 //

@@ -1,10 +1,5 @@
 //===- Problem.cpp - Problems from Python ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Converts lists, strings and numbers to the structs of the libraries.
 //

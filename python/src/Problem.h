@@ -1,10 +1,5 @@
 //===- Problem.h - Problems from Python -------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Problems, timings and configurations as Python gives them, which are read
 // where an error has its place.

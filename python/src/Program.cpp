@@ -1,10 +1,5 @@
 //===- Program.cpp - Programs as data -------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Returns the arrays of placements and programs as views, which keep their
 // owner alive.

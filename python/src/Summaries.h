@@ -1,10 +1,5 @@
 //===- Summaries.h - Summaries as columns -----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Evaluations in single numbers, with the names that they have in the report.
 //

@@ -1,10 +1,5 @@
 //===- Sweep.cpp - Sweeps on threads --------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sweeps on threads, which Ctrl-C can interrupt, and their results as columns.
 //

@@ -1,10 +1,5 @@
 //===- Blas.c - Products of matrices by a BLAS library --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The library is loaded before the first product, so that programs link without
 // it. At load it multiplies small matrices whose product is known: OpenBLAS

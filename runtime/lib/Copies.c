@@ -1,10 +1,5 @@
 //===- Copies.c - Copies between device and host memory -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A thread per worker and direction makes copies one after the other, as a
 // copy engine of a device does.

@@ -1,10 +1,5 @@
 //===- Deadlock.c - What each worker of a deadlock waits for --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A deadlock is certain when it is found: see Loopback.h.
 //

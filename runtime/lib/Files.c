@@ -1,10 +1,5 @@
 //===- Files.c - Files of states and logs ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A file is written beside its place and renamed when it is complete, so that
 // no reader sees half of it, and a failure leaves an older one as it was.

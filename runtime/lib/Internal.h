@@ -1,10 +1,5 @@
 //===- Internal.h - What both implementations share ---------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Workers, requests, logs, copies, sums and options, as loopback and MPI both
 // use them. The functions at the end are those that each of the two defines.

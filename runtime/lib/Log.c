@@ -1,10 +1,5 @@
 //===- Log.c - Time stamps of instructions --------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A time stamp is stored in ticks, into memory that is there before the run.
 // After a run, ticks become ns by two anchors, one before and one after it.

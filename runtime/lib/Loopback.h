@@ -1,10 +1,5 @@
 //===- Loopback.h - A world of threads ----------------------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One mutex guards the state of a world. Data is copied and summed without it,
 // by a worker that counts as running meanwhile. So a deadlock is exactly this:

@@ -1,10 +1,5 @@
 //===- LoopbackMain.c - Main program with a thread per worker -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // pipesched_rt_main of loopback.
 //

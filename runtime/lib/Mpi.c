@@ -1,10 +1,5 @@
 //===- Mpi.c - Messages and sums between processes ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The calls of the runtime by MPI 3.
 //

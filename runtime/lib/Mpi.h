@@ -1,10 +1,5 @@
 //===- Mpi.h - A process per worker -------------------------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The rank of a process is the number of its worker. Only the thread of the
 // worker calls MPI. After a failure the job is aborted, so that no function

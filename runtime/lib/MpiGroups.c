@@ -1,10 +1,5 @@
 //===- MpiGroups.c - Communicators of groups ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A group gets a communicator when its first sum starts. MPI_Comm_create_group
 // blocks until all members call it, and an all_reduce must not block: a member

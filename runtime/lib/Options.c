@@ -1,10 +1,5 @@
 //===- Options.c - Command lines of compiled programs ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads the options of pipesched_rt_main, and prints its results.
 //

@@ -1,10 +1,5 @@
 //===- Reduce.c - Sums of arrays ------------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sums of the element types of the runtime. 16-bit floating point is converted
 // by hand, since a C compiler need not have such types.

@@ -1,10 +1,5 @@
 //===- Training.c - Starts and losses of trainings ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What pipesched_rt_train does beyond pipesched_rt_main. Losses are kept when a
 // step has ended, since the next one replaces them, and are added up and

@@ -1,10 +1,5 @@
 //===- Worker.c - Workers and their requests ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sets up workers and checks their calls, for both implementations.
 //

@@ -1,10 +1,5 @@
 //===- World.c - Threads that run steps -----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Creates loopback worlds and runs steps in them.
 //

@@ -1,9 +1,5 @@
 //===- Print.h - Texts of the C API in tests ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_TEST_CAPI_PRINT_H

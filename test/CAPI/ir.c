@@ -1,10 +1,5 @@
 //===- ir.c - Schedules as IR, in plain C -------------------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rows written and read, passes, instructions, attributes and reports.
 //

@@ -1,10 +1,5 @@
 //===- misuse.c - What cannot be answered, in plain C -------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Null handles and arrays, indices out of range, ops of another kind and rows
 // that no schedule has: the answers that the headers state.

@@ -1,10 +1,5 @@
 //===- NegatePlugin.cpp - A pass plugin for tests -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A pass that no tool knows: it multiplies the negatives of both factors, which
 // gives the same bits, or of one, which gives something else.

@@ -1,10 +1,5 @@
 //===- TwicePlugin.cpp - A dialect plugin for tests -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A dialect that no tool knows, with one op, x -> 2 x, and a pass that turns it
 // into arith.

@@ -1,10 +1,5 @@
 //===- Mutator.cpp - Mutations of text, token by token --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // If a single byte of text changes, MLIR's parser mostly refuses the text
 // before ours sees it. Text stays acceptable if tokens move, vanish, repeat or

@@ -1,10 +1,5 @@
 //===- pipesched-fuzz.cpp - Fuzz target -----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Feeds libFuzzer's inputs, text or bytecode, to the parser, the verifiers, the
 // passes, the analyses and the exports. Nothing may crash, and for every

@@ -1,10 +1,5 @@
 //===- EditedTable.cpp - A table that is being written --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads rows that no verifier has accepted, cell by cell.
 //

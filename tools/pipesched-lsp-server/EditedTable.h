@@ -1,10 +1,5 @@
 //===- EditedTable.h - A table that is being written ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A schedule whose rows lack cells, or have some that they must not have.
 //

@@ -1,10 +1,5 @@
 //===- Requests.cpp - Requests about rows -----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A stream in place of the standard input, whose every read is a message.
 //

@@ -1,10 +1,5 @@
 //===- Requests.h - Requests about rows ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Answers what an editor asks about cells, and hands everything else to MLIR's
 // language server.

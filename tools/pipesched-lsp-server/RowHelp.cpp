@@ -1,10 +1,5 @@
 //===- RowHelp.cpp - What a cell of a row means -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Parses a file without verifying it, and asks the one rule of dependences
 // what a cell waits for.

@@ -1,10 +1,5 @@
 //===- RowHelp.h - What a cell of a row means -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What an editor shows of a cell, and the cells that it offers for a row.
 //

@@ -1,10 +1,5 @@
 //===- RowText.cpp - Rows in the text of a file ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A scan over words, comments and strings: MLIR's parser gives up at what is
 // half written.

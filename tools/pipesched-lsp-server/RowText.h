@@ -1,10 +1,5 @@
 //===- RowText.h - Rows in the text of a file -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds the row of a schedule around a place in a file that is being edited,
 // and may not parse as it is.

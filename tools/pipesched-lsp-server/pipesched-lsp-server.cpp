@@ -1,10 +1,5 @@
 //===- pipesched-lsp-server.cpp - Language server -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // MLIR's language server with PipeSched's dialects, for editors. While a
 // schedule is edited, it also shows what `pipe-verify` without options finds,

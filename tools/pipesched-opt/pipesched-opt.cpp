@@ -1,10 +1,5 @@
 //===- pipesched-opt.cpp - Optimizer driver -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // MLIR's optimizer with PipeSched's dialects and passes, and the upstream
 // passes that make sense on any IR (canonicalize, cse, view-op-graph, ...). The

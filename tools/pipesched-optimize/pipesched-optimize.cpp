@@ -1,10 +1,5 @@
 //===- pipesched-optimize.cpp - Schedules within a memory budget ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads scheduling instances and writes the best schedule of each and a table
 // of all of them (docs/Optimize.md, the tool). An interrupt ends the search,

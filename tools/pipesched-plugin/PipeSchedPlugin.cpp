@@ -1,10 +1,5 @@
 //===- PipeSchedPlugin.cpp - Plugin for stock mlir-opt --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The dialect and pass plugin entry points: a stock mlir-opt that links the
 // same libMLIR then offers what pipesched-opt offers.

@@ -1,10 +1,5 @@
 //===- Backend.h - Runs compiled schedules ----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Two ways to run an object: threads of this process, and processes under MPI.
 //

@@ -1,10 +1,5 @@
 //===- Loopback.cpp - Runs compiled schedules on threads ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Steps run one by one, so that the losses can be read between them.
 //

@@ -1,10 +1,5 @@
 //===- Mpi.cpp - Runs compiled schedules under MPI ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Everything happens in a folder of its own, which is removed at the end:
 //

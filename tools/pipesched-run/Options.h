@@ -1,10 +1,5 @@
 //===- Options.h - Command line of pipesched-run ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What the user asked for. docs/Run.md explains the options.
 //

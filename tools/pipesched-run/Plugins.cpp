@@ -1,10 +1,5 @@
 //===- Plugins.cpp - Passes and dialects of others ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A plugin calls the MLIR of the tool. One that is linked to libMLIR brings a
 // second one to a tool that has MLIR inside: it would register its passes

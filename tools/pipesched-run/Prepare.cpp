@@ -1,10 +1,5 @@
 //===- Prepare.cpp - The program to run -----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Every change is a pass that pipesched-opt has, too; only the choice of the
 // schedule and the paths of a family are made here.

@@ -1,10 +1,5 @@
 //===- Prepare.h - The program to run ---------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From a file with functions of stages to an exec.program whose buffers are
 // assigned.

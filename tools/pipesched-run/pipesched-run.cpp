@@ -1,10 +1,5 @@
 //===- pipesched-run.cpp - Trains by compiled schedules -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compiles a schedule with the functions of its stages, runs it, and compares
 // the run with the unpipelined model and with the prediction (docs/Run.md).

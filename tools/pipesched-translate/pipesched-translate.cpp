@@ -1,10 +1,5 @@
 //===- pipesched-translate.cpp - Import and export driver -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // MLIR's translation driver with PipeSched's imports and exports. The output
 // file appears only if the translation succeeds.

@@ -1,10 +1,5 @@
 //===- FamilyAttributesTest.cpp - Options of families in IR ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What a schedule says of its family is enough to generate its rows again.
 //

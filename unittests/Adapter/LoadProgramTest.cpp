@@ -1,10 +1,5 @@
 //===- LoadProgramTest.cpp - Programs there and back ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The instructions that become ops are those that are read from them again.
 //

@@ -1,9 +1,5 @@
 //===- AnyTimeMemoryTest.cpp - Memory whatever the times ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Analysis/Memory/AnyTimeMemory.h"

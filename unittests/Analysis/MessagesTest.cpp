@@ -1,10 +1,5 @@
 //===- MessagesTest.cpp - Programs under message semantics -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The answer of verifyMessages is what happens when processes run the program,
 // and each counterexample is a cycle of waits under these semantics.

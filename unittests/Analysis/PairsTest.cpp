@@ -1,10 +1,5 @@
 //===- PairsTest.cpp - A queue per pair of workers ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The transport and the message semantics `pairs`: times of small programs, a
 // closed form for GPipe, and proofs held against processes.

@@ -1,9 +1,5 @@
 //===- PeakMemoryTest.cpp - Memory by hand --------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
 //===----------------------------------------------------------------------===//
 
 #include "../Support/TestSupport.h"

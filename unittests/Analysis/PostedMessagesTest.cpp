@@ -1,10 +1,5 @@
 //===- PostedMessagesTest.cpp - Programs that post their messages ---------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The answer of verifyPosted is what happens when processes walk the program:
 // all families, with waits for sends put in at random as the reuse of buffers

@@ -1,10 +1,5 @@
 //===- WalkBatchTest.cpp - Many scenarios in one walk ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Scenarios side by side give the same picoseconds, bytes, causes and slots as
 // one by one, whatever they are together with: for all families, random tables,

@@ -1,10 +1,5 @@
 //===- WalkTableTest.cpp - The walk against the task graph ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A walk finds the same picoseconds, bytes, causes, path and slots as program,
 // graph and timeline: for all families, random tables, and costs of which many

@@ -1,10 +1,5 @@
 //===- WorkerProgramsTest.cpp - What each worker runs, for executors ------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The columns against the program that they are read from, and what
 // instructions wait for against the task graph of the same program.

@@ -1,10 +1,5 @@
 //===- ArchitectureTest.cpp - Kinds of layers and what goes together ------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Runs of layers compared with a loop over all layers; every check with its
 // error.

@@ -1,10 +1,5 @@
 //===- AttentionTest.cpp - Attention kernels with rates of their own ------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Scores counted token by token, times on the toy system by hand, keys and
 // values that are copied to all heads, and gradients that are summed by a

@@ -1,10 +1,5 @@
 //===- BalanceLayersTest.cpp - Layers divided, against brute force --------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tries all divisions of small models: none may have a shorter longest stage or
 // be more even with the same longest stage.

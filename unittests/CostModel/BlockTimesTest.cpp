@@ -1,10 +1,5 @@
 //===- BlockTimesTest.cpp - Equal blocks are computed once ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times that blocks share are compared with times of each block by itself.
 //

@@ -1,10 +1,5 @@
 //===- ContextParallelTest.cpp - Sequences divided over ranks -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The ring of keys and values, simulated rank by rank and step by step, and the
 // toy system by hand.

@@ -1,10 +1,5 @@
 //===- CostModelTest.cpp - Costs of stages, by head -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A toy system whose sums can be checked by head.
 //

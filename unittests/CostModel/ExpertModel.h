@@ -1,10 +1,5 @@
 //===- ExpertModel.h - A layer with experts, by hand ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A model of layers with experts and a system, whose times are computed by
 // hand.

@@ -1,10 +1,5 @@
 //===- ExpertParallelTest.cpp - Experts divided over ranks ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rows counted token by token over all ways to choose experts, and the toy
 // system by hand.

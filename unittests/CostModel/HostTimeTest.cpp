@@ -1,10 +1,5 @@
 //===- HostTimeTest.cpp - Kernels that the host launches ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Stages whose host takes longer than their device, by hand on the toy system.
 //

@@ -1,10 +1,5 @@
 //===- LayerKindsTest.cpp - Experts, latent attention and other forms -----===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sums by hand: hidden 8, 4 heads of 2, MLP 12, sequence 3, microbatch 5, so T
 // = 15 tokens of 2 bytes.

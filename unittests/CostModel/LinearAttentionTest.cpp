@@ -1,10 +1,5 @@
 //===- LinearAttentionTest.cpp - Recurrences in place of attention --------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Kernels and memory of small layers by hand, how they grow with the sequence,
 // and what ranks pass on that divide sequences.

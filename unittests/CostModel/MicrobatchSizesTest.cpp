@@ -1,10 +1,5 @@
 //===- MicrobatchSizesTest.cpp - One batch in other microbatches ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sizes that divide and sizes that do not, shares of paths, and what resized
 // models have in common.

@@ -1,10 +1,5 @@
 //===- OverlappedLayersTest.cpp - Parts of layers on two streams ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Pairs that are counted by hand, and the best order beside all orders, which
 // code of its own times.

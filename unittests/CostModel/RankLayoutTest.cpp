@@ -1,10 +1,5 @@
 //===- RankLayoutTest.cpp - Which accelerators share a node ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Clusters by hand, and comparison with ranks counted one by one for small
 // sizes.

@@ -1,10 +1,5 @@
 //===- ShardingTest.cpp - Cells whose parameters peers divide -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times by hand and step by step, bytes counted message by message, and what is
 // left for the end of a step.

@@ -1,10 +1,5 @@
 //===- SliceExchangeTest.cpp - Attention evened out among workers ---------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Partners of slices against the rows of SlimPipe, in which all workers are at
 // one time as many forwards on as the first is, less their number; bytes and

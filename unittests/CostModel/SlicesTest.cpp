@@ -1,10 +1,5 @@
 //===- SlicesTest.cpp - What slices cost and hold -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Cuts against a published one and against the work that they divide; facts of
 // slices against those of the microbatch that they make up; memory by hand.

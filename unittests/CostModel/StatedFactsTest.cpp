@@ -1,10 +1,5 @@
 //===- StatedFactsTest.cpp - Blocks that say more than the model ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Work of B, R and O, bytes of parameters and messages that blocks state
 // themselves, as those do that are derived from functions of stages.

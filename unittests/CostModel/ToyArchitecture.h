@@ -1,10 +1,5 @@
 //===- ToyArchitecture.h - A small model of few numbers ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // For tests of slices, whose costs are counted by hand.
 //

@@ -1,10 +1,5 @@
 //===- TrainingRecipeTest.cpp - What is kept, cast and predicted ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Outputs that the backward computes again, tensors in fewer bits, casts,
 // narrow rows and layers that predict one more token, on a layer that can be

@@ -1,10 +1,5 @@
 //===- TransformerBlockTest.cpp - Kernels, tensors, parameters ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The paper's kernels one by one, Korthikanti's activation formula, and
 // variants compared with sums by hand.

@@ -1,10 +1,5 @@
 //===- CalculonTest.cpp - Applications, systems and executions ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What Calculon's fields become, what is noted, and what is refused.
 //

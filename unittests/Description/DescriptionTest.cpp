@@ -1,10 +1,5 @@
 //===- DescriptionTest.cpp - Files that ship and files that are wrong -----===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Every shipped description can be read; the error for every kind of mistake
 // names its field.

@@ -1,10 +1,5 @@
 //===- HuggingFaceTest.cpp - Configurations of published models -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Parameters and FLOPs compared with other implementations, the form of each
 // family, and files that are refused.

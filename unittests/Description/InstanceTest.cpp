@@ -1,10 +1,5 @@
 //===- InstanceTest.cpp - Scheduling instances ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What the fields of an instance become, what is refused, and the form of an
 // answer.

@@ -1,10 +1,5 @@
 //===- ResizeModelTest.cpp - A model in other microbatches ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Shipped models, expanded with all kinds of options, can be resized. Any other
 // model needs a model of the other size beside it, or is refused.

@@ -1,10 +1,5 @@
 //===- SchemaTest.cpp - The schemas say what the readers read -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // docs/schemas compared with the readers: the same fields, the same required
 // fields, the same words, and the same verdict on damaged files.

@@ -1,10 +1,5 @@
 //===- ForeignDialect.td - A dialect with an instruction -*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What somebody else's dialect has to say so that its ops are instructions of
 // an exec.program.

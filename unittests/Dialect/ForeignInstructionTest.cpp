@@ -1,10 +1,5 @@
 //===- ForeignInstructionTest.cpp - Instructions of other dialects --------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // An op of another dialect that implements InstructionOpInterface is verified,
 // proved, timed and shown like ours; an op that does not is left alone.

@@ -1,10 +1,5 @@
 //===- SlotsAttrTest.cpp - Slot lengths as attributes and back ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The shortest form means the same as the lengths from which it was made,
 // whichever of them are equal.

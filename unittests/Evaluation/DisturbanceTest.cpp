@@ -1,10 +1,5 @@
 //===- DisturbanceTest.cpp - Tests of slow workers and jitter -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compares every compute task, of every family and phase, with its own time
 // multiplied by hand.

@@ -1,10 +1,5 @@
 //===- IdleCausesTest.cpp - Why workers wait ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The causes of idle time add up, none is negative, and where messages are free
 // none of it is communication, for all families at random times.

@@ -1,10 +1,5 @@
 //===- MeasuredTimesTest.cpp - Times of a run in an execution -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A run that takes as long as predicted gives back the prediction, for every
 // family and kind of instruction; other times give what they say.

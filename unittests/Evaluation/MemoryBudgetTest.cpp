@@ -1,9 +1,5 @@
 //===- MemoryBudgetTest.cpp - What a worker may hold ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/MemoryBudget.h"

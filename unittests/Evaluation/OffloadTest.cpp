@@ -1,10 +1,5 @@
 //===- OffloadTest.cpp - What offloaded activations cost and save ---------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compares the memory limit of addOffload with the memory of timed tables, and
 // checks times with fast copies.

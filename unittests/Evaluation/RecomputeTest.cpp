@@ -1,10 +1,5 @@
 //===- RecomputeTest.cpp - Time and memory of recomputation ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compares R cells with backwards that recompute by themselves, over all
 // families: the same work, the same memory if a stage is one block, and no more

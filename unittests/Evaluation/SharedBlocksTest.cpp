@@ -1,10 +1,5 @@
 //===- SharedBlocksTest.cpp - Blocks that stages of a worker share --------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Memory, steps and all-reduces of every (worker, layer), counted one by one
 // from the layers of each stage, on any placement and for all families.

@@ -1,10 +1,5 @@
 //===- SlotMeasureTest.cpp - Slots by blocks and by durations -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lengths by hand, rounding, and a comparison of tables in slots of durations
 // with timelines with free messages.

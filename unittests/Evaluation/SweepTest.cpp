@@ -1,10 +1,5 @@
 //===- SweepTest.cpp - Many configurations at once ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A sweep gives the same as its configurations one by one, and can be stopped.
 // Costs do not depend on when the microbatches are known.

@@ -1,10 +1,5 @@
 //===- TimedCellsTest.cpp - The cells of an execution against its table ---===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Every family with every kind of cell: worker, cell and time of each entry are
 // those that the rows of the table and the times of the phases imply.

@@ -1,10 +1,5 @@
 //===- TimedGoldenTest.cpp - Times of other implementations ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The files of test/data/golden/timed (their README has the rule): the order of
 // each rank is imported, profiled as the file's name says and timed with

@@ -1,10 +1,5 @@
 //===- TrainingStepTest.cpp - What a whole step is made of ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Data-parallel pipelines, nodes, sharding, sequence parallelism, 8-bit floats
 // and the optimizer, in numbers that can be checked by hand.

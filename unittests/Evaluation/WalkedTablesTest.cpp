@@ -1,10 +1,5 @@
 //===- WalkedTablesTest.cpp - Evaluations with and without a graph --------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // evaluateTable walks tables with offloads and all-reduces; what it finds must
 // be what executeTable finds with a graph, under costs of every kind.

@@ -1,10 +1,5 @@
 //===- MegatronLayoutTest.cpp - Megatron-Core's pipeline layouts ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Layouts in use, every refusal with its character, and a round trip over all
 // small lists of layers.

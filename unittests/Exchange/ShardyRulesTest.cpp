@@ -1,10 +1,5 @@
 //===- ShardyRulesTest.cpp - Fragment schedule rules of Shardy MPMD -------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A response file reads the text as one argument, and a reader of rules
 // recovers every cell, for generated tables of all kinds.

@@ -1,10 +1,5 @@
 //===- TorchCsvExportTest.cpp - Writing PyTorch's schedule files ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What is written, what is refused, and that reading gives back what was
 // written, for generated tables of all kinds.

@@ -1,10 +1,5 @@
 //===- TorchCsvImportTest.cpp - Reading PyTorch's schedule files ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Everything that a file can contain and every way in which it can be wrong,
 // once. The tests include positions.

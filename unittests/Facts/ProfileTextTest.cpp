@@ -1,10 +1,5 @@
 //===- ProfileTextTest.cpp - Exact decimals and their errors --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times are read digit by digit; printed times can be read back.
 //

@@ -1,10 +1,5 @@
 //===- AnyTimeScheduleTest.cpp - Budgets that hold at any times -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Optimizes schedules with offload and recompute, and runs them at times that
 // the search did not know.

@@ -1,10 +1,5 @@
 //===- BoundsTest.cpp - Quick bounds --------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Closed forms computed by hand. For random rows and a capacity that just holds
 // them, no bound is above their times.

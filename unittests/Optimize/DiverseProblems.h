@@ -1,10 +1,5 @@
 //===- DiverseProblems.h - Random problems of every kind --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Problems with every placement, objective and technique. Memory is mostly
 // tight: each worker has the least that holds a schedule, or little more.

@@ -1,10 +1,5 @@
 //===- EvaluatorTest.cpp - Times of plans ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Plans after random moves: timing from the first change gives the same times
 // as timing the whole plan. The rows have these times too and keep the rules.

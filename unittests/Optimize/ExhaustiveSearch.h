@@ -1,10 +1,5 @@
 //===- ExhaustiveSearch.h - All schedules of a tiny problem -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds the least makespan: tries, tick by tick, every cell that can start then
 // but not a tick earlier. Uses only the rules of a problem, and no bounds.

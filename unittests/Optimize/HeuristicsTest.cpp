@@ -1,10 +1,5 @@
 //===- HeuristicsTest.cpp - Construction of plans -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // List schedules are complete, fit the memory and do not deadlock. Fitted and
 // repeated plans keep the rules.

@@ -1,10 +1,5 @@
 //===- OptimizationLogTest.cpp - Who gets what searches find --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Logs of several contexts, and several logs of one.
 //

@@ -1,10 +1,5 @@
 //===- OptimizeScheduleTest.cpp - The best schedule under costs -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compares problems with costs computed by hand, and times and memory of
 // schedules with those of the timeline.

@@ -1,10 +1,5 @@
 //===- PassTest.cpp - pipe-optimize in another compiler -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The pass leaves signals alone and uses the threads of its context.
 //

@@ -1,10 +1,5 @@
 //===- ProblemTest.cpp - Checks of problems -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Problems that are rejected, and capacities that hold no schedule.
 //

@@ -1,10 +1,5 @@
 //===- ProofTest.cpp - Proofs against exhaustive search -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // On random tiny problems proofs and the solver find the best makespan of all
 // schedules. Published instances are proven too.

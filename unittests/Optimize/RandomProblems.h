@@ -1,10 +1,5 @@
 //===- RandomProblems.h - Random problems and rows --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rows as the optimizer writes them: without overlap, with backwards all split
 // or all whole, and with joins anywhere after their copies. A seed always gives

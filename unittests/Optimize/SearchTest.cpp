@@ -1,10 +1,5 @@
 //===- SearchTest.cpp - Objectives of plans -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // On problems of every kind, the rows of the plans that a search ends with have
 // the objective that it gives them, by code that it does not use, and keep the

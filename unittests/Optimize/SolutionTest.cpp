@@ -1,10 +1,5 @@
 //===- SolutionTest.cpp - Times, memory and checks of rows ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compares small rows with times computed by hand, random ones with the
 // timeline of schedules, and their period with many steps in a row.

@@ -1,10 +1,5 @@
 //===- SolverTest.cpp - Schedules of the solver ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Schedules that are found keep the rules, and are no worse than a seed and no
 // better than the bound. Limits hold. The same input gives the same result.

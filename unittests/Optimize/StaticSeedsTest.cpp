@@ -1,10 +1,5 @@
 //===- StaticSeedsTest.cpp - Seeds by fixed rules -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Takes every family with its activations offloaded or recomputed by the rules
 // of the transforms. What fits the memory is no better than what the solver

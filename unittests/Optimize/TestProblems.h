@@ -1,10 +1,5 @@
 //===- TestProblems.h - Problems for tests of the optimizer -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Problems with equal stages, and rows from text.
 //

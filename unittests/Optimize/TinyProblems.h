@@ -1,10 +1,5 @@
 //===- TinyProblems.h - Problems for exhaustive search ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Random problems with memory for one to three activations, and their best
 // makespan by exhaustive search.

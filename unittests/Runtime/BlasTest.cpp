@@ -1,10 +1,5 @@
 //===- BlasTest.cpp - Products of matrices --------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compares products with sums in the order of their terms. Numbers are small
 // integers, so that no order rounds. test/Run/blas.test chooses libraries.

@@ -1,10 +1,5 @@
 //===- CopiesTest.cpp - Copies to and from host memory --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Copies run beside the worker, in order for each direction.
 //

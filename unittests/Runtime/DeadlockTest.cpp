@@ -1,10 +1,5 @@
 //===- DeadlockTest.cpp - Deadlocks are found and explained ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each text says what every worker waits for; nothing that goes on is called a
 // deadlock.

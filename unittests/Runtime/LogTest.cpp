@@ -1,10 +1,5 @@
 //===- LogTest.cpp - Times of steps and instructions ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What the log of a world holds, on which clock.
 //

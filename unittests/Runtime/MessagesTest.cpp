@@ -1,10 +1,5 @@
 //===- MessagesTest.cpp - Sends and receives between threads --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What arrives, in which order, and when a send ends.
 //

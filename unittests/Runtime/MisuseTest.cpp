@@ -1,10 +1,5 @@
 //===- MisuseTest.cpp - Calls that break a rule ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The text names worker, instruction, what was found and what was wanted; all
 // workers end.

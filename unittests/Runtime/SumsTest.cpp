@@ -1,10 +1,5 @@
 //===- SumsTest.cpp - Sums over groups of workers -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // All element types, the order of additions, and groups that overlap.
 //

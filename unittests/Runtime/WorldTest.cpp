@@ -1,10 +1,5 @@
 //===- WorldTest.cpp - Memory and runs of worlds --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What a world allocates, what it keeps between runs, and what it refuses.
 //

@@ -1,10 +1,5 @@
 //===- AsymmetricPlacementTest.cpp - Halves of unequal length -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks the rule over all small sizes and ratios: the halves have the given
 // ratio and all workers equal work. Also checks the weights of the paper's

@@ -1,10 +1,5 @@
 //===- BackwardTest.cpp - Whole and split backwards -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Splitting and merging by hand, then over all families: the generators' own
 // split tables, the round trip, and slots.

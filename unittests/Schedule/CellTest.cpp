@@ -1,10 +1,5 @@
 //===- CellTest.cpp - Packing and printing of cells -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The packed form is part of the bytecode format; the text is part of the IR,
 // diagnostics and CSV. Limits are the largest stage and the largest microbatch.

@@ -1,10 +1,5 @@
 //===- FamiliesTest.cpp - Families by name and options --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Names, aliases, options and default placements of the registry;
 // docs/Schedules.md must list them. FamilyPropertiesTest checks the tables.

@@ -1,10 +1,5 @@
 //===- FamilyPropertiesTest.cpp - What every family promises --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Runs all sizes up to D = 8, N = 24, V = 4 with all options, and some larger
 // ones. Tables are complete and acyclic, have the idle slots and peaks stated

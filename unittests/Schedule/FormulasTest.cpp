@@ -1,10 +1,5 @@
 //===- FormulasTest.cpp - Refusals and values of formulas ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What formulas refuse, and why there is no general form. Wherever a formula
 // gives a value for given times, that value is the idle of the family's table

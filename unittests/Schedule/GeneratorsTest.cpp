@@ -1,10 +1,5 @@
 //===- GeneratorsTest.cpp - Small tables and refusals of generators -------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rows by hand, paths that give the same rows, and what generators refuse.
 // FamilyPropertiesTest tries all sizes; GoldenOrdersTest has the rows of

@@ -1,10 +1,5 @@
 //===- GoldenOrdersTest.cpp - Orders of other implementations -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // If independent implementations agree on an order, our order is the same; if
 // they search, our table is as short and holds as little.

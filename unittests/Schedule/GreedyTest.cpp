@@ -1,10 +1,5 @@
 //===- GreedyTest.cpp - The greedy rule and what it gives -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The paper's anchors (arXiv 2605.24006), the rule compared with a slot-by-slot
 // search over all cells, and placements, weights and refusals.

@@ -1,10 +1,5 @@
 //===- LoweringTest.cpp - From a table to what each worker runs -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The order of messages within a slot, numbers of groups, and which forwards
 // wait for forwards. test/Conversion/pipe-to-exec.mlir has whole programs.

@@ -1,10 +1,5 @@
 //===- MetricsTest.cpp - Level 2 metrics ----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tables small enough to count by hand: idle, peaks and retention, split
 // backwards and overlapped pairs.

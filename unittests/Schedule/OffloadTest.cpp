@@ -1,10 +1,5 @@
 //===- OffloadTest.cpp - Where activations go to host memory --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rows by hand, then over all families and random tables: which activations are
 // offloaded, and where their copies and joins stand. The memory limit is tested

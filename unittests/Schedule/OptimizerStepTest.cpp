@@ -1,10 +1,5 @@
 //===- OptimizerStepTest.cpp - O and G cells of a table -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rows by hand; and many placements, even and uneven, whose workers hold any
 // number of replicas: tables are complete and sound, and no semantics has a

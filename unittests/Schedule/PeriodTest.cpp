@@ -1,10 +1,5 @@
 //===- PeriodTest.cpp - Rows that repeat ----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Periods of families by hand. WalkTableTest shows what walks make of them.
 //

@@ -1,10 +1,5 @@
 //===- PlacementTest.cpp - Paths, their checks and their indexing ---------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each refusal once, the literature's placements, and huge sizes, which must
 // not take time or memory. Names of microbatches and sizes in the errors are

@@ -1,10 +1,5 @@
 //===- RecomputeTest.cpp - Where activations are computed again -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rows by hand, then over all families: which cells get an R, where it stands,
 // and how many slots it takes.

@@ -1,10 +1,5 @@
 //===- ReplicasTest.cpp - Blocks that several paths place -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Pieces and segments of even and uneven splits by hand, and properties of any
 // split.

@@ -1,10 +1,5 @@
 //===- SlicesTest.cpp - Rows whose microbatches have slices ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // All orders of the cells of three slices, against the rule of Seq1F1B (arXiv
 // 2406.03488) as pairs of cells, in a placement that numbers all its pairs and

@@ -1,10 +1,5 @@
 //===- SlotLengthsTest.cpp - Tables in slots of their own -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Alignment, verification and metrics by lengths: small tables by hand, tables
 // of every family compared with a search for the earliest slots that uses no

@@ -1,11 +1,6 @@
 //===- SpreadTest.cpp - Shards of the vocabulary --------------------------===//
 //----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What holds for the shards of the embedding and of the head in every family.
 //

@@ -1,10 +1,5 @@
 //===- VerifyRowTest.cpp - Checks of one row ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each finding once, with its cell and its note; and huge sizes that a row only
 // claims, which must take neither memory nor time.

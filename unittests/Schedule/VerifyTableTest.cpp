@@ -1,10 +1,5 @@
 //===- VerifyTableTest.cpp - Checks of a whole table ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each finding once: incomplete, cyclic, at wrong slots. Tables that only claim
 // to be huge are refused at once.

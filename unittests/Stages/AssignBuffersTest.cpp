@@ -1,10 +1,5 @@
 //===- AssignBuffersTest.cpp - Nothing is overwritten while it is read ----===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Walks programs with their buffers as the slowest machine would: a message or
 // copy goes on until its worker waits for it. Whatever reads a tensor must find

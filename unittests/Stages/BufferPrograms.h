@@ -1,10 +1,5 @@
 //===- BufferPrograms.h - Programs whose tensors get places -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Modules with functions of stages, for tests of buffers: only the types of
 // their tensors matter.

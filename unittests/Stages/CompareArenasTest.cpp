@@ -1,10 +1,5 @@
 //===- CompareArenasTest.cpp - Arenas are predicted peaks, explained ------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The assignment and the memory analysis share no code: one follows tensors of
 // functions, the other adds up bytes that pipe-attach-stage-costs has derived.

@@ -1,10 +1,5 @@
 //===- CountFunctions.h - Work of functions in text -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Parses a module and counts one of its functions; errors are collected.
 //

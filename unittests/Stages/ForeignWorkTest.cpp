@@ -1,10 +1,5 @@
 //===- ForeignWorkTest.cpp - Work of other dialects' ops ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // An op of another dialect that implements StageWorkOpInterface is counted as
 // it says; one that does not is refused, until it gets an external model.

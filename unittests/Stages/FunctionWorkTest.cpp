@@ -1,10 +1,5 @@
 //===- FunctionWorkTest.cpp - FLOPs and bytes of functions ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Functions that are small enough to be counted by hand.
 //

@@ -1,10 +1,5 @@
 //===- KernelDialect.td - A dialect whose ops state work -*- tablegen -*---===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What somebody else's dialect has to say so that costs are derived from
 // functions with its ops.

@@ -1,10 +1,5 @@
 //===- PersistentLayoutTest.cpp - Blocks kept between steps ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Two stages on two paths in opposite directions: every worker holds both.
 //

@@ -1,10 +1,5 @@
 //===- ReferenceTest.cpp - The steps of the unpipelined model -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What `pipesched-run --check` compares with must be right by itself: which
 // functions the reference calls, in which order, and where each of their

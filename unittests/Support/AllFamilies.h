@@ -1,10 +1,5 @@
 //===- AllFamilies.h - Small tables of every family -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The tables over which property tests of transforms run.
 //

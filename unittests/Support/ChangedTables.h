@@ -1,10 +1,5 @@
 //===- ChangedTables.h - Tables with copies or recomputation ----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tables for property tests: with offloads and reloads at any place that they
 // can have, with slices, and with every forward run again. A seed always gives

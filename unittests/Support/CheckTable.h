@@ -1,10 +1,5 @@
 //===- CheckTable.h - Generated tables, verified and measured ---*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Helpers of property tests: verify a table, count its slots, run it with given
 // times.

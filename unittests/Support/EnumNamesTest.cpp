@@ -1,10 +1,5 @@
 //===- EnumNamesTest.cpp - Every enum has one set of names ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The names of every enum are unique and lead back to their values.
 //

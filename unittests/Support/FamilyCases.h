@@ -1,10 +1,5 @@
 //===- FamilyCases.h - Every small schedule of a family ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // All sizes up to D = 8, N = 24, V = 4 with all values of a family's options,
 // including those that it refuses.

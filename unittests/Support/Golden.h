@@ -1,10 +1,5 @@
 //===- Golden.h - Schedules of other implementations ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads the compute files of test/data/golden (its README has the format) and
 // compares orders with them. A file that cannot be read fails the test.

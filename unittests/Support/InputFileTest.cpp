@@ -1,9 +1,5 @@
 //===- InputFileTest.cpp - Files that are read whole ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Support/InputFile.h"

@@ -1,10 +1,5 @@
 //===- PairProcesses.h - Programs over a queue per pair ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Runs a program as processes whose messages go through one queue per pair of
 // workers, to hold a proof against.

@@ -1,10 +1,5 @@
 //===- RandomCosts.h - Costs of which many are equal ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times, messages and memory for property tests of walks. Few numbers are
 // different, so that ties are common. A seed always gives the same.

@@ -1,10 +1,5 @@
 //===- RandomPaths.h - Paths with blocks of their own -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Paths that divide one model into blocks in different ways.
 //

@@ -1,10 +1,5 @@
 //===- RandomTables.h - Tables that no generator makes ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Complete tables without a cycle, for property tests: cells in any order in
 // which they can run, with split and whole backwards, overlapped pairs, R,

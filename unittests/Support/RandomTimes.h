@@ -1,10 +1,5 @@
 //===- RandomTimes.h - Times of single tasks --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Draws a time for every task of a program by itself, and follows memory at
 // these times.

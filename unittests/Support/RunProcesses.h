@@ -1,10 +1,5 @@
 //===- RunProcesses.h - Programs, run by processes --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Simulates the message semantics: processes take turns, and each runs as far
 // as it can. It uses no graph, so that it can be read as the definition of the

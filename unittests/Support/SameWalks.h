@@ -1,9 +1,5 @@
 //===- SameWalks.h - Compares what walks of tables find ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_UNITTESTS_SUPPORT_SAMEWALKS_H

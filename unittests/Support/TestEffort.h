@@ -1,10 +1,5 @@
 //===- TestEffort.h - How much tests try ------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // All of it with PIPESCHED_TEST_ALL=1 (scripts/test.sh --all), a quarter
 // without, and less with sanitizers, where a test takes several times as long.

@@ -1,10 +1,5 @@
 //===- TestSupport.h - Small tables and programs for tests ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Hand-written programs, and everything timed at once.
 //

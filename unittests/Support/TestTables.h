@@ -1,10 +1,5 @@
 //===- TestTables.h - Tables written as text, for tests ------- -*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rows in the syntax of the IR, parseRow("0F0 0F1+1B0 _2 0B1"), and the
 // placements and tables of the tests. A mistake in the text fails the test.

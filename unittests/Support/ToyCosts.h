@@ -1,10 +1,5 @@
 //===- ToyCosts.h - A system to check by hand -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A toy system of 1 TFLOP/s, 0.1 TFLOP/s and 1 TB/s: a matrix FLOP takes 1 ps,
 // a vector FLOP 10 ps, a byte 1 ps. The network has 0.1 TB/s and 7 ps: a byte

@@ -1,10 +1,5 @@
 //===- WideDivisionTest.cpp - Tests of divisions of 128 bits --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compares quotients with those of the compiler, for numbers of all sizes.
 //

@@ -1,10 +1,5 @@
 //===- ChromeTraceTest.cpp - Tests of the trace ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What Perfetto requires of any trace: nesting, and flows from slice to slice.
 //

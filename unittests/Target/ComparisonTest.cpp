@@ -1,10 +1,5 @@
 //===- ComparisonTest.cpp - Tests of findings ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Findings follow from numbers; these entries are made up to provoke each
 // finding.

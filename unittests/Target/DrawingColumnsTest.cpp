@@ -1,10 +1,5 @@
 //===- DrawingColumnsTest.cpp - Tests of the columns of drawings ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Which item waits for which, on timelines that can be checked by hand.
 //

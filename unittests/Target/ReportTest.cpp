@@ -1,10 +1,5 @@
 //===- ReportTest.cpp - Tests of the report ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Digits, names and keys of the report; the tests of the tools check its
 // values.

@@ -1,10 +1,5 @@
 //===- Results.h - Results to export -*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Two workers and two microbatches, in numbers that can be checked by hand.
 //

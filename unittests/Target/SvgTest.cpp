@@ -1,10 +1,5 @@
 //===- SvgTest.cpp - Tests of the pictures ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Extreme sizes, and text with characters that XML reserves.
 //

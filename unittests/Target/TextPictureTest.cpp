@@ -1,10 +1,5 @@
 //===- TextPictureTest.cpp - Tests of the pictures in a terminal ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Small pictures compared letter by letter. For all small sizes folding loses
 // nothing, lines keep to the width, and large tables stay small.

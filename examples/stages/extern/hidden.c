@@ -1,10 +1,5 @@
 //===- hidden.c - Forward and input gradient of a hidden layer ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Kernels that mlp.mlir beside this file names as extern functions. Each tensor
 // is a pointer and its sizes; arguments come before results; the stream is for

@@ -1,10 +1,5 @@
 //===- CreateSchedule.h - From tables to ops --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Writes the results of generators and importers as a pipe.schedule.
 //

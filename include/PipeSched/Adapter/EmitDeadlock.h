@@ -1,10 +1,5 @@
 //===- EmitDeadlock.h - Deadlocks as diagnostics ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The common diagnostic for deadlocks of schedules and programs.
 //

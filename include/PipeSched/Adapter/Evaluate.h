@@ -1,10 +1,5 @@
 //===- Evaluate.h - From ops to results -------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Evaluates a schedule or a program with the model, profile and system that its
 // op names. Exports and annotations use these functions.

@@ -1,10 +1,5 @@
 //===- GuardedIR.h - IR from elsewhere --------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // MLIR's reader of bytecode trusts what it reads: a wrong index or count may
 // end the process or read beyond an array. Its parser of text recurses.

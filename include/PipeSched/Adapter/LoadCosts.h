@@ -1,10 +1,5 @@
 //===- LoadCosts.h - Costs of a schedule or program -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads the facts from which costs are computed from the ops around a schedule.
 //

@@ -1,10 +1,5 @@
 //===- LoadProgram.h - An exec.program as arrays ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The data of a program that analyses read: instructions, placement and stated
 // work, and the op of each instruction for results and diagnostics.

@@ -1,10 +1,5 @@
 //===- PrintableDiagnostics.h - IR and errors on a terminal -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Files from elsewhere may begin with a byte order mark, and their names may
 // contain characters that a terminal obeys instead of showing them. MLIR knows

@@ -1,10 +1,5 @@
 //===- LowerExternCalls.td - Functions compiled elsewhere --*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The pass that calls functions of C.
 //

@@ -1,10 +1,5 @@
 //===- Passes.td - Conversions between levels -*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From tables to the programs of their workers.
 //

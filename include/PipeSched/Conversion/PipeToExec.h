@@ -1,10 +1,5 @@
 //===- PipeToExec.h - A schedule to its program -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The two parts of convert-pipe-to-exec: from a schedule to flat instructions,
 // and from those to ops.

@@ -1,10 +1,5 @@
 //===- ToLLVM.h - The pipeline pipesched-to-llvm ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compiles schedules and the functions of their stages to the LLVM dialect.
 //

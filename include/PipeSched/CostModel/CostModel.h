@@ -1,10 +1,5 @@
 //===- CostModel.h - Costs of cells and messages ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Turns facts into integer picoseconds and bytes per global stage: profiled
 // times, Hockney messages (t = V/BW + L) and roofline compute.

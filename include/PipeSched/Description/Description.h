@@ -1,10 +1,5 @@
 //===- Description.h - Descriptions as JSON files ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads the descriptions in systems/ and models/, which are embedded in the
 // library, and others from files: PipeSched's own (docs/schemas has the

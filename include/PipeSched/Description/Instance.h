@@ -1,10 +1,5 @@
 //===- Instance.h - Scheduling instances and their answers ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads the problem of a schedule to optimize from a JSON file, and writes the
 // schedule that was found (docs/Optimize.md, instance files).

@@ -1,10 +1,5 @@
 //===- CostSources.h - Costs for schedules of any size ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Architecture, system and profile before the number of microbatches is known,
 // so that one set gives the costs of every point of a sweep.

@@ -1,10 +1,5 @@
 //===- Disturbance.h - Slow workers and stages, jitter ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What happens to the times of cells if workers or stages are slower than their
 // costs say, or if times vary from cell to cell.

@@ -1,10 +1,5 @@
 //===- Evaluate.h - Evaluation of one schedule ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Computes three levels (formula, table, execution) and the memory of one table
 // or program. Report, exports, Python and sweeps read the result.

@@ -1,10 +1,5 @@
 //===- MeasuredProfile.h - From times of a run to a profile -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The one rule that makes a profile of measured instructions, whoever ran them:
 // pipesched-run, the runtime of the Python package, or another tool whose

@@ -1,10 +1,5 @@
 //===- MeasuredTimes.h - Executions with times of a run ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Puts the times that a run has measured in the place of computed ones, so that
 // pictures and traces show a run as they show a prediction.

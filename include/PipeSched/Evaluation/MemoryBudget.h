@@ -1,10 +1,5 @@
 //===- MemoryBudget.h - What a worker may hold ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Budgets in activations or bytes, and the check that a table stays within one
 // on every worker.

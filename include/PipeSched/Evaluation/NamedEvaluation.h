@@ -1,10 +1,5 @@
 //===- NamedEvaluation.h - A schedule with its results ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Everything that an export knows about one schedule or program: its name,
 // where its stages are, its table and its evaluation.

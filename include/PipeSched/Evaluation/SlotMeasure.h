@@ -1,10 +1,5 @@
 //===- SlotMeasure.h - Slots sized by blocks or times -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Slot lengths from the layers that a stage holds (arXiv 2605.24006, on
 // asymmetric placements) and from the times of cells.

@@ -1,10 +1,5 @@
 //===- StatedWork.h - Work that instructions state --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Programs written by hand may state what an instruction does, instead of what
 // its cell implies by model or profile. Stated work replaces costs, traffic and

@@ -1,10 +1,5 @@
 //===- Summary.h - An execution in four numbers -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Ratios over all workers, and the part of the step that communication costs:
 // the numbers that report, pictures and comparison print of an execution.

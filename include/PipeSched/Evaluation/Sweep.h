@@ -1,10 +1,5 @@
 //===- Sweep.h - Many configurations at once --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From a family and sizes to an evaluated schedule without any IR, for one
 // configuration or for many on several threads.

@@ -1,10 +1,5 @@
 //===- TimedCells.h - The cells of an execution with times --*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Which cell each worker runs when, row by row: the columns that the C API and
 // Python hand out.

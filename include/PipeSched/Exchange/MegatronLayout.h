@@ -1,10 +1,5 @@
 //===- MegatronLayout.h - Megatron-Core's pipeline layouts ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The string of --pipeline-model-parallel-layout, which says what each stage
 // holds. docs/Exchange.md describes the grammar and its limits.

@@ -1,10 +1,5 @@
 //===- ShardyRules.h - Fragment schedule rules of Shardy MPMD ---*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Writes the rows of a table as the rules that -mpmd-rule-based-schedule of
 // Shardy's MPMD partitioner reads. docs/Exchange.md describes the format and

@@ -1,10 +1,5 @@
 //===- TorchCsv.h - PyTorch's schedule files --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads and writes the CSV form of torch.distributed.pipelining: one row per
 // rank, one action per cell. docs/Exchange.md describes the format and its

@@ -1,10 +1,5 @@
 //===- CellCosts.h - Costs of cells as lists of segments --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A cell is a short list of segments, each with the resource that it needs and
 // the time that it takes there. All times are picoseconds.

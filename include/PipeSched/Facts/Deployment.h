@@ -1,10 +1,5 @@
 //===- Deployment.h - How a training is divided -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // How a training is divided on a system, and the table of the options that say
 // so (Deployment.def).

@@ -1,10 +1,5 @@
 //===- Facts.h - What is known of model, system and profile -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Facts only, no costs: the plain structs behind pipe.model, the system
 // attributes and the profile attribute. A cost

@@ -1,10 +1,5 @@
 //===- ProfileText.h - Profiles as text -------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The one grammar of measured times, in pass options, the profile attribute and
 // JSON: exact decimals with units.

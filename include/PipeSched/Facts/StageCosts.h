@@ -1,10 +1,5 @@
 //===- StageCosts.h - What cells and messages cost --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times, bytes and memory of each stage of a placement, as plain numbers: a
 // cost model fills them in, analyses read them.

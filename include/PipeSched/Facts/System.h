@@ -1,10 +1,5 @@
 //===- System.h - Hardware with a training on it ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What a cost model reads of a system: the hardware, and how a training is
 // divided on it.

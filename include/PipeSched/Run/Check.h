@@ -1,10 +1,5 @@
 //===- Check.h - Compares a run with the unpipelined model ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Losses, gradients, parameters and states of all workers beside those of the
 // reference.

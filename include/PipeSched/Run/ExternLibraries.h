@@ -1,10 +1,5 @@
 //===- ExternLibraries.h - Files with extern functions ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds the object files and libraries that functions of stages name, and what
 // is in them (docs/Stages.md, "Extern functions").

@@ -1,10 +1,5 @@
 //===- Measurement.h - Measured beside predicted times ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From logs of workers to a profile, and to an execution that stands beside the
 // predicted one.

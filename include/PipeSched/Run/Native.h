@@ -1,10 +1,5 @@
 //===- Native.h - From IR to machine code -----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Compiles modules of the LLVM dialect to an object for this machine, and loads
 // objects into this process. What is loaded, linked and emitted is the same

@@ -1,10 +1,5 @@
 //===- Program.h - Programs that run, and their runs ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A program whose buffers are assigned, what code is made of it, and what a run
 // of it leaves.

@@ -1,10 +1,5 @@
 //===- ReferenceModel.h - Runs the unpipelined model ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The unpipelined model in this process, one thread, without a schedule. Each
 // function of its stages is compiled once, however many stages have it.

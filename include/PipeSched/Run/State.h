@@ -1,10 +1,5 @@
 //===- State.h - What a training keeps between steps ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Parameters, states, gradients and losses, in one block of the whole model or
 // in a block per worker.

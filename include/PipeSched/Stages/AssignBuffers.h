@@ -1,10 +1,5 @@
 //===- AssignBuffers.h - Where tensors are ----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Gives the activations, gradients and messages of each worker places in an
 // arena, messages their tags, and instructions the waits without which a place

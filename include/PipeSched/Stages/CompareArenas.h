@@ -1,10 +1,5 @@
 //===- CompareArenas.h - Arenas beside predicted peaks ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The memory analysis predicts, from the costs of stages, the most that the
 // activations of a worker need. The arena holds these activations and more.

@@ -1,10 +1,5 @@
 //===- ExternFunction.h - Functions compiled elsewhere ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A function without a body may stand for a C function of an object file or a
 // library, which says by the attribute `pipe.extern` where it is and what it

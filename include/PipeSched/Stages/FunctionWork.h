@@ -1,10 +1,5 @@
 //===- FunctionWork.h - FLOPs and bytes of a function -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Counts what a function on tensors computes and moves, op by op, contractions
 // and everything else apart. docs/StageCosts.md says what counts how.

@@ -1,10 +1,5 @@
 //===- Kernels.h - What a cell calls ----------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A kernel is what the cells of one stage and phase run: calls of the stage's
 // functions, and the tensors that these read and write. Assignment of buffers,

@@ -1,10 +1,5 @@
 //===- PersistentLayout.h - What a worker keeps between steps ---*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The persistent block of a worker: one piece of memory with the parameters,
 // the state of the optimizer, the gradients and the losses. It is the state

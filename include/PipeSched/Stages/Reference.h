@@ -1,10 +1,5 @@
 //===- Reference.h - The unpipelined model ----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A step of the model without pipeline, workers or messages, by the same
 // functions. It is what runs of schedules are compared with, so it shares

@@ -1,10 +1,5 @@
 //===- StageFunctions.h - What stages compute -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The functions that the clauses of a schedule or program name, as signatures:
 // which argument and result is which parameter, activation or gradient. Costs,

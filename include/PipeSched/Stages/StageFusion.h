@@ -1,10 +1,5 @@
 //===- StageFusion.h - Which ops of a function share a kernel ---*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The two bounds of what compilers fuse (docs/StageCosts.md, "Fusion").
 //

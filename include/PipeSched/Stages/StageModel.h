@@ -1,10 +1,5 @@
 //===- StageModel.h - A model whose layers are stages -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Derives the facts of a pipeline from the functions of its stages, so that
 // everything that reads a pipe.model works on them (docs/StageCosts.md).

@@ -1,10 +1,5 @@
 //===- StageUses.h - Where functions of stages run --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Functions outlive the schedule that names them. A text on each of them says
 // for errors which stages it belongs to.

@@ -1,10 +1,5 @@
 //===- CheckedInt.h - Integers that know when they overflow -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sizes of models are products of many factors, and bad input may overflow. The
 // overflow is carried through an expression and checked once, at its end.

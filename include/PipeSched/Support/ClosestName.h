@@ -1,10 +1,5 @@
 //===- ClosestName.h - Suggestions for misspelled names ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A diagnostic that rejects a name suggests the known name it resembles most. A
 // name that resembles none is answered by a list, not by a guess.

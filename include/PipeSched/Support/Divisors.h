@@ -1,10 +1,5 @@
 //===- Divisors.h - The nearest numbers that divide -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // For diagnostics: suggests numbers to use instead of one that does not divide.
 //

@@ -1,10 +1,5 @@
 //===- EnumNames.h - One description per enum -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The names and meanings of an enum that people read and write; options, JSON,
 // the C API and Python read them from here.

@@ -1,10 +1,5 @@
 //===- EnumOptions.h - Command-line options of enums ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The values that an option of LLVM or of a pass takes, from EnumNames.
 //

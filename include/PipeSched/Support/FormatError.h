@@ -1,10 +1,5 @@
 //===- FormatError.h - Errors from a format ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Errors with a text that llvm::formatv builds. Texts are lower case and end
 // without a period.

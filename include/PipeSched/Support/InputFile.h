@@ -1,10 +1,5 @@
 //===- InputFile.h - Files that are read whole ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads inputs. Waiting for the writer of a terminal or a FIFO may never end by
 // itself, so it has to end at Ctrl-C.

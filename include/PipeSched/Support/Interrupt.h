@@ -1,10 +1,5 @@
 //===- Interrupt.h - SIGINT during long work --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lets a search, or a wait for input, end soon after SIGINT. A host that
 // handles SIGINT, such as Python, gets the signal once the search or the wait

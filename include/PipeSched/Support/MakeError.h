@@ -1,11 +1,6 @@
 //===- MakeError.h - Errors from a text --------------------------*- C++
 //-*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Errors that are a text alone. Texts are lower case and end without a period.
 //

@@ -1,10 +1,5 @@
 //===- Nesting.h - How deeply a text is nested ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The parsers of JSON and of MLIR recurse, so that a text that is nested deeply
 // enough ends the process. It is found before they read it.

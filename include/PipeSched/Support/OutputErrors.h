@@ -1,10 +1,5 @@
 //===- OutputErrors.h - Standard output that cannot be written --*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reports a failure to write standard output. LLVM's streams report failures
 // themselves, but do not say of which file.

@@ -1,10 +1,5 @@
 //===- OutputFile.h - Files that appear whole or not at all -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Outputs that are replaced as a whole: the old file stays until the new
 // contents are complete, whatever happens to the program that writes them.

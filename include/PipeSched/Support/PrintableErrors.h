@@ -1,10 +1,5 @@
 //===- PrintableErrors.h - Arguments in errors of tools ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // LLVM's parser of options and MLIR's drivers quote arguments as they are, and
 // a shell makes arguments of the names of files.

@@ -1,10 +1,5 @@
 //===- PrintableText.h - Names on a terminal --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Makes text printable. A name from a file may contain characters that a
 // terminal obeys instead of showing them.

@@ -1,10 +1,5 @@
 //===- Repeats.h - What repeats in a row ------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds the repetitions of a row. The rows of long schedules repeat the same
 // few cells between their first and their last microbatches.

@@ -1,10 +1,5 @@
 //===- StandardStreams.h - Descriptors 0, 1 and 2 ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A shell closes a standard stream by `2>&-`. The next file that is opened
 // then gets its number, and what is said goes into that file.

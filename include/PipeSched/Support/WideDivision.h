@@ -1,10 +1,5 @@
 //===- WideDivision.h - Division of 128 bits --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Products of times and factors have up to 128 bits. The compiler's division of
 // these is a call that takes several times longer than the rest of such a

@@ -1,10 +1,5 @@
 //===- WordSections.h - Short tables of rows that repeat --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Writes rows of 32-bit words into a table that hardly grows with the number of
 // times that the rows repeat. Nothing is lost, whatever the words are.

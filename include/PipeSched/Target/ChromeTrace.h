@@ -1,10 +1,5 @@
 //===- ChromeTrace.h - Timelines for Perfetto -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Timelines in the Chrome trace event format: one process per worker, one
 // thread per queue, one flow per message, one counter of activation memory.

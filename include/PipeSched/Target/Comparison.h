@@ -1,10 +1,5 @@
 //===- Comparison.h - Schedules side by side, as text -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tables for people: which schedule is fastest, where idle time goes, what fits
 // in memory; then findings from the numbers, such as rankings that differ

@@ -1,10 +1,5 @@
 //===- DrawingColumns.h - A timeline as columns -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // All that a drawing of a timeline can show, as columns of numbers, for
 // drawings that are made elsewhere: the page of `pipesched` and its readers in

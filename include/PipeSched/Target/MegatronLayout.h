@@ -1,10 +1,5 @@
 //===- MegatronLayout.h - Layouts of schedule ops ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Calls the writer of lib/Exchange and emits its errors as diagnostics.
 //

@@ -1,10 +1,5 @@
 //===- ModelSummaryJson.h - A model in a few numbers, as JSON ---*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What `pipesched show --model` prints; docs/Models.md describes the keys.
 //

@@ -1,10 +1,5 @@
 //===- Report.h - The report as JSON ----------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // All numbers of one schedule as one JSON object: formula, table, execution,
 // memory. Keys are a contract: new ones may be added, but none is renamed or

@@ -1,10 +1,5 @@
 //===- Svg.h - Schedules as papers draw them --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Draws schedules as rows of coloured cells over slots or over time. All
 // pictures of a module share one scale, so that lengths can be compared.

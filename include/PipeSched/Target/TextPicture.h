@@ -1,10 +1,5 @@
 //===- TextPicture.h - The table in a terminal ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Draws schedules as papers do, but with letters: one row per worker, columns
 // of text for each slot, folded to the width of a terminal.

@@ -1,10 +1,5 @@
 //===- TorchCsv.h - PyTorch's CSV to and from ops ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Calls the reader and writer of lib/Exchange and emits their errors as
 // diagnostics.

@@ -1,10 +1,5 @@
 //===- Translations.h - Imports and exports of the tool ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The translations of pipesched-translate, with their command line options.
 //

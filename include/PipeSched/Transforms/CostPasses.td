@@ -1,10 +1,5 @@
 //===- CostPasses.td - Passes that attach costs ------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Passes that attach models, systems and profiles, from which times are
 // computed.

@@ -1,10 +1,5 @@
 //===- OptimizationLog.h - What searches have found -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Results of pipe-optimize for the caller of a pipeline: the remarks say the
 // same to people.

@@ -1,10 +1,5 @@
 //===- PassBase.td - Base of passes ------------------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The classes of passes, and the options that several of them have.
 //

@@ -1,10 +1,5 @@
 //===- Passes.h - Passes on schedules ---------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Declarations, options and registration of the passes in Passes.td.
 //

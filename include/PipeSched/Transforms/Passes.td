@@ -1,10 +1,5 @@
 //===- Passes.td - Passes on schedules ---------------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each pass is an adapter around a function of lib/Schedule. Its description
 // shows IR before and after the pass; a test checks these examples.

@@ -1,10 +1,5 @@
 //===- PlacementPasses.td - Passes for unequal stages ------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Passes that place asymmetric paths and paths given by hand, and that say how
 // many layers a stage holds.

@@ -1,10 +1,5 @@
 //===- RowPasses.td - Passes that change rows --------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Backwards that are split, merged or recomputed, offloads, the end of a step
 // and shards of a vocabulary.

@@ -1,10 +1,5 @@
 //===- SelectSchedules.h - Selected schedules -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // How the option 'schedule' restricts a pass to one schedule of the module.
 //

@@ -1,10 +1,5 @@
 //===- StagePasses.td - Passes on functions of stages ------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Passes that read what stages compute.
 //

@@ -1,10 +1,5 @@
 //===- Idle.cpp - Why workers wait ----------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Splits each gap of a row by what happened to the transfer that ends it:
 //

@@ -1,10 +1,5 @@
 //===- InstructionWaits.cpp - What an instruction waits for ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One sweep over the rows finds which instructions are one node, and which
 // instruction is ahead of each in its queues.

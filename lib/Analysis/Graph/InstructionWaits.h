@@ -1,10 +1,5 @@
 //===- InstructionWaits.h - What an instruction waits for -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The queues of a transport and the waits they imply, by instruction. The task
 // graph turns waits into edges; the deadlock report explains a cycle with them.

@@ -1,10 +1,5 @@
 //===- TaskGraph.cpp - From a program to tasks in topological order -------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tasks are written in the order in which the topological search visits them,
 // so that later sweeps read memory from front to back.

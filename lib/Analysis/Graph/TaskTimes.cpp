@@ -1,10 +1,5 @@
 //===- TaskTimes.cpp - Times and traffic of tasks, from costs -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Looks up the cost of each task and charges it as the transport says
 // (docs/CostModel.md, "Messages: Hockney").

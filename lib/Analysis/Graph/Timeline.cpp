@@ -1,10 +1,5 @@
 //===- Timeline.cpp - When everything happens -----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds the longest path to every task in one sweep.
 //

@@ -1,10 +1,5 @@
 //===- WorkerPrograms.cpp - What each worker runs, for executors ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Numbers messages, so that both of their workers agree, then writes the
 // columns row by row.

@@ -1,10 +1,5 @@
 //===- ActivationLedger.cpp - Bytes of each activation --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Entries are dense over (path, stage, microbatch on the path).
 //

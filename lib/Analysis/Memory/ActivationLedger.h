@@ -1,10 +1,5 @@
 //===- ActivationLedger.h - Bytes of each activation ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What each cell allocates and frees (docs/CostModel.md, "Copies: D and U" and
 // "Activations, tensor by tensor").

@@ -1,10 +1,5 @@
 //===- AnyTimeMemory.cpp - Memory whatever the times ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Follows the waits of a program row by row. A row learns that an offload has
 // ended only from instructions that it waits for: joins, and reloads, which

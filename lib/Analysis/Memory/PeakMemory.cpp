@@ -1,10 +1,5 @@
 //===- PeakMemory.cpp - Peak memory of each worker ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Merges the events of a worker's row, of its two copy queues and of the queues
 // that exchange the output of an embedding, which are each in time order

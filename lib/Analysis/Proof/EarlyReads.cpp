@@ -1,10 +1,5 @@
 //===- EarlyReads.cpp - Instructions that do not wait ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Nearly every instruction names its sources as operands. The search through
 // operands of operands is only for rows in which one does not.

@@ -1,10 +1,5 @@
 //===- Messages.cpp - Proof that a program finishes -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The first four semantics share one graph. They differ in which calls hold
 // their row, in how many calls a row waits for at once, and in whether a

@@ -1,10 +1,5 @@
 //===- Bindings.cpp - What the tasks of a walk waited for -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Follows bindings back from the last cell. A cell that a walk leapt over has
 // the binding of the cell that stands some periods before it.

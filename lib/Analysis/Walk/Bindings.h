@@ -1,10 +1,5 @@
 //===- Bindings.h - What the tasks of a walk waited for ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The critical path of a table that has no task graph.
 //

@@ -1,10 +1,5 @@
 //===- Holdings.h - Memory of a walk ----------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The activations that workers hold while a walk goes over their rows.
 //

@@ -1,10 +1,5 @@
 //===- InLanes.h - One walk for many scenarios ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Divides scenarios of one table into walks of several lanes. Results are the
 // same as one by one.

@@ -1,10 +1,5 @@
 //===- RecomputedCells.h - Which activations a table recomputes -*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What an F keeps depends on whether an R comes later in its row, which a walk
 // cannot see when it starts the F.

@@ -1,10 +1,5 @@
 //===- SlotCounts.h - Level 2 of a walk -------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Unit slots depend on rows alone, so one object counts them for all scenarios
 // that a walk times.

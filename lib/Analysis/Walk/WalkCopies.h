@@ -1,10 +1,5 @@
 //===- WalkCopies.h - Offloads and reloads of a walk ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times copies when a row passes them (docs/CostModel.md, "Copies: D and U").
 //

@@ -1,10 +1,5 @@
 //===- WalkRules.cpp - Costs of a walk over a table -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Costs of single steps. Also decides which tables a walk can time, and sums
 // what they send.

@@ -1,10 +1,5 @@
 //===- WalkRules.h - What walks and graphs have in common -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The times of cells and messages as walks over a table read them: by global
 // stage, in one array.

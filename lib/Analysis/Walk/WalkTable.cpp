@@ -1,10 +1,5 @@
 //===- WalkTable.cpp - Level 3 of a table, without a graph ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The handler of a walk that finds everything: times and idle causes here,
 // slots in SlotCounts, copies in WalkCopies, all-reduces in WalkReductions,

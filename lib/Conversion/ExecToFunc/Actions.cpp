@@ -1,10 +1,5 @@
 //===- Actions.cpp - Actions as ops ---------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What each opcode becomes. Pointers are LLVM's, since memory comes from
 // outside; kernels take memrefs, views of a block of bytes.

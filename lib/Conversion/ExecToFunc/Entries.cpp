@@ -1,10 +1,5 @@
 //===- Entries.cpp - What a compiled program offers -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The three public functions (docs/Lowering.md). What `p_layout` returns has
 // instructions that repeat once, so that it hardly grows with the microbatches.

@@ -1,10 +1,5 @@
 //===- ExecToFunc.cpp - From a program to functions -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Plans all programs, then replaces each by functions, so that an error leaves
 // the module as it was.

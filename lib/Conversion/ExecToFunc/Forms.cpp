@@ -1,10 +1,5 @@
 //===- Forms.cpp - The functions of workers -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Table: one constant with the actions of all workers as sections, and one loop
 // that brings each repetition of a section into a buffer and walks it there.

@@ -1,10 +1,5 @@
 //===- Kernels.cpp - Functions of kernels ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Wraps the calls of a kernel in destination style: tensors of what it reads
 // are made from memrefs, and results are written to memrefs. Bufferization then

@@ -1,10 +1,5 @@
 //===- PipeToFunc.cpp - From a schedule to functions ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The three passes from pipe to functions in one, on arrays: a step of
 // thousands of microbatches is hundreds of thousands of instructions, and as

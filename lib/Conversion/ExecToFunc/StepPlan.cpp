@@ -1,10 +1,5 @@
 //===- StepPlan.cpp - What the workers of a program do --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads a program with its places, and numbers kernels and groups.
 //

@@ -1,10 +1,5 @@
 //===- StepPlan.h - What the workers of a program do ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A program with buffers as numbers: for each worker a sequence of actions
 // (waits, runtime calls, kernels) with their operands. Both forms of

@@ -1,10 +1,5 @@
 //===- WorkerPlanner.cpp - From instructions to actions -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Walks the instructions of a worker once, in the order of the text.
 //

@@ -1,10 +1,5 @@
 //===- WorkerPlanner.h - Plans a step of one worker -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From the instructions of one worker to its actions.
 //

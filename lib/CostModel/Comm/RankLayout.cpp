@@ -1,10 +1,5 @@
 //===- RankLayout.cpp - Which accelerators share a node -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Ranks are products of three sizes, so they are computed in 128 bits.
 //

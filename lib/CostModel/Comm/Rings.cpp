@@ -1,10 +1,5 @@
 //===- Rings.cpp - Messages and rings -------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The times of messages between workers, and of rings over groups of ranks.
 //

@@ -1,10 +1,5 @@
 //===- StorePs.h - Times as integers ----------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Costs are computed as floating-point numbers and held as whole picoseconds.
 //

@@ -1,10 +1,5 @@
 //===- Architecture.cpp - The form of a transformer -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The kinds of layers in their order; checks of sizes and of combinations.
 //

@@ -1,10 +1,5 @@
 //===- BlockBuilder.cpp - Kernels and tensors of one block ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sums the kernels and tensors that the expansion of a block adds.
 //

@@ -1,10 +1,5 @@
 //===- BlockExpander.h - Kernels of transformer blocks ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Writes a block kernel by kernel and tensor by tensor, as the tables of
 // docs/CostModel.md list them.

@@ -1,10 +1,5 @@
 //===- BlockTimes.h - What blocks take in each phase ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times of the blocks of a model, which the times of stages are sums of.
 //

@@ -1,10 +1,5 @@
 //===- KernelTimes.cpp - Times of kernels and of blocks -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Roofline compute and the collectives within a layer, in picoseconds
 // (docs/CostModel.md).

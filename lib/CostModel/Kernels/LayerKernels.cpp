@@ -1,10 +1,5 @@
 //===- AttentionKernels.cpp - Attention, plain and latent -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From the normalized input of a layer to the output projection, with the
 // tensors that are kept. docs/CostModel.md has the tables.

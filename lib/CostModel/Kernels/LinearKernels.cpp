@@ -1,10 +1,5 @@
 //===- LinearKernels.cpp - Recurrences in place of attention --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From the normalized input of a layer to its output projection, for layers
 // that keep a state: the kernels that train them, chunk by chunk.

@@ -1,10 +1,5 @@
 //===- TransformerBlock.cpp - Op-level facts of transformer models --------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Layers, embedding and head: the Megatron block of arXiv 2605.24006 and its
 // variants. docs/CostModel.md has the tables that the code follows.

@@ -1,10 +1,5 @@
 //===- BalanceLayers.cpp - How many layers a stage holds ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Equal layers fill workers like water, and then the stages of each worker.
 // Layers that differ are cut by a binary search for the longest stage, then a

@@ -1,10 +1,5 @@
 //===- MicrobatchSizes.cpp - The same batch in other microbatches ---------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Divides batches with errors, scales ranges of microbatches, and compares
 // models.

@@ -1,10 +1,5 @@
 //===- ModelSummary.cpp - A model in a few numbers ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sums over blocks in checked arithmetic.
 //

@@ -1,10 +1,5 @@
 //===- Reductions.cpp - Costs of gradient all-reduces ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // From blocks to the bytes of their gradients, and from those to times.
 //

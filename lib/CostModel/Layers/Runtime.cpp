@@ -1,10 +1,5 @@
 //===- Runtime.cpp - What executes a schedule -----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Moves the time of I to W where PyTorch does.
 //

@@ -1,10 +1,5 @@
 //===- Sharding.cpp - Cells whose parameters peers divide -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // ZeRO-2 (arXiv 1910.02054, section 5.2) moves gradients in every cell that
 // computes them, FSDP (arXiv 2304.11277, section 3.3) also weights in every

@@ -1,10 +1,5 @@
 //===- Sharding.h - Cells whose parameters peers divide ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Gathers of weights and reduce-scatters of gradients that belong to cells
 // (docs/CostModel.md, "Sharding"), and what they leave to the end of a step.

@@ -1,10 +1,5 @@
 //===- Slices.cpp - What a slice of a microbatch is and does --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The cut of a sequence, and the share that a slice has of each number of a
 // model. Numbers that grow with tokens are divided so that slices add up to the

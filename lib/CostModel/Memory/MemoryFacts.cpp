@@ -1,10 +1,5 @@
 //===- MemoryFacts.cpp - Bytes of each stage ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sums blocks to stages: activations of one microbatch, parameters and their
 // gradients and optimizer state.

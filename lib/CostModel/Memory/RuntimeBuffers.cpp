@@ -1,10 +1,5 @@
 //===- RuntimeBuffers.cpp - Memory of what executes a schedule ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What PipelineStage and FSDP2 of PyTorch hold beyond the tensors that cells
 // need.

@@ -1,10 +1,5 @@
 //===- OverlappedLayers.cpp - Parts of layers on two streams --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Runs two streams, each in its order of issue, from one end of a part to the
 // next:

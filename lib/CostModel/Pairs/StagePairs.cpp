@@ -1,10 +1,5 @@
 //===- StagePairs.cpp - Overlapped pairs of stages, part by part ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Schedules the layers of two stages when their pair is first asked for.
 //

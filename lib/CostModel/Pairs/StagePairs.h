@@ -1,10 +1,5 @@
 //===- StagePairs.h - Overlapped pairs of stages, part by part --*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What a forward and a backward of two stages take whose layers share a worker
 // part by part (docs/CostModel.md, "Overlapped pairs").

@@ -1,10 +1,5 @@
 //===- Roofline.cpp - Costs from facts ------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Roofline compute and Hockney messages in picoseconds (docs/CostModel.md).
 //

@@ -1,10 +1,5 @@
 //===- ShardWork.cpp - The work of a shard of a head ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A whole head reads its scores once for the loss and once for their gradient.
 // Shards know the maximum and the sum of a row only behind Y, so that they pass

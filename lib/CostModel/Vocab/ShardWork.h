@@ -1,10 +1,5 @@
 //===- ShardWork.h - The work of a shard of a head --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sizes and kernels of a shard of a head and of its embedding (Yeung et al.
 // 2024, arXiv 2411.05288; docs/CostModel.md, "Shards of a vocabulary").

@@ -1,10 +1,5 @@
 //===- Vocabulary.cpp - Costs of a head in shards -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The head leaves the model, and a shard of it, a head with a part of its work
 // and bytes, runs on each worker. The parameters of the embedding are divided

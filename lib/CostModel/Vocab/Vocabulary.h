@@ -1,10 +1,5 @@
 //===- Vocabulary.h - Costs of a head in shards -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What a head costs if the workers of a path divide its vocabulary (Yeung et
 // al. 2024, arXiv 2411.05288; docs/CostModel.md, "Shards of a vocabulary").

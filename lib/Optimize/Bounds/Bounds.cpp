@@ -1,10 +1,5 @@
 //===- Bounds.cpp - Lower bounds and proofs -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Computes quick bounds first, then proves better ones within the limits.
 //

@@ -1,10 +1,5 @@
 //===- BoundsGraph.cpp - Precedences that bounds use ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Numbers the cells of a problem and lists their arcs.
 //

@@ -1,10 +1,5 @@
 //===- BoundsGraph.h - Precedences that bounds use --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The graph on which bounds are computed: F, I and W of a problem with their
 // precedences. Some best schedule keeps to them, whatever it offloads or

@@ -1,10 +1,5 @@
 //===- BranchAndBound.cpp - Exact search ----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Searches depth first; frontiers that were searched before are nogoods.
 //

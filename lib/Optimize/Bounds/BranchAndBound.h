@@ -1,10 +1,5 @@
 //===- BranchAndBound.h - Exact search --------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Decides in the order of time which cell comes next on which row
 // (docs/Optimize.md, "Branch and bound").

@@ -1,10 +1,5 @@
 //===- EventSearch.cpp - Exact search with copies -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Depth first: at each time and queue, first each cell that may start, then
 // none. States that were searched before are nogoods.

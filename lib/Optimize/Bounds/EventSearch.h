@@ -1,10 +1,5 @@
 //===- EventSearch.h - Exact search with copies -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Decides from event to event what starts, copies and recomputation included
 // (docs/Optimize.md, "Events").

@@ -1,10 +1,5 @@
 //===- EventState.cpp - A schedule up to some time ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A cell may start when it is ready, or when memory is freed for it: a cell
 // that starts at any other time could have started earlier.

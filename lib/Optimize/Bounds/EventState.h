@@ -1,10 +1,5 @@
 //===- EventState.h - A schedule up to some time ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What has started up to some time, copies and recomputation included, and what
 // may start then (docs/Optimize.md, "Events").

@@ -1,10 +1,5 @@
 //===- Propagation.cpp - Time windows of cells ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Narrows windows by precedences and by rows, in turn.
 //

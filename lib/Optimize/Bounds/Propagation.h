@@ -1,10 +1,5 @@
 //===- Propagation.h - Time windows of cells --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Time windows of all cells if the schedule is to be no longer than a given
 // makespan. Precedences narrow them, and so do all orders that a worker's row

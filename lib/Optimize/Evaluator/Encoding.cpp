@@ -1,10 +1,5 @@
 //===- Encoding.cpp - Compact form of schedules ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Encodes a problem, and rows of cells as tokens.
 //

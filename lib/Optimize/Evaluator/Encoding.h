@@ -1,10 +1,5 @@
 //===- Encoding.h - Compact form of schedules -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A problem as flat arrays by kind of cell, and its rows in a form that is
 // cheap to change and to restore.

@@ -1,10 +1,5 @@
 //===- Evaluator.cpp - Times of a plan ------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times rows in turn, and resumes a changed row where it first differs.
 //

@@ -1,10 +1,5 @@
 //===- Evaluator.h - Times of a plan ----------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The inner loop of the search: finds the earliest times of a plan, starting at
 // the first change, and stops as soon as they are too late.

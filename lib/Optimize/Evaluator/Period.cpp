@@ -1,10 +1,5 @@
 //===- Period.cpp - Steps without a barrier -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Policy iteration on the starts of rows.
 //

@@ -1,10 +1,5 @@
 //===- Period.h - Steps without a barrier -----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The period of a plan: the maximum cycle ratio of its rows, each of which
 // begins again when it has ended.

@@ -1,10 +1,5 @@
 //===- RowCopies.h - Copies and memory of rows ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // When the copies of a row start and end, and when there is memory for its
 // cells, either by their times or whatever the times. Members are in the header

@@ -1,10 +1,5 @@
 //===- Tails.cpp - Longest chains after cells -----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads rows backward: whole, or from a change until nothing changes.
 //

@@ -1,10 +1,5 @@
 //===- Tails.h - Longest chains after cells ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The longest chain from the end of each cell of a plan to the end of the step,
 // updated where a row has changed.

@@ -1,10 +1,5 @@
 //===- Problem.cpp - Checks of problems -----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks a problem before any search, so that no later sum of times or memory
 // can overflow.

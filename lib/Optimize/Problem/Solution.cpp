@@ -1,10 +1,5 @@
 //===- Solution.cpp - Times and memory of rows ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The checks of tables find out whether rows can run, and StepSweep finds when.
 //

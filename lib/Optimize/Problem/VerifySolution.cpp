@@ -1,10 +1,5 @@
 //===- VerifySolution.cpp - Checks of solutions ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks the starts by the rules of the problem alone, without the code that
 // found them. Only the period is computed by that code (steadyState).

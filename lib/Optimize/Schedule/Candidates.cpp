@@ -1,10 +1,5 @@
 //===- Candidates.cpp - Placements and sizes to try -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lists placements and sizes, optimizes all of them together, and describes the
 // result.

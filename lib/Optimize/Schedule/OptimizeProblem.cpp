@@ -1,10 +1,5 @@
 //===- OptimizeProblem.cpp - Problems from costs --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Fills a problem with times, then with memory.
 //

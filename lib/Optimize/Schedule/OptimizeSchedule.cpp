@@ -1,10 +1,5 @@
 //===- OptimizeSchedule.cpp - The best schedule under costs ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Solves one candidate after the other and continues with the best. Then solves
 // that one again without each of its techniques.

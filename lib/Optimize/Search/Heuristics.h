@@ -1,10 +1,5 @@
 //===- Heuristics.h - Construction of plans ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Constructs plans: by list scheduling under random rules, one microbatch after
 // the other, and by adding copies and recompute to rows that need too much

@@ -1,10 +1,5 @@
 //===- LocalSearch.cpp - Moves and annealing ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Simulated annealing. The largest objective with which a plan is accepted is
 // drawn before the plan is evaluated, so that most evaluations end early.

@@ -1,10 +1,5 @@
 //===- LocalSearch.h - Moves and annealing ----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Moves on rows, and simulated annealing with these moves.
 //

@@ -1,10 +1,5 @@
 //===- Random.h - Repeatable random numbers ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Random numbers that are the same for the same seed on every machine
 // (SplitMix64, Steele, Lea and Flood 2014).

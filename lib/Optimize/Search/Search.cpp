@@ -1,10 +1,5 @@
 //===- Search.cpp - One search of many ------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Keeps a pool of good plans; each annealing run begins with one of them.
 //

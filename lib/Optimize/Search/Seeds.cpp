@@ -1,10 +1,5 @@
 //===- Seeds.cpp - Schedules of families ----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The schedules of the families that a problem allows.
 //

@@ -1,10 +1,5 @@
 //===- Solver.cpp - Search for schedules ----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads the seeds, then runs the searches and proofs of a portfolio. What its
 // tasks read often is atomic; what changes seldom is under a lock.

@@ -1,10 +1,5 @@
 //===- StaticSeeds.cpp - Rows with copies by fixed rules ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tries seeds in ascending order of their own objective, and stops at the first
 // that is no better than the best rows found.

@@ -1,10 +1,5 @@
 //===- StaticSeeds.h - Rows with copies by fixed rules ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What one would do without an optimizer: take a family and offload or
 // recompute its activations by the rules of the passes that do so.

@@ -1,10 +1,5 @@
 //===- VerifyCollectives.cpp - Checks of cells that meet ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks that every group of a table is complete, and the slots at which its
 // cells start.

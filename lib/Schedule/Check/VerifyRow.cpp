@@ -1,10 +1,5 @@
 //===- VerifyRow.cpp - Checks of one row ----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks each cell by itself, then the order of the cells of each stage and
 // microbatch, then O and G, which concern a whole stage.

@@ -1,10 +1,5 @@
 //===- VerifyTable.cpp - Checks of a whole table --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks completeness by counting, waits by sweeping the rows against each
 // other, and slots by reading them. Memory is linear in the cells, whatever

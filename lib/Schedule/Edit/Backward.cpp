@@ -1,10 +1,5 @@
 //===- Backward.cpp - Whole and split backwards ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each row is swept once, independently of the others. Slots of other rows
 // matter only if a merged backward sends its gradient later.

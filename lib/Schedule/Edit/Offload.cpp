@@ -1,10 +1,5 @@
 //===- Offload.cpp - Where activations go to host memory ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Decides for each row which activations are offloaded, then rewrites the row
 // with their copies and, if memory is limited, with joins.

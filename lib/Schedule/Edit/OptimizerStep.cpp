@@ -1,10 +1,5 @@
 //===- OptimizerStep.cpp - O and G cells of a table -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Decides what each row gets, in order, then writes each row in one sweep.
 //

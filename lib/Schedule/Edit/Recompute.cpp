@@ -1,10 +1,5 @@
 //===- Recompute.cpp - Where activations are computed again ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Decides for each row which activations are recomputed, then places their R
 // cells: before their backwards, or by sweeping the rows against each other

@@ -1,10 +1,5 @@
 //===- SpreadVocabulary.cpp - Shards of the head on all workers -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One list has the steps of the head in the order in which all workers run
 // them. The rows are then run against each other slot by slot, and a worker

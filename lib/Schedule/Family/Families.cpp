@@ -1,10 +1,5 @@
 //===- Families.cpp - All schedule families -----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The list of families, one row each, and how the options of a family become
 // the options of its generator and its placement.

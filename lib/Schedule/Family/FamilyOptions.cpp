@@ -1,10 +1,5 @@
 //===- FamilyOptions.cpp - Options of families as text ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The table of options, and the parser of their values.
 //

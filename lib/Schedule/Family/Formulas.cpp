@@ -1,10 +1,5 @@
 //===- Formulas.cpp - Level 1: closed formulas of families ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds the formula of a family, and refuses families and sizes without one.
 //

@@ -1,10 +1,5 @@
 //===- VerifyFamily.cpp - Whether rows are those of a family --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Generates the rows again and walks both. Generating costs less than any
 // analysis, and only equal rows show that a formula may be used.

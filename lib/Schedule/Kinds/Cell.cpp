@@ -1,10 +1,5 @@
 //===- Cell.cpp - One entry of a schedule table ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Prints cells as IR, diagnostics, traces and CSV write them: 2F0, 2F0.1, _,
 // _12. Also prints sets of phases.

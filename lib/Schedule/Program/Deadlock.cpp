@@ -1,10 +1,5 @@
 //===- Deadlock.cpp - A cycle of waits as text ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Describes a wait: both instructions, their workers and the reason.
 //

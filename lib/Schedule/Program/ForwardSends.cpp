@@ -1,10 +1,5 @@
 //===- ForwardSends.cpp - Forwards that wait for their messages -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rewrites the operands of a program, which become a few more.
 //

@@ -1,10 +1,5 @@
 //===- Lowering.cpp - From a table to what each worker runs ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Messages are found row by row, so those to one worker form one sorted run per
 // source. The runs are merged by slot, and one sweep then writes the rows.

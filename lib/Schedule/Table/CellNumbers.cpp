@@ -1,10 +1,5 @@
 //===- CellNumbers.cpp - Cells from numbers of other languages ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks each number before it goes to the bits of a cell.
 //

@@ -1,10 +1,5 @@
 //===- Dependences.cpp - What a cell waits for ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The rule in Dependences.h, for one cell at a time.
 //

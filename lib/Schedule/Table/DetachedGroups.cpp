@@ -1,10 +1,5 @@
 //===- DetachedGroups.cpp - Collectives beside rows -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each row has a line for each queue. A group meets when it is at the head of
 // all its lines, which lets the groups behind it move up.

@@ -1,10 +1,5 @@
 //===- Groups.cpp - Which cells of a table meet ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A provider says by which keys a cell meets others: pieces of the model, or
 // its microbatch. Two sweeps over the rows find the cells: one counts the

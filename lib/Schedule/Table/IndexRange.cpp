@@ -1,10 +1,5 @@
 //===- IndexRange.cpp - Which stages, workers and microbatches ------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads, checks and searches ranges.
 //

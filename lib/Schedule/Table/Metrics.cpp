@@ -1,10 +1,5 @@
 //===- Metrics.cpp - Level 2: what a slot table tells ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sweeps once over each row. Activations live from the start of F to the end of
 // the B or W that releases them, so both halves of an overlapped pair count at

@@ -1,10 +1,5 @@
 //===- ParameterSets.cpp - Blocks that a worker holds ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Cuts the model, for each worker, where its stages begin and end.
 //

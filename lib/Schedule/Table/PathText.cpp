@@ -1,10 +1,5 @@
 //===- PathText.cpp - Paths written by hand -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A recursive-descent parser on the characters of the text.
 //

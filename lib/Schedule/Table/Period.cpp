@@ -1,10 +1,5 @@
 //===- Period.cpp - Rows that repeat --------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Tries periods of 1, 2, .. microbatches in the middle of the rows, where
 // schedules are neither warming up nor draining.

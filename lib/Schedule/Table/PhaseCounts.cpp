@@ -1,10 +1,5 @@
 //===- PhaseCounts.cpp - How often each phase runs ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Counts the cells of all rows in one sweep.
 //

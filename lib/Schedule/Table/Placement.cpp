@@ -1,10 +1,5 @@
 //===- Placement.cpp - Paths of microbatches through the workers ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks paths and indexes them, so that loops over cells look everything up in
 // constant time; and makes the placements of the literature.

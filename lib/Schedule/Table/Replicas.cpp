@@ -1,10 +1,5 @@
 //===- Replicas.cpp - Blocks that several paths place ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sorts the begins of the stages of all paths; pieces lie between them.
 //

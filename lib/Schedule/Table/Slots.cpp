@@ -1,10 +1,5 @@
 //===- Slots.cpp - Slot alignment of tables -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Earliest slots come from sweeping the rows against each other, written slots
 // from adding up each row. Both are compiled for unit slots and for lengths.

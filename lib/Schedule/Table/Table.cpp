@@ -1,10 +1,5 @@
 //===- Table.cpp - A schedule table: workers by slots ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Views of tables, and the dense index from cells to their positions. One sweep
 // counts phases to lay the index out, a second one fills it.

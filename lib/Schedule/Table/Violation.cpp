@@ -1,10 +1,5 @@
 //===- Violation.cpp - What is wrong with a table -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Describes cycles of waits, edge by edge.
 //

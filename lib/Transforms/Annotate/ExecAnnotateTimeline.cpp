@@ -1,10 +1,5 @@
 //===- ExecAnnotateTimeline.cpp - Times as attributes ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The pass exec-annotate-timeline. It is for tests and readers; no other code
 // reads the attributes that it writes.

@@ -1,10 +1,5 @@
 //===- CostOwners.cpp - Ops that costs attach to --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Selects ops by name, finds equal models, and checks that exactly one of two
 // options is given.

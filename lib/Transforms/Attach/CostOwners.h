@@ -1,10 +1,5 @@
 //===- CostOwners.h - Ops that costs attach to ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The ops that models and profiles are attached to: schedules and programs.
 //

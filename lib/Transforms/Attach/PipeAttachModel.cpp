@@ -1,10 +1,5 @@
 //===- PipeAttachModel.cpp - pipe-attach-model ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Expands an architecture for the microbatch size of each schedule or program,
 // attaches the model, and turns the weights of paths into blocks.

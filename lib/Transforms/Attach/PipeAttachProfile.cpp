@@ -1,10 +1,5 @@
 //===- PipeAttachProfile.cpp - pipe-attach-profile ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sets measured times on schedules and programs.
 //

@@ -1,10 +1,5 @@
 //===- PipeAttachSystem.cpp - pipe-attach-system --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sets the target system of the module from a description.
 //

@@ -1,10 +1,5 @@
 //===- FamilyPass.cpp - The pass of each family ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One class implements the pass pipe-schedule-<family> for every family. The
 // name, description and options of each pass are those of the family in

@@ -1,10 +1,5 @@
 //===- FillSchedule.cpp - The rows of a family ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Generates the table of a family and writes it into a schedule.
 //

@@ -1,10 +1,5 @@
 //===- FillSchedule.h - The rows of a family --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Fills one schedule with the rows of a family.
 //

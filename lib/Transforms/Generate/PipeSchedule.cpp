@@ -1,10 +1,5 @@
 //===- PipeSchedule.cpp - pipe-schedule -----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Fills schedules with a family, given by its name or an alias.
 //

@@ -1,10 +1,5 @@
 //===- OptimizationLog.cpp - What searches have found ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // One table of the process says which log a context has.
 //

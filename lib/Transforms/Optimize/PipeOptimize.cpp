@@ -1,10 +1,5 @@
 //===- PipeOptimize.cpp - pipe-optimize -----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Loads schedules, optimizes each of them and stores the rows found.
 //

@@ -1,10 +1,5 @@
 //===- StoreOptimized.cpp - An optimized schedule in the IR ---------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Writes the microbatches, model, paths and rows that the search found.
 //

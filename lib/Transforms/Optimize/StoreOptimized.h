@@ -1,10 +1,5 @@
 //===- StoreOptimized.h - An optimized schedule in the IR -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // How pipe-optimize stores its result in the IR and reports it.
 //

@@ -1,10 +1,5 @@
 //===- LayersToDivide.cpp - Layers to divide ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Looks up the model and checks that the option agrees with it.
 //

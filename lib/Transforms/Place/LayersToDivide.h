@@ -1,10 +1,5 @@
 //===- LayersToDivide.h - Layers to divide ----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The layers of the model that a schedule trains, or the number that an option
 // gives.

@@ -1,10 +1,5 @@
 //===- PipePlaceAsymmetric.cpp - pipe-place-asymmetric --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Places mirrored pairs or a wave and makes one half of each path longer.
 //

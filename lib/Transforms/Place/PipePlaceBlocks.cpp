@@ -1,10 +1,5 @@
 //===- PipePlaceBlocks.cpp - pipe-place-blocks ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Divides the layers of the model over the stages of each path.
 //

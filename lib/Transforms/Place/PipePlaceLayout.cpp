@@ -1,10 +1,5 @@
 //===- PipePlaceLayout.cpp - pipe-place-layout ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Places the stages of Megatron-Core's layout string, one round after another.
 //

@@ -1,10 +1,5 @@
 //===- PipePlaceList.cpp - pipe-place-list --------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Places the paths that an option spells out.
 //

@@ -1,10 +1,5 @@
 //===- PlaceByRule.cpp - Placements by rule -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The passes that place stages by a rule that needs no model.
 //

@@ -1,10 +1,5 @@
 //===- ChangeBackward.cpp - Split and merged backwards --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The passes pipe-split-backward and pipe-merge-backward. They update the
 // option `split_backward` of the family, or drop the family.

@@ -1,10 +1,5 @@
 //===- MeasureSlots.cpp - Slot lengths of a schedule ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Loads the costs from which the lengths of cells are computed.
 //

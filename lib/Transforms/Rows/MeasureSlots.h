@@ -1,10 +1,5 @@
 //===- MeasureSlots.h - Slot lengths of a schedule --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The pass options `slots` and `slot`, and the lengths of cells that they give
 // for a schedule.

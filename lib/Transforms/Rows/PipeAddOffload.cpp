@@ -1,10 +1,5 @@
 //===- PipeAddOffload.cpp - pipe-add-offload ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sends activations to host memory and brings them back.
 //

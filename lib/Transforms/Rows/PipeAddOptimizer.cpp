@@ -1,10 +1,5 @@
 //===- PipeAddOptimizer.cpp - pipe-add-optimizer --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Ends each row with the optimizer steps of its stages.
 //

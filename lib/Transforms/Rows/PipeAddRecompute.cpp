@@ -1,10 +1,5 @@
 //===- PipeAddRecompute.cpp - pipe-add-recompute --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Puts an R before each backward.
 //

@@ -1,10 +1,5 @@
 //===- PipeAlignSlots.cpp - pipe-align-slots ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Puts each cell at its slot.
 //

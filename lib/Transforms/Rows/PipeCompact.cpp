@@ -1,10 +1,5 @@
 //===- PipeCompact.cpp - pipe-compact -------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Removes the idle slots from the rows.
 //

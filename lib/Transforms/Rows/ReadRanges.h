@@ -1,10 +1,5 @@
 //===- ReadRanges.h - Index ranges in options -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Pass options that select stages, workers or microbatches by ranges.
 //

@@ -1,10 +1,5 @@
 //===- AssignBuffers.cpp - exec-assign-buffers ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Gives the tensors of programs their places.
 //

@@ -1,10 +1,5 @@
 //===- AttachStageCosts.cpp - pipe-attach-stage-costs ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Derives a model from the functions of stages and attaches it; its layers are
 // the stages, so that each stage of a path holds one.

@@ -1,10 +1,5 @@
 //===- VerifyStages.cpp - pipe-verify-stages ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Verifies the functions of stages: their roles, their types, and that they
 // cover what the rows run.

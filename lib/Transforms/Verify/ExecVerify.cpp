@@ -1,10 +1,5 @@
 //===- ExecVerify.cpp - exec-verify ---------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Proves programs free of deadlock; loading them proves that instructions wait
 // for what they read. This is a pass of its own and not part of pipe-verify: a

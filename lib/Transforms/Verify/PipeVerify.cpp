@@ -1,10 +1,5 @@
 //===- PipeVerify.cpp - pipe-verify ---------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Proves schedules complete, free of deadlock and within a memory budget.
 //

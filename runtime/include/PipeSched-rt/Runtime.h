@@ -1,10 +1,5 @@
 //===- Runtime.h - What compiled schedules call -------------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The interface between a compiled schedule and the runtime that carries its
 // messages, copies and sums. It speaks of bytes, worker numbers and request

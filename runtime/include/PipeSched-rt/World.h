@@ -1,10 +1,5 @@
 //===- World.h - Run compiled schedules in this process -----------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A loopback world holds the workers of a program: their memory, their
 // messages and their logs. Each run executes some steps with one thread per

@@ -1,10 +1,5 @@
 //===- faults.c - A program that goes wrong -------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Worker 1 of three goes wrong in step 1, in the way that the environment
 // variable FAULT names, while the others wait for it.

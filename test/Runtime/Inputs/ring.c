@@ -1,10 +1,5 @@
 //===- ring.c - A program that uses every call ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Four workers pass messages around a ring, move them to host memory and back,
 // and sum in groups that overlap. Each step checks what arrives and adds the

@@ -1,10 +1,5 @@
 //===- IdleSpans.h - When workers are idle, and why -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each span of idle time with its cause, for drawings and traces.
 //

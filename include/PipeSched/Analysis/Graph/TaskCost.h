@@ -1,10 +1,5 @@
 //===- TaskCost.h - Cost of a message under a transport ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // How a transport charges the cost of a message (docs/CostModel.md, "Messages:
 // Hockney").

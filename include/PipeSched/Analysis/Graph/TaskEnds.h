@@ -1,10 +1,5 @@
 //===- TaskEnds.h - Ends of timed tasks and binding edges -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Says of a finished timeline when a task ends and which edge determined when
 // it started.

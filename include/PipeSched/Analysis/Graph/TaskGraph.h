@@ -1,10 +1,5 @@
 //===- TaskGraph.h - Tasks and what they wait for ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The tasks of a Program under a transport, in topological order, so that one
 // sweep finds all start times. Linear in instructions and operands.

@@ -1,10 +1,5 @@
 //===- Timeline.h - Level 3: when everything happens ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The longest path through the task graph, the tasks on it, and idle time by
 // cause. docs/Dialects/RationaleExec.md explains queues and tokens.

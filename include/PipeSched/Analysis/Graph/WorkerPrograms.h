@@ -1,10 +1,5 @@
 //===- WorkerPrograms.h - What each worker runs, for executors --*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A program as columns of numbers that a runtime can execute: each worker finds
 // its instructions, what each waits for, and names of messages and all-reduces

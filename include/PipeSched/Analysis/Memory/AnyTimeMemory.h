@@ -1,10 +1,5 @@
 //===- AnyTimeMemory.h - Memory whatever the times --------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The most memory that a worker can hold if the times of cells, messages and
 // copies are unknown, and only the waits between them are known

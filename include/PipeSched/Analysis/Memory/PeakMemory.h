@@ -1,10 +1,5 @@
 //===- PeakMemory.h - Peak memory of each worker ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Follows each row in time: F allocates activations, I frees part of them, B or
 // W the rest. With recompute, F keeps only the boundary; an offload frees its

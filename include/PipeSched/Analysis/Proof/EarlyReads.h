@@ -1,10 +1,5 @@
 //===- EarlyReads.h - Instructions that do not wait -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds an instruction that may start before the data that it reads is there.
 // Programs of a table wait for it; a program that was written by hand may not.

@@ -1,10 +1,5 @@
 //===- Messages.h - Proof that a program finishes ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Proves that a program finishes under the message semantics of a message
 // layer, or returns the cycle of waits in which it stops.

@@ -1,10 +1,5 @@
 //===- WalkTable.h - Level 3 of a table, without a graph --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Times, memory, idle causes and slots of a table in one walk over its rows
 // (Schedule/Wavefront.h). The results are those of program, graph and timeline,

@@ -1,10 +1,5 @@
 //===- ExpertTraffic.h - Where the rows of experts go -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Which part of the rows of an accelerator goes over the link of its node, and
 // which over the network (docs/CostModel.md, "Expert parallelism").

@@ -1,10 +1,5 @@
 //===- RankLayout.h - Which accelerators share a node -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Where workers and their peers in other pipelines stand, and so which of them
 // communicate over the link within a node, which over the network of a pod and

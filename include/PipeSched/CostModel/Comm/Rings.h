@@ -1,10 +1,5 @@
 //===- Rings.h - Times of messages and rings --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The times of messages between workers, and of rings over groups of ranks
 // (docs/CostModel.md, "Collectives").

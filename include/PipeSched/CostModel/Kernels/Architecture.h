@@ -1,10 +1,5 @@
 //===- Architecture.h - The form of a transformer ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What a model file says: sizes, and which variant of each part.
 // TransformerBlock.h expands it to FLOPs and bytes.

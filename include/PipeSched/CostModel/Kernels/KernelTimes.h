@@ -1,10 +1,5 @@
 //===- KernelTimes.h - Times of kernels and of blocks -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What roofline costs of stages are summed from: kernels, and transfers among
 // the accelerators that run them.

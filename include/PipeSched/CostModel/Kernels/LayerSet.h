@@ -1,10 +1,5 @@
 //===- LayerSet.h - Some of a model's layers --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Which layers have a part: experts, a window, linear attention.
 //

@@ -1,10 +1,5 @@
 //===- LinearAttention.h - Layers that keep a state -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Linear attention, state spaces and short convolutions: in place of keys and
 // values of all earlier tokens they keep a state of one size.

@@ -1,10 +1,5 @@
 //===- TransformerBlock.h - Op-level facts of transformers ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Expands an architecture to kernels with FLOPs and bytes: the Megatron block
 // of arXiv 2605.24006 (unfused), a FlashAttention-style fused variant

@@ -1,10 +1,5 @@
 //===- BalanceLayers.h - How many layers a stage holds ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Divides the layers of a model over the stages of a path as evenly as
 // possible, by number or by cost, and takes into account what the first and the

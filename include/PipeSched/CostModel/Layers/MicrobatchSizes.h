@@ -1,10 +1,5 @@
 //===- MicrobatchSizes.h - The same batch in other microbatches -*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Changes the microbatch size of a schedule and its model while the sequences
 // of a step stay the same.

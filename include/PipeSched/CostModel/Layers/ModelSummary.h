@@ -1,10 +1,5 @@
 //===- ModelSummary.h - A model in a few numbers ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Parameters, FLOPs per token and bytes, of a model and of its blocks.
 //

@@ -1,10 +1,5 @@
 //===- Reductions.h - Gradient all-reduces of stages ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What costs of all-reduces and of stages share: the bytes that are sent, and
 // the cost of G by stage, a sum over the pieces that the stage owns.

@@ -1,10 +1,5 @@
 //===- Runtime.h - What executes a schedule ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Costs under runtimes that compute other things in a cell than the table says.
 //

@@ -1,10 +1,5 @@
 //===- SliceExchange.h - Attention evened out among workers -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Workers of a SlimPipe schedule compute successive slices at one time. Those
 // with long prefixes give a part of their attention to those with short ones

@@ -1,10 +1,5 @@
 //===- Slices.h - What a slice of a microbatch is and does ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Cuts sequences along their tokens, and takes the facts of a slice from those
 // of a microbatch (docs/CostModel.md, "Slices").

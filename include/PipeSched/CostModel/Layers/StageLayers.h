@@ -1,10 +1,5 @@
 //===- StageLayers.h - Which blocks a stage holds ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The blocks of each global stage as counts, which costs and memory are summed
 // over.

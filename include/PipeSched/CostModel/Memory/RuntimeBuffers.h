@@ -1,10 +1,5 @@
 //===- RuntimeBuffers.h - Memory of what executes a schedule ----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What a runtime holds beyond the tensors that cells need.
 //

@@ -1,10 +1,5 @@
 //===- OverlappedLayers.h - Parts of layers on two streams ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The schedule of a forward and a backward whose layers share a worker part by
 // part, so that rows of one are on their way to experts while the other

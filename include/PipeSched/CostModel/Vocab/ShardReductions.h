@@ -1,10 +1,5 @@
 //===- ShardReductions.h - Gradients of a head in shards --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // All-reduces of gradients where each worker has a shard of the head and of the
 // embedding (docs/CostModel.md, "Shards of a vocabulary").

@@ -1,10 +1,5 @@
 //===- Bounds.h - Lower bounds and proofs -----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lower bounds on makespan and period, and exact search (docs/Optimize.md, the
 // bounds with their proofs).

@@ -1,10 +1,5 @@
 //===- Problem.h - What the optimizer solves --------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The problem that the optimizer solves: paths, times, message delays, copies
 // and memory (docs/Optimize.md, the problem).

@@ -1,10 +1,5 @@
 //===- Cache.h - Cache of schedules -----------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A folder with the best schedule known of each problem, one text file each
 // (docs/Optimize.md, the cache).

@@ -1,10 +1,5 @@
 //===- Candidates.h - Placements and sizes to try ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Placements and microbatch sizes to try for a schedule, and the search over
 // all of them (docs/Optimize.md, the pass). Needs no IR: the pass converts

@@ -1,10 +1,5 @@
 //===- OptimizeSchedule.h - The best schedule under costs -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Finds rows for paths and costs that are verified within the budget, and what
 // each choice and technique is worth (docs/Optimize.md, the pass).

@@ -1,10 +1,5 @@
 //===- Solver.h - Search for schedules --------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Constructive heuristics, seeds, local search, bounds and exact search behind
 // one call (docs/Optimize.md, the methods).

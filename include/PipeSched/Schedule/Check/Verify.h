@@ -1,10 +1,5 @@
 //===- Verify.h - Checks of rows and tables -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What is checked of rows and of tables. Op verifiers, passes and importers
 // turn violations into diagnostics.

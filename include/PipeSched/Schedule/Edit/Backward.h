@@ -1,10 +1,5 @@
 //===- Backward.h - Whole and split backwards -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Turns B into an adjacent pair I W, and back. Generators that split backwards
 // use this function; docs/Transforms.md describes the rules.

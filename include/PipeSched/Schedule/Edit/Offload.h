@@ -1,10 +1,5 @@
 //===- Offload.h - Where activations go to host memory ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Adds D and U cells to a table by fixed rules, for all or half of the
 // activations (PipeOffload, Wan et al. 2025, arXiv 2503.01328).

@@ -1,10 +1,5 @@
 //===- OptimizerStep.h - O and G cells of a table -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Ends a training step: the optimizer step of every block that a worker holds,
 // after the all-reduce of its gradients if other workers hold replicas.

@@ -1,10 +1,5 @@
 //===- Recompute.h - Where activations are computed again -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Adds R cells to a table (Chen et al. 2016, arXiv 1604.06174; in pipelines
 // Korthikanti et al. 2022, arXiv 2205.05198). The cost model decides what R

@@ -1,10 +1,5 @@
 //===- SpreadVocabulary.h - Shards of the head on all workers ---*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Vocabulary parallelism for any table (Yeung et al. 2024, arXiv 2411.05288):
 // each worker gets a shard of the head, S and T, and the collectives X, Y and

@@ -1,10 +1,5 @@
 //===- Families.h - All schedule families by name ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The registry of families: their names, their options, and one function from
 // (family, placement, options) to a table. Passes, formulas, sweeps, benchmarks

@@ -1,10 +1,5 @@
 //===- Formulas.h - Level 1: closed formulas of families --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The literature's bubble ratio and activation peak per family, each with its
 // source and the conditions under which it holds.

@@ -1,10 +1,5 @@
 //===- Generators.h - Schedule families ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Each generator is a pure function from (placement, options) to a table. Its
 // declaration and docs/Schedules.md state its rule, source and limits;

@@ -1,10 +1,5 @@
 //===- VerifyFamily.h - Whether rows are those of a family ------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks the family of a schedule. One that was written or changed by hand may
 // carry the name of a family whose formula does not hold for its rows.

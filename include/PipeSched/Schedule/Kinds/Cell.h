@@ -1,10 +1,5 @@
 //===- Cell.h - One entry of a schedule table ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A cell is a phase of a unit on a stage, written <stage><phase><unit> (2F0, in
 // a table with slices 2F0.1).

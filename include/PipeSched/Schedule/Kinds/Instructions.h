@@ -1,10 +1,5 @@
 //===- Instructions.h - The kinds of instructions -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The properties of each kind of instruction, in one table that proofs,
 // timelines, costs, traces and pictures all read.

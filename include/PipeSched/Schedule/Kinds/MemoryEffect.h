@@ -1,10 +1,5 @@
 //===- MemoryEffect.h - What cells do to memory -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The changes of memory that the table of phases (Phases.h) names, and the
 // amounts that they change it by.

@@ -1,10 +1,5 @@
 //===- Phase.h - What cells do ------------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The phases, and sets of them that do without the table of phases (Phases.h).
 // Headers that only name phases need no more than this.

@@ -1,10 +1,5 @@
 //===- PhaseSets.h - What follows from the table of phases --*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sets of phases, lists of what their cells wait for, letters and codes, all
 // computed from the table while compiling. A new phase changes nothing here.

@@ -1,10 +1,5 @@
 //===- Phases.h - The table of phases -----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The properties of each phase, in one table, as Instructions.h has them of
 // instructions. Checks of rows, dependences, lowering, memory, costs, pictures,

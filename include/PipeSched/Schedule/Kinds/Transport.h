@@ -1,10 +1,5 @@
 //===- Transport.h - How messages occupy workers ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The assumptions about messages under which a program is timed
 // (docs/CostModel.md, "Transports").

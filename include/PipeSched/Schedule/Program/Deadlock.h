@@ -1,10 +1,5 @@
 //===- Deadlock.h - A cycle of waits ----------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Why a program cannot finish, as waits between its instructions. Both the
 // proof under message semantics and the task graph return this counterexample.

@@ -1,10 +1,5 @@
 //===- ForwardSends.h - Forwards that wait for their messages ---*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A timing option: frameworks that overlap messages with compute only when
 // forwards and backwards alternate send synchronously during warm-up.

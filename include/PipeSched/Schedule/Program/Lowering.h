@@ -1,10 +1,5 @@
 //===- Lowering.h - From a table to what each worker runs ---*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Decides, for both dialects, which sends, receives and operands a cell implies
 // and where they stand (arXiv 2605.24006, table to execution graph).

@@ -1,10 +1,5 @@
 //===- MessageSemantics.h - Promises of a message layer -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What a proof that a program finishes assumes about its message layer
 // (docs/Dialects/RationalePipe.md, "Message semantics").

@@ -1,10 +1,5 @@
 //===- Program.h - What each worker runs, in flat arrays ----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The form of a program that both dialects share: a table is lowered to it, an
 // exec.program is read into it, and the task graph is built from it.

@@ -1,10 +1,5 @@
 //===- CellNumbers.h - Cells from numbers of other languages ----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Makes rows of the numbers that C and Python give, and checks them.
 //

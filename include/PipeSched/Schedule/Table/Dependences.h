@@ -1,10 +1,5 @@
 //===- Dependences.h - What a cell waits for ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The one rule that says which cells a cell needs and which message it sends.
 // Alignment, verification, lowering and formulas all go by it

@@ -1,10 +1,5 @@
 //===- DetachedGroups.h - Collectives beside rows ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Which collectives have met while rows are swept. A row passes its cell of
 // such a collective at once, and the cells that use it wait for the group.

@@ -1,10 +1,5 @@
 //===- GroupName.h - What the members of a group share ----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A group is named by its collective, and by the blocks or the microbatch for
 // which its members meet. Tables, programs, graphs and pictures have the same

@@ -1,10 +1,5 @@
 //===- Groups.h - Which cells of a table meet ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The groups of all collectives of a table. Sweeps, walks, proofs and lowering
 // know groups by their numbers and members alone; what decides who meets is in

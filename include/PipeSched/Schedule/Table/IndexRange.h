@@ -1,10 +1,5 @@
 //===- IndexRange.h - Which stages, workers and microbatches ----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Ranges that tell a transform what to change, in the syntax of `takes` of a
 // path.

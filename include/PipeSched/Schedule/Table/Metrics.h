@@ -1,10 +1,5 @@
 //===- Metrics.h - Level 2: what a slot table tells -------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Slots, idle, fill and drain, retention and activation peaks of a table, in
 // its slots (arXiv 2605.24006, section on instantiated tables).

@@ -1,10 +1,5 @@
 //===- ParameterSets.h - Blocks that a worker holds ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A worker holds each block once, however many of its stages use it: one copy
 // of the parameters, one gradient, one optimizer state

@@ -1,10 +1,5 @@
 //===- PathText.h - Paths written by hand -----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Paths and counts per stage as text of an option, in the syntax of pipe.path.
 //

@@ -1,10 +1,5 @@
 //===- Period.h - Rows that repeat ------------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Between warm-up and drain most schedules do the same for every few
 // microbatches. A walk whose state after such a period is the state before it,

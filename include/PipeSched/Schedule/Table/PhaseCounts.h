@@ -1,10 +1,5 @@
 //===- PhaseCounts.h - How often each phase runs ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sums over a table that need no index: they say whether it is complete, what
 // it sends, and whether its times add up.

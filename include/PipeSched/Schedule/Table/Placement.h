@@ -1,10 +1,5 @@
 //===- Placement.h - Paths of microbatches through the workers -*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A path is the sequence of stages that a microbatch goes through; entry s is
 // the worker of stage s. A placement consists of paths only (arXiv 2605.24006,

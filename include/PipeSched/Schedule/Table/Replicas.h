@@ -1,10 +1,5 @@
 //===- Replicas.h - Blocks that several paths place ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Every path places the whole model. The stages of all paths cut it into
 // pieces, of which each path has one replica.

@@ -1,10 +1,5 @@
 //===- RowSweep.h - Cells in an order they can run in -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Runs the rows of a table against each other: each row advances until a cell
 // waits for another row, which then advances first. Visits all cells, or

@@ -1,10 +1,5 @@
 //===- SlotLengths.h - How many slots cells take ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Unit slots, or lengths that a table gives by stage and phase: blocks,
 // durations, or numbers from the user. Loops over cells are compiled for both.

@@ -1,10 +1,5 @@
 //===- Slots.h - Slot alignment of tables -------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Assigns each cell the earliest slot that order, dependences and slot lengths
 // allow. Level 2 of arXiv 2605.24006: structural, not temporal.

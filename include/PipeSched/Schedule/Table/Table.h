@@ -1,10 +1,5 @@
 //===- Table.h - A schedule table: workers by slots ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The central data structure. A Table owns its rows; a TableView is what
 // analyses and checks read, whether a Table or ops own the rows.

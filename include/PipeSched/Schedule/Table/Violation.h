@@ -1,10 +1,5 @@
 //===- Violation.h - What is wrong with a table -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Structural findings as data: what is wrong, at which cell, with notes that
 // point to other cells.

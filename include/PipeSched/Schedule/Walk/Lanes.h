@@ -1,10 +1,5 @@
 //===- Lanes.h - Times of several scenarios side by side --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A walk over a table is written once for a type of times: int64_t for one
 // scenario, Lanes<N> for N scenarios that differ in costs alone.

@@ -1,10 +1,5 @@
 //===- TopologicalOrder.h - Order a graph or find its cycle -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Visits nodes so that each comes after its predecessors, or returns a cycle.
 // The edges of a node are listed once and freed after its visit.

@@ -1,10 +1,5 @@
 //===- Wavefront.h - Cells of a table in the order of slots -----*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Walks all rows of a table at once, from slot to slot. What cells pass to
 // other stages is kept only while it is under way, so the table needs no index.

@@ -1,10 +1,5 @@
 //===- WavefrontParts.h - What a walk in slots keeps ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The steps of rows, the rows that run by the slot in which their cells end,
 // and what is under way between stages.

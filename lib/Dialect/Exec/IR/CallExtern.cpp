@@ -1,10 +1,5 @@
 //===- CallExtern.cpp - Calls of other compilers' code --------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The order of operands, effects and checks of exec.call_extern.
 //

@@ -1,10 +1,5 @@
 //===- Collectives.cpp - Checks of a program's collectives ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The instructions are sorted by name, so that those of one group are
 // neighbours, and groups that share blocks are easy to find.

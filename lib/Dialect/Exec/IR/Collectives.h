@@ -1,10 +1,5 @@
 //===- Collectives.h - Checks of a program's collectives --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks that the collectives of all workers match, and that each block of a
 // worker is stepped and reduced once, behind all of its gradients.

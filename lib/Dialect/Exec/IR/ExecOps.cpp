@@ -1,10 +1,5 @@
 //===- ExecOps.cpp - Instructions of the exec dialect ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Syntax, result names and local checks of instructions. ProgramOps.cpp has the
 // checks of whole programs.

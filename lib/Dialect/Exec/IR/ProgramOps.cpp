@@ -1,10 +1,5 @@
 //===- ProgramOps.cpp - Programs and workers of exec ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Builders and checks of whole programs: workers, cells, and both ends of every
 // message.

@@ -1,10 +1,5 @@
 //===- Steps.cpp - Checks of the O and G of a program ---------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Sweeps over the instructions: an O or an all-reduce marks the stages whose
 // parameters it steps or reduces, and no later gradient may be of a marked one.

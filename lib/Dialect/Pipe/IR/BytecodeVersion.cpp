@@ -1,10 +1,5 @@
 //===- BytecodeVersion.cpp - Versions of bytecode -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // MLIR asks for the version of each dialect when it begins to write a file.
 //

@@ -1,10 +1,5 @@
 //===- Cells.cpp - Cells in text, attributes and bytecode -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Every large schedule reads and prints its cells here. Cells are therefore
 // read from the source text itself, without an allocation per cell.

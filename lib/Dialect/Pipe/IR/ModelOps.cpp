@@ -1,10 +1,5 @@
 //===- ModelOps.cpp - Models as ops and as facts --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Verifiers of models, and the conversion between ops and ModelFacts. Ids such
 // as model_c2 refer to the constraints in the op's description.

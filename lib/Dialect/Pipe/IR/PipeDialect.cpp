@@ -1,10 +1,5 @@
 //===- PipeDialect.cpp - The pipe dialect ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Registers the ops and attributes of the dialect.
 //

@@ -1,10 +1,5 @@
 //===- PipeOps.cpp - Schedules, paths, workers ----------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Verifiers and syntax of the table. The verifier of the schedule checks its
 // rows, so that the placement is built only once. Ids such as schedule_c4 refer

@@ -1,10 +1,5 @@
 //===- ProfileAttr.cpp - Measured times as an attribute -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The attribute keeps the canonical text; Facts/ProfileText.h has the grammar.
 //

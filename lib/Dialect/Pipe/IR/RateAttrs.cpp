@@ -1,10 +1,5 @@
 //===- RateAttrs.cpp - Engines, links and their curves as attributes ------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Attributes for how fast hardware computes and moves bytes: efficiency curves,
 // engines and links. The devices of SystemAttrs.cpp consist of these. One table

@@ -1,10 +1,5 @@
 //===- ScheduleTable.cpp - A schedule op as a table -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Reads and writes the rows that worker ops own.
 //

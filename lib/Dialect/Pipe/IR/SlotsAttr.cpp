@@ -1,10 +1,5 @@
 //===- SlotsAttr.cpp - How many slots cells take, as an attribute ---------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The text has numbers by name, lib/Schedule has lengths by stage. Each is
 // converted to the other; the text gets the shortest form.

@@ -1,10 +1,5 @@
 //===- SpecFields.cpp - Attributes of named fields ------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The parser, the printer and the checks of fields, all driven by tables.
 //

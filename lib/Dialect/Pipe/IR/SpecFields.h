@@ -1,10 +1,5 @@
 //===- SpecFields.h - Attributes of named fields ----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The attributes of a system are lists of named fields of known kinds. Each
 // attribute has one table, which drives its parser, printer and verifier.

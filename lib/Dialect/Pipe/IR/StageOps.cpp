@@ -1,10 +1,5 @@
 //===- StageOps.cpp - Functions of stages ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Verifiers of the clauses that name functions, and of the attributes that say
 // what arguments and results are. What the functions must have in common is

@@ -1,10 +1,5 @@
 //===- Syntax.cpp - Syntax that pipe and exec share -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Syntax of the gradient rule and of the family clause, and readers of numbers
 // that came with a version of bytecode.

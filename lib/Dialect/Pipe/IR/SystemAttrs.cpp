@@ -1,10 +1,5 @@
 //===- SystemAttrs.cpp - The hardware as attributes -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Workers, the network between them, and the system that consists of both. One
 // table of fields per attribute drives parser, printer and verifier. Ids such

@@ -1,10 +1,5 @@
 //===- Families.h - One formula per family ----------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The functions that Families.cpp lists by family, and what they share. Times
 // are doubles here because the results are ratios for people, which are

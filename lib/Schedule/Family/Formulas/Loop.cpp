@@ -1,10 +1,5 @@
 //===- Loop.cpp - Families on an interleaved path -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Families with V stages per worker. F, B and T = F + B are the times of one
 // stage; G is the time from the start of a backward to its gradient: I if the

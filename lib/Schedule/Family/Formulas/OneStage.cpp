@@ -1,10 +1,5 @@
 //===- OneStage.cpp - GPipe, 1F1B and eager 1F1B --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Families with one stage per worker. Without messages, each worker idles for
 // (D-1)(F + G), where G is the time to the gradient: I if a split backward

@@ -1,10 +1,5 @@
 //===- Paths.cpp - Chimera and Hanayo -------------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Families that are defined by their paths: chimera and hanayo.
 //

@@ -1,10 +1,5 @@
 //===- Sliced.cpp - Formulas of families with slices ----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Seq1F1B, SlimPipe and TeraPipe over u = N k units. With one slice each is a
 // family without slices, and has the formula of that family.

@@ -1,10 +1,5 @@
 //===- TwoChunks.cpp - V schedules and DualPipe ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Families whose workers have two stages each, of one path or of two.
 //

@@ -1,10 +1,5 @@
 //===- ZeroBubbleH.cpp - ZB-H1, ZB-H2 and interleaved zero bubble ---------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The formulas of zb-h1, zb-h2 and interleaved-zb. The literature's values are
 // for F = I = W; the paper's "B" is I here.

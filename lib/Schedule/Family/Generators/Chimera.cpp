@@ -1,10 +1,5 @@
 //===- Chimera.cpp - Li & Hoefler's bidirectional schedule ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Chimera (arXiv 2107.06925, sections 3.2 to 3.6). Each cell takes one slot, no
 // two cells of a worker share a slot, and the rows are the cells by slot.

@@ -1,10 +1,5 @@
 //===- ControllableMemory.cpp - V-Half, V-Min and automatic zero-bubble ---===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // V schedules whose building block determines their memory (Qi et al. 2024b,
 // arXiv 2405.15362, section 4).

@@ -1,10 +1,5 @@
 //===- DualPipe.cpp - DualPipe and DualPipeV ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // DualPipe (DeepSeek-AI 2025, arXiv 2412.19437, section 3.2.1) and DualPipeV,
 // its "cut in half" on a V. A worker has two chunks, of the two directions or

@@ -1,10 +1,5 @@
 //===- GPipe.cpp - All forwards, then all backwards -----------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // GPipe: one stage per worker, forwards and backwards in microbatch order.
 //

@@ -1,10 +1,5 @@
 //===- Greedy.cpp - The furthest ready cell first, on any paths -----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Simulates the table rule of arXiv 2605.24006 with lists of ready cells; an
 // event is the end of a cell.

@@ -1,10 +1,5 @@
 //===- Interleaved.cpp - Interleaved 1F1B, pairs and zero bubble ----------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The families walk through (chunk, microbatch) in groups, up to three times
 // in one row: for the forwards, for the backwards, and for the W put off.

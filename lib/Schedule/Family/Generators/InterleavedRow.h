@@ -1,10 +1,5 @@
 //===- InterleavedRow.h - A row whose chunks take turns ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The order in which units go through the chunks of a worker, in groups.
 //

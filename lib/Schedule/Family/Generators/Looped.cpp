@@ -1,10 +1,5 @@
 //===- Looped.cpp - Looped BFS and Shardy's circular order ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Both families run all forwards of an interleaved path before the first
 // backward.

@@ -1,10 +1,5 @@
 //===- OneFOneB.cpp - 1F1B and eager 1F1B ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Both families run a warm-up of forwards, then one backward and one forward in
 // turn; they differ in the length of the warm-up.

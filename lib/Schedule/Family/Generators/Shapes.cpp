@@ -1,10 +1,5 @@
 //===- Shapes.cpp - Which placement a generator was given -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Recognizes linear, interleaved, wave and mirrored paths by their workers, and
 // refuses others at the first stage that is on another worker.

@@ -1,10 +1,5 @@
 //===- Sliced.cpp - Schedules of slices of microbatches -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Rules of families without slices, over units: a slice is scheduled as a
 // microbatch would be, but backwards go from the last slice of a microbatch to

@@ -1,10 +1,5 @@
 //===- Support.cpp - What generators share --------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Placements that replace the given one, checks of sizes, and the empty table.
 //

@@ -1,10 +1,5 @@
 //===- Support.h - What generators share ------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Checks of the placement that a family needs, the empty table, and the writer
 // that fills a row. `family` is the name of the family in error messages.

@@ -1,10 +1,5 @@
 //===- TwoChunkRow.h - A row of a worker with two stages --------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Writes the cells of two chunks by count, since the rules of zb-v, dualpipe
 // and dualpipe-v say "the next forward of chunk 1".

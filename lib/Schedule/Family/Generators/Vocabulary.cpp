@@ -1,10 +1,5 @@
 //===- Vocabulary.cpp - 1F1B with shards of a vocabulary ------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Vocabulary parallelism (Yeung et al. 2024, arXiv 2411.05288): all workers run
 // a shard of the head, S and T, in each interval of 1F1B.

@@ -1,10 +1,5 @@
 //===- ZeroBubbleH.cpp - ZB-H1 and ZB-H2 ----------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The handcrafted schedules of Qi et al. 2024 (arXiv 2401.10241, section 2).
 // Their "B" is I here.

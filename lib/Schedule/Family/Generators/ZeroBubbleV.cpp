@@ -1,10 +1,5 @@
 //===- ZeroBubbleV.cpp - ZB-V as PyTorch has it ---------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The handcrafted V schedule of Qi et al. 2024b (arXiv 2405.15362, section
 // 4.3), in the order of PyTorch's ScheduleZBVZeroBubble. Their "B" is I here.

@@ -1,10 +1,5 @@
 //===- CallExtern.h - Calls of other compilers' code ------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The op exec.call_extern, which only the lowering of functions of stages uses.
 //

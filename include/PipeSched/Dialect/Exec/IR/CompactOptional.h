@@ -1,10 +1,5 @@
 //===- CompactOptional.h - Optional values without a flag -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Programs have millions of instructions, nearly all without the facts that
 // they may state. std::optional would take twice the size of these facts.

@@ -1,10 +1,5 @@
 //===- Exec.h - The exec dialect --------------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Dialect, token type, queues and ops of exec.
 //

@@ -1,10 +1,5 @@
 //===- ExecCallOps.td - Calls of other compilers' code -----*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What calls of functions without a body are while functions of stages are
 // lowered.

@@ -1,10 +1,5 @@
 //===- ExecDialect.td - The exec dialect -*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What each worker of a pipeline runs: compute, messages and copies, ordered by
 // tokens.

@@ -1,10 +1,5 @@
 //===- ExecInterfaces.td - Interfaces of the exec dialect -*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What loaders, cost models and lowerings ask of instructions: order, and work.
 //

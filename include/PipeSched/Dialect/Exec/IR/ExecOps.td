@@ -1,10 +1,5 @@
 //===- ExecOps.td - Ops of the exec dialect -*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Programs, their workers, and the instructions of a worker. Constraint ids
 // return at the check and name the test.

@@ -1,10 +1,5 @@
 //===- ExecShards.td - Collectives of shards ---------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The collectives of a vocabulary that is spread over workers. ExecOps.td
 // includes this file behind the class that they share.

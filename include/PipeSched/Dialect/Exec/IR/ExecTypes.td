@@ -1,10 +1,5 @@
 //===- ExecTypes.td - Types of the exec dialect -*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The token that orders instructions of one worker.
 //

@@ -1,10 +1,5 @@
 //===- Messages.h - Ends of messages and of collectives ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Names of messages and groups. The name of a message is the cell that produces
 // it and the two workers: sorted by name, the sends and the receives of a valid

@@ -1,10 +1,5 @@
 //===- BytecodeVersion.h - Versions of bytecode -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The version that both dialects write into bytecode. Files without one are
 // from before there were versions, and read as version 0.

@@ -1,10 +1,5 @@
 //===- Cells.h - Cells in text, attributes and bytecode ---------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The only reader and writer of cells, for the rows of pipe and the ops of
 // exec.

@@ -1,10 +1,5 @@
 //===- Editing.h - What people need who edit rows ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Interfaces of the dialect for those who write rows by hand: where each cell
 // stands in the text, so that a diagnostic points at the cell, and further

@@ -1,10 +1,5 @@
 //===- Pipe.h - The pipe dialect --------------------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Dialect, attributes and ops of pipe, and the placement that paths define
 // together.

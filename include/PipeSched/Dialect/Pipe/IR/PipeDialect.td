@@ -1,10 +1,5 @@
 //===- PipeDialect.td - The pipe dialect -------------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Pipeline schedules as tables: paths of stages through workers, and one row of
 // cells per worker.

@@ -1,10 +1,5 @@
 //===- PipeEnums.td - Enums that several ops share ---------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Enums of models, schedules and programs that the parser reads. They repeat
 // enums of Facts/Facts.h, and a unit test holds their names and values equal.

@@ -1,10 +1,5 @@
 //===- PipeInterfaces.td - Interfaces of the pipe dialect --*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // What pipe.path needs from its parent op, so that schedules and programs place
 // stages with the same syntax, and what ops of other dialects say of their

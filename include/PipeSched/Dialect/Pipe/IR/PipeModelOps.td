@@ -1,10 +1,5 @@
 //===- PipeModelOps.td - What is trained, in facts ---------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A model as blocks of kernels: FLOPs, bytes and parameters, no times. The
 // structs of Facts/Facts.h are its plain form.

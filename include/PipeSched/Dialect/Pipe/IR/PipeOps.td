@@ -1,10 +1,5 @@
 //===- PipeOps.td - Schedules, paths, workers --------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The table as ops: one op per schedule, per path and per row. Cells are a
 // property of the row.

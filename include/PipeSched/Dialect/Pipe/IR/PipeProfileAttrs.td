@@ -1,10 +1,5 @@
 //===- PipeProfileAttrs.td - Measured times ----------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The times of the phases of a stage, in the syntax of pipe-attach-profile. The
 // struct Profile of Facts/Facts.h is the plain form.

@@ -1,10 +1,5 @@
 //===- PipeProperties.td - Cells and gradient rule ---------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Properties that pipe and exec ops share. Cells are flat arrays in the op, not
 // attributes, so they can change in place and are freed with the op

@@ -1,10 +1,5 @@
 //===- PipeSlotsAttrs.td - How many slots cells take -------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The slot lengths that a schedule carries, so that reading its table needs no
 // cost model. StageSlots of Schedule/SlotLengths.h is the plain form.

@@ -1,10 +1,5 @@
 //===- PipeStageOps.td - Functions of stages ---------------*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The clauses of schedules and programs that name what stages compute: a
 // function per phase, and the functions of data, target and loss.

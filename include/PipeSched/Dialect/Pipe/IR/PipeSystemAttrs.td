@@ -1,10 +1,5 @@
 //===- PipeSystemAttrs.td - The hardware as attributes -----*- tablegen -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Devices of a DLTI target system: a worker with its engines and memory, and
 // the network between workers. The structs of Facts/Facts.h are the plain form.

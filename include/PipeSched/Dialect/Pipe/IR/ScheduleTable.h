@@ -1,10 +1,5 @@
 //===- ScheduleTable.h - A schedule op as a table ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The bridge between ops and lib/Schedule: reads a schedule without copying its
 // rows, writes rows and paths back, and turns findings into diagnostics.

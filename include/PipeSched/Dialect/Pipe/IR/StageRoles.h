@@ -1,10 +1,5 @@
 //===- StageRoles.h - Functions of stages and their roles -------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // The kinds of functions that clauses of a schedule name, the roles that their
 // arguments and results have, and which kind may have which role.

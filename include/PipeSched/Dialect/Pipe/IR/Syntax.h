@@ -1,10 +1,5 @@
 //===- Syntax.h - Syntax that pipe and exec share ---------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Gradient rule and family clause, which pipe.schedule and exec.program both
 // write, and numbers that only newer bytecode has. Cells.h has the cells.

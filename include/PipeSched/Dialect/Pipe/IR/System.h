@@ -1,10 +1,5 @@
 //===- System.h - A system as a DLTI target ---------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Converts between the attribute dlti.target_system_spec and SystemFacts.
 //
