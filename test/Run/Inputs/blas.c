@@ -1,10 +1,5 @@
 //===- blas.c - A BLAS library of the test ----------------------*- C -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Says when it multiplies for the first time. With -DWRONG its f64 products are
 // wrong in one element; with -DSKIPS_ZEROS it loses the NaN of 0 * NaN.

@@ -1,10 +1,5 @@
 //===- kernels.c - Kernels of extern.mlir ---------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Kernels of extern.mlir: y = factor * x + step, for all sizes.
 //

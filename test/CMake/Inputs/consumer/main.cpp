@@ -1,10 +1,5 @@
 //===- main.cpp - A project that uses an installed PipeSched --------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Generates a row through lib/Schedule, without IR, and a schedule through the
 // passes; both reach the same generator. Asks the C API for its version.

@@ -1,10 +1,5 @@
 //===- careless.cpp - A project that uses an analysis too -----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Has what the test of `embedder` looks for.
 //

@@ -1,10 +1,5 @@
 //===- main.cpp - A project that embeds the dialects alone ----------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Parses standard input and prints it, as a compiler does that has the dialects
 // of PipeSched among others.

@@ -1,10 +1,5 @@
 //===- own-opt.cpp - A pass of another project over schedules -------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A tool with all of PipeSched's passes and one of its own, which reports the
 // forwards that each worker runs before its first backward.
