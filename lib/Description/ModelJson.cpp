@@ -155,11 +155,11 @@ static void readKept(FieldReader &parent, Architecture &arch) {
     errors.report("parallel_loss", "needs separate_loss, whose operations it "
                                    "divides");
   arch.gatheredInputs = parent.flag("gathered_inputs", false);
-}
   arch.gatheredLoss = parent.flag("gathered_loss", false);
   if (arch.gatheredLoss && (!arch.separateLoss || arch.parallelLoss))
     errors.report("gathered_loss", "needs separate_loss, whose operations run "
                                    "on all logits, and no parallel_loss");
+}
 
 static void readWindow(FieldReader &parent, Architecture &arch) {
   const json::Value *value = parent.find("window");

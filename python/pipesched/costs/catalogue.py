@@ -33,9 +33,18 @@ def take_rates(system: Mapping[str, Any], rates: str) -> dict[str, Any]:
     if not isinstance(load, dict):
         return fields
     fields["load"] = {}
+    if isinstance(fields.get("sources"), dict):
+        fields["sources"] = _take_sources(fields["sources"], rates)
     if rates != "data-sheet":
         _put_over(fields, load)
     return fields
+
+
+def _take_sources(sources: Mapping[str, Any], rates: str) -> dict[str, Any]:
+    """The sources of the fields that are taken, by the places that these have then."""
+    under_load = {n.removeprefix("load."): s for n, s in sources.items() if n.startswith("load.")}
+    found = {name: source for name, source in sources.items() if not name.startswith("load.")}
+    return found if rates == "data-sheet" else found | under_load
 
 
 def _put_over(fields: dict[str, Any], load: Mapping[str, Any]) -> None:

@@ -506,7 +506,7 @@ def correct(
     text_of("command", command)
     if not len(steps):
         raise PipeSchedError("found no measured steps")
-    base = read_base(system)
+    base = read_base(system, "auto")
     start = _add_sustained(base)
     terms = [term for term in TERMS if _fields(start, term)]
     problem = _Problem(start, steps, terms, _noise(steps), is_under_load(base))

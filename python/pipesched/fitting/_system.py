@@ -7,15 +7,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..costs.catalogue import systems
+from ..costs.catalogue import systems, take_rates
 from ..costs.costs import Costs, Description
 from ..errors import PipeSchedError
+from ..support.options import Rates
 from ._samples import ENGINES, Sample
 
 System = dict[str, Any]
@@ -31,7 +31,7 @@ REQUIRED = (
 )
 
 
-def read_base(base: Description | None) -> System:
+def read_base(base: Description | None, rates: Rates = "data-sheet") -> System:
     """The fields of a system that ships, of a file, or of a mapping; {} for None."""
     if base is None:
         return {}
@@ -44,7 +44,7 @@ def read_base(base: Description | None) -> System:
         raise PipeSchedError(
             f"{base}: found a system of another tool, wanted one with the fields of systems/*.json"
         )
-    return deepcopy(found)
+    return take_rates(found, rates)
 
 
 def _read_named(name: str) -> System:
