@@ -55,6 +55,9 @@ BASES = {"dgx-a100-scaled": "dgx-a100", "h100-sxm-scaled": "h100-sxm", "h100-500
 MEASURED = "h800-trained"
 """A system with rates of kernels that were measured alone, to which no training is fitted."""
 
+WITH_DEFAULTS = ", defaults"
+"""How the names of sources end whose rows are predicted with defaults alone (`unseen`)."""
+
 LAYOUT = {
     "pipelines": "data_parallel",
     "sharding": "sharding",
@@ -182,7 +185,7 @@ def rows() -> Iterator[dict[str, Any]]:
         if row.measured_s > 0 and row.computed_s > 0:
             case = row.case or f"{row.cluster}, {row.layout}"
             yield {
-                "source": row.source,
+                "source": f"{row.source}{WITH_DEFAULTS}",
                 "case": case,
                 "run": f"{row.source}, {row.model} on {row.system}",
                 "cluster": row.cluster,

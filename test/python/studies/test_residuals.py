@@ -4,12 +4,25 @@ import math
 
 import pipesched
 import pytest
-from pipesched.bands import LEVEL, residuals
+from pipesched.bands import LEVEL, Residual, residuals
 
-from studies import recent_runs, validation
-from studies.residuals import coverage, held, left_out
+from studies import recent_runs, unseen, validation
+from studies.residuals import WITH_DEFAULTS, coverage, held, left_out
 
 # What bands are made of
+
+
+def validated() -> list[Residual]:
+    """Those of `validation`."""
+    return [row for row in residuals() if not row.source.endswith(WITH_DEFAULTS)]
+
+
+def test_rows_with_defaults_are_those_of_unseen() -> None:
+    timed = unseen.answers()
+    timed = timed[(timed.measured_s > 0) & (timed.computed_s > 0)]
+    assert len(residuals()) - len(validated()) == len(timed) > 200
+    ratios = sorted(row.ratio for row in residuals() if row.source.endswith(WITH_DEFAULTS))
+    assert ratios == pytest.approx(sorted(timed.measured_s / timed.computed_s), abs=1e-4)
 
 
 def test_no_row_is_among_those_that_it_was_fitted_to() -> None:
@@ -27,7 +40,7 @@ def test_every_other_step_is_there() -> None:
         for row in validation.all_rows()
         if row.quantity in ("step", "throughput")
     }
-    found = {(row.source, row.case) for row in residuals()}
+    found = {(row.source, row.case) for row in validated()}
     hidden = {f"{case}, H100" for case in recent_runs.FITTED[2:]}
     assert found == {row for row in steps if row[1] not in hidden}
 
@@ -36,8 +49,8 @@ def test_ratios_are_those_of_validation() -> None:
     """Above 1 a step took longer than predicted."""
     steps = [row for row in validation.all_rows() if row.quantity in ("step", "throughput")]
     rows = {(row.source, row.case): row for row in steps}
-    adjusted = {(r.source, r.case) for r in residuals() if r.traits.rates == "under load"}
-    for residual in residuals():
+    adjusted = {(r.source, r.case) for r in validated() if r.traits.rates == "under load"}
+    for residual in validated():
         key = residual.source, residual.case
         row = rows[key]
         if row.curves == "this row" or (residual.traits.rates == "data sheet" and key in adjusted):
@@ -86,11 +99,14 @@ def test_a_row_never_predicts_itself() -> None:
         longer = row._replace(ratio=50.0)
         assert left_out(longer, whole_runs=False) == others
         found = held(longer, whole_runs=False)
-        assert found is not None and found[0] is False
+        if found is None:
+            assert len({other.run for other in others if other.traits[:4] == row.traits[:4]}) < 2
+        else:
+            assert found[0] is False
 
 
 def test_the_pairs_of_the_page_are_among_them() -> None:
     """The clusters whose order `groups` counts are those of the residuals, without layers."""
     rows = [row for row in validation.all_rows() if not row.quantity.startswith("layer")]
     clusters = {validation.cluster_of(row) for row in rows} - {""}
-    assert {row.cluster for row in residuals()} - {""} == clusters
+    assert {row.cluster for row in validated()} - {""} == clusters
