@@ -251,12 +251,11 @@ def _find(case: str, system: str | None = None) -> dict[str, Any]:
 
 FITTED = (
     "Qwen3 8B, BF16",
-    "Qwen3 235B, EP 8, TP 4, PP 8",
     "70B, BF16, asynchronous TP",
     "Qwen3 235B, EP 32, PP 8, exchange overlapped",
 )
-"""The rows to which `sustained`, `launch_us`, what AsyncTP shows and what the overlap of exchanges
-shows are fitted, in this order.
+"""The rows to which `sustained`, what AsyncTP shows and what the overlap of exchanges shows are
+fitted, in this order.
 """
 FITTED_BLACKWELL = ("Llama 3 8B FP8, 25.11", "b200-sxm")
 """The row to which `sustained` of Blackwell is fitted: its case and its system."""
@@ -303,13 +302,6 @@ def fitted_at_500w() -> float:
     return _fitted_share(_find(*FITTED_AT_500W))
 
 
-@cache
-def fitted_launch_us() -> int:
-    """The time of a launch, to a microsecond, with which the second of `FITTED` is met best."""
-    row, host = _find(FITTED[1]), pipesched.systems()[LOADED]["host_time"]
-    return min(range(1, 101), key=lambda us: abs(_with(row, host_time={**host, "launch_us": us})))
-
-
 def _by_gain(option: str, fast: str, plain: str) -> int:
     """The value of an option, in percent, that makes a row as much faster than the one without as
     was measured.
@@ -328,7 +320,7 @@ def _by_gain(option: str, fast: str, plain: str) -> int:
 @cache
 def async_exposed() -> int:
     """Percent of collectives that AsyncTP shows, by its gain for 70B in BF16."""
-    return _by_gain("tensor_exposed", FITTED[2], "70B, BF16")
+    return _by_gain("tensor_exposed", FITTED[1], "70B, BF16")
 
 
 @cache
@@ -336,7 +328,7 @@ def exchanges_exposed() -> int:
     """Percent of the way of rows to experts that shows although another microbatch computes
     meanwhile, by the gain of that overlap for Qwen3 235B.
     """
-    return _by_gain("expert_exposed", FITTED[3], "Qwen3 235B, EP 32, PP 8")
+    return _by_gain("expert_exposed", FITTED[2], "Qwen3 235B, EP 32, PP 8")
 
 
 FITTED_OPTIONS = (

@@ -216,7 +216,7 @@ def _validated() -> Iterator[dict[str, Any]]:
         is_fitted = row.group == recent_runs.ROWS_OF_FITS
         if not is_fitted:
             yield _made(row, traits._replace(rates=UNDER_LOAD), ratio)
-        if is_fitted and case in recent_runs.FITTED[2:]:
+        if is_fitted and case in recent_runs.FITTED[1:]:
             continue  # what its collectives show is fitted to this row
         faster = row.point.simulate().execution.makespan_ps / sold.simulate().execution.makespan_ps
         yield _made(row, traits, ratio * faster)
