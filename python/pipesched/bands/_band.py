@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from statistics import fmean, median
 from typing import Any
 
 from ..costs.costs import Costs
@@ -58,6 +59,10 @@ class Band:
     low: float | None
     """The lower end in terms of the predicted step; None if no rows resemble it."""
     high: float | None
+    middle: float = 1.0
+    """The step to be expected in terms of the predicted one: the median of the runs; 1 if no rows
+    resemble it.
+    """
     own: Own | None = None
     """The band of a system that is corrected to own steps, in place of that of rows alone."""
 
@@ -75,13 +80,6 @@ class Band:
     def is_known(self) -> bool:
         """Whether published rows resemble the step."""
         return self.low is not None
-
-    @property
-    def middle(self) -> float:
-        """The median of measured steps in terms of the predicted one; 1 if no rows resemble it."""
-        if self.low is None or self.high is None:
-            return 1.0
-        return math.sqrt(self.low * self.high)
 
     def seconds(self, step_s: float) -> tuple[float | None, float | None]:
         """The band around a predicted step."""
@@ -147,7 +145,9 @@ def band_of_traits(traits: Traits, rows: Iterable[Residual] | None = None) -> Ba
     if len(groups) < FEWEST_RUNS:
         return Band(traits, found, None, None)
     low, high = interval(groups)
-    return Band(traits, found, round(math.exp(low), 4), round(math.exp(high), 4))
+    middle = min(max(median(fmean(group) for group in groups), low), high)
+    ends = (round(math.exp(each), 4) for each in (low, high, middle))
+    return Band(traits, found, *ends)
 
 
 def _width(band: Band) -> float:
@@ -183,4 +183,5 @@ def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
     former = [traits._replace(rates=rates) for rates in (DATA_SHEET, UNDER_LOAD)]
     widths = [_width(band_of_traits(each)) for each in former if before in (None, each.rates)]
     own = own_band(traits, ratios, min(widths))
-    return replace(band, low=own.low, high=own.high, own=own)
+    middle = math.sqrt(own.low * own.high)
+    return replace(band, low=own.low, high=own.high, middle=middle, own=own)
