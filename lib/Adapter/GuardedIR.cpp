@@ -41,21 +41,21 @@ namespace {
 /// Finds how deeply operations, attributes and types are nested.
 class DepthFinder {
 public:
-  size_t of(Attribute attribute) { return ofPart(attribute); }
-  size_t of(Type type) { return ofPart(type); }
-  size_t of(Operation &op);
+  size_t depthOf(Attribute attribute) { return partDepth(attribute); }
+  size_t depthOf(Type type) { return partDepth(type); }
+  size_t depthOf(Operation &op);
 
 private:
   template <typename Part>
-  size_t ofPart(Part part);
-  size_t ofParts(Operation &op);
+  size_t partDepth(Part part);
+  size_t partsDepth(Operation &op);
 
   llvm::DenseMap<const void *, size_t> known;
 };
 } // namespace
 
 template <typename Part>
-size_t DepthFinder::ofPart(Part part) {
+size_t DepthFinder::partDepth(Part part) {
   if (!part)
     return 0;
   const void *key = part.getAsOpaquePointer();
@@ -64,29 +64,30 @@ size_t DepthFinder::ofPart(Part part) {
     return entry->second;
   size_t deepest = 0;
   part.walkImmediateSubElements(
-      [&](Attribute inner) { deepest = std::max(deepest, of(inner)); },
-      [&](Type inner) { deepest = std::max(deepest, of(inner)); });
+      [&](Attribute inner) { deepest = std::max(deepest, depthOf(inner)); },
+      [&](Type inner) { deepest = std::max(deepest, depthOf(inner)); });
   return known[key] = deepest + 1;
 }
 
 /// That of the attributes, types and locations of one operation.
-size_t DepthFinder::ofParts(Operation &op) {
-  size_t deepest = std::max(of(op.getAttrDictionary()), of(op.getLoc()));
+size_t DepthFinder::partsDepth(Operation &op) {
+  size_t deepest =
+      std::max(depthOf(op.getAttrDictionary()), depthOf(op.getLoc()));
   for (Type type : op.getResultTypes())
-    deepest = std::max(deepest, of(type));
+    deepest = std::max(deepest, depthOf(type));
   for (Region &region : op.getRegions())
     for (Block &block : region)
       for (BlockArgument argument : block.getArguments())
-        deepest =
-            std::max({deepest, of(argument.getType()), of(argument.getLoc())});
+        deepest = std::max(
+            {deepest, depthOf(argument.getType()), depthOf(argument.getLoc())});
   return deepest;
 }
 
-size_t DepthFinder::of(Operation &op) {
-  size_t deepest = ofParts(op);
+size_t DepthFinder::depthOf(Operation &op) {
+  size_t deepest = partsDepth(op);
   for (Region &region : op.getRegions())
     for (Operation &inner : region.getOps())
-      deepest = std::max(deepest, of(inner));
+      deepest = std::max(deepest, depthOf(inner));
   return deepest + 1;
 }
 
@@ -125,7 +126,7 @@ static Answer rewrite(MemoryBufferRef bytecode,
     return answer;
   if (!llvm::hasSingleElement(block))
     return {kRefused, "expected one operation at the top"};
-  if (DepthFinder().of(block.front()) > kMaxIRDepth)
+  if (DepthFinder().depthOf(block.front()) > kMaxIRDepth)
     return {kRefused, ("more than " + Twine(kMaxIRDepth) +
                        " operations or values are inside each other")
                           .str()};

@@ -28,7 +28,7 @@ pipesched::slotsByBlocks(const Placement &placement, const ModelFacts *model) {
     if (length > most)
       return llvm::createStringError("a stage of " + Twine(length) +
                                      " slots is longer than " + Twine(most));
-    stages.push_back(StageSlots::weighted(length));
+    stages.push_back(StageSlots::makeWeighted(length));
   }
   return stages;
 }

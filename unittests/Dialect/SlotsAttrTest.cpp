@@ -52,8 +52,9 @@ TEST_F(SlotsAttrTest, IsShort) {
   whole.set(Phase::Backward, 9);
   EXPECT_EQ(print(line, {}), "");
   EXPECT_EQ(print(line, {unit, unit}), "");
-  EXPECT_EQ(print(line, Stages(2, StageSlots::weighted(3))), "#pipe.slots<3>");
-  EXPECT_EQ(print(line, {StageSlots::weighted(3), unit}),
+  EXPECT_EQ(print(line, Stages(2, StageSlots::makeWeighted(3))),
+            "#pipe.slots<3>");
+  EXPECT_EQ(print(line, {StageSlots::makeWeighted(3), unit}),
             "#pipe.slots<[3, 1]>");
   EXPECT_EQ(print(line, {StageSlots(2, 1, 1), StageSlots(3, 1, 5)}),
             "#pipe.slots<F = [2, 3], W = [1, 5]>");
@@ -63,8 +64,8 @@ TEST_F(SlotsAttrTest, IsShort) {
 }
 
 TEST_F(SlotsAttrTest, SaysOncePerPathWhatPathsShare) {
-  Stages stages = {StageSlots::weighted(1), StageSlots::weighted(2),
-                   StageSlots::weighted(1), StageSlots::weighted(2)};
+  Stages stages = {StageSlots::makeWeighted(1), StageSlots::makeWeighted(2),
+                   StageSlots::makeWeighted(1), StageSlots::makeWeighted(2)};
   EXPECT_EQ(print(onPaths({{0, 1}, {1, 0}}), stages), "#pipe.slots<[1, 2]>");
   EXPECT_EQ(print(onPaths({{0, 1, 0, 1}}), stages),
             "#pipe.slots<[1, 2, 1, 2]>");

@@ -33,12 +33,13 @@ static Placement onBlocks(std::vector<std::vector<int64_t>> blocks) {
 //===----------------------------------------------------------------------===//
 
 TEST(SlotsByBlocks, AreTheBlocksOfPaths) {
-  EXPECT_TRUE(llvm::cantFail(slotsByBlocks(onBlocks({{20, 40}}), nullptr)) ==
-              Stages({StageSlots::weighted(20), StageSlots::weighted(40)}));
+  EXPECT_TRUE(
+      llvm::cantFail(slotsByBlocks(onBlocks({{20, 40}}), nullptr)) ==
+      Stages({StageSlots::makeWeighted(20), StageSlots::makeWeighted(40)}));
   EXPECT_TRUE(
       llvm::cantFail(slotsByBlocks(onBlocks({{20, 40}, {60, 0}}), nullptr)) ==
-      Stages({StageSlots::weighted(20), StageSlots::weighted(40),
-              StageSlots::weighted(60), StageSlots::weighted(0)}));
+      Stages({StageSlots::makeWeighted(20), StageSlots::makeWeighted(40),
+              StageSlots::makeWeighted(60), StageSlots::makeWeighted(0)}));
 }
 
 TEST(SlotsByBlocks, AreAtMost2To61) {

@@ -23,7 +23,7 @@ static Table withSlots(Table table, std::vector<StageSlots> slots) {
 TEST(SlotLengths, StretchCells) {
   Table table = makeTable(makeLinear(2, 2), {"0F0 0F1 0B0 0B1", //
                                              "1F0 1B0 1F1 1B1"});
-  table.slots = {StageSlots::weighted(2), StageSlots::weighted(4)};
+  table.slots = {StageSlots::makeWeighted(2), StageSlots::makeWeighted(4)};
   Table aligned = align(table);
   EXPECT_EQ(printRows(aligned.rows),
             Rows({"0F0 0F1 _10 0B0 _8 0B1", "_2 1F0 1B0 1F1 1B1 _4"}));
@@ -118,9 +118,9 @@ TEST(ReadSlots, CountsIdleButNotAtTheEnd) {
 TEST(SlotLengths, AreVerifiedInAlignedTables) {
   Table table = makeTable(makeLinear(2, 1), {"0F0 _6 0B0", "_ 1F0 1B0 _2"});
   table.aligned = true;
-  table.slots = {StageSlots(), StageSlots::weighted(2)};
+  table.slots = {StageSlots(), StageSlots::makeWeighted(2)};
   EXPECT_FALSE(verifyTable(table.view()));
-  table.slots[1] = StageSlots::weighted(3);
+  table.slots[1] = StageSlots::makeWeighted(3);
   EXPECT_EQ(toString(*verifyTable(table.view())),
             "cell 2 (0B0) of worker 0 starts at slot 7, before 1B0 has ended, "
             "which is at slot 10\n"

@@ -52,7 +52,7 @@ public:
   StageSlots(int64_t forward = 1, int64_t inputGrad = 1,
              int64_t weightGrad = 1);
   /// The unit slots times `weight`.
-  static StageSlots weighted(int64_t weight) {
+  static StageSlots makeWeighted(int64_t weight) {
     StageSlots slots(weight, weight, weight);
     slots.setOthers(weight);
     return slots;

@@ -302,7 +302,7 @@ static bool isNeeded(unsigned name, ArrayRef<StageSlots> stages) {
 }
 
 static bool isWeighted(const StageSlots &slots) {
-  return slots == StageSlots::weighted(slots.of(Phase::Forward));
+  return slots == StageSlots::makeWeighted(slots.of(Phase::Forward));
 }
 
 SlotsAttr SlotsAttr::get(MLIRContext *context, const Placement &placement,
