@@ -185,7 +185,7 @@ def test_nothing_better_is_pruned(limits: dict[str, Any]) -> None:
     [
         ("llama3-8b", "dgx-h100", 16, 64),
         ("llama3-70b", "dgx-h100", 32, 64),
-        ("mixtral-8x7b", "dgx-a100", 32, 32),
+        ("mixtral-8x7b", "dgx-a100", 16, 16),
         ("paper-gpt", "baseline", 8, 24),
     ],
 )

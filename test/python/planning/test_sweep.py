@@ -7,7 +7,6 @@ import math
 import multiprocessing
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -544,8 +543,19 @@ def wait_for_rows(file: Path, least: int) -> None:
     pytest.fail("nothing is written")
 
 
+@pytest.fixture(scope="module")
+def whole_sweep(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
+    """The rows of a sweep that is not interrupted, and what it prints."""
+    file = tmp_path_factory.mktemp("whole") / "sweep.jsonl"
+    command = [*COMMAND, *SLOW, "--jobs", "1", "-o", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return file.read_bytes(), done.stdout
+
+
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_killed_sweeps_are_gone_on_with(ending: signal.Signals, tmp_path: Path) -> None:
+def test_killed_sweeps_are_gone_on_with(
+    ending: signal.Signals, tmp_path: Path, whole_sweep: tuple[bytes, str]
+) -> None:
     """Ends by Ctrl-C at a terminal, which all processes of the group get, or by a kill without
     warning.
     """
@@ -571,11 +581,7 @@ def test_killed_sweeps_are_gone_on_with(ending: signal.Signals, tmp_path: Path) 
     assert again.stderr == ""
     rows = file.read_text().splitlines(keepends=True)
     assert len(rows) == total
-    alone = tmp_path / "alone.jsonl"
-    options = shlex.split(f"--jobs 1 -o {shlex.quote(str(alone))}")
-    once = subprocess.run([*COMMAND, *SLOW, *options], capture_output=True, text=True, check=True)
-    assert alone.read_bytes() == file.read_bytes()
-    assert once.stdout == again.stdout
+    assert whole_sweep == (file.read_bytes(), again.stdout)
 
 
 def test_interrupt_without_a_file(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
