@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from .schedule.program import WorkerProgram as WorkerProgram
     from .schedule.registry import register_family as register_family
     from .schedule.schedule import Schedule as Schedule
+    from .support.files import plugin_path as plugin_path
     from .support.options import FamilyOptions as FamilyOptions
     from .support.options import Path as Path
-    from .support.plugin import plugin_path as plugin_path
     from .sweeps.grid import Grid as Grid
     from .sweeps.sweep import sweep as sweep
     from .viz.pages import Html as Html
@@ -100,7 +100,7 @@ _NAMES = {
     "schedule.registry": "register_family",
     "schedule.schedule": "Schedule",
     "support.options": "FamilyOptions Path",
-    "support.plugin": "plugin_path",
+    "support.files": "plugin_path",
     "sweeps.grid": "Grid",
     "sweeps.sweep": "sweep",
     "viz.pages": "Html page",

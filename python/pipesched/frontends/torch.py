@@ -31,9 +31,12 @@ from ._file import (
     ExportedModel,
     Function,
     Functions,
+    Rule,
+    Stepped,
     array_file,
     count_stages,
     sample_function,
+    update_function,
     write_module,
 )
 from ._lower import Lowering, torch_mlir
@@ -51,7 +54,6 @@ from ._trace import (
     trace_loss,
     trace_stage,
 )
-from ._updates import Rule, Stepped, update_function
 
 __all__ = ["FrontendError", "dropout_mask", "dropout_masks", "export"]
 

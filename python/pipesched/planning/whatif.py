@@ -25,12 +25,13 @@ from ..support.options import (
     integers,
     list_of,
     mapping_of,
+    one_pass,
     text_of,
 )
 from ..support.text import closest, gib, plural
 from . import layer_times as _own_times
 from .candidate import ALONE, INTERLACED, Candidate, Shape
-from .launch.passes import ENDING, attach_costs, attach_times, one_pass
+from .launch.passes import ENDING, attach_costs, attach_times
 from .request import Request, divisors, renew
 from .search.disturbances import Slow
 from .space.divisions import ALONE_EXCHANGE

@@ -433,3 +433,17 @@ def pass_options(options: Mapping[str, Any]) -> str:
     """
     given = raw_options(options)
     return "{" + " ".join(f"{name}={_quote(name, value)}" for name, value in given) + "}"
+
+
+def one_pass(name: str, options: Mapping[str, Any] | None = None) -> str:
+    """`pipe-create{workers=8 microbatches=24}`, without options that are None."""
+    given = {key: value for key, value in (options or {}).items() if value is not None}
+    return name + (pass_options(given) if given else "")
+
+
+def list_places(places: Iterable[tuple[Sequence[int], Sequence[int] | None]]) -> str:
+    """Paths with the layers of their stages, as `0,1,2,3 blocks 20,20,20,20`."""
+    return ";".join(
+        f"{','.join(map(str, workers))} blocks {','.join(map(str, lengths or ()))}"
+        for workers, lengths in places
+    )

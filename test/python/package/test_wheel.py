@@ -126,7 +126,7 @@ def test_stock_mlir_loads_the_plugin_inside(installed: Path) -> None:
 
 
 def test_plugin_is_missed_outside_of_wheels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipesched.support.plugin._PLUGIN", Path("/nowhere/PipeSchedPlugin.so"))
+    monkeypatch.setattr("pipesched.support.files._PLUGIN", Path("/nowhere/PipeSchedPlugin.so"))
     with pytest.raises(FileNotFoundError, match=r"^/nowhere.*only wheels of scripts/wheel\.sh"):
         pipesched.plugin_path()
 

@@ -11,8 +11,8 @@ import pipesched
 import pytest
 from pipesched import plan
 from pipesched.command import main
+from pipesched.command.explain.rows import ending_of, saved, without_ending
 from pipesched.command.verbs.plan import _whole_step
-from pipesched.schedule.ir import ending_of, saved, without_ending
 from pipesched.support.text import readable
 from test_command import Capture, failure_of, rows_of
 

@@ -12,7 +12,8 @@ from pipesched.costs import deployment as _deployment
 from pipesched.costs.costs import _looks_like_path
 from pipesched.costs.stage_times import Place
 from pipesched.schedule.registry import own_family
-from pipesched.support.options import pass_options
+from pipesched.support.options import list_places, pass_options
+from pipesched.support.options import one_pass as one_pass
 
 from .arguments import families, read_costs, source_of_pass
 from .files import Origin
@@ -22,12 +23,6 @@ DEFAULT_CHUNKS = 2
 
 ONE_ROUND = ("seq1f1b", "slimpipe")
 """But for these, of which stages go once over the workers if no chunks are given."""
-
-
-def one_pass(name: str, options: Mapping[str, Any] | None = None) -> str:
-    """`pipe-create{workers=8 microbatches=24}`, without options that are None."""
-    given = {key: value for key, value in (options or {}).items() if value is not None}
-    return name + (pass_options(given) if given else "")
 
 
 def generate(
@@ -53,16 +48,8 @@ def generate(
     filling = {"schedule": name, "family": family, "options": listed}
     made = [one_pass("pipe-create", sizes)]
     if places:
-        made.append(one_pass("pipe-place-list", {"schedule": name, "paths": _list_places(places)}))
+        made.append(one_pass("pipe-place-list", {"schedule": name, "paths": list_places(places)}))
     return [*made, one_pass("pipe-schedule", filling)]
-
-
-def _list_places(places: Sequence[Place]) -> str:
-    """Paths with the layers of their stages, as `0,1,2,3 blocks 20,20,20,20`."""
-    return ";".join(
-        f"{','.join(map(str, workers))} blocks {','.join(map(str, lengths or ()))}"
-        for workers, lengths in places
-    )
 
 
 def named_or_file(found: str) -> dict[str, str]:

@@ -18,14 +18,13 @@ from pipesched import Costs, Diagnostic, Optimization, PipeSchedError, Schedule,
 from pipesched.costs.division import pass_of
 from pipesched.costs.layer_times import names_layers
 from pipesched.costs.stage_times import has_phases
-from pipesched.schedule.ir import accelerators_of, ending_of, without_ending
 from pipesched.schedule.optimize import DEFAULT_TIME_LIMIT, Alternative, OptimizeOptions, the_pass
 from pipesched.support.options import PlacementName, names_of
 from pipesched.support.text import gib, readable
 from pipesched.support.units import bytes_of, seconds_of
 
 from ..explain import assumptions
-from ..explain.rows import memory_of
+from ..explain.rows import accelerators_of, ending_of, memory_of, without_ending
 from ..options import files, passes, table
 from ..options.arguments import (
     UsageError,

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path as FilePath
-from typing import Any
 
 from ...costs.costs import _FILE, _JSON, Costs, Description, _description
 from ...costs.deployment import unlike
 from ...costs.stage_times import Place
 from ...support.files import write_whole
-from ...support.options import pass_options
+from ...support.options import list_places, one_pass
 from ..candidate import Candidate, Shape
 from ..request import Request
 
 ENDING = "pipe-add-optimizer{all-reduce=eager}"
 """Reduces gradients beside the remaining compute, and adds optimizer steps."""
-
-
-def one_pass(name: str, options: Mapping[str, Any]) -> str:
-    """`pipe-create{workers=8 microbatches=24}`, without options that are None."""
-    return name + pass_options(options)
 
 
 def _source(what: str, given: Description, folder: str) -> dict[str, str]:
@@ -70,11 +64,8 @@ def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
 
 
 def place(candidate: Candidate) -> str:
-    """Paths with the layers of their stages, as `0,1,2,3 blocks 20,20,20,20`."""
-    pairs = zip(candidate.paths, candidate.layers, strict=True)
-    paths = ";".join(
-        f"{','.join(map(str, path))} blocks {','.join(map(str, layers))}" for path, layers in pairs
-    )
+    """The pass that places the paths with the layers of their stages."""
+    paths = list_places(zip(candidate.paths, candidate.layers, strict=True))
     return one_pass("pipe-place-list", {"paths": paths})
 
 
