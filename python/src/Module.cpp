@@ -1,8 +1,8 @@
 //===- Module.cpp - A module with a context of its own --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parses and prints modules and runs passes on them; returns schedules and
-// programs as rows of numbers.
+// Parses and prints modules, runs passes and searches on them; returns
+// schedules and programs as rows of numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +18,12 @@
 #include "PipeSched/Dialect/Pipe/IR/Editing.h"
 #include "PipeSched/InitAll.h"
 #include "PipeSched/Schedule/Table/Slots.h"
+#include "PipeSched/Support/Interrupt.h"
 #include "PipeSched/Target/MegatronLayout.h"
 #include "PipeSched/Target/ShardyRules.h"
 #include "PipeSched/Target/Svg.h"
 #include "PipeSched/Target/TorchCsv.h"
+#include "PipeSched/Transforms/OptimizationLog.h"
 #include "Problem.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -30,7 +32,10 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ThreadPool.h"
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 
 namespace nb = nanobind;
@@ -451,7 +456,7 @@ static ScheduleInfo readInfo(mlir::Operation *op) {
   return info;
 }
 
-static nb::dict describe(const Module &module, size_t index) {
+static nb::dict describeOne(const Module &module, size_t index) {
   ScheduleInfo info =
       module.run([&] { return readInfo(module.getSchedule(index)); });
   nb::dict described;
@@ -661,7 +666,7 @@ void pipesched::python::bindModule(nb::module_ &m) {
                      return module.run(
                          [&] { return findEvaluables(module.get()).size(); });
                    })
-      .def("describe", describe, nb::arg("index"),
+      .def("describe", describeOne, nb::arg("index"),
            nb::sig("def describe(self, index: int) -> dict[str, typing.Any]"))
       .def("paths", listPaths, nb::arg("index"))
       .def("rename", giveName, nb::arg("name"))
@@ -677,4 +682,82 @@ void pipesched::python::bindModule(nb::module_ &m) {
       .def("export_torch_csv", exportCsv, nb::arg("index"), nb::arg("format"))
       .def("export_megatron_layout", exportLayout, nb::arg("index"))
       .def("export_shardy_rules", exportRules, nb::arg("index"));
+}
+
+//===----------------------------------------------------------------------===//
+// Searches
+//===----------------------------------------------------------------------===//
+
+using Summaries = std::vector<OptimizationSummary>;
+
+/// Runs passes on all cores until Ctrl-C.
+static Summaries searchIn(mlir::ModuleOp module, llvm::StringRef pipeline) {
+  mlir::MLIRContext *context = module.getContext();
+  pipe::OptimizationLog log(context);
+  InterruptWatch watch;
+  llvm::DefaultThreadPool pool;
+  context->setThreadPool(pool);
+  try {
+    runPasses(module, pipeline);
+  } catch (Failure) {
+    context->disableMultithreading();
+    throw;
+  }
+  context->disableMultithreading();
+  return log.take();
+}
+
+/// Placement as a number of the enum, and microbatch size; None each where
+/// there was no choice.
+static void addChoice(nb::dict &described, const CandidateChoice &choice) {
+  described["placement"] =
+      choice.placement ? nb::cast(int(*choice.placement)) : nb::none();
+  described["microbatch_size"] =
+      choice.microbatchSize ? nb::cast(*choice.microbatchSize) : nb::none();
+}
+
+static nb::list listAlternatives(const std::vector<Alternative> &alternatives) {
+  nb::list listed;
+  for (const Alternative &found : alternatives) {
+    nb::dict described;
+    described["name"] = toValid(found.name);
+    addChoice(described, found.choice);
+    described["objective_ps"] =
+        found.objective ? nb::cast(*found.objective) : nb::none();
+    described["is_bound"] = found.isBound;
+    described["reason"] = toValid(found.reason);
+    listed.append(described);
+  }
+  return listed;
+}
+
+static nb::dict toDict(const OptimizationSummary &found) {
+  nb::dict described;
+  described["objective"] = int(found.objective);
+  described["objective_ps"] = found.objectivePs;
+  described["lower_bound_ps"] = found.lowerBoundPs;
+  described["bound"] = toValid(found.bound);
+  described["status"] = int(found.status);
+  described["origin"] = toValid(found.origin);
+  addChoice(described, found.choice);
+  described["others"] = listAlternatives(found.others);
+  described["without"] = listAlternatives(found.without);
+  return described;
+}
+
+static std::pair<ModulePtr, nb::list> search(const Module &module,
+                                             std::string_view pipeline) {
+  Summaries found;
+  ModulePtr changed = changeCopy(
+      module, [&](mlir::ModuleOp copy) { found = searchIn(copy, pipeline); });
+  nb::list listed;
+  for (const OptimizationSummary &summary : found)
+    listed.append(toDict(summary));
+  return {std::move(changed), std::move(listed)};
+}
+
+void pipesched::python::bindOptimize(nb::module_ &m) {
+  m.def("search", search, nb::arg("module"), nb::arg("pipeline"),
+        nb::sig("def search(module: Module, pipeline: str) -> "
+                "tuple[Module, list[dict[str, typing.Any]]]"));
 }
