@@ -221,7 +221,8 @@ def unseen() -> Study:
         frame=found,
         digest=pd.DataFrame(digest),
         basis=Basis(
-            given="degrees, batch, sequence, precision, recomputation and sharding as published",
+            given="degrees, batch, sequence, precision, recomputation and sharding as published; of"
+            " the layouts on A100 what their framework holds",
             fitted="nothing",
             open=f"refused: {refused} rows; of {len(fits)} layouts on A100 that ran or ran out of"
             f" memory {right} are told right",
