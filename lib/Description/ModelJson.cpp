@@ -137,6 +137,8 @@ static void readKept(FieldReader &parent, Architecture &arch) {
                         {"mlps", &Outputs::mlps},
                         {"experts", &Outputs::experts}},
                        arch.recomputed, errors);
+  arch.recomputedLayers =
+      readLayerSet(parent, "recomputed_layers", LayerSet::none());
   if (const json::Value *bits = parent.find("saved_bits")) {
     FieldReader reader(bits, "saved_bits", errors);
     SavedBits &saved = arch.savedBits;
@@ -147,18 +149,18 @@ static void readKept(FieldReader &parent, Architecture &arch) {
   }
   arch.separateCasts = parent.flag("separate_casts", false);
   arch.separateAccumulation = parent.flag("separate_accumulation", false);
-  arch.separateLoss = parent.flag("separate_loss", false);
-  arch.parallelLoss = parent.flag("parallel_loss", false);
   arch.separateNorms = parent.flag("separate_norms", false);
   arch.separateActivations = parent.flag("separate_activations", false);
+  arch.separateLoss = parent.flag("separate_loss", false);
+  arch.parallelLoss = parent.flag("parallel_loss", false);
   if (arch.parallelLoss && !arch.separateLoss)
     errors.report("parallel_loss", "needs separate_loss, whose operations it "
                                    "divides");
-  arch.gatheredInputs = parent.flag("gathered_inputs", false);
   arch.gatheredLoss = parent.flag("gathered_loss", false);
   if (arch.gatheredLoss && (!arch.separateLoss || arch.parallelLoss))
     errors.report("gathered_loss", "needs separate_loss, whose operations run "
                                    "on all logits, and no parallel_loss");
+  arch.gatheredInputs = parent.flag("gathered_inputs", false);
 }
 
 static void readWindow(FieldReader &parent, Architecture &arch) {

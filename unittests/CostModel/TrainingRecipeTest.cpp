@@ -249,6 +249,34 @@ TEST(RecomputedOutputs, WholeParts) {
   EXPECT_EQ(whole.experts->weightGradBytes, block.experts->weightGradBytes);
 }
 
+/// The first of two layers keeps its input, and its backward runs the forward.
+TEST(RecomputedLayers, KeepTheirInput) {
+  Architecture arch = plain();
+  arch.layers = 2;
+  BlockFacts kept = layerOf(arch);
+  arch.recomputedLayers.listed = {0};
+  ModelFacts model = expand(arch);
+  ASSERT_EQ(model.blocks.size(), 2u);
+  const BlockFacts &block = model.blocks.front();
+  EXPECT_EQ(block.name, "recomputed_layer");
+  EXPECT_EQ(block.activationBytes, 2 * kTokens * 8);
+  EXPECT_EQ(block.recomputedBytes, kept.recomputedBytes);
+  EXPECT_EQ(block.weightGradBytes, kept.weightGradBytes);
+  EXPECT_EQ(block.parameters, kept.parameters);
+  kept.count = 1;
+  EXPECT_EQ(model.blocks.back(), kept);
+  for (const Kernel &kernel : kept.kernels)
+    if (!kernel.forward.isZero())
+      expectAgain(block, kernel.name, kernel.name + "_again");
+  ExpansionOptions options;
+  options.recompute = Recompute::Full;
+  EXPECT_EQ(llvm::toString(expandArchitecture(arch, options).takeError()),
+            "recomputed_layers: full recomputation is of all layers; give one "
+            "of them");
+  arch.recomputedLayers.listed->clear();
+  EXPECT_TRUE(bool(expandArchitecture(arch, options)));
+}
+
 /// The logits in 4 bytes, their softmax and its gradient; without, the logits.
 TEST(SeparateLoss, HoldsThreeOfTheLogits) {
   Architecture arch = plain();
@@ -269,31 +297,6 @@ TEST(SeparateLoss, HoldsThreeOfTheLogits) {
   EXPECT_EQ(kernelOf(parts, "loss").inputGrad, (Work{logits, 32 * logits}));
 }
 
-/// Each tensor-parallel rank has the inputs of both first linear layers of a
-/// layer, and that of the head, whole.
-TEST(GatheredInputs, AreWholeOnEachRank) {
-  Architecture arch = plain();
-  arch.vocabulary = 7;
-  ModelFacts divided = expand(arch);
-  arch.gatheredInputs = true;
-  ModelFacts gathered = expand(arch);
-  auto layer = [](const ModelFacts &model) { return model.blocks[1].whole; };
-  EXPECT_EQ(layer(divided).activation, 0);
-  EXPECT_EQ(layer(gathered).activation, 2 * 2 * kTokens * 8);
-  EXPECT_EQ(layer(gathered).weightGrad, 2 * 2 * kTokens * 8);
-  EXPECT_EQ(layer(gathered).recomputed, 0);
-  EXPECT_EQ(gathered.blocks.back().whole.activation, 2 * kTokens * 8);
-  EXPECT_EQ(gathered.blocks[1].activationBytes,
-            divided.blocks[1].activationBytes);
-}
-
-TEST(SeparateCasts, OfLinearLayersInEightBits) {
-  Architecture arch = latent();
-  arch.separateCasts = true;
-  EXPECT_FALSE(findKernel(layerOf(arch), "proj_cast"));
-  BlockFacts block = layerOf(arch, Precision::FP8);
-  // From 16 to 8 rows and columns: 2 bytes are read and 1 is written.
-  const Kernel &cast = kernelOf(block, "proj_cast");
 /// Each rank has all logits in 2 bytes and three of them in 4, which it gets by
 /// half an all-reduce.
 TEST(GatheredLoss, IsWholeOnEachRank) {
@@ -344,6 +347,31 @@ TEST(SeparateActivations, KeepTheResultOfTheFunction) {
   EXPECT_EQ(block.coreBytes, fused.coreBytes);
 }
 
+/// Each tensor-parallel rank has the inputs of both first linear layers of a
+/// layer, and that of the head, whole.
+TEST(GatheredInputs, AreWholeOnEachRank) {
+  Architecture arch = plain();
+  arch.vocabulary = 7;
+  ModelFacts divided = expand(arch);
+  arch.gatheredInputs = true;
+  ModelFacts gathered = expand(arch);
+  auto layer = [](const ModelFacts &model) { return model.blocks[1].whole; };
+  EXPECT_EQ(layer(divided).activation, 0);
+  EXPECT_EQ(layer(gathered).activation, 2 * 2 * kTokens * 8);
+  EXPECT_EQ(layer(gathered).weightGrad, 2 * 2 * kTokens * 8);
+  EXPECT_EQ(layer(gathered).recomputed, 0);
+  EXPECT_EQ(gathered.blocks.back().whole.activation, 2 * kTokens * 8);
+  EXPECT_EQ(gathered.blocks[1].activationBytes,
+            divided.blocks[1].activationBytes);
+}
+
+TEST(SeparateCasts, OfLinearLayersInEightBits) {
+  Architecture arch = latent();
+  arch.separateCasts = true;
+  EXPECT_FALSE(findKernel(layerOf(arch), "proj_cast"));
+  BlockFacts block = layerOf(arch, Precision::FP8);
+  // From 16 to 8 rows and columns: 2 bytes are read and 1 is written.
+  const Kernel &cast = kernelOf(block, "proj_cast");
   EXPECT_EQ(cast.engine, Engine::Vector);
   EXPECT_EQ(cast.forward, (Work{kTokens * 16, 3 * kTokens * 16}));
   EXPECT_EQ(cast.inputGrad, (Work{kTokens * 8, 3 * kTokens * 8}));

@@ -27,7 +27,8 @@ bool pipesched::hasMixedLayers(const Architecture &arch) {
   return (arch.experts && !arch.experts->layers.isAllOrNone()) ||
          (windowMatters(arch) && !arch.window.fullLayers.isAllOrNone()) ||
          (arch.linear && !arch.linear->layers.isAllOrNone()) ||
-         !arch.feedforwardOnly.isAllOrNone() || !arch.mixerOnly.isAllOrNone();
+         !arch.feedforwardOnly.isAllOrNone() || !arch.mixerOnly.isAllOrNone() ||
+         !arch.recomputedLayers.isAllOrNone();
 }
 
 int64_t pipesched::headSizeOf(const Architecture &arch) {
@@ -51,6 +52,7 @@ std::vector<LayerRun> pipesched::layerRuns(const Architecture &arch) {
                      arch.experts->layers.contains(layer);
     run.hasWindow = run.hasAttention() && hasWindows &&
                     !arch.window.fullLayers.contains(layer);
+    run.isRecomputed = arch.recomputedLayers.contains(layer);
     return run;
   };
   std::vector<LayerRun> runs = {kindOf(0)};

@@ -40,7 +40,7 @@ void BlockBuilder::kernel(llvm::StringRef name, Engine engine,
     kernel.weightBytes = weightBytes.get();
   block.kernels.push_back(std::move(kernel));
   isCore.push_back(part == Part::Core);
-  hasTwin = isAgain && !block.kernels.back().forward.isZero();
+  hasTwin = (isAgain || isLayerAgain) && !block.kernels.back().forward.isZero();
   if (hasTwin)
     repeat(block.kernels.back());
 }
@@ -62,7 +62,7 @@ void BlockBuilder::attention(llvm::StringRef name, const AttentionShape &shape,
 void BlockBuilder::saves(llvm::StringRef name, CheckedInt bytes,
                          LastUse lastUse, Part part, Share share) {
   CheckedInt whole = share == Share::Whole ? bytes : 0;
-  if (isAgain) {
+  if (isAgain || isLayerAgain) {
     if (lastUse == LastUse::WeightGrad)
       leavesGradient(name, bytes, share);
     return;

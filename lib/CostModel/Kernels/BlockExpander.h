@@ -80,6 +80,8 @@ public:
   /// `..._again` with the work of its forward in I, and of the tensors none is
   /// kept. I leaves those that W needs.
   void again(bool begins) { isAgain = begins; }
+  /// Begins or ends a whole layer of that kind, whatever its parts say.
+  void layerAgain(bool begins) { isLayerAgain = begins; }
   /// Says what the experts are whose rows the block works on.
   void experts(const ExpertFacts &facts) { block.experts = facts; }
 
@@ -102,7 +104,7 @@ private:
   CheckedInt wholeActivations, wholeInput, wholeWeightGrad;
   /// Of experts.
   CheckedInt routedParameters, routedActivations, routedWeightGrad;
-  bool isRouting = false, isAgain = false;
+  bool isRouting = false, isAgain = false, isLayerAgain = false;
   bool hasTwin = false; ///< the last kernel is the twin of the one before
   int64_t seen = 0;
   std::vector<bool> isCore; ///< by kernel
@@ -148,9 +150,9 @@ public:
                 const ExpansionOptions &options, BlockBuilder &block)
       : arch(arch), z(z), block(block),
         isFused(arch.attention != Attention::Unfused),
+        fusesActivations(isFused && !arch.separateActivations),
         linears(options.precision == Precision::FP8 ? Engine::MatrixFp8
                                                     : Engine::Matrix),
-        fusesActivations(isFused && !arch.separateActivations),
         saved(savedBitsOf(arch, options.precision)),
         stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
 
@@ -189,10 +191,10 @@ private:
             Share share = Share::Divided);
   /// A norm of the residual stream, with its parameters.
   void streamNorm(llvm::StringRef name);
-  /// A norm before a linear layer that reads its output.
-  void normBefore(llvm::StringRef name, CheckedInt elements);
   /// Makes the last kernel, such a norm, one for each of its operations.
   void separateNorm();
+  /// A norm before a linear layer that reads its output.
+  void normBefore(llvm::StringRef name, CheckedInt elements);
   /// Bytes of elements that are kept in this number of bits (SavedBits).
   CheckedInt keptBytes(CheckedInt elements, int64_t bits) const;
   /// Casts both operands of a linear layer in 8 bits.

@@ -268,8 +268,10 @@ void BlockExpander::layer(const LayerRun &kind) {
   // A norm reads the input again in its backward; without a norm before it, a
   // projection reads it in W.
   block.savesInput("layer input", z.e * z.x, stream);
+  block.layerAgain(kind.isRecomputed);
   arch.branches == Branches::Sequential ? sequentialLayer(kind)
                                         : parallelLayer(kind);
+  block.layerAgain(false);
 }
 
 void BlockExpander::mixer(const LayerRun &kind) {
@@ -402,8 +404,6 @@ void BlockExpander::logits(CheckedInt width) {
     block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
     return;
   }
-  // A copy in 4 bytes; the logarithm of its softmax, which is kept. The
-  // backward writes the gradient of that, mostly zeros, reads both for that of
   // Each rank gathers the parts of all, half an all-reduce, and keeps the
   // result, the output of the model, until the backward starts from it.
   Share share = arch.gatheredLoss ? Share::Whole : Share::Divided;
@@ -414,6 +414,8 @@ void BlockExpander::logits(CheckedInt width) {
     block.saves("gathered logits", gathered, LastUse::InputGrad, Part::Rest,
                 share);
   }
+  // A copy in 4 bytes; the logarithm of its softmax, which is kept. The
+  // backward writes the gradient of that, mostly zeros, reads both for that of
   // the copy, and casts it; so it holds three.
   CheckedInt whole = kFloatBytes * logits;
   vector("logits_float", {0, bytes}, {0, bytes}, Part::Rest, share);
@@ -501,6 +503,7 @@ struct LayerKinds {
         (run.hasWindow ? hasWindow : hasFull) = true;
       hasLinear |= run.isLinear;
       hasHalves |= !run.hasMixer || !run.hasFeedforward;
+      hasKept |= !run.isRecomputed;
     }
   }
 
@@ -508,6 +511,8 @@ struct LayerKinds {
   /// of one part is called by that part.
   std::string nameOf(const LayerRun &run) const {
     std::string name;
+    if (run.isRecomputed && hasKept)
+      name += "recomputed_";
     if (run.isLinear)
       name += "linear_";
     else if (run.hasMixer && ((hasWindow && hasFull) || hasLinear))
@@ -523,6 +528,7 @@ struct LayerKinds {
 
   bool hasDense = false, hasExperts = false, hasFull = false, hasWindow = false;
   bool hasLinear = false, hasHalves = false;
+  bool hasKept = false; ///< layers that are not recomputed
 };
 
 /// Expands the blocks of one model.
@@ -601,6 +607,10 @@ pipesched::expandArchitecture(const Architecture &architecture,
     return std::move(error);
   if (llvm::Error error = checkArchitecture(architecture))
     return std::move(error);
+  if (options.recompute == Recompute::Full &&
+      !architecture.recomputedLayers.isNone())
+    return makeError("recomputed_layers: full recomputation is of all layers; "
+                     "give one of them");
 
   ModelFacts model;
   model.name = architecture.name;

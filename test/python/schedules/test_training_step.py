@@ -160,6 +160,25 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
         Costs(times="F=1ms", sequence_parallel=False)
 
 
+def test_recomputed_layers_are_those_of_a_full_recomputation() -> None:
+    """All layers: the times of `recompute="full"`, and its memory without the layer that runs. One
+    of two: half of both differences.
+    """
+
+    def run(layers: list[int], recompute: Recompute = "none") -> tuple[int, int]:
+        model = {**MODEL, "recomputed_layers": layers} if layers else MODEL
+        made = Costs(model=model, system=SYSTEM, microbatch_size=1, recompute=recompute)
+        found = generate("1f1b", workers=1, microbatches=2).simulate(made)
+        assert found.memory is not None
+        return found.execution.makespan_ps, int(found.memory.peak_bytes.max())
+
+    kept, full = run([]), run([], "full")
+    one, both = run([0]), run([0, 1])
+    assert both[0] == full[0] > kept[0] and both[1] < full[1] < kept[1]
+    assert 2 * one[0] == kept[0] + both[0]
+    assert 2 * one[1] == kept[1] + both[1]
+
+
 def test_step_is_one_of_three() -> None:
     with pytest.raises(PipeSchedError, match="optimizer_step is one of none, overlapped, exposed"):
         Configuration("1f1b", 2, 2, optimizer_step="late").simulate()  # type: ignore[arg-type]

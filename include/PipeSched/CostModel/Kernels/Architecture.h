@@ -309,6 +309,9 @@ struct Architecture {
   /// embedding and the head of the model (arXiv 2412.19437, section 2.2).
   int64_t predictionLayers = 0;
   RecomputedOutputs recomputed;
+  /// Layers of which only the input is kept (`--recompute-num-layers` of
+  /// Megatron-Core).
+  LayerSet recomputedLayers = LayerSet::none();
   SavedBits savedBits;
   /// Whether operands in 8 bits are cast by kernels of their own (arXiv
   /// 2412.19437, section 3.5.2). Otherwise the kernels before them do it.
@@ -316,24 +319,24 @@ struct Architecture {
   /// Whether a kernel of its own adds the gradients of a microbatch to those of
   /// earlier ones. Otherwise the GEMM does it.
   bool separateAccumulation = false;
-  /// Whether the loss is a kernel for each of its operations, whose results in
-  /// 4 bytes are all held. Otherwise it reads the logits as they are.
-  bool separateLoss = false;
   /// Whether norms of the residual stream are a kernel for each operation, in
   /// FP32: `norm(x.float()).type_as(x) * gain`. Otherwise they are one.
   bool separateNorms = false;
   /// Whether kernels of their own compute the activation function and the
   /// product with its gate, whatever the attention.
   bool separateActivations = false;
+  /// Whether the loss is a kernel for each of its operations, whose results in
+  /// 4 bytes are all held. Otherwise it reads the logits as they are.
+  bool separateLoss = false;
   /// Whether tensor-parallel ranks compute such a loss of their parts of the
   /// logits (`loss_parallel` of PyTorch), which holds one more result.
   bool parallelLoss = false;
-  /// Whether tensor-parallel ranks keep the gathered inputs of linear layers,
-  /// where others gather them again in the backward.
-  bool gatheredInputs = false;
   /// Whether tensor-parallel ranks gather the logits, so that each computes
   /// such a loss of all of them.
   bool gatheredLoss = false;
+  /// Whether tensor-parallel ranks keep the gathered inputs of linear layers,
+  /// where others gather them again in the backward.
+  bool gatheredInputs = false;
   int64_t bytesPerElement = 2;
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
@@ -347,13 +350,15 @@ struct LayerRun {
   bool hasExperts = false, hasWindow = false;
   bool isLinear = false; ///< a recurrence in place of attention
   bool hasMixer = true, hasFeedforward = true;
+  bool isRecomputed = false; ///< all but its input, in the backward
 
   bool hasMlp() const { return hasFeedforward && !hasExperts; }
   bool hasAttention() const { return hasMixer && !isLinear; }
   bool isLike(const LayerRun &other) const {
     return hasExperts == other.hasExperts && hasWindow == other.hasWindow &&
            isLinear == other.isLinear && hasMixer == other.hasMixer &&
-           hasFeedforward == other.hasFeedforward;
+           hasFeedforward == other.hasFeedforward &&
+           isRecomputed == other.isRecomputed;
   }
 };
 

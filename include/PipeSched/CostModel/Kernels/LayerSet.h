@@ -27,6 +27,7 @@ struct LayerSet {
       return llvm::binary_search(*listed, layer);
     return every > 0 && layer >= first && (layer - first) % every == 0;
   }
+  bool isNone() const { return listed ? listed->empty() : every == 0; }
   /// Whether all layers are in it, or none, whatever their number.
   bool isAllOrNone() const {
     return !listed && (every == 0 || (every == 1 && first == 0));
