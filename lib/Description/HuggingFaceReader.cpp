@@ -642,7 +642,8 @@ static const json::Object *findText(const json::Object &file, StringRef &path) {
 }
 
 /// Whether a field describes another part of the model, such as a tower for
-/// images or sound: an object with sizes, or the name of another model.
+/// images or sound: an object with sizes, maybe further inside, or the names of
+/// other models.
 static bool isOtherPart(StringRef name, const json::Value &value) {
   static constexpr StringRef words[] = {"vision", "visual", "image", "img",
                                         "video",  "audio",  "speech"};
@@ -650,11 +651,20 @@ static bool isOtherPart(StringRef name, const json::Value &value) {
       "hidden_size", "num_hidden_layers", "num_layers", "n_layer", "layers",
       "n_embd",      "encoder_layers",    "embed_dim",  "d_model", "depth",
       "width"};
-  const json::Object *object = value.getAsObject();
-  if (!object)
-    return name.ends_with("_tower") && value.getAsString();
-  return llvm::any_of(words, [&](StringRef w) { return name.contains(w); }) ||
-         llvm::any_of(sizes, [&](StringRef s) { return object->get(s); });
+  bool hasWord =
+      llvm::any_of(words, [&](StringRef w) { return name.contains(w); });
+  if (const json::Object *object = value.getAsObject())
+    return hasWord ||
+           llvm::any_of(sizes, [&](StringRef s) { return object->get(s); }) ||
+           llvm::any_of(*object, [](const auto &field) {
+             return field.second.getAsObject() &&
+                    isOtherPart(field.first, field.second);
+           });
+  const json::Array *names = value.getAsArray();
+  bool namesModel = value.getAsString() ||
+                    (names && !names->empty() && names->front().getAsString());
+  return namesModel &&
+         (name.contains("_tower") || (hasWord && name.ends_with("_encoder")));
 }
 
 /// The other parts of the model in a file, sorted; not the object at `inside`.

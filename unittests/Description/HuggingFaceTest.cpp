@@ -228,6 +228,11 @@ TEST(HuggingFace, OtherPartsAreNamed) {
   EXPECT_THAT(notes(R"("mm_vision_tower": "openai/clip-vit-large-patch14")"),
               ElementsAre("leaves out other parts of the model: "
                           "mm_vision_tower"));
+  EXPECT_THAT(notes(R"("speech_encoder": "whisper", "vision_tower_list":
+                       ["siglip", "clip"], "embd_layer": {"embedding_cls":
+                       "audio", "image_embd_layer": {"crop_size": 448}})"),
+              ElementsAre("leaves out other parts of the model: embd_layer, "
+                          "speech_encoder, vision_tower_list"));
   EXPECT_THAT(notes(R"("talker": {"hidden_size": 8})"),
               ElementsAre("leaves out other parts of the model: talker"));
   EXPECT_THAT(notes(R"("vision_start_token_id": 3)"), ElementsAre());
