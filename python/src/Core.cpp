@@ -148,5 +148,6 @@ NB_MODULE(_core, m) {
   bindOptimize(m);
   bindOverlap(m);
   bindPlanning(m);
+  bindPlanSearch(m);
   bindProgram(m);
 }

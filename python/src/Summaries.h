@@ -8,7 +8,7 @@
 #ifndef PIPESCHED_PYTHON_SRC_SUMMARIES_H
 #define PIPESCHED_PYTHON_SRC_SUMMARIES_H
 
-#include "PipeSched/Evaluation/NamedEvaluation.h"
+#include "PipeSched/Evaluation/Sweep.h"
 #include <nanobind/nanobind.h>
 
 namespace pipesched::python {
@@ -37,6 +37,19 @@ struct Summary {
 };
 
 Summary summaryOf(const NamedEvaluation &result);
+
+/// The results of a sweep.
+struct Swept {
+  std::vector<Summary> summaries;  ///< of a failed one all is unknown
+  std::vector<std::string> errors; ///< empty texts where there are numbers
+};
+
+/// Evaluates configurations on threads, without the GIL. Raises what `progress`
+/// and Python's signal handlers raise, which ends the sweep.
+Swept sweepNumbers(
+    size_t count, unsigned threads,
+    llvm::function_ref<llvm::Expected<Configuration>(size_t)> configurationOf,
+    nanobind::object progress = nanobind::none());
 
 /// One array per field.
 nanobind::dict toColumns(const std::vector<Summary> &summaries);

@@ -140,10 +140,12 @@ namespace {
 /// and keeps an exception of the callback.
 struct SweepState {
   explicit SweepState(size_t size, nb::object progress)
-      : summaries(size), errors(size), progress(std::move(progress)) {}
+      : progress(std::move(progress)) {
+    swept.summaries.resize(size);
+    swept.errors.resize(size);
+  }
 
-  std::vector<Summary> summaries; ///< of a failed one all is unknown
-  std::vector<std::string> errors;
+  Swept swept;
   nb::object progress;
   std::exception_ptr raised;
 };
@@ -178,30 +180,40 @@ static nb::list listErrors(const std::vector<std::string> &errors) {
   return list;
 }
 
-static nb::tuple runSweep(const std::vector<const GivenConfiguration *> &given,
-                          unsigned threads, nb::object progress) {
-  SweepState state(given.size(), std::move(progress));
+Swept pipesched::python::sweepNumbers(
+    size_t count, unsigned threads,
+    llvm::function_ref<llvm::Expected<Configuration>(size_t)> configurationOf,
+    nb::object progress) {
+  SweepState state(count, std::move(progress));
   {
     nb::gil_scoped_release release;
-    sweep(given.size(), threads,
+    sweep(count, threads,
           {[&](size_t index) {
-             llvm::Expected<Configuration> read = given[index]->read();
+             llvm::Expected<Configuration> read = configurationOf(index);
              if (read)
                read->numbersAlone = true;
              return read;
            },
            [&](size_t index, llvm::Expected<EvaluatedTable> evaluation) {
              if (evaluation)
-               state.summaries[index] = summaryOf(evaluation->result);
+               state.swept.summaries[index] = summaryOf(evaluation->result);
              else
-               state.errors[index] =
+               state.swept.errors[index] =
                    toValid(llvm::toString(evaluation.takeError()));
            },
            [&](size_t done) { return keepGoing(done, state); }});
   }
   if (state.raised)
     std::rethrow_exception(state.raised);
-  return nb::make_tuple(toColumns(state.summaries), listErrors(state.errors));
+  return std::move(state.swept);
+}
+
+static nb::tuple runSweep(const std::vector<const GivenConfiguration *> &given,
+                          unsigned threads, nb::object progress) {
+  Swept swept = sweepNumbers(
+      given.size(), threads, [&](size_t index) { return given[index]->read(); },
+      std::move(progress));
+  return nb::make_tuple(toColumns(swept.summaries), listErrors(swept.errors));
 }
 
 void pipesched::python::bindSweep(nb::module_ &m) {

@@ -90,7 +90,7 @@ make_venv() {
 # libraries of build/release, and only if scripts/wheel.sh has not: both build in
 # build/python.
 install_python() {
-  build release PipeSchedInitAll || return
+  build release PipeSchedInitAll PipeSchedPlanning || return
   make_venv || return
   .venv/bin/pip install -q --no-build-isolation ".${1:+[$1]}" \
     --config-settings=cmake.define.PIPESCHED_PYTHON_TOOLS=OFF \

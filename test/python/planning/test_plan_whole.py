@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, PipeSchedError, Plan, families, plan
 from pipesched.planning.request import Request, divisors
-from pipesched.planning.search import bounds
-from pipesched.planning.search.limits import short
-from pipesched.planning.search.search import Search
+from pipesched.planning.space import schedules
 from pipesched.planning.space.space import Space
 from pipesched.results.batch import evaluate_points
 from points import SLICED, WHOLE
@@ -145,8 +143,9 @@ def test_few_microbatches_hold_no_more() -> None:
             assert last.get(key, 0) <= peak, key
             last[key] = int(peak)
     assert len(last) > 40
-    candidate = Search(Space(whole(0).request), None, None).space.candidates()[0]
-    assert short(candidate) == 2 * candidate.shape.pipeline
+    space = Space(whole(0).request)
+    candidate = space.candidates()[0]
+    assert space.short(candidate).microbatches == 2 * candidate.shape.pipeline
     assert pipesched.families()
 
 
@@ -166,5 +165,5 @@ def test_some_cells_run_in_no_pair() -> None:
                 )
                 alone = Counter(re.sub("[BI]", "b", re.sub(r"\d+$", "", cell)) for cell in cells)
                 found.add(min(alone.values()))
-            assert found == {bounds.alone(family, workers)}, (family, workers)
-    assert bounds.alone("1f1b", 4) == 8 and bounds.alone("no-family", 4) == 0
+            assert found == {schedules.alone(family, workers)}, (family, workers)
+    assert schedules.alone("1f1b", 4) == 8 and schedules.alone("no-family", 4) == 0

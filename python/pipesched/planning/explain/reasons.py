@@ -13,9 +13,9 @@ from ...results.batch import findings as compared
 from ...results.configuration import head_in_layers
 from ...support.text import gib, plural, readable
 from ..candidate import OPTIMIZED, Candidate, describe
-from ..search.bounds import splits_backward
 from ..search.moves import Moved
 from ..space.heads import SHARDS
+from ..space.schedules import splits_backward
 from ..space.space import Space
 
 if TYPE_CHECKING:

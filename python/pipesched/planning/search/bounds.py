@@ -10,11 +10,9 @@ bounds their memory too.
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +20,9 @@ import numpy as np
 
 from ... import _core
 from ...costs.costs import Costs
-from ...costs.division import SPREAD
-from ...errors import PipeSchedError
 from ...results.configuration import Configuration
-from ...schedule.generation import generate
 from ...schedule.program import COSTED_PHASES
 from ...support.options import FamilyOptions, Path
-from ..candidate import Candidate, Shape
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,31 +34,6 @@ PARTS = ("weight", "gradient", "optimizer")
 
 CLOSE = 1 - 1e-6
 """Times and bytes of stages are rounded otherwise than the sums of their layers."""
-
-
-@cache
-def splits_backward(family: str, options: tuple[tuple[str, Any], ...]) -> bool:
-    """Whether a family has separate cells for weight gradients, which need not follow at once."""
-    try:
-        made = generate(family, workers=2, microbatches=4, **dict(options))
-    except PipeSchedError:
-        return True
-    return re.search(r"\dI\d", made.to_text()) is not None
-
-
-@cache
-def alone(family: str, workers: int) -> int:
-    """How many of the forwards of a stage, and how many of its backwards, run in no pair at least,
-    however many microbatches there are.
-    """
-    count = 2 * workers
-    try:
-        rows = generate(family, workers=workers, microbatches=count).rows
-    except PipeSchedError:
-        return 0
-    pairs = (cell for row in rows for entry in row if "+" in entry for cell in entry.split("+"))
-    paired = Counter(re.sub(r"\d+$", "", cell) for cell in pairs)
-    return count - max(paired.values(), default=0)
 
 
 def exchanged_ps(costs: Costs, layers: int) -> float:
@@ -183,6 +152,13 @@ class Layers:
         )
         """The same with a head that takes no time: at least that of one in shards."""
 
+    def add_to(self, core: _core.PlanSearch) -> int:
+        """Tells the library the sums. Returns their number."""
+        return core.add_layers(
+            *(sums.tolist() for sums in (self.forward, self.work, self.stash)),
+            *([each.tolist() for each in pair] for pair in (self.held, self.headless)),
+        )
+
 
 def at_most(costs: Costs, runs: Sequence[int]) -> Array:
     """What layers always hold at most, in sums up to each layer."""
@@ -208,104 +184,3 @@ class Bounds:
     step_ps: float
     peak_bytes: int
     """Peak memory of one accelerator."""
-
-
-@dataclass(frozen=True)
-class Placed:
-    """Sums over the layers of each worker on a placement, for one microbatch of each path."""
-
-    layers: Array
-    ready_ps: Array
-    """When a worker can begin, from the begin of the step."""
-    work_ps: Array
-    tail_ps: Array
-    """What follows the last backward of a worker."""
-    stash_bytes: Array
-    held: tuple[Array, ...]
-    bytes: Array
-    paths: int
-    shape: Shape
-    _found: dict[tuple[bool, bool, bool, float], Bounds] = field(default_factory=dict)
-
-    def bounds(self, candidate: Candidate, limit_ps: float) -> Bounds:
-        """Bounds for all that take at most `limit_ps`. Most schedules have those of others."""
-        is_split = splits_backward(candidate.schedule, candidate.options)
-        is_spread = candidate.schedule in SPREAD
-        key = is_split, is_spread, candidate.slices > 1, limit_ps
-        if key not in self._found:
-            self._found[key] = self._find(*key)
-        return self._found[key]
-
-    def work(self, candidate: Candidate, factors: Array) -> float:
-        """The work of the busiest worker in a step if cells take these factors of their time."""
-        each = candidate.shape.microbatches / self.paths
-        part = 0.5 if candidate.slices > 1 else 1.0  # as below
-        return CLOSE * part * each * float((self.work_ps * factors).max())
-
-    def _find(self, is_split: bool, is_spread: bool, is_sliced: bool, limit_ps: float) -> Bounds:
-        shape = self.shape
-        each = shape.microbatches / self.paths
-        step = each * self.work_ps
-        held = each * self.held[is_split] / limit_ps
-        if is_sliced:
-            # Workers begin after a slice, and hold one for less time. Where scores are written,
-            # slices leave out up to half of them.
-            step, held = step / 2, np.zeros_like(held)
-        else:
-            # The last cell of a worker may be of a shard, behind which no gradient follows.
-            step = step + self.ready_ps + (0 if is_split or is_spread else self.tail_ps)
-        # Microbatches of different paths need not be on a worker at the same time.
-        held = np.maximum(held, self.stash_bytes) if self.paths == 1 else held
-        least = CLOSE * float((self.bytes + held).max())
-        return Bounds(CLOSE * float(step.max()), int(least / shape.worker))
-
-
-def placed(candidate: Candidate, layers: Layers, bytes_of: Array) -> Placed:
-    """The sums for the paths of a candidate, with the layers of its stages. A head in shards, each
-    of which takes no less than its part, is spread over the workers, and what the first layer holds
-    and takes is not counted: the embedding in it is spread too.
-    """
-    workers, is_spread = candidate.shape.pipeline, candidate.schedule in SPREAD
-    work, forward = layers.work, layers.forward
-    if is_spread:
-        counted = (np.maximum(0.0, sums - sums[1]) for sums in (bytes_of, work, forward))
-        bytes_of, work, forward = counted
-
-    def of_workers(sums: Array) -> Array:
-        found = np.zeros(workers)
-        for path, ends in stages:
-            at = sums[ends]
-            found += np.bincount(path, weights=at[1:] - at[:-1], minlength=workers)
-        return found + (sums[-1] - sums[-2]) / workers if is_spread else found
-
-    # The head is behind the layers of the last stage, which may have none.
-    head = 0 if is_spread else 1
-    stages = [
-        (np.array(path), np.cumsum([0, *counts[:-1], counts[-1] + head]))
-        for path, counts in zip(candidate.paths, candidate.layers, strict=True)
-    ]
-    first = np.full(workers, len(work) - 1)
-    for path, ends in stages:
-        np.minimum.at(first, path, ends[:-1])
-    return Placed(
-        layers=of_workers(np.arange(len(work), dtype=float)),
-        ready_ps=forward[first],
-        work_ps=of_workers(work),
-        tail_ps=(work - forward)[first],
-        stash_bytes=of_workers(layers.stash),
-        held=tuple(map(of_workers, layers.headless if is_spread else layers.held)),
-        bytes=of_workers(bytes_of),
-        paths=len(stages),
-        shape=candidate.shape,
-    )
-
-
-def of_worker(candidate: Candidate, sums: Array, worker: int) -> float:
-    """The sum over the layers of a worker, and at least over those of its shards."""
-    found = 0.0
-    if candidate.schedule in SPREAD:
-        found = float(sums[1] + sums[-1] - sums[-2]) / candidate.shape.pipeline
-    for path, counts in zip(candidate.paths, candidate.layers, strict=True):
-        ends = np.cumsum([0, *counts[:-1], counts[-1] + 1])
-        found += float(np.diff(sums[ends])[np.array(path) == worker].sum())
-    return found

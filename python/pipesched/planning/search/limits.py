@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ...costs.division import SPREAD
 from ...errors import PipeSchedError
 from ...results.configuration import Configuration
 from ...schedule.families import overlaps
@@ -25,9 +24,11 @@ from ...schedule.megatron import NAME as COMBINED
 from ...support.options import Sharding
 from ..candidate import Candidate, Shape
 from ..space.divisions import Base, Split, base_of
+from ..space.schedules import alone
 from ..space.space import Space
 from . import bounds
-from .bounds import CLOSE, Bounds, Layers, Placed
+from .bounds import CLOSE, Bounds, Layers
+from .disturbances import Slow
 
 if TYPE_CHECKING:
     from .bounds import Array
@@ -71,16 +72,14 @@ Sized = tuple[Base, int]
 """A base, and the size of its microbatches."""
 
 
-def short(candidate: Candidate) -> int:
-    """The number of microbatches from which on rows hold no less than with fewer."""
-    return 2 * candidate.shape.pipeline
-
-
 class Limits:
     """Lower bounds on what shapes and candidates take."""
 
-    def __init__(self, space: Space, evaluate: Evaluate) -> None:
+    def __init__(
+        self, space: Space, evaluate: Evaluate, slow: Slow | None = None, seeds: int = 1
+    ) -> None:
         self.space = space
+        self.slow, self._seeds = slow, seeds
         self.evaluate = evaluate
         self.usable = space.request.usable_bytes
         self.splits: dict[Base, list[Split]] = space.divisions.bases()
@@ -105,10 +104,13 @@ class Limits:
         self._layers: dict[Sized, Layers] = {}
         self._bytes: dict[Shape, Array] = {}
         self._parts: dict[Shape, Array] = {}
-        self._most: dict[Shape, Array] = {}
-        self._placed: dict[object, Placed] = {}
-        self._alive: dict[object, tuple[int, float]] = {}
-        """A worker of a schedule, and what it has held beside what it always holds."""
+        self._known: set[Shape] = set()
+        """The shapes whose rows the library knows."""
+        self._prepared: set[Shape] = set()
+        """Those for whose schedules it also knows bounds."""
+        self._most: dict[Shape, int | None] = {}
+        self._sums: dict[Shape, int] = {}
+        self._layer_sums: dict[Sized, int] = {}
 
     # Probes
 
@@ -283,8 +285,8 @@ class Limits:
         key = shape, pairs
         if key not in self._visible:
             base, size = base_of(shape), shape.microbatch_size
-            alone = min((bounds.alone(family, shape.pipeline) for family in pairs), default=0)
-            part = max(0.0, 1 - alone / shape.microbatches)
+            single = min((alone(family, shape.pipeline) for family in pairs), default=0)
+            part = max(0.0, 1 - single / shape.microbatches)
             self._visible[key] = 1 - self.hidden(base, size) * part
         return self._visible[key]
 
@@ -350,67 +352,93 @@ class Limits:
         return int(CLOSE * least / workers) if math.isfinite(least) else 2**62
 
     def of_candidate(self, candidate: Candidate, limit_ps: float) -> Bounds:
-        """Of a schedule on a placement, in a step of at most `limit_ps`."""
-        shape = candidate.shape
-        visible = 1.0
-        if overlaps(candidate.schedule, candidate.options):
-            visible = self.visible_on(shape, (candidate.schedule,))
-        found = self.placed(candidate).bounds(candidate, limit_ps / visible)
-        step = visible * max(found.step_ps, self.of_sharding(shape))
-        if visible < 1:
-            shown = self.shown(base_of(shape), shape.microbatch_size)
-            step = max(step, shown * self.whole_step(shape))
-        return Bounds(step, max(found.peak_bytes, self.alive(candidate)))
-
-    def work_of(self, candidate: Candidate, factors: Array) -> float:
-        """The work of the busiest worker if cells take these factors of their time."""
-        found = self.placed(candidate)
-        visible = 1.0
-        if overlaps(candidate.schedule, candidate.options):
-            visible = self.visible_on(candidate.shape, (candidate.schedule,))
-        return visible * found.work(candidate, factors)
-
-    def placed(self, candidate: Candidate) -> Placed:
-        """The sums over the layers of each worker."""
-        shape = candidate.shape
-        key = shape, candidate.paths, candidate.layers, candidate.schedule in SPREAD
-        if key not in self._placed:
-            layers = self.layers(base_of(shape), shape.microbatch_size)
-            self._placed[key] = bounds.placed(candidate, layers, self._persistent(shape))
-        return self._placed[key]
-
-    # Activations that schedules hold
-
-    def same_rows(self, candidate: Candidate) -> object:
-        """What the activations that a schedule holds depend on. Those of more than `short`
-        microbatches are no less than those of so many.
+        """Of a schedule on a placement, in a step of at most `limit_ps`, with the work of slow
+        workers.
         """
-        shape = candidate.shape
-        of_costs = shape.tensor, shape.context, shape.expert, shape.recompute, shape.microbatch_size
-        count = min(shape.microbatches, short(candidate))
-        return of_costs, count, candidate.variant, candidate.paths, candidate.layers
-
-    def note(self, candidate: Candidate, row: Numbers) -> None:
-        """Remembers what the fullest worker of a schedule held, of a candidate of the space."""
-        if row.error is None and base_of(candidate.shape) in self.splits:
-            holder = self._holder(candidate.shape)
-            if holder not in self._most:
-                self._most[holder] = bounds.at_most(self.space.costs(holder), self._runs)
-            always = bounds.of_worker(candidate, self._most[holder], row.worker)
-            self._alive[self.same_rows(candidate)] = row.worker, row.peak_bytes - always
-
-    def knows(self, rows: object) -> bool:
-        """Whether it is known what such rows hold."""
-        return rows in self._alive
+        return Bounds(*self.space.core.bounds(self.number(candidate), limit_ps))
 
     def alive(self, candidate: Candidate) -> int:
         """What an accelerator holds at least, by what is known of the same rows."""
-        found = self._alive.get(self.same_rows(candidate))
-        if found is None:
-            return 0
-        worker, alive = found
-        least = float(self.placed(candidate).bytes[worker]) + alive
-        return int(CLOSE * least / candidate.shape.worker)
+        return self.space.core.held_bytes(self.number(candidate))
+
+    def loads(self, candidate: Candidate) -> tuple[list[float], list[float]]:
+        """What workers compute and hold at least, as estimates that order them."""
+        busy, held = self.space.core.loads(self.number(candidate))
+        return busy, held
+
+    # What the library knows
+
+    def number(self, candidate: Candidate) -> int:
+        """The number of a candidate of the space, of which there can be bounds."""
+        self.prepare([candidate.shape])
+        return self.space.number_of(candidate)
+
+    def prepare(self, shapes: Iterable[Shape]) -> None:
+        """Tells the library what it needs for bounds on the schedules of shapes."""
+        for shape in shapes:
+            if shape not in self._prepared:
+                self._prepared.add(shape)
+                self.prepare_rows([shape])
+                self._set_limits(shape)
+
+    def prepare_rows(self, shapes: Iterable[Shape]) -> None:
+        """Tells the library what it needs to evaluate the schedules of shapes, which may be of
+        another number of accelerators.
+        """
+        space = self.space
+        for shape in shapes:
+            if shape in self._known:
+                continue
+            self._known.add(shape)
+            unsharded = shape._replace(sharding="none")
+            self.prepare_rows([unsharded])
+            space.core.set_rows(
+                space.number(shape),
+                most=self._most_of(shape) if base_of(shape) in self.splits else None,
+                unsharded=space.number(unsharded),
+                waits=shape.sharding in WAITING,
+                draws=self.draws(shape) if self.slow else [],
+            )
+
+    def draws(self, shape: Shape) -> list[list[str]]:
+        """The disturbances of a shape, as `Slow.draws` has them."""
+        assert self.slow is not None
+        return self.slow.draws(self.space.costs(shape), shape.pipeline, self._seeds)
+
+    def _most_of(self, shape: Shape) -> int | None:
+        """The number of what layers always hold at most; None for shapes without costs."""
+        holder = self._holder(shape)
+        if holder not in self._most:
+            try:
+                held = bounds.at_most(self.space.costs(holder), self._runs)
+            except PipeSchedError:
+                self._most[holder] = None
+            else:
+                self._most[holder] = self.space.core.add_sums(held.tolist())
+        return self._most[holder]
+
+    def _set_limits(self, shape: Shape) -> None:
+        space, base, size = self.space, base_of(shape), shape.microbatch_size
+        holder = self._holder(shape)
+        bytes_of = self._persistent(shape)
+        if holder not in self._sums:
+            self._sums[holder] = space.core.add_sums(bytes_of.tolist())
+        if (base, size) not in self._layer_sums:
+            self._layer_sums[base, size] = self.layers(base, size).add_to(space.core)
+        has_pairs = self._has_pairs
+        factors: list[float] = []
+        if self.slow is not None:
+            factors = self.slow.factors(space.costs(shape), shape.pipeline).tolist()
+        space.core.set_limits(
+            space.number(shape),
+            layers=self._layer_sums[base, size],
+            bytes=self._sums[holder],
+            sharded_ps=self.of_sharding(shape),
+            whole_ps=self.whole_step(shape),
+            hidden=self.hidden(base, size) if has_pairs else 0.0,
+            shown=self.shown(base, size) if has_pairs else 0.0,
+            factors=factors,
+        )
 
     # The order
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from ..candidate import OPTIMIZED, Candidate
 from ..space.space import Space
-from .bounds import Bounds
 from .limits import Limits
 from .search import Found, Outcome, Search, only_better
 
@@ -133,29 +132,11 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
     return Moved(_name_stage(held[0], stages), above, change, best, outcome.step_ps)
 
 
-def _may_fit(limits: Limits, candidate: Candidate, least: Bounds) -> bool:
-    """Whether what moves take from a worker may be enough: all that its layers hold, in equal
-    parts.
-    """
-    layers = limits.placed(candidate).layers
-    part = MOST_LAYERS / max(1.0, float(layers.max()))
-    return least.peak_bytes * (1 - part) <= limits.usable
-
-
-def _loads(limits: Limits, candidate: Candidate) -> tuple[list[float], list[float]]:
-    """What workers compute and hold at least, as estimates that order them."""
-    placed = limits.placed(candidate)
-    each = candidate.shape.microbatches / placed.paths
-    busy = placed.work_ps
-    held = placed.bytes + each * placed.held[0] / max(1.0, each * float(busy.max()))
-    return busy.tolist(), held.tolist()
-
-
 def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
     """From where layers are moved, and where to: from the fullest worker and from the ends of the
     path to the emptiest ones, and from the busiest end to the least busy ones.
     """
-    busy, held = _loads(limits, candidate)
+    busy, held = limits.loads(candidate)
     stages = len(candidate.paths[0])
     by_memory, by_time = _by_worker(candidate, held), _by_worker(candidate, busy)
     sources = list(dict.fromkeys([by_memory[-1], stages - 1, 0]))
@@ -172,7 +153,7 @@ def _variants(search: Search, candidate: Candidate, limit_ps: float) -> list[Can
     }
     kept = []
     for other in filter(search.space.is_run, found):
-        least = search.bounds(other, limit_ps)
+        least = search.limits.of_candidate(other, limit_ps)
         if least.peak_bytes <= search.usable and least.step_ps <= limit_ps:
             kept.append(other)
     return kept
@@ -182,19 +163,8 @@ def _movable(search: Search, limit_ps: float) -> list[Candidate]:
     """The configurations, whether they fit or not, whose step is at most a little longer than the
     best, and that may fit once layers are moved.
     """
-    known = [(o.candidate, Bounds(o.step_ps, o.peak_bytes)) for o in search.outcomes.values()]
     near = limit_ps * (1 + SLACK)
-    wide = near * search.widening
-    found = [
-        candidate
-        for candidate, least in [*known, *search.large]
-        if least.step_ps <= near
-        and len(candidate.paths) == 1
-        and len(candidate.paths[0]) > 1
-        and search.bounds(candidate, wide).step_ps <= wide
-        and _may_fit(search.limits, candidate, least)
-    ]
-    return [o.candidate for o in search.evaluate(found) if o.step_ps <= near]
+    return [o.candidate for o in search.movable(near, MOST_LAYERS) if o.step_ps <= near]
 
 
 def try_moves(search: Search, found: Found) -> Moved | None:

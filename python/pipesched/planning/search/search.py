@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import gc
 import heapq
+import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-import numpy.typing as npt
-
+from ... import _core
 from ...results.batch import evaluate_points
 from ...results.configuration import Configuration
 from ...results.disturbances import SEEDS
@@ -28,8 +27,8 @@ from ..candidate import Candidate, Shape
 from ..request import Progress
 from ..space.space import Kind, Space
 from .bounds import Bounds
-from .disturbances import Slow, mean_step
-from .limits import WAITING, Limits, Numbers, Queue, short
+from .disturbances import Slow
+from .limits import Limits, Numbers, Queue
 
 FIRST_CELLS, MOST_CELLS = 20_000, 50_000
 """The number of cells of the first round of evaluation and of the largest. Rounds are small because
@@ -45,6 +44,15 @@ COLLECTED = 100_000
 NEAREST, NEAREST_SHAPES = 96, 48
 """The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find those
 that nearly fit.
+"""
+
+
+Row = tuple[str | None, int, int, int]
+"""An error, the makespan, the peak bytes and the fullest worker."""
+
+ByPython = Callable[[list[tuple[int, bool, str]]], list[Row]]
+"""Evaluates candidates by number: whole steps, or short ones for what rows hold, under a
+disturbance.
 """
 
 
@@ -134,17 +142,15 @@ class Search:
         self.slow, self.seeds = slow, integer("seeds", seeds, 1, 10_000)
         self.widening = 1 / slow.least() if slow else 1.0
         """How many times as long limits are for bounds, which know no disturbances."""
-        self._draws: dict[Shape, list[list[str]]] = {}
-        self._factors: dict[Shape, npt.NDArray[np.float64]] = {}
         self.threads = 0 if threads is None else integer("threads", threads, 1, 2**16)
         self.progress = progress
         self.counts = Counts()
         self.outcomes: dict[Candidate, Outcome] = {}
         self.reasons: dict[str, None] = {}
         """The reasons why schedules are impossible, each once."""
-        self.limits = Limits(space, self._numbers)
-        self.large: list[tuple[Candidate, Bounds]] = []
-        """Candidates that cannot fit, of shapes that might."""
+        self.limits = Limits(space, self._numbers, slow, self.seeds)
+        space.start(self.widening, self.threads)
+        self._by_number: dict[int, Outcome] = {}
         self.moved: set[Candidate] = set()
         """Candidates whose layers were moved by hand from those of another one."""
         self.usable = space.request.usable_bytes
@@ -167,45 +173,51 @@ class Search:
         numbers = zip(*(column.tolist() for column in columns), found.errors, strict=True)
         return list(map(Numbers._make, numbers))
 
+    @property
+    def core(self) -> _core.PlanSearch:
+        """What the library knows of the candidates."""
+        return self.space.core
+
+    @property
+    def _by_python(self) -> ByPython | None:
+        return self._rows if self.space.needs_python else None
+
+    def _rows(self, points: list[tuple[int, bool, str]]) -> list[Row]:
+        """Evaluates the points that only Python can make."""
+        found = self._numbers(itertools.starmap(self._configuration, points))
+        return [(r.error, r.makespan_ps, r.peak_bytes, r.worker) for r in found]
+
+    def _configuration(self, number: int, is_short: bool, disturbance: str) -> Configuration:
+        candidate = self.space.candidate(number)
+        if is_short:
+            unsharded = candidate.shape._replace(sharding="none")
+            return self.space.short(candidate._replace(shape=unsharded))
+        return replace(self.space.configuration(candidate), disturbance=disturbance)
+
+    def _outcomes_of(self, numbers: Iterable[int]) -> list[Outcome]:
+        """The outcomes of those that have a schedule, and takes note of all new ones."""
+        for number, step_ps, peak_bytes, plain_ps in self.core.outcomes(len(self._by_number)):
+            candidate = self.space.candidate(number)
+            disturbed_ps = None if self.slow is None else step_ps
+            outcome = self.outcome(candidate, plain_ps, peak_bytes, disturbed_ps)
+            self._by_number[number] = self.outcomes[candidate] = outcome
+        self.reasons.update(dict.fromkeys(self.core.errors))
+        for name, count in self.core.counts.items():
+            setattr(self.counts, name, count)
+        return [self._by_number[number] for number in numbers if number in self._by_number]
+
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Outcome]:
         """Evaluates candidates, each only once, and returns those that have a schedule, in
         order.
         """
-        new = [c for c in dict.fromkeys(candidates) if c not in self.outcomes]
-        if new:
-            rows = self._disturbed(new, self._numbers(map(self.space.configuration, new)))
-            for c, row, disturbed_ps in rows:
-                if row.error is None:
-                    if c.shape.microbatches <= short(c) and c.shape.sharding not in WAITING:
-                        self.limits.note(c, row)
-                    size = per_accelerator(row.peak_bytes, c)
-                    self.outcomes[c] = self.outcome(c, row.makespan_ps, size, disturbed_ps)
-                else:
-                    self.counts.impossible += 1
-                    self.reasons.setdefault(row.error)
-            self.counts.evaluated += len(new)
-        return [self.outcomes[c] for c in candidates if c in self.outcomes]
+        self.limits.prepare_rows(candidate.shape for candidate in candidates)
+        numbers = [*map(self.space.number_of, candidates)]
+        self.core.evaluate(numbers, self._by_python)
+        return self._outcomes_of(numbers)
 
     def draws(self, candidate: Candidate) -> list[list[str]]:
         """The disturbances of a candidate, as `Slow.draws` has them."""
-        assert self.slow is not None
-        shape = candidate.shape
-        if shape not in self._draws:
-            self._draws[shape] = self.slow.draws(
-                self.space.costs(shape), shape.pipeline, self.seeds
-            )
-        return self._draws[shape]
-
-    def bounds(self, candidate: Candidate, limit_ps: float) -> Bounds:
-        """As `Limits.of_candidate`, with the work of slow workers."""
-        least = self.limits.of_candidate(candidate, limit_ps)
-        if self.slow is None:
-            return least
-        shape = candidate.shape
-        if shape not in self._factors:
-            self._factors[shape] = self.slow.factors(self.space.costs(shape), shape.pipeline)
-        slowed = self.limits.work_of(candidate, self._factors[shape])
-        return Bounds(max(least.step_ps, self.widening * slowed), least.peak_bytes)
+        return self.limits.draws(candidate.shape)
 
     def outcome(
         self, candidate: Candidate, step_ps: int, peak_bytes: int, disturbed_ps: int | None
@@ -214,32 +226,6 @@ class Search:
         if disturbed_ps is None:
             return Outcome(candidate, step_ps, peak_bytes)
         return Outcome(candidate, disturbed_ps, peak_bytes, step_ps)
-
-    def _disturbed(
-        self, candidates: Sequence[Candidate], rows: Sequence[Numbers]
-    ) -> Iterator[tuple[Candidate, Numbers, int | None]]:
-        """Adds to the rows of candidates their steps under the disturbances; a candidate without
-        the worker or stage that is slow gets an error.
-        """
-        if self.slow is None:
-            yield from ((c, row, None) for c, row in zip(candidates, rows, strict=True))
-            return
-        draws = [[] if r.error else self.draws(c) for c, r in zip(candidates, rows, strict=True)]
-        points = [
-            replace(self.space.configuration(c), disturbance=text)
-            for c, drawn in zip(candidates, draws, strict=True)
-            for texts in drawn
-            for text in texts
-        ]
-        found = iter(self._numbers(points))
-        for c, row, drawn in zip(candidates, rows, draws, strict=True):
-            each = [next(found) for texts in drawn for _ in texts]
-            errors = [one.error for one in each if one.error is not None]
-            if row.error is not None or errors:
-                yield c, row._replace(error=row.error or errors[0]), None
-                continue
-            steps = iter(each)
-            yield c, row, mean_step(drawn, lambda _: next(steps).makespan_ps)
 
     # The search
 
@@ -253,58 +239,31 @@ class Search:
         self.counts.fitting = len(fitting)
         return Found(fitting[:top], missing, replace(self.counts))
 
-    def _expand(
-        self, shapes: Iterable[Shape], limit_ps: float, kind: Kind = "usual"
-    ) -> list[tuple[Candidate, Bounds]]:
-        """The candidates of some shapes, with bounds for those that take at most `limit_ps`, the
-        fastest by these first.
-        """
-        found = [
-            (candidate, self.bounds(candidate, limit_ps))
-            for shape in shapes
-            for candidate in self.space.candidates_of(
-                shape, kind, only_pairs=self.limits.whole_step(shape) > limit_ps
-            )
-        ]
-        self.counts.considered += len(found)
-        return sorted(found, key=lambda p: (p[1].step_ps, p[0].order, p[0].shape))
+    def _expand(self, shapes: Sequence[Shape], limit_ps: float, kind: Kind = "usual") -> list[int]:
+        """The numbers of the candidates of some shapes that may take at most `limit_ps`."""
+        self.limits.prepare(shapes)
+        only_pairs = [self.limits.whole_step(shape) > limit_ps for shape in shapes]
+        return self.space.expand(shapes, kind, only_pairs)
 
     def _round(self, shapes: Sequence[Shape], limit_ps: float, kind: Kind) -> list[Outcome]:
         """Evaluates the candidates of some shapes that may fit and take at most `limit_ps`, and
         returns those that fit.
         """
-        pairs = self._expand(shapes, limit_ps, kind)
-        self.large += [(c, least) for c, least in pairs if least.peak_bytes > self.usable]
-        possible = [(c, least) for c, least in pairs if least.peak_bytes <= self.usable]
-        fast = [(c, least) for c, least in possible if least.step_ps <= limit_ps]
-        self.counts.too_slow += len(possible) - len(fast)
-        return [o for o in self.evaluate(self._small(fast)) if o.peak_bytes <= self.usable]
+        numbers = self._expand(shapes, limit_ps, kind)
+        return self._outcomes_of(self.core.round(numbers, limit_ps, self._by_python))
 
     def evaluate_small(self, candidates: Sequence[Candidate]) -> list[Outcome]:
         """Evaluates those of some candidates that may fit, and returns those that do."""
-        small = self._small([(c, Bounds(0.0, 0)) for c in candidates])
-        return [o for o in self.evaluate(small) if o.peak_bytes <= self.usable]
+        numbers = [*map(self.limits.number, candidates)]
+        return self._outcomes_of(self.core.evaluate_small(numbers, self._by_python))
 
-    def _small(self, pairs: list[tuple[Candidate, Bounds]]) -> list[Candidate]:
-        """Those of some candidates that may fit by what a step of few microbatches holds, or by
-        that of others with the same rows. The others are large.
+    def movable(self, limit_ps: float, most_layers: int) -> list[Outcome]:
+        """Evaluates the candidates whose steps, or bounds of those that cannot fit, are at most
+        `limit_ps`, and which may fit if workers give up that many layers.
         """
-        firsts = {self.limits.same_rows(c): c for c, _ in reversed(pairs)}
-        many = [
-            c._replace(shape=c.shape._replace(sharding="none"))
-            for key, c in firsts.items()
-            if c.shape.microbatches > short(c) and not self.limits.knows(key)
-        ]
-        for c, row in zip(many, self._numbers(map(self.space.short, many)), strict=True):
-            self.limits.note(c, row)
-        kept = []
-        for candidate, least in pairs:
-            peak = self.limits.alive(candidate)
-            if peak > self.usable:
-                self.large.append((candidate, Bounds(least.step_ps, peak)))
-            else:
-                kept.append(candidate)
-        return kept
+        numbers = self.core.movable(limit_ps, most_layers)
+        self.core.evaluate(numbers, self._by_python)
+        return self._outcomes_of(numbers)
 
     def _best(self, top: int) -> tuple[list[Outcome], list[tuple[Shape, Bounds]]]:
         """The best of the usual schedules that fit, and the shapes that cannot fit."""
@@ -387,10 +346,9 @@ class Search:
         tried = [o for o in self.outcomes.values() if o.peak_bytes > self.usable]
         shapes.sort(key=lambda p: (p[1].step_ps > fastest, p[1].peak_bytes, p[0]))
         near = self._expand([shape for shape, _ in shapes[:NEAREST_SHAPES]], math.inf)
-        large = [*self.large, *near]
-        self.counts.too_large = len(large)
-        large.sort(key=lambda p: (p[1].step_ps > fastest, p[1].peak_bytes, p[0].order))
-        tried += self.evaluate([candidate for candidate, _ in large[:NEAREST]])
+        numbers = self.core.nearest(near, fastest, NEAREST)
+        self.core.evaluate(numbers, self._by_python)
+        tried += self._outcomes_of(numbers)
         tried = [o for o in tried if o.step_ps < fastest and o.peak_bytes > self.usable]
         tried.sort(key=nearness)
         degrees = {o.candidate.shape.degrees: o for o in reversed(tried)}

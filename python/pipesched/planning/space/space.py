@@ -5,28 +5,30 @@ and what is recomputed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
 from math import gcd
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from ... import _core
 from ...costs.costs import Costs
 from ...costs.deployment import OPTIONS
 from ...costs.division import SPREAD
 from ...costs.stage_times import places_of_family
 from ...errors import PipeSchedError
-from ...results.configuration import Configuration
+from ...results.configuration import Configuration, takes_backward
 from ...schedule.families import Family, families, overlaps
 from ...schedule.megatron import NAME as COMBINED
-from ...support.options import Path, Sharding
+from ...schedule.registry import own_family
+from ...support.options import Path, ReceivePlacement, Sharding, Transport, code_of, raw_options
 from ..candidate import ALONE, Candidate, Shape, Workers
 from ..launch.launchers import Cannot, check_model, check_runs
 from ..layer_times import make_costs
 from ..request import Request
 from .divisions import Base, Divisions, base_of
-from .heads import list_kinds, receives_of, spread_by, variants_of
+from .heads import RECEIVES, list_kinds, receives_of, spread_by, variants_of
+from .schedules import Entry, alone, splits_backward
 
 MOST_CELLS = 4_000_000
 """Configurations with more cells are left out; larger microbatches or more replicas have fewer
@@ -91,7 +93,37 @@ class Space:
         """The reasons why divisions were left out, and how many for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
-        self._counts: dict[object, tuple[int, ...]] = {}
+        self.start()
+
+    def start(self, widening: float = 1.0, threads: int = 0) -> None:
+        """Begins a search, whose shapes and candidates have numbers of their own."""
+        self._how = widening, threads
+        self._entries: dict[int, list[Entry]] = {}
+        self._numbers: dict[Shape, int] = {}
+        self._shapes: list[Shape] = []
+        self._candidates: dict[int, Candidate] = {}
+        self._balanced: set[object] = set()
+        self.__dict__.pop("core", None)
+
+    @cached_property
+    def core(self) -> _core.PlanSearch:
+        """What the library knows of the shapes and candidates."""
+        return _core.PlanSearch(
+            self.request.sizes["layers"],
+            MOST_CELLS,
+            self.request.usable_bytes,
+            code_of(Transport, "transport", self.request.transport),
+            *self._how,
+        )
+
+    @cached_property
+    def needs_python(self) -> bool:
+        """Whether the library cannot make all configurations itself: where times of layers are
+        added up, where families are Python functions, or take the time of their backward.
+        """
+        return self.request.times is not None or any(
+            own_family(name) or takes_backward(name) for name in self.families
+        )
 
     # Schedules for a shape
 
@@ -170,62 +202,106 @@ class Space:
             return [(("gradient_after", "I"),)]
         return [()]
 
-    def _schedules(self, pipeline: int) -> Iterator[tuple[str, tuple[tuple[str, Any], ...]]]:
+    def _schedules(self, pipeline: int) -> Iterator[Entry]:
+        layers = self.request.sizes["layers"]
+        order = 1
+        families = self.families
         if pipeline == 1:
             # a single worker does the same work under every schedule without pairs
-            found = [name for name in (ALONE, COMBINED) if name in self.families]
-            if not found:
-                self.left_out[f"one stage is no pipeline, which goes as {ALONE}"] += 1
-            yield from ((name, ()) for name in found)
-            return
-        for family in self.families:
-            variants = self._variants(family, pipeline)
+            families = tuple(name for name in (ALONE, COMBINED) if name in families)
+            if not families:
+                yield Entry("", (), (), -1, f"one stage is no pipeline, which goes as {ALONE}")
+        for family in families:
+            variants = self._variants(family, pipeline) if pipeline > 1 else [()]
             if not variants:
-                self.left_out[
-                    f"{self.request.sizes['layers']} layers are too few for several stages on"
-                    f" each of {pipeline} workers"
-                ] += 1
+                few = f"{layers} layers are too few for several stages on each of"
+                yield Entry("", (), (), -1, f"{few} {pipeline} workers")
             for options in variants:
-                yield family, options
+                paths = tuple(paths_of(family, pipeline, options))
+                reason = ""
+                if not paths:
+                    reason = f"{family} is not defined on {pipeline} workers"
+                elif len(paths[0]) > layers:
+                    reason = f"{len(paths[0])} stages are more than {layers} layers"
+                yield Entry(family, options, paths, order, reason)
+                order += 1
 
-    def _can_hold(self, family: str, pipeline: int, paths: Sequence[Workers]) -> bool:
-        """Whether there are paths and every stage gets at least one layer."""
-        if not paths:
-            self.left_out[f"{family} is not defined on {pipeline} workers"] += 1
-            return False
-        if len(paths[0]) > self.request.sizes["layers"]:
-            self.left_out[
-                f"{len(paths[0])} stages are more than {self.request.sizes['layers']} layers"
-            ] += 1
-            return False
-        return True
+    def _entries_of(self, pipeline: int) -> list[Entry]:
+        """The schedules of a number of workers, which the library knows from then on."""
+        if pipeline not in self._entries:
+            self._entries[pipeline] = [*self._schedules(pipeline)]
+            for entry in self._entries[pipeline]:
+                self._add(pipeline, entry)
+        return self._entries[pipeline]
 
-    def _divisions(
-        self, shape: Shape, paths: Sequence[Workers], is_spread: bool
-    ) -> Iterator[tuple[Any, ...]]:
-        """Divisions of layers over the stages: evenly if possible, and by costs. Where the head is
-        spread over the workers, as evenly as possible.
+    def _add(self, pipeline: int, entry: Entry) -> None:
+        family, options, paths, order, reason = entry
+        is_left_out = bool(reason)
+        has_pairs = order >= 0 and overlaps(family, options)
+        hides = has_pairs and (pipeline > 1 or family == COMBINED)
+        self.core.add_schedule(
+            pipeline,
+            order=order,
+            reason=reason,
+            family=None if is_left_out or self.needs_python else family,
+            options=[] if is_left_out else raw_options(dict(options)),
+            paths=[*map(list, paths)],
+            receives=[code_of(ReceivePlacement, "", each) for each in receives_of(family)],
+            slices=dict(options).get("slices", 1),
+            is_usual=self._is_usual(pipeline, options),
+            is_split=not is_left_out and splits_backward(family, options),
+            is_spread=family in SPREAD,
+            has_pairs=has_pairs,
+            needs_experts=family == COMBINED and self.request.schedules is None,
+            alone=(alone(family, pipeline) if self.request.experts else 0) if hides else None,
+        )
+
+    # Numbers
+
+    def number(self, shape: Shape) -> int:
+        """The number of a shape, by which the library knows it from then on."""
+        if shape not in self._numbers:
+            entries = self._entries_of(shape.pipeline)
+            self._numbers[shape] = self.core.add_shape(shape, self.costs(shape)._raw)
+            self._shapes.append(shape)
+            if self.request.times is not None:
+                self._balance(shape, {path for e in entries if not e.reason for path in e.paths})
+        return self._numbers[shape]
+
+    def _balance(self, shape: Shape, paths: Iterable[Workers]) -> None:
+        """Tells the library how times divide the layers, which are the same for all shapes of a
+        base.
         """
-        if is_spread:
-            yield tuple(self.costs(shape)._division.by_number(path) for path in paths)
-            return
-        layers = self.request.sizes["layers"]
-        stages = len(paths[0])
-        seen = set()
-        if layers % stages == 0:
-            seen.add(even := ((layers // stages,) * stages,) * len(paths))
-            yield even
-        balanced = tuple(self._balanced(shape, path) for path in paths)
-        if balanced not in seen:
-            yield balanced
+        for path in paths:
+            key = base_of(shape), shape.microbatch_size, path
+            if key not in self._balanced:
+                self._balanced.add(key)
+                counts = self.costs(shape)._division.balanced(path, shape.microbatches)
+                self.core.set_balanced(self._numbers[shape], list(path), list(counts))
 
-    def _balanced(self, shape: Shape, path: Workers) -> tuple[int, ...]:
-        """Layers divided by their times, which are the same for all shapes of a base."""
-        key = base_of(shape), shape.microbatch_size, path
-        if key not in self._counts:
-            division = self.costs(shape)._division
-            self._counts[key] = division.balanced(path, shape.microbatches)
-        return self._counts[key]
+    def number_of(self, candidate: Candidate) -> int:
+        """The number of a candidate."""
+        entries = self._entries_of(candidate.shape.pipeline)
+        index = next(i for i, entry in enumerate(entries) if entry.order == candidate.order)
+        receives = code_of(ReceivePlacement, "receives", candidate.receives)
+        layers = [*map(list, candidate.layers)]
+        return self.core.find((self.number(candidate.shape), index, layers, receives))
+
+    def candidate(self, number: int) -> Candidate:
+        """The candidate with a number."""
+        if number not in self._candidates:
+            shape, index, layers, receives = self.core.candidate(number)
+            entry = self._entries[self._shapes[shape].pipeline][index]
+            self._candidates[number] = Candidate(
+                self._shapes[shape],
+                entry.family,
+                entry.options,
+                entry.paths,
+                tuple(map(tuple, layers)),
+                entry.order,
+                RECEIVES[receives],
+            )
+        return self._candidates[number]
 
     def is_run(self, candidate: Candidate) -> bool:
         """Whether the launcher that the request names, if it does, runs the schedule."""
@@ -240,37 +316,23 @@ class Space:
             return False
         return True
 
-    def candidates_of(
-        self, shape: Shape, kind: Kind = "all", only_pairs: bool = False
-    ) -> Iterator[Candidate]:
-        """All schedules for one shape, or only those with usual numbers of stages per worker, or
-        only the others; of these all, or only those that run pairs of cells.
+    def expand(
+        self, shapes: Sequence[Shape], kind: Kind = "all", only_pairs: Sequence[bool] = (False,)
+    ) -> list[int]:
+        """The numbers of all schedules for some shapes, or only of those with usual numbers of
+        stages per worker, or only of the others; of these all, or only those that run pairs of
+        cells. The launcher of the request, if it names one, runs them.
         """
-        order = 0
-        divided: dict[Any, list[Any]] = {}
-        for family, options in self._schedules(shape.pipeline):
-            if kind != "all" and (kind == "usual") != self._is_usual(shape.pipeline, options):
-                order += 1
-                continue
-            if only_pairs and not overlaps(family, options):
-                order += 1
-                continue
-            if family == COMBINED and shape.expert == 1 and self.request.schedules is None:
-                order += 1  # there is nothing that its pairs hide
-                continue
-            paths = tuple(paths_of(family, shape.pipeline, options))
-            order += 1
-            if not self._can_hold(family, shape.pipeline, paths):
-                continue
-            key = paths, family in SPREAD
-            if key not in divided:
-                divided[key] = list(self._divisions(shape, *key))
-            for layers, receives in product(divided[key], receives_of(family)):
-                candidate = Candidate(shape, family, options, paths, layers, order, receives)
-                if candidate.cells > MOST_CELLS:
-                    self.left_out[f"more than {MOST_CELLS:,} cells"] += 1
-                elif self.is_run(candidate):
-                    yield candidate
+        numbers = [self.number(shape) for shape in shapes]
+        found = self.core.expand(numbers, get_args(Kind).index(kind), list(only_pairs))
+        self.left_out.update(self.core.take_reasons())
+        if self.request.launcher is None:
+            return found
+        return [number for number in found if self.is_run(self.candidate(number))]
+
+    def candidates_of(self, shape: Shape) -> Iterator[Candidate]:
+        """All schedules for one shape."""
+        return map(self.candidate, self.expand([shape]))
 
     def shapes(self) -> list[Shape]:
         """All divisions of accelerators and batch. Raises an error if there are none."""

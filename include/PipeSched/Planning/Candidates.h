@@ -1,0 +1,164 @@
+//===- Candidates.h - What a plan chooses from ------------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A candidate is a schedule on a shape: on a division of the accelerators and
+// of the batch, with the layers of each stage.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_PLANNING_CANDIDATES_H
+#define PIPESCHED_PLANNING_CANDIDATES_H
+
+#include "PipeSched/CostModel/Layers/BalanceLayers.h"
+#include "PipeSched/Evaluation/Sweep.h"
+#include <array>
+#include <map>
+
+namespace pipesched {
+
+/// How accelerators and the batch are divided, and what is sharded and
+/// recomputed. Shapes are ordered by these fields.
+struct PlanShape {
+  int64_t tensor = 1, pipeline = 1, data = 1, microbatchSize = 1,
+          microbatches = 1;
+  std::string recompute, sharding;
+  int64_t context = 1, expert = 1;
+  std::string exchange;
+
+  auto key() const {
+    return std::tie(tensor, pipeline, data, microbatchSize, microbatches,
+                    recompute, sharding, context, expert, exchange);
+  }
+  /// The accelerators of a worker.
+  int64_t getWorker() const { return tensor * context; }
+  /// The number of microbatches from which on rows hold no less than with
+  /// fewer.
+  int64_t getShort() const { return 2 * pipeline; }
+};
+
+/// The workers of the stages of each path.
+using WorkerPaths = std::vector<std::vector<int32_t>>;
+/// The layers of the stages of each path.
+using LayerCounts = std::vector<std::vector<int64_t>>;
+
+/// A schedule that may run on the workers of a pipeline.
+struct PlanSchedule {
+  /// The rank by simplicity. -1: no schedule, but the reason why there is none.
+  int64_t order = -1;
+  /// Why there are no candidates; empty if there are.
+  std::string reason;
+  /// Family and options. Without a family the caller evaluates it.
+  Problem problem;
+  WorkerPaths paths;
+  int32_t placement = 0; ///< equal for equal paths; set by addSchedule
+  std::vector<ReceivePlacement> receives;
+  int64_t slices = 1;
+  bool isUsual = false;      ///< few stages per worker, that divide evenly
+  bool isSplit = false;      ///< weight gradients have cells
+  bool isSpread = false;     ///< workers have shards of the head
+  bool hasPairs = false;     ///< cells overlap
+  bool needsExperts = false; ///< left out where nothing divides experts
+  /// Whether pairs hide what experts exchange, and how many forwards of a stage
+  /// run in no pair.
+  bool hides = false;
+  int64_t alone = 0;
+};
+
+/// Which schedules of a shape are asked for, by PlanSchedule::isUsual.
+enum class PlanKind { All, Usual, Unusual };
+
+/// A schedule on a shape. All are numbers of a Candidates.
+struct PlanCandidate {
+  int32_t shape = 0, schedule = 0, counts = 0;
+  ReceivePlacement receives = ReceivePlacement::Arrival;
+};
+
+/// The shapes, schedules and candidates of a plan, which have numbers in the
+/// order in which they were added.
+class Candidates {
+public:
+  Candidates(int64_t numLayers, int64_t mostCells)
+      : numLayers(numLayers), mostCells(mostCells) {}
+
+  /// Adds a schedule of pipelines of some length, after those before it.
+  void addSchedule(int64_t pipeline, PlanSchedule schedule);
+  /// Adds a shape. The costs are not copied.
+  int32_t addShape(PlanShape shape, const CostSources *costs);
+  /// Sets the layers of a path that are balanced by times that only the caller
+  /// knows.
+  void setBalanced(int32_t shape, std::vector<int32_t> workers,
+                   std::vector<int64_t> counts);
+  /// Adds a candidate, unless it is there.
+  int32_t add(int32_t shape, int32_t schedule, LayerCounts counts,
+              ReceivePlacement receives);
+
+  /// The candidates of a shape; with `onlyPairs` those whose cells overlap.
+  /// Layers are divided evenly if possible, and by their times; where the head
+  /// is spread over the workers, by number. Errors: those of balanceLayers and
+  /// of the costs.
+  llvm::Error expand(int32_t shape, PlanKind kind, bool onlyPairs,
+                     std::vector<int32_t> &found);
+  /// Why candidates were left out since the last call, each reason once.
+  std::vector<std::string> takeReasons() { return std::exchange(reasons, {}); }
+
+  const PlanCandidate &get(int32_t candidate) const { return all[candidate]; }
+  const PlanShape &shapeOf(int32_t candidate) const {
+    return shapes[all[candidate].shape].shape;
+  }
+  const PlanShape &getShape(int32_t shape) const { return shapes[shape].shape; }
+  const CostSources *costsOf(int32_t shape) const {
+    return shapes[shape].costs;
+  }
+  const PlanSchedule &scheduleOf(int32_t candidate) const {
+    return schedules.at(shapeOf(candidate).pipeline)[all[candidate].schedule];
+  }
+  const LayerCounts &countsOf(int32_t candidate) const {
+    return *counts[all[candidate].counts];
+  }
+  size_t size() const { return all.size(); }
+  int32_t numShapes() const { return int32_t(shapes.size()); }
+
+  /// A key of what the activations that a schedule holds depend on. Those of
+  /// more than `getShort` microbatches are no less than those of so many.
+  using RowsKey = std::array<int64_t, 6>;
+  RowsKey rowsOf(int32_t candidate) const;
+
+private:
+  /// All that the times of layers depend on.
+  struct Base {
+    std::optional<LayerLoads> loads;
+    std::map<std::vector<int32_t>, std::vector<int64_t>> balanced;
+  };
+  struct Shape {
+    PlanShape shape;
+    const CostSources *costs;
+    int32_t base, rows;
+  };
+
+  llvm::Error addDivisions(int32_t shape, const PlanSchedule &schedule,
+                           std::vector<LayerCounts> &divisions);
+  llvm::Expected<std::vector<int64_t>>
+  balance(int32_t shape, const std::vector<int32_t> &workers);
+  int32_t numberOf(LayerCounts given);
+
+  int64_t numLayers, mostCells;
+  std::vector<Shape> shapes;
+  std::map<int64_t, std::vector<PlanSchedule>> schedules;
+  std::vector<Base> bases;
+  std::map<std::string, int32_t> baseNumbers, rowNumbers;
+  std::map<WorkerPaths, int32_t> placementNumbers;
+  std::map<LayerCounts, int32_t> countNumbers;
+  std::vector<const LayerCounts *> counts; ///< keys of countNumbers
+  std::vector<PlanCandidate> all;
+  std::map<std::array<int32_t, 4>, int32_t> numbers;
+  std::vector<std::string> reasons;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_PLANNING_CANDIDATES_H

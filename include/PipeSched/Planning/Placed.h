@@ -1,0 +1,93 @@
+//===- Placed.h - Bounds of candidates of plans -----------------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lower bounds on the step and on the memory of schedules on a placement, from
+// the costs of single layers.
+//
+// A step of at most T holds, on average over its time, the bytes of its
+// activations multiplied by how long they are held, divided by T (Little's
+// law). No worker's peak is below its average, so that a step that others have
+// to beat bounds their memory too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_PLANNING_PLACED_H
+#define PIPESCHED_PLANNING_PLACED_H
+
+#include "PipeSched/Planning/Candidates.h"
+
+namespace pipesched {
+
+/// Times and bytes of stages are rounded otherwise than the sums of their
+/// layers; bounds are multiplied by this.
+constexpr double kAlmostAll = 1 - 1e-6;
+
+/// Values of layers and then of the head, added up: entry l has the sum of
+/// those before l.
+using Sums = std::vector<double>;
+
+/// Sums over layers for one microbatch.
+struct LayerSums {
+  Sums forwardPs, workPs, stashBytes;
+  /// Bytes multiplied by the time for which they are held, with whole backwards
+  /// and with split ones.
+  std::array<Sums, 2> held;
+  /// The same with a head that takes no time.
+  std::array<Sums, 2> headless;
+};
+
+/// Lower bounds on a step.
+struct PlanBounds {
+  double stepPs = 0;
+  int64_t peakBytes = 0; ///< of an accelerator
+};
+
+/// Sums over the layers of each worker on a placement.
+class Placed {
+public:
+  /// `bytes` are what layers always hold. A head in shards is spread over the
+  /// workers, and the first layer, which has the embedding, is not counted.
+  Placed(const PlanShape &shape, const WorkerPaths &paths,
+         const LayerCounts &counts, bool isSpread, const LayerSums &layers,
+         const Sums &bytes);
+
+  /// Bounds for a schedule that takes at most `limitPs`.
+  PlanBounds bounds(const PlanSchedule &schedule, double limitPs);
+  /// The work of the busiest worker if cells take these factors of their time.
+  double slowedPs(const PlanSchedule &schedule,
+                  llvm::ArrayRef<double> factors) const;
+  /// What workers compute and hold at least: estimates that order them.
+  std::array<std::vector<double>, 2> loads() const;
+  double mostLayers() const;
+  double bytesOf(int64_t worker) const { return bytes[worker]; }
+
+private:
+  using OfWorkers = std::vector<double>;
+
+  PlanBounds find(const PlanSchedule &schedule, double limitPs) const;
+
+  double each; ///< microbatches of a path
+  bool hasOnePath;
+  int64_t accelerators; ///< of a worker
+  OfWorkers layers, workPs, stash, bytes;
+  OfWorkers readyPs; ///< when a worker can begin
+  OfWorkers tailPs;  ///< what follows the last backward of a worker
+  std::array<OfWorkers, 2> held;
+  /// Most schedules have the bounds of others.
+  double foundLimitPs = -1;
+  std::array<std::optional<PlanBounds>, 8> found;
+};
+
+/// The sum over the layers of a worker, and at least over those of its shards.
+double sumOfWorker(const WorkerPaths &paths, const LayerCounts &counts,
+                   bool isSpread, int64_t numWorkers, const Sums &sums,
+                   int64_t worker);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_PLANNING_PLACED_H

@@ -1,0 +1,171 @@
+//===- PlanSearch.h - Rounds of the search for a plan -----------*- C++ -*-===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A round takes the candidates of some shapes, drops those whose bounds say
+// that they cannot fit or are too slow, and evaluates the others.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_PLANNING_PLANSEARCH_H
+#define PIPESCHED_PLANNING_PLANSEARCH_H
+
+#include "PipeSched/Planning/Placed.h"
+
+namespace pipesched {
+
+/// What the schedules of a shape have in common.
+struct ShapeLimits {
+  const LayerSums *layers = nullptr;
+  const Sums *bytes = nullptr; ///< that layers always hold at least
+  /// Bounds on the step: with sharding for whose messages cells wait, and of
+  /// schedules that hide nothing of what experts exchange.
+  double shardedPs = 0, wholePs = 0;
+  /// The parts of a step that pairs of cells may hide, and that they show.
+  double hidden = 0, shown = 0;
+  /// The factors that the cells of each worker do not fall below; empty if
+  /// nothing is slow.
+  std::vector<double> factors = {};
+};
+
+/// What the rows of a shape are measured with.
+struct ShapeRows {
+  const Sums *most = nullptr; ///< bytes that layers always hold at most
+  int32_t unsharded = 0;      ///< the same shape without sharding
+  bool waits = false;         ///< cells wait for messages of its sharding
+  /// For each draw of disturbances its texts, of which the slowest counts.
+  std::vector<std::vector<std::string>> draws = {};
+};
+
+/// One evaluation of a candidate.
+struct PlanPoint {
+  int32_t candidate = 0;
+  /// Few microbatches without sharding and without the end of the step, for
+  /// what rows hold; else the whole step.
+  bool isShort = false;
+  std::string disturbance = {};
+};
+
+/// Its result. Bytes are those of the fullest worker, 0 if they are not known.
+struct PlanRow {
+  std::string error; ///< empty if there are numbers
+  int64_t makespanPs = 0, peakBytes = 0, worker = 0;
+};
+
+/// Evaluates points, in order.
+using EvaluatePoints =
+    llvm::function_ref<std::vector<PlanRow>(llvm::ArrayRef<PlanPoint>)>;
+
+/// The result of a candidate.
+struct PlanOutcome {
+  int32_t candidate = 0;
+  int64_t stepPs = 0;        ///< under the disturbances, if there are any
+  int64_t peakBytes = 0;     ///< of an accelerator
+  int64_t undisturbedPs = 0; ///< without them
+};
+
+struct PlanCounts {
+  int64_t considered = 0, tooLarge = 0, tooSlow = 0, impossible = 0,
+          evaluated = 0;
+};
+
+/// The candidates of one search, with what is known of them.
+class PlanSearch {
+public:
+  struct Settings {
+    int64_t numLayers = 0, mostCells = 0, usableBytes = 0;
+    Transport transport = Transport::Overlap;
+    /// How many times as long limits are for bounds, which know no
+    /// disturbances.
+    double widening = 1;
+  };
+
+  explicit PlanSearch(const Settings &settings)
+      : candidates(settings.numLayers, settings.mostCells), settings(settings) {
+  }
+
+  void setLimits(int32_t shape, ShapeLimits limits) {
+    shapeLimits[shape] = std::move(limits);
+  }
+  void setRows(int32_t shape, ShapeRows rows) {
+    shapeRows[shape] = std::move(rows);
+  }
+
+  /// Bounds on a candidate that takes at most `limitPs`. Its shape has limits.
+  PlanBounds bounds(int32_t candidate, double limitPs);
+  /// What an accelerator holds at least, by what is known of the same rows.
+  int64_t heldBytes(int32_t candidate);
+  Placed &placed(int32_t candidate);
+
+  /// Evaluates candidates, each only once. Their shapes have rows.
+  void evaluate(llvm::ArrayRef<int32_t> given, EvaluatePoints evaluatePoints);
+  /// Evaluates those that may fit and take at most `limitPs`, and returns those
+  /// that fit, the fastest by their bounds first.
+  std::vector<int32_t> round(llvm::ArrayRef<int32_t> given, double limitPs,
+                             EvaluatePoints evaluatePoints);
+  /// Evaluates those that may fit by what rows hold, and returns those that
+  /// fit, in order.
+  std::vector<int32_t> evaluateSmall(llvm::ArrayRef<int32_t> given,
+                                     EvaluatePoints evaluatePoints);
+  /// The `most` candidates that cannot fit, of all rounds and of `given`: those
+  /// with bounds below `fastestPs` first, then by what they lack.
+  std::vector<int32_t> nearest(llvm::ArrayRef<int32_t> given, double fastestPs,
+                               size_t most);
+  /// The candidates on a single path whose steps, or bounds of those that
+  /// cannot fit, are at most `limitPs`, and which may fit if workers give up
+  /// `mostLayers` of their layers.
+  std::vector<int32_t> movable(double limitPs, int64_t mostLayers);
+
+  llvm::Expected<Configuration> configurationOf(const PlanPoint &point) const;
+
+  const PlanOutcome *outcomeOf(int32_t candidate) const {
+    auto found = outcomeNumbers.find(candidate);
+    return found == outcomeNumbers.end() ? nullptr : &outcomes[found->second];
+  }
+  const std::vector<PlanOutcome> &getOutcomes() const { return outcomes; }
+  /// Why schedules are impossible, each reason once.
+  const std::vector<std::string> &getErrors() const { return errors; }
+  const PlanCounts &getCounts() const { return counts; }
+
+  Candidates candidates;
+
+private:
+  struct Bounded {
+    int32_t candidate;
+    PlanBounds bounds;
+  };
+
+  std::vector<Bounded> rank(llvm::ArrayRef<int32_t> given, double limitPs);
+  std::vector<int32_t> keepSmall(llvm::ArrayRef<Bounded> given,
+                                 EvaluatePoints evaluatePoints);
+  std::vector<int32_t> evaluateFitting(llvm::ArrayRef<int32_t> given,
+                                       EvaluatePoints evaluatePoints);
+  void note(int32_t candidate, const Sums *most, const PlanRow &row);
+  std::vector<int64_t> disturb(llvm::ArrayRef<int32_t> given,
+                               std::vector<PlanRow> &rows,
+                               EvaluatePoints evaluatePoints);
+  void addOutcome(int32_t candidate, const PlanRow &row, int64_t stepPs);
+
+  Settings settings;
+  PlanCounts counts;
+  std::map<int32_t, ShapeLimits> shapeLimits;
+  std::map<int32_t, ShapeRows> shapeRows;
+  /// By shape, placement, layers, and whether the head is spread.
+  std::map<std::array<int32_t, 4>, std::unique_ptr<Placed>> places;
+  /// The fullest worker of rows, and what it has held beside what it always
+  /// holds.
+  std::map<Candidates::RowsKey, std::pair<int64_t, double>> held;
+  std::vector<PlanOutcome> outcomes;
+  std::map<int32_t, size_t> outcomeNumbers;
+  std::vector<std::string> errors;
+  /// Candidates that cannot fit, of shapes that might.
+  std::vector<Bounded> large;
+};
+
+} // namespace pipesched
+
+#endif // PIPESCHED_PLANNING_PLANSEARCH_H

@@ -1,0 +1,164 @@
+//===- Candidates.cpp - What a plan chooses from --------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Lists the schedules of a shape, with each division of the layers.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Planning/Candidates.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+
+/// The number of a key, which is the next one if the key is new.
+template <typename Key>
+static int32_t internIn(std::map<Key, int32_t> &numbers, Key key) {
+  return numbers.try_emplace(std::move(key), int32_t(numbers.size()))
+      .first->second;
+}
+
+void Candidates::addSchedule(int64_t pipeline, PlanSchedule schedule) {
+  schedule.placement = internIn(placementNumbers, schedule.paths);
+  schedules[pipeline].push_back(std::move(schedule));
+}
+
+int32_t Candidates::addShape(PlanShape shape, const CostSources *costs) {
+  std::string rows =
+      llvm::formatv("{0} {1} {2} {3} {4}", shape.tensor, shape.context,
+                    shape.expert, shape.recompute, shape.microbatchSize)
+          .str();
+  int32_t base = internIn(baseNumbers, rows + ' ' + shape.exchange);
+  if (base == int32_t(bases.size()))
+    bases.emplace_back();
+  shapes.push_back(
+      {std::move(shape), costs, base, internIn(rowNumbers, std::move(rows))});
+  return numShapes() - 1;
+}
+
+void Candidates::setBalanced(int32_t shape, std::vector<int32_t> workers,
+                             std::vector<int64_t> given) {
+  bases[shapes[shape].base].balanced[std::move(workers)] = std::move(given);
+}
+
+int32_t Candidates::numberOf(LayerCounts given) {
+  auto [place, isNew] =
+      countNumbers.try_emplace(std::move(given), int32_t(counts.size()));
+  if (isNew)
+    counts.push_back(&place->first);
+  return place->second;
+}
+
+int32_t Candidates::add(int32_t shape, int32_t schedule, LayerCounts given,
+                        ReceivePlacement receives) {
+  PlanCandidate candidate = {shape, schedule, numberOf(std::move(given)),
+                             receives};
+  int32_t number =
+      internIn(numbers, {shape, schedule, candidate.counts, int32_t(receives)});
+  if (number == int32_t(all.size()))
+    all.push_back(candidate);
+  return number;
+}
+
+Candidates::RowsKey Candidates::rowsOf(int32_t candidate) const {
+  const PlanCandidate &given = all[candidate];
+  const PlanShape &shape = shapeOf(candidate);
+  return {shapes[given.shape].rows,
+          shape.pipeline,
+          std::min(shape.microbatches, shape.getShort()),
+          given.schedule,
+          given.counts,
+          int64_t(given.receives)};
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<std::vector<int64_t>>
+Candidates::balance(int32_t number, const std::vector<int32_t> &workers) {
+  Base &base = bases[shapes[number].base];
+  if (auto known = base.balanced.find(workers); known != base.balanced.end())
+    return known->second;
+  if (!base.loads) {
+    llvm::Expected<CostInputs> costs =
+        resolveCosts(*shapes[number].costs, shapes[number].shape.microbatches);
+    if (!costs)
+      return costs.takeError();
+    if (llvm::Error error =
+            costLayers(*costs->model, *costs->system).moveInto(base.loads))
+      return std::move(error);
+  }
+  llvm::Expected<std::vector<int64_t>> found =
+      balanceLayers(workers, *base.loads);
+  if (found)
+    base.balanced[workers] = *found;
+  return found;
+}
+
+llvm::Error Candidates::addDivisions(int32_t shape,
+                                     const PlanSchedule &schedule,
+                                     std::vector<LayerCounts> &divisions) {
+  LayerLoads alike;
+  alike.runs.push_back({numLayers, 1});
+  int64_t stages = schedule.paths.front().size();
+  if (!schedule.isSpread && numLayers % stages == 0)
+    divisions.emplace_back(schedule.paths.size(),
+                           std::vector<int64_t>(stages, numLayers / stages));
+  LayerCounts balanced;
+  for (const std::vector<int32_t> &workers : schedule.paths) {
+    llvm::Expected<std::vector<int64_t>> found =
+        schedule.isSpread ? balanceLayers(workers, alike)
+                          : balance(shape, workers);
+    if (!found)
+      return found.takeError();
+    balanced.push_back(std::move(*found));
+  }
+  if (divisions.empty() || divisions.front() != balanced)
+    divisions.push_back(std::move(balanced));
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates of shapes
+//===----------------------------------------------------------------------===//
+
+llvm::Error Candidates::expand(int32_t number, PlanKind kind, bool onlyPairs,
+                               std::vector<int32_t> &found) {
+  const PlanShape &shape = shapes[number].shape;
+  auto isWanted = [&](const PlanSchedule &schedule) {
+    return schedule.order < 0 ||
+           ((kind == PlanKind::All ||
+             (kind == PlanKind::Usual) == schedule.isUsual) &&
+            (schedule.hasPairs || !onlyPairs) &&
+            (shape.expert > 1 || !schedule.needsExperts));
+  };
+  auto leaveOut = [&](const std::string &reason) {
+    if (!llvm::is_contained(reasons, reason))
+      reasons.push_back(reason);
+  };
+  for (auto [index, schedule] : llvm::enumerate(schedules[shape.pipeline])) {
+    if (!isWanted(schedule))
+      continue;
+    if (!schedule.reason.empty()) {
+      leaveOut(schedule.reason);
+      continue;
+    }
+    int64_t stages = schedule.paths.front().size();
+    if (3 * stages * shape.microbatches * schedule.slices > mostCells) {
+      leaveOut(llvm::formatv("more than {0:N} cells", mostCells).str());
+      continue;
+    }
+    std::vector<LayerCounts> divisions;
+    if (llvm::Error error = addDivisions(number, schedule, divisions))
+      return error;
+    for (LayerCounts &layers : divisions)
+      for (ReceivePlacement receives : schedule.receives)
+        found.push_back(add(number, int32_t(index), layers, receives));
+  }
+  return llvm::Error::success();
+}

@@ -1,0 +1,336 @@
+//===- PlanSearch.cpp - Rounds of the search for a plan -------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Bounds candidates, evaluates them, and remembers what their rows hold.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Planning/PlanSearch.h"
+#include "PipeSched/Evaluation/Disturbance.h"
+#include <cmath>
+#include <numeric>
+#include <set>
+
+using namespace pipesched;
+
+/// Sorts by a key. Equal ones stay in their order.
+template <typename T, typename KeyOf>
+static void sortBy(std::vector<T> &all, KeyOf keyOf) {
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  llvm::sort(order, [&](size_t one, size_t other) {
+    auto key = keyOf(all[one]), otherKey = keyOf(all[other]);
+    return key < otherKey || (key == otherKey && one < other);
+  });
+  std::vector<T> sorted;
+  for (size_t number : order)
+    sorted.push_back(all[number]);
+  all = std::move(sorted);
+}
+
+//===----------------------------------------------------------------------===//
+// Bounds
+//===----------------------------------------------------------------------===//
+
+Placed &PlanSearch::placed(int32_t candidate) {
+  int32_t shape = candidates.get(candidate).shape;
+  const PlanSchedule &schedule = candidates.scheduleOf(candidate);
+  std::unique_ptr<Placed> &place =
+      places[{shape, schedule.placement, candidates.get(candidate).counts,
+              schedule.isSpread}];
+  if (!place) {
+    const ShapeLimits &limits = shapeLimits.at(shape);
+    place = std::make_unique<Placed>(candidates.getShape(shape), schedule.paths,
+                                     candidates.countsOf(candidate),
+                                     schedule.isSpread, *limits.layers,
+                                     *limits.bytes);
+  }
+  return *place;
+}
+
+PlanBounds PlanSearch::bounds(int32_t candidate, double limitPs) {
+  const PlanShape &shape = candidates.shapeOf(candidate);
+  const PlanSchedule &schedule = candidates.scheduleOf(candidate);
+  const ShapeLimits &limits = shapeLimits.at(candidates.get(candidate).shape);
+  double visible = 1;
+  if (schedule.hides && shape.expert > 1)
+    visible =
+        1 - limits.hidden * std::max(0.0, 1 - double(schedule.alone) /
+                                                  double(shape.microbatches));
+  Placed &place = placed(candidate);
+  PlanBounds found = place.bounds(schedule, limitPs / visible);
+  found.stepPs = visible * std::max(found.stepPs, limits.shardedPs);
+  if (visible < 1)
+    found.stepPs = std::max(found.stepPs, limits.shown * limits.wholePs);
+  if (!limits.factors.empty())
+    found.stepPs = std::max(
+        found.stepPs, settings.widening *
+                          (visible * place.slowedPs(schedule, limits.factors)));
+  found.peakBytes = std::max(found.peakBytes, heldBytes(candidate));
+  return found;
+}
+
+int64_t PlanSearch::heldBytes(int32_t candidate) {
+  auto known = held.find(candidates.rowsOf(candidate));
+  if (known == held.end())
+    return 0;
+  auto [worker, alive] = known->second;
+  double least = placed(candidate).bytesOf(worker) + alive;
+  return int64_t(kAlmostAll * least /
+                 double(candidates.shapeOf(candidate).getWorker()));
+}
+
+/// Remembers what the fullest worker of a schedule held.
+void PlanSearch::note(int32_t candidate, const Sums *most, const PlanRow &row) {
+  if (!row.error.empty() || !most)
+    return;
+  const PlanSchedule &schedule = candidates.scheduleOf(candidate);
+  double always = sumOfWorker(
+      schedule.paths, candidates.countsOf(candidate), schedule.isSpread,
+      candidates.shapeOf(candidate).pipeline, *most, row.worker);
+  held[candidates.rowsOf(candidate)] = {row.worker,
+                                        double(row.peakBytes) - always};
+}
+
+/// The bounds of candidates, the fastest by these first.
+std::vector<PlanSearch::Bounded> PlanSearch::rank(llvm::ArrayRef<int32_t> given,
+                                                  double limitPs) {
+  std::vector<Bounded> ranked;
+  for (int32_t candidate : given)
+    ranked.push_back({candidate, bounds(candidate, limitPs)});
+  counts.considered += ranked.size();
+  sortBy(ranked, [&](const Bounded &each) {
+    return std::make_tuple(each.bounds.stepPs,
+                           candidates.scheduleOf(each.candidate).order,
+                           candidates.shapeOf(each.candidate).key());
+  });
+  return ranked;
+}
+
+//===----------------------------------------------------------------------===//
+// Evaluation
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<Configuration>
+PlanSearch::configurationOf(const PlanPoint &point) const {
+  const PlanCandidate &candidate = candidates.get(point.candidate);
+  const PlanSchedule &schedule = candidates.scheduleOf(point.candidate);
+  const PlanShape &shape = candidates.shapeOf(point.candidate);
+  Configuration made;
+  made.problem = schedule.problem;
+  made.problem.workers = shape.pipeline;
+  made.problem.microbatches =
+      point.isShort ? shape.getShort() : shape.microbatches;
+  for (auto [workers, layers] :
+       llvm::zip_equal(schedule.paths, candidates.countsOf(point.candidate))) {
+    Path &path = made.problem.paths.emplace_back();
+    path.workers = workers;
+    path.blocks = layers;
+  }
+  made.costs =
+      candidates.costsOf(point.isShort ? shapeRows.at(candidate.shape).unsharded
+                                       : candidate.shape);
+  made.timing.transport = settings.transport;
+  made.timing.receivePlacement = candidate.receives;
+  if (!point.isShort)
+    made.optimizerStep = ReductionPlace::Eager;
+  made.numbersAlone = true;
+  if (point.disturbance.empty())
+    return made;
+  if (llvm::Error error =
+          parseDisturbance(point.disturbance).moveInto(made.timing.disturbance))
+    return std::move(error);
+  return made;
+}
+
+/// The steps under the disturbances, in the mean of all draws; nothing if
+/// there are none. A candidate without the worker or the stage that is slow
+/// gets an error.
+std::vector<int64_t> PlanSearch::disturb(llvm::ArrayRef<int32_t> given,
+                                         std::vector<PlanRow> &rows,
+                                         EvaluatePoints evaluatePoints) {
+  auto drawsOf = [&](int32_t candidate) -> const auto & {
+    return shapeRows.at(candidates.get(candidate).shape).draws;
+  };
+  std::vector<PlanPoint> points;
+  for (auto [candidate, row] : llvm::zip_equal(given, rows))
+    if (row.error.empty())
+      for (const std::vector<std::string> &texts : drawsOf(candidate))
+        for (const std::string &text : texts)
+          points.push_back({candidate, false, text});
+  std::vector<int64_t> steps;
+  if (points.empty())
+    return steps;
+  std::vector<PlanRow> found = evaluatePoints(points);
+  auto next = found.begin();
+  for (auto [candidate, row] : llvm::zip_equal(given, rows)) {
+    steps.push_back(0);
+    if (!row.error.empty())
+      continue;
+    int64_t sum = 0;
+    for (const std::vector<std::string> &texts : drawsOf(candidate)) {
+      int64_t slowest = 0;
+      for (size_t i = 0; i < texts.size(); ++i, ++next) {
+        if (row.error.empty())
+          row.error = next->error;
+        slowest = std::max(slowest, next->makespanPs);
+      }
+      sum += slowest;
+    }
+    steps.back() = std::llrint(double(sum) / double(drawsOf(candidate).size()));
+  }
+  return steps;
+}
+
+void PlanSearch::addOutcome(int32_t candidate, const PlanRow &row,
+                            int64_t stepPs) {
+  int64_t accelerators = candidates.shapeOf(candidate).getWorker();
+  int64_t peakBytes = (row.peakBytes + accelerators - 1) / accelerators;
+  outcomeNumbers[candidate] = outcomes.size();
+  outcomes.push_back({candidate, stepPs, peakBytes, row.makespanPs});
+}
+
+void PlanSearch::evaluate(llvm::ArrayRef<int32_t> given,
+                          EvaluatePoints evaluatePoints) {
+  std::vector<int32_t> fresh;
+  std::set<int32_t> seen;
+  std::vector<PlanPoint> points;
+  for (int32_t candidate : given)
+    if (!outcomeOf(candidate) && seen.insert(candidate).second) {
+      fresh.push_back(candidate);
+      points.push_back({candidate});
+    }
+  if (fresh.empty())
+    return;
+  std::vector<PlanRow> rows = evaluatePoints(points);
+  std::vector<int64_t> disturbed = disturb(fresh, rows, evaluatePoints);
+  for (auto [index, row] : llvm::enumerate(rows)) {
+    int32_t candidate = fresh[index];
+    const PlanShape &shape = candidates.shapeOf(candidate);
+    if (!row.error.empty()) {
+      ++counts.impossible;
+      if (!llvm::is_contained(errors, row.error))
+        errors.push_back(row.error);
+      continue;
+    }
+    const ShapeRows &known = shapeRows.at(candidates.get(candidate).shape);
+    if (shape.microbatches <= shape.getShort() && !known.waits)
+      note(candidate, known.most, row);
+    addOutcome(candidate, row,
+               disturbed.empty() ? row.makespanPs : disturbed[index]);
+  }
+  counts.evaluated += fresh.size();
+}
+
+//===----------------------------------------------------------------------===//
+// Rounds
+//===----------------------------------------------------------------------===//
+
+/// Those that may fit by what a step of few microbatches holds, or by that of
+/// others with the same rows. The others are large.
+std::vector<int32_t> PlanSearch::keepSmall(llvm::ArrayRef<Bounded> given,
+                                           EvaluatePoints evaluatePoints) {
+  std::vector<PlanPoint> points;
+  std::set<Candidates::RowsKey> seen; // the first one counts
+  for (const Bounded &each : given) {
+    const PlanShape &shape = candidates.shapeOf(each.candidate);
+    Candidates::RowsKey rows = candidates.rowsOf(each.candidate);
+    if (seen.insert(rows).second && !held.count(rows) &&
+        shape.microbatches > shape.getShort())
+      points.push_back({each.candidate, /*isShort=*/true});
+  }
+  if (!points.empty())
+    for (auto [point, row] : llvm::zip_equal(points, evaluatePoints(points))) {
+      int32_t shape = candidates.get(point.candidate).shape;
+      note(point.candidate, shapeRows.at(shapeRows.at(shape).unsharded).most,
+           row);
+    }
+  std::vector<int32_t> kept;
+  for (const Bounded &each : given) {
+    int64_t peak = heldBytes(each.candidate);
+    if (peak > settings.usableBytes)
+      large.push_back({each.candidate, {each.bounds.stepPs, peak}});
+    else
+      kept.push_back(each.candidate);
+  }
+  return kept;
+}
+
+std::vector<int32_t>
+PlanSearch::evaluateFitting(llvm::ArrayRef<int32_t> given,
+                            EvaluatePoints evaluatePoints) {
+  evaluate(given, evaluatePoints);
+  std::vector<int32_t> fitting;
+  for (int32_t candidate : given)
+    if (const PlanOutcome *outcome = outcomeOf(candidate))
+      if (outcome->peakBytes <= settings.usableBytes)
+        fitting.push_back(candidate);
+  return fitting;
+}
+
+std::vector<int32_t> PlanSearch::round(llvm::ArrayRef<int32_t> given,
+                                       double limitPs,
+                                       EvaluatePoints evaluatePoints) {
+  std::vector<Bounded> fast;
+  for (const Bounded &each : rank(given, limitPs)) {
+    if (each.bounds.peakBytes > settings.usableBytes)
+      large.push_back(each);
+    else if (each.bounds.stepPs <= limitPs)
+      fast.push_back(each);
+    else
+      ++counts.tooSlow;
+  }
+  return evaluateFitting(keepSmall(fast, evaluatePoints), evaluatePoints);
+}
+
+std::vector<int32_t> PlanSearch::evaluateSmall(llvm::ArrayRef<int32_t> given,
+                                               EvaluatePoints evaluatePoints) {
+  std::vector<Bounded> bounded;
+  for (int32_t candidate : given)
+    bounded.push_back({candidate, {}});
+  return evaluateFitting(keepSmall(bounded, evaluatePoints), evaluatePoints);
+}
+
+std::vector<int32_t> PlanSearch::nearest(llvm::ArrayRef<int32_t> given,
+                                         double fastestPs, size_t most) {
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  std::vector<Bounded> near = large;
+  llvm::append_range(near, rank(given, kNoLimit));
+  counts.tooLarge = near.size();
+  sortBy(near, [&](const Bounded &each) {
+    return std::make_tuple(each.bounds.stepPs > fastestPs,
+                           each.bounds.peakBytes,
+                           candidates.scheduleOf(each.candidate).order);
+  });
+  std::vector<int32_t> found;
+  for (const Bounded &each : llvm::ArrayRef(near).take_front(most))
+    found.push_back(each.candidate);
+  return found;
+}
+
+std::vector<int32_t> PlanSearch::movable(double limitPs, int64_t mostLayers) {
+  std::vector<Bounded> known;
+  for (const PlanOutcome &each : outcomes)
+    known.push_back({each.candidate, {double(each.stepPs), each.peakBytes}});
+  llvm::append_range(known, large);
+  double wide = limitPs * settings.widening;
+  std::vector<int32_t> found;
+  for (const Bounded &each : known) {
+    const WorkerPaths &paths = candidates.scheduleOf(each.candidate).paths;
+    if (each.bounds.stepPs > limitPs || paths.size() != 1 ||
+        paths.front().size() < 2 || bounds(each.candidate, wide).stepPs > wide)
+      continue;
+    // What moves take from a worker: all that its layers hold, in equal parts.
+    double part =
+        double(mostLayers) / std::max(1.0, placed(each.candidate).mostLayers());
+    if (double(each.bounds.peakBytes) * (1 - part) <=
+        double(settings.usableBytes))
+      found.push_back(each.candidate);
+  }
+  return found;
+}

@@ -1,0 +1,327 @@
+//===- PlanSearch.cpp - The search for plans ------------------------------===//
+//
+// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Shapes and schedules from Python, and rounds over their candidates.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Planning/PlanSearch.h"
+#include "Bindings.h"
+#include "Diagnostics.h"
+#include "Enums.h"
+#include "Problem.h"
+#include "Summaries.h"
+
+namespace nb = nanobind;
+using namespace pipesched;
+using namespace pipesched::python;
+
+using Numbers = std::vector<int32_t>;
+/// Tensor, pipeline, data, microbatch size, microbatches, recompute, sharding,
+/// context, expert, exchange.
+using ShapeTuple =
+    std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, std::string,
+               std::string, int64_t, int64_t, std::string>;
+/// Shape, schedule, layers of the stages of each path, receive placement.
+using CandidateTuple = std::tuple<int32_t, int32_t, LayerCounts, int>;
+/// Candidate, step, bytes, step without disturbances.
+using OutcomeTuple = std::tuple<int32_t, int64_t, int64_t, int64_t>;
+/// Error, makespan, peak bytes, fullest worker.
+using RowTuple =
+    std::tuple<std::optional<std::string>, int64_t, int64_t, int64_t>;
+
+namespace {
+
+/// A search, with the sums that its shapes share.
+struct GivenSearch {
+  GivenSearch(int64_t layers, int64_t mostCells, int64_t usable, int transport,
+              double widening, unsigned threads)
+      : search({layers, mostCells, usable,
+                valueOf(readEnum<Transport>("transport", transport)),
+                widening}),
+        threads(threads) {}
+  GivenSearch(const GivenSearch &) = delete;
+
+  PlanSearch search;
+  unsigned threads;
+  std::vector<std::unique_ptr<LayerSums>> layers;
+  std::vector<std::unique_ptr<Sums>> sums;
+};
+
+/// Evaluates points on threads, or by the function of Python, if there is one.
+class Evaluator {
+public:
+  Evaluator(const GivenSearch &given, nb::object byPython)
+      : given(given), byPython(std::move(byPython)) {}
+
+  std::vector<PlanRow> operator()(llvm::ArrayRef<PlanPoint> points) const {
+    return byPython.is_none() ? evaluateHere(points) : evaluateThere(points);
+  }
+
+private:
+  std::vector<PlanRow> evaluateHere(llvm::ArrayRef<PlanPoint> points) const;
+  std::vector<PlanRow> evaluateThere(llvm::ArrayRef<PlanPoint> points) const;
+
+  const GivenSearch &given;
+  nb::object byPython;
+};
+
+} // namespace
+
+std::vector<PlanRow>
+Evaluator::evaluateHere(llvm::ArrayRef<PlanPoint> points) const {
+  Swept swept = sweepNumbers(points.size(), given.threads, [&](size_t index) {
+    return given.search.configurationOf(points[index]);
+  });
+  std::vector<PlanRow> rows;
+  for (auto [summary, error] : llvm::zip_equal(swept.summaries, swept.errors))
+    rows.push_back({std::move(error), summary.makespanPs,
+                    std::max<int64_t>(summary.peakBytes, 0),
+                    std::max<int64_t>(summary.bottleneckWorker, 0)});
+  return rows;
+}
+
+std::vector<PlanRow>
+Evaluator::evaluateThere(llvm::ArrayRef<PlanPoint> points) const {
+  nb::list listed;
+  for (const PlanPoint &point : points)
+    listed.append(nb::make_tuple(point.candidate, point.isShort,
+                                 toPython(point.disturbance)));
+  std::vector<PlanRow> rows;
+  for (auto &[error, makespanPs, peakBytes, worker] :
+       nb::cast<std::vector<RowTuple>>(byPython(listed)))
+    rows.push_back({error.value_or(""), makespanPs, peakBytes, worker});
+  if (rows.size() != points.size())
+    raise("a row for each point");
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// What candidates are made of
+//===----------------------------------------------------------------------===//
+
+static void addSchedule(GivenSearch &self, int64_t pipeline, int64_t order,
+                        std::string reason,
+                        const std::optional<std::string> &family,
+                        const Options &options, WorkerPaths paths,
+                        const std::vector<int> &receives, int64_t slices,
+                        bool isUsual, bool isSplit, bool isSpread,
+                        bool hasPairs, bool needsExperts,
+                        std::optional<int64_t> alone) {
+  PlanSchedule schedule;
+  schedule.order = order;
+  schedule.reason = std::move(reason);
+  if (family)
+    schedule.problem = valueOf(readProblem(*family, 0, 0, options, {}));
+  schedule.paths = std::move(paths);
+  for (int number : receives)
+    schedule.receives.push_back(
+        valueOf(readEnum<ReceivePlacement>("receive-placement", number)));
+  schedule.slices = slices;
+  schedule.isUsual = isUsual;
+  schedule.isSplit = isSplit;
+  schedule.isSpread = isSpread;
+  schedule.hasPairs = hasPairs;
+  schedule.needsExperts = needsExperts;
+  schedule.hides = alone.has_value();
+  schedule.alone = alone.value_or(0);
+  self.search.candidates.addSchedule(pipeline, std::move(schedule));
+}
+
+static int32_t addShape(GivenSearch &self, const ShapeTuple &given,
+                        const CostSources &costs) {
+  PlanShape shape;
+  std::tie(shape.tensor, shape.pipeline, shape.data, shape.microbatchSize,
+           shape.microbatches, shape.recompute, shape.sharding, shape.context,
+           shape.expert, shape.exchange) = given;
+  return self.search.candidates.addShape(std::move(shape), &costs);
+}
+
+static size_t addLayers(GivenSearch &self, Sums forwardPs, Sums workPs,
+                        Sums stashBytes, std::array<Sums, 2> held,
+                        std::array<Sums, 2> headless) {
+  self.layers.push_back(std::make_unique<LayerSums>(
+      LayerSums{std::move(forwardPs), std::move(workPs), std::move(stashBytes),
+                std::move(held), std::move(headless)}));
+  return self.layers.size() - 1;
+}
+
+static size_t addSums(GivenSearch &self, Sums sums) {
+  self.sums.push_back(std::make_unique<Sums>(std::move(sums)));
+  return self.sums.size() - 1;
+}
+
+static void setLimits(GivenSearch &self, int32_t shape, size_t layers,
+                      size_t bytes, double shardedPs, double wholePs,
+                      double hidden, double shown,
+                      std::vector<double> factors) {
+  self.search.setLimits(shape, {self.layers.at(layers).get(),
+                                self.sums.at(bytes).get(), shardedPs, wholePs,
+                                hidden, shown, std::move(factors)});
+}
+
+static void setRows(GivenSearch &self, int32_t shape,
+                    std::optional<size_t> most, int32_t unsharded, bool waits,
+                    std::vector<std::vector<std::string>> draws) {
+  self.search.setRows(shape, {most ? self.sums.at(*most).get() : nullptr,
+                              unsharded, waits, std::move(draws)});
+}
+
+//===----------------------------------------------------------------------===//
+// Candidates
+//===----------------------------------------------------------------------===//
+
+static Numbers expand(GivenSearch &self, const Numbers &shapes, int kind,
+                      const std::vector<bool> &onlyPairs) {
+  Numbers found;
+  for (auto [shape, isOnly] : llvm::zip_equal(shapes, onlyPairs))
+    check(self.search.candidates.expand(shape, PlanKind(kind), isOnly, found));
+  return found;
+}
+
+static int32_t find(GivenSearch &self, const CandidateTuple &given) {
+  const auto &[shape, schedule, counts, receives] = given;
+  return self.search.candidates.add(
+      shape, schedule, counts,
+      valueOf(readEnum<ReceivePlacement>("receive-placement", receives)));
+}
+
+static CandidateTuple getCandidate(const GivenSearch &self, int32_t number) {
+  const PlanCandidate &found = self.search.candidates.get(number);
+  return {found.shape, found.schedule, self.search.candidates.countsOf(number),
+          int(found.receives)};
+}
+
+static std::pair<double, int64_t> bounds(GivenSearch &self, int32_t candidate,
+                                         double limitPs) {
+  PlanBounds found = self.search.bounds(candidate, limitPs);
+  return {found.stepPs, found.peakBytes};
+}
+
+static std::vector<OutcomeTuple> listOutcomes(const GivenSearch &self,
+                                              size_t first) {
+  std::vector<OutcomeTuple> found;
+  for (const PlanOutcome &each :
+       llvm::ArrayRef(self.search.getOutcomes()).drop_front(first))
+    found.emplace_back(each.candidate, each.stepPs, each.peakBytes,
+                       each.undisturbedPs);
+  return found;
+}
+
+static nb::dict listCounts(const GivenSearch &self) {
+  const PlanCounts &counts = self.search.getCounts();
+  nb::dict found;
+  found["considered"] = counts.considered;
+  found["too_large"] = counts.tooLarge;
+  found["too_slow"] = counts.tooSlow;
+  found["impossible"] = counts.impossible;
+  found["evaluated"] = counts.evaluated;
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+static void bindRounds(nb::class_<GivenSearch> &c) {
+  c.def(
+       "evaluate",
+       [](GivenSearch &self, const Numbers &given, nb::object byPython) {
+         self.search.evaluate(given, Evaluator(self, std::move(byPython)));
+       },
+       nb::arg("candidates"), nb::arg("evaluate").none())
+      .def(
+          "round",
+          [](GivenSearch &self, const Numbers &given, double limitPs,
+             nb::object byPython) {
+            return self.search.round(given, limitPs,
+                                     Evaluator(self, std::move(byPython)));
+          },
+          nb::arg("candidates"), nb::arg("limit_ps"),
+          nb::arg("evaluate").none())
+      .def(
+          "evaluate_small",
+          [](GivenSearch &self, const Numbers &given, nb::object byPython) {
+            return self.search.evaluateSmall(
+                given, Evaluator(self, std::move(byPython)));
+          },
+          nb::arg("candidates"), nb::arg("evaluate").none())
+      .def(
+          "nearest",
+          [](GivenSearch &self, const Numbers &given, double fastestPs,
+             size_t most) {
+            return self.search.nearest(given, fastestPs, most);
+          },
+          nb::arg("candidates"), nb::arg("fastest_ps"), nb::arg("most"))
+      .def(
+          "movable",
+          [](GivenSearch &self, double limitPs, int64_t mostLayers) {
+            return self.search.movable(limitPs, mostLayers);
+          },
+          nb::arg("limit_ps"), nb::arg("most_layers"));
+}
+
+void pipesched::python::bindPlanSearch(nb::module_ &m) {
+  nb::class_<GivenSearch> c(m, "PlanSearch", "The candidates of a plan.");
+  c.def(nb::init<int64_t, int64_t, int64_t, int, double, unsigned>(),
+        nb::arg("layers"), nb::arg("most_cells"), nb::arg("usable_bytes"),
+        nb::arg("transport"), nb::arg("widening"), nb::arg("threads"))
+      .def("add_schedule", addSchedule, nb::arg("pipeline"), nb::arg("order"),
+           nb::arg("reason"), nb::arg("family").none(), nb::arg("options"),
+           nb::arg("paths"), nb::arg("receives"), nb::arg("slices"),
+           nb::arg("is_usual"), nb::arg("is_split"), nb::arg("is_spread"),
+           nb::arg("has_pairs"), nb::arg("needs_experts"),
+           nb::arg("alone").none())
+      .def("add_shape", addShape, nb::arg("shape"), nb::arg("costs"),
+           nb::keep_alive<1, 3>())
+      .def("add_layers", addLayers, nb::arg("forward"), nb::arg("work"),
+           nb::arg("stash"), nb::arg("held"), nb::arg("headless"))
+      .def("add_sums", addSums, nb::arg("sums"))
+      .def(
+          "set_balanced",
+          [](GivenSearch &self, int32_t shape, Numbers workers,
+             std::vector<int64_t> counts) {
+            self.search.candidates.setBalanced(shape, std::move(workers),
+                                               std::move(counts));
+          },
+          nb::arg("shape"), nb::arg("workers"), nb::arg("counts"))
+      .def("set_limits", setLimits, nb::arg("shape"), nb::arg("layers"),
+           nb::arg("bytes"), nb::arg("sharded_ps"), nb::arg("whole_ps"),
+           nb::arg("hidden"), nb::arg("shown"), nb::arg("factors"))
+      .def("set_rows", setRows, nb::arg("shape"), nb::arg("most").none(),
+           nb::arg("unsharded"), nb::arg("waits"), nb::arg("draws"))
+      .def("expand", expand, nb::arg("shapes"), nb::arg("kind"),
+           nb::arg("only_pairs"))
+      .def("take_reasons",
+           [](GivenSearch &self) {
+             return self.search.candidates.takeReasons();
+           })
+      .def("find", find, nb::arg("candidate"))
+      .def("candidate", getCandidate, nb::arg("number"))
+      .def("bounds", bounds, nb::arg("candidate"), nb::arg("limit_ps"))
+      .def(
+          "held_bytes",
+          [](GivenSearch &self, int32_t candidate) {
+            return self.search.heldBytes(candidate);
+          },
+          nb::arg("candidate"))
+      .def(
+          "loads",
+          [](GivenSearch &self, int32_t candidate) {
+            return self.search.placed(candidate).loads();
+          },
+          nb::arg("candidate"))
+      .def("outcomes", listOutcomes, nb::arg("first"))
+      .def_prop_ro(
+          "errors",
+          [](const GivenSearch &self) { return self.search.getErrors(); })
+      .def_prop_ro(
+          "counts", listCounts,
+          nb::for_getter(nb::sig("def counts(self) -> dict[str, int]")));
+  bindRounds(c);
+}
