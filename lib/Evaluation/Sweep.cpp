@@ -153,9 +153,9 @@ static TableKey keyOf(const Configuration &configuration) {
 static std::vector<llvm::Expected<EvaluatedTable>>
 evaluateAsOne(llvm::ArrayRef<const Configuration *> same) {
   std::vector<llvm::Expected<EvaluatedTable>> results;
-  llvm::Expected<Table> table =
-      same.size() == 1 ? Table() : makeTable(*same[0]);
-  if (!table || same.size() == 1) { // each configuration reports its own error
+  bool isWhole = !same[0]->numbersAlone; // which has a critical path
+  llvm::Expected<Table> table = isWhole ? Table() : makeTable(*same[0]);
+  if (!table || isWhole) { // each configuration reports its own error
     llvm::consumeError(table.takeError());
     for (const Configuration *configuration : same)
       results.push_back(evaluateConfiguration(*configuration));
