@@ -1,10 +1,5 @@
 //===- Candidates.cpp - What a plan chooses from --------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lists the schedules of a shape, with each division of the layers.
 //

@@ -1,10 +1,5 @@
 //===- Placed.cpp - Bounds of candidates of plans -------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Adds up the layers of each worker.
 //

@@ -1,10 +1,5 @@
 //===- PlanSearch.cpp - Rounds of the search for a plan -------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Bounds candidates, evaluates them, and remembers what their rows hold.
 //

@@ -1,10 +1,5 @@
 //===- PlanSearch.cpp - The search for plans ------------------------------===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Shapes and schedules from Python, and rounds over their candidates.
 //

@@ -1,10 +1,5 @@
 //===- Candidates.h - What a plan chooses from ------------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A candidate is a schedule on a shape: on a division of the accelerators and
 // of the batch, with the layers of each stage.

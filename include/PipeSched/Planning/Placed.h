@@ -1,10 +1,5 @@
 //===- Placed.h - Bounds of candidates of plans -----------------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // Lower bounds on the step and on the memory of schedules on a placement, from
 // the costs of single layers.

@@ -1,10 +1,5 @@
 //===- PlanSearch.h - Rounds of the search for a plan -----------*- C++ -*-===//
-//
-// Part of PipeSched, under the Apache License v2.0 with LLVM Exceptions.
-// See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-//===----------------------------------------------------------------------===//
 //
 // A round takes the candidates of some shapes, drops those whose bounds say
 // that they cannot fit or are too slow, and evaluates the others.
