@@ -57,7 +57,7 @@ TEST(BlockTimes, SharedOnesEqualThoseOfEachBlock) {
   system.expertBalancePpm = 1200000;
   for (int64_t launchPs : {0, 50})
     for (Recompute recompute : {Recompute::None, Recompute::Full}) {
-      system.launchPs = launchPs;
+      system.operationPs = system.launchPs = launchPs;
       ModelFacts model = turns(recompute);
       std::vector<BlockTimes> shared = timesOfBlocks(model, system);
       ASSERT_EQ(shared.size(), model.blocks.size());

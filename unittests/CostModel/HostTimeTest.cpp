@@ -42,9 +42,9 @@ static StageCost firstCost(const BlockFacts &block, const SystemFacts &system) {
 TEST(HostTime, TheLongerOfHostAndDevice) {
   SystemFacts system = toySystem();
   EXPECT_EQ(ps(firstCost(threeKernels(), system), Phase::Forward), 2 * 60);
-  system.launchPs = 15;
+  system.operationPs = system.launchPs = 15;
   EXPECT_EQ(ps(firstCost(threeKernels(), system), Phase::Forward), 2 * 60);
-  system.launchPs = 25;
+  system.operationPs = system.launchPs = 25;
   EXPECT_EQ(ps(firstCost(threeKernels(), system), Phase::Forward), 2 * 75);
   // I runs one of the kernels, and W none.
   EXPECT_EQ(ps(firstCost(threeKernels(), system), Phase::InputGrad), 2 * 30);
@@ -53,7 +53,7 @@ TEST(HostTime, TheLongerOfHostAndDevice) {
 
 TEST(HostTime, KernelsCountTheirLaunchesAndRuns) {
   SystemFacts system = toySystem();
-  system.launchPs = 100;
+  system.operationPs = system.launchPs = 100;
   BlockFacts block = threeKernels();
   block.kernels[0].launches = 4;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 600);
@@ -61,10 +61,20 @@ TEST(HostTime, KernelsCountTheirLaunchesAndRuns) {
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 1000);
 }
 
+/// An operation takes longer than a further kernel of it.
+TEST(HostTime, OperationsAndFurtherLaunches) {
+  SystemFacts system = toySystem();
+  system.operationPs = 100;
+  system.launchPs = 10;
+  BlockFacts block = threeKernels();
+  block.kernels[0].launches = 4;
+  EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * (300 + 30));
+}
+
 /// Collectives that nothing divides are not launched.
 TEST(HostTime, WhatIsNotNeededIsNotLaunched) {
   SystemFacts system = toySystem();
-  system.launchPs = 100;
+  system.operationPs = system.launchPs = 100;
   BlockFacts block = threeKernels();
   block.kernels.push_back({"reduce", Engine::Link, {0, 8}, {}, {}});
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 300);
@@ -76,7 +86,7 @@ TEST(HostTime, WhatIsNotNeededIsNotLaunched) {
 /// A graph is one launch, whatever is in it.
 TEST(HostTime, GraphsAreLaunchedOnce) {
   SystemFacts system = toySystem();
-  system.launchPs = 100;
+  system.operationPs = system.launchPs = 100;
   system.kernelLaunch = KernelLaunch::Graphs;
   EXPECT_EQ(ps(firstCost(threeKernels(), system), Phase::Forward), 2 * 100);
 }
@@ -85,13 +95,13 @@ TEST(HostTime, GraphsAreLaunchedOnce) {
 /// takes the longer of its own times, and the way back to the device.
 TEST(HostTime, WaitingEndsWhatIsAhead) {
   SystemFacts system = toySystem();
-  system.launchPs = 15;
+  system.operationPs = system.launchPs = 15;
   system.synchronizePs = 7;
   BlockFacts block = threeKernels();
   block.kernels[1].synchronizes = true;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * (60 + 7));
   EXPECT_EQ(ps(firstCost(block, system), Phase::InputGrad), 2 * 30);
-  system.launchPs = 25;
+  system.operationPs = system.launchPs = 25;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * (75 + 7));
 }
 
@@ -117,12 +127,12 @@ TEST(HostTime, ExpertsAreProductsOfTheirOwn) {
   block.kernels = {mlp};
   // 160 FLOPs on each rank in two products of 80.
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 160);
-  system.launchPs = 1000;
+  system.operationPs = system.launchPs = 1000;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 2000);
   // Rows of experts are no part of a graph, which is launched beside them.
   system.kernelLaunch = KernelLaunch::Graphs;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 3000);
-  system.launchPs = 0;
+  system.operationPs = system.launchPs = 0;
   system.matrix.efficiency.points = {{80, 500000}, {160, 1000000}};
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 320);
 }
@@ -234,7 +244,7 @@ TEST(ExpertExposed, TheHostIsNotHidden) {
   SystemFacts system = toySystem();
   system.accelerators = system.expertParallel = 2;
   system.link = {1000000000000, 3, {}};
-  system.launchPs = 25; // of 4 kernels
+  system.operationPs = system.launchPs = 25; // of 4 kernels
   int64_t plain = ps(firstCost(exchangeBetween(), system), Phase::Forward);
   EXPECT_EQ(plain, 2 * (30 + 83));
   system.expertExposed = 1;
