@@ -90,6 +90,8 @@ def arguments(row: Mapping[str, Any], models: Path) -> list[str]:
     if workers == 1:
         found.append("--pp=1")
     found += [f"--{option}={row[field]}" for field, option in OPTIONS.items() if field in row]
+    if "network_gb_per_s" in row:
+        found.append(f"--set=network.bandwidth_gb_per_s={row['network_gb_per_s']}")
     if row.get("sequence_parallel") is False:
         found.append("--set=sequence-parallel=false")
     return [*found, "--format=json"]
