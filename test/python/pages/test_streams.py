@@ -29,6 +29,7 @@ MODEL: dict[str, Any] = {
     "expert_parallel": 8,
     "data_parallel": 8,
     "sequence": 2048,
+    "rates": "data-sheet",
 }
 FAMILIES: dict[str, FamilyOptions] = {
     "dualpipe-v": {},
@@ -131,6 +132,7 @@ def test_threads_are_named_and_the_rest_stays() -> None:
     "given",
     [
         {"pair_order": "fluid"},
+        {"rates": "load"},  # the host is waited for
         {"expert_exposed": 40},
         {"expert_parallel": 1},
         {"model": "llama3-8b", "expert_parallel": 1},
