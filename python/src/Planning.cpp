@@ -67,13 +67,14 @@ static nb::dict sizesOf(const CostSources &costs) {
       costs.system &&
       (costs.system->peakSharePpm < 1000000 || costs.system->launchPs != 0);
   named["has_cudnn"] =
-      costs.system && llvm::any_of(costs.system->attention,
-                                   [](const AttentionRates &rates) {
-                                     return rates.kernel == FlashKernel::Cudnn;
-                                   });
+      costs.system &&
+      llvm::any_of(costs.system->attention, [](const AttentionRates &rates) {
+        return rates.kernel == FlashKernel::Cudnn;
+      });
   // Whether the system has rates of cuDNN's attention for fused attention.
   named["has_cudnn_rates"] =
-      model.attention == Attention::Fused && costs.system &&
+      costs.architecture && model.attention == Attention::Fused &&
+      costs.system &&
       findAttentionRates(*costs.system, FlashKernel::Cudnn, headSizeOf(model));
   return named;
 }
