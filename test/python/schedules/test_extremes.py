@@ -61,7 +61,7 @@ def costs(
     parameter_bytes: Any = None,
 ) -> _core.Costs:
     return _core.Costs(
-        (1, "gpt3-175b"), (1, "a100-sxm-80gb"), None, numbers, (0, 0, 0, 0), deployment,
+        (1, "gpt3-175b"), (1, "a100-sxm-80gb"), None, numbers, (0, 0, 0, 0, 0), deployment,
         parameter_bytes,
     )  # fmt: skip
 
