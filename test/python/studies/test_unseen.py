@@ -6,9 +6,9 @@ import pytest
 from studies import unseen
 
 LEAST = {
-    **{"A100 layouts": 12, "A100 ZeRO-1 scaling": 14, "A100 FSDP": 21, "MI300X schedules": 5},
+    **{"A100 layouts": 9, "A100 ZeRO-1 scaling": 16, "A100 FSDP": 18, "MI300X schedules": 5},
     **{"MI355X schedules": 5, "TPU v6e": 9, "Blackwell dense": 5, "H100 dense": 7},
-    **{"H100 experts": 9, "Blackwell experts": 15, "H100 FSDP": 6, "H100 FSDP2+EP": 10},
+    **{"H100 experts": 11, "Blackwell experts": 12, "H100 FSDP": 7, "H100 FSDP2+EP": 14},
     "tiny, host-bound": 20,
 }
 """By group: the typical error in percent that no change may exceed."""

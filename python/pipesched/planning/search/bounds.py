@@ -36,9 +36,10 @@ CLOSE = 1 - 1e-6
 """Times and bytes of stages are rounded otherwise than the sums of their layers."""
 
 
-def exchanged_ps(costs: Costs, layers: int) -> float:
-    """The time of what the experts of all layers exchange for a microbatch."""
-    return float(np.sum(_run(costs, [layers], 1).execution.get("all_to_all_ps", 0.0)))
+def exchanged_part(costs: Costs, layers: int) -> float:
+    """What the experts of all layers exchange, as a part of the time of a microbatch."""
+    execution = _run(costs, [layers], 1).execution
+    return float(np.sum(execution.get("all_to_all_ps", 0.0)) / execution["makespan_ps"])
 
 
 def shown_ps(costs: Costs, layers: int) -> float:

@@ -87,8 +87,6 @@ class Limits:
         """The time of a microbatch through all layers; None if a probe has an error."""
         self._stashes: dict[Base, float] = {}
         """The activations of a sequence, of a worker that has all layers."""
-        self._exchanged: dict[Sized, float] = {}
-        """What experts exchange for a microbatch."""
         self._shown: dict[Base, float] = {}
         """What experts exchange for a sequence at least, which pairs of cells need as well."""
         self._hidden: dict[Sized, float] = {}
@@ -186,12 +184,12 @@ class Limits:
     def _runs(self) -> tuple[int, ...]:
         base, splits = next(iter(self._splits_with_sizes()))
         shape = self._shape(base, self._sizes(splits[0])[0])
-        return bounds.alike(self.space.costs(shape), self.space.request.sizes["layers"])
+        return bounds.alike(self.space.kernels(shape), self.space.request.sizes["layers"])
 
     def layers(self, base: Base, size: int) -> Layers:
         """What the layers of a base take, without what sharding adds."""
         if (base, size) not in self._layers:
-            costs = self.space.costs(self._shape(base, size))
+            costs = self.space.kernels(self._shape(base, size))
             self._layers[base, size] = Layers(costs, self._runs)
         return self._layers[base, size]
 
@@ -241,17 +239,10 @@ class Limits:
             return 0.0
         sized = base, size
         if sized not in self._hidden:
-            self._hidden[sized] = self._find_hidden(base, size)
+            costs = self.space.kernels(self._shape(base, size))
+            part = bounds.exchanged_part(costs, self.space.request.sizes["layers"])
+            self._hidden[sized] = min(0.9, part)
         return self._hidden[sized]
-
-    def _find_hidden(self, base: Base, size: int) -> float:
-        key = base._replace(exchange="ring"), size
-        if key not in self._exchanged:
-            costs = self.space.costs(self._shape(base, size))
-            layers = self.space.request.sizes["layers"]
-            self._exchanged[key] = bounds.exchanged_ps(costs, layers)
-        self._probe_times([(base, size)])
-        return min(0.9, self._exchanged[key] / self.time(base, size))
 
     def shown(self, base: Base, size: int) -> float:
         """The part of a microbatch's time that experts exchange at least. A pair of cells takes

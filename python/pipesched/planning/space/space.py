@@ -15,6 +15,7 @@ from ... import _core
 from ...costs.costs import Costs
 from ...costs.deployment import OPTIONS
 from ...costs.division import SPREAD
+from ...costs.settings import _fields_of
 from ...costs.stage_times import places_of_family
 from ...errors import PipeSchedError
 from ...results.configuration import Configuration, takes_backward
@@ -93,6 +94,7 @@ class Space:
         """The reasons why divisions were left out, and how many for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
+        self._kernels: dict[Shape, Costs] = {}
         self.start()
 
     def start(self, widening: float = 1.0, threads: int = 0) -> None:
@@ -409,6 +411,20 @@ class Space:
                 **request.deployment(shape),
             )
         return self._costs[key]
+
+    @cached_property
+    def _without_host(self) -> dict[str, Any]:
+        fields = _fields_of("system", self.request.system, self.request.rates)
+        return {n: v for n, v in fields.items() if n not in ("host_time", "sources")}
+
+    def kernels(self, shape: Shape) -> Costs:
+        """The same without the host. A stage takes the longer of what its kernels and what the host
+        take, so only then it takes the sum of its layers: the host may run ahead in some of them.
+        """
+        key = self.of_equal_costs(shape)
+        if key not in self._kernels:
+            self._kernels[key] = self.costs(shape).with_(system=self._without_host)
+        return self._kernels[key]
 
     def configuration(self, candidate: Candidate) -> Configuration:
         """The whole training step, with all-reduces of gradients and optimizer steps."""
