@@ -388,6 +388,8 @@ _VIEWS = frozenset(
     "ones_like dropout_mask".split()
 )
 
+_NUMBERS = torch.SymInt, torch.SymFloat, torch.SymBool
+
 
 @dataclass
 class Part:
@@ -405,6 +407,8 @@ def _is_cheap(node: fx.Node) -> bool:
     """
     if node.op != "call_function":
         return False
+    if isinstance(node.meta.get("val"), _NUMBERS):
+        return True
     if node.target is operator.getitem:
         return _is_cheap(node.all_input_nodes[0])
     return op_name(node) in _VIEWS
@@ -463,6 +467,11 @@ def _argument(graph: fx.Graph, node: fx.Node) -> fx.Node:
 
 def _result(graph: fx.Graph, node: fx.Node, source: fx.Node, role: Role) -> fx.Node:
     value = source.meta["val"]
+    if role[0] == "residual" and not all(isinstance(size, int) for size in value.shape):
+        raise FrontendError(
+            f"{module_of(source) or 'the code of a stage'} makes a tensor whose size follows from "
+            f"values ({op_name(source)}), which a backward cannot keep"
+        )
     if role[0] != "residual" or value.dtype != torch.bool:
         return node
     return _convert(graph, node, value, torch.int8)

@@ -231,6 +231,16 @@ class Branch(nn.Module):
         return x if x.sum() > 0 else -x
 
 
+class Number(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * x.sum().item()
+
+
+class Size(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * x.nonzero().shape[0]
+
+
 X = torch.randn(2, 4, 4)
 
 
@@ -241,6 +251,11 @@ X = torch.randn(2, 4, 4)
         (Two(), r"stages 0 and 1 pass tensors of several types \(float32 of shape"),
         (nn.BatchNorm1d(4), r"stage 0: the forward changes '1\.\w+' in place"),
         (Branch(), r"stage 0 cannot be traced"),
+        (Number(), r"stage 0, \w+ cannot be lowered: aten\._local_scalar_dense of the module '1' "),
+        (
+            Size(),
+            r"the module '1' \(Size\) makes a tensor whose size follows from values \(nonzero",
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )
