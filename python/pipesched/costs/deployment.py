@@ -88,8 +88,9 @@ class Option(NamedTuple):
             raise
         except PipeSchedError as error:
             unit = " percent" if self.unit == "percent" else ""
+            usual = "what the framework does" if self.name in HABITS else f"{self.unsaid}{unit}"
             found = error.diagnostics[0].message
-            raise PipeSchedError(f"{found}; leave it out for {self.unsaid}{unit}") from None
+            raise PipeSchedError(f"{found}; leave it out for {usual}") from None
 
     def text(self, value: Any) -> str:
         """The value as the library reads it. Raises an error for one that cannot be a value."""

@@ -156,12 +156,12 @@ def _routing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     found = [row for row in rows if row.get(NATURAL) and row.get("step_s")]
     if not found:
         return []
-    longer = [row[NATURAL] / row["step_s"] - 1 for row in found]
+    times = [row[NATURAL] / row["step_s"] for row in found]
     named = found if len(found) <= NAMED else found[:1]
     taken = "; ".join(
-        f"{row.get('name') or row['schedule']} takes {seconds(row[NATURAL])},"
-        f" {percent(more)} longer"
-        for row, more in zip(named, longer, strict=False)
+        f"{row.get('name') or row['schedule']} takes"
+        f" {seconds(row['expected_s'] * each)}, {percent(each - 1)} longer"
+        for row, each in zip(named, times, strict=False)
     )
     if len(named) < len(found):
         taken += f" (all rows {percent(min(longer))} to {percent(max(longer))})"
