@@ -139,7 +139,7 @@ def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
         ({"expert_balance": 0.5}, "expert_balance is a number from 1 to 1000; got 0.5; leave it"),
         ({"expert_balance": float("inf")}, "expert_balance is a number from 1 to 1000; got inf"),
         ({"expert_balance": 1001}, "expert_balance is a number from 1 to 1000; got 1001; leave it"),
-        ({"tensor_exposed": 0}, "from 1 to 100; got 0; leave it out for 100 percent"),
+        ({"tensor_exposed": 0}, "from 1 to 100; got 0; leave it out for what the framework does"),
         ({"expert_exposed": 101}, "from 1 to 100; got 101; leave it out for 100 percent"),
         ({"tensor_exposed": 50.5}, "tensor_exposed is an integer; got 50.5"),
         ({"context_exchange": "star"}, "context_exchange is one of ring, gather; got 'star'"),

@@ -164,7 +164,7 @@ def _routing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for row, each in zip(named, times, strict=False)
     )
     if len(named) < len(found):
-        taken += f" (all rows {percent(min(longer))} to {percent(max(longer))})"
+        taken += f" (all rows {percent(min(times) - 1)} to {percent(max(times) - 1)})"
     return [
         "routing: all ranks get equally many rows of experts here; as routers choose, the fullest"
         f" gets {NATURAL_BALANCE:g} times the mean (measured on Qwen3-235B), and {taken}"
