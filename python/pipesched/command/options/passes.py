@@ -104,11 +104,15 @@ def _profiles(arguments: argparse.Namespace, times: Mapping[str, str] | None) ->
 
 
 def attach_costs(
-    arguments: argparse.Namespace, times: Mapping[str, str] | None = None
+    arguments: argparse.Namespace,
+    times: Mapping[str, str] | None = None,
+    costs: Costs | None = None,
 ) -> list[str]:
-    """The passes that attach the given costs; `times` replaces the given times, by schedule."""
+    """The passes that attach the given costs, which `costs` are if they are read already; `times`
+    replaces the given times, by schedule.
+    """
     passes = []
-    costs = read_costs(arguments)
+    costs = costs or read_costs(arguments)
     if costs is not None and arguments.system:
         passes.append(_system(arguments, costs))
     if costs is not None and arguments.model:

@@ -545,7 +545,9 @@ def _passes(point: Point) -> str:
         entry.places if entry.counts else (),
     )
     export = f"--export-report {passes.timing_options(given, given.disturbance)}"
-    made += [*passes.attach_costs(given, _stage_times(point)), *passes.end_step(given)]
+    given.optimizer_step = entry.point.optimizer_step
+    attached = passes.attach_costs(given, _stage_times(point), entry.costs)
+    made += [*attached, *passes.end_step(given)]
     return passes.command_line(made, export=export) + "\n"
 
 
