@@ -125,17 +125,20 @@ def test_plans_are_consistent() -> None:
 
 
 def test_lines_of_megatron() -> None:
-    found = flags(planned(launcher="megatron").launchers().megatron.lines or ())
+    given: dict[str, Any] = {"launcher": "megatron", "context_exchange": "ring"}
+    every_row = planned(**given, expert_dispatch="all-to-all")
+    found = flags(every_row.launchers().megatron.lines or ())
     assert found["--context-parallel-size"] == "2"
     assert found["--cp-comm-type"] == "p2p"
     assert found["--expert-model-parallel-size"] == "8"
     assert found["--expert-tensor-parallel-size"] == "1"
     assert found["--moe-token-dispatcher-type"] == "alltoall"
-    other = planned(launcher="megatron", context_exchange="gather", expert_dispatch="per-node")
-    found = flags(other.launchers().megatron.lines or ())
-    assert found["--cp-comm-type"] == "all_gather"
-    assert found["--moe-token-dispatcher-type"] == "flex"
-    assert found["--moe-flex-dispatcher-backend"] == "deepep"
+    given |= {"context_exchange": "gather"}
+    for dispatch in ({}, {"expert_dispatch": "per-node"}):
+        found = flags(planned(**given, **dispatch).launchers().megatron.lines or ())
+        assert found["--cp-comm-type"] == "all_gather"
+        assert found["--moe-token-dispatcher-type"] == "flex"
+        assert found["--moe-flex-dispatcher-backend"] == "deepep"
     dense = flags(planned("llama3-8b", context=[1]).launchers().megatron.lines or ())
     assert not [flag for flag in dense if "expert" in flag or "context" in flag or "cp-" in flag]
 

@@ -463,7 +463,7 @@ def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:
     if candidate.shape.expert == 1:
         return []
     dispatcher = ["--moe-token-dispatcher-type alltoall"]
-    if request.expert_dispatch != "all-to-all":
+    if request.held["expert_dispatch"] != "all-to-all":
         dispatcher = ["--moe-token-dispatcher-type flex", "--moe-flex-dispatcher-backend deepep"]
     return [
         f"--expert-model-parallel-size {candidate.shape.expert}",
