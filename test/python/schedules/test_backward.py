@@ -122,6 +122,7 @@ def passes_of(capsys: Capture, *line: str) -> str:
 def test_plans_are_made_for_it(tmp_path: Path, capsys: Capture) -> None:
     line = ["plan", "--model", heavy_head(tmp_path, 131072), "--system", "dgx-h100"]
     line += ["--gpus", "8", "--global-batch", "32", "--tp", "1", "--pp", "8", "--top", "1"]
+    line += ["--schedules", "vocab-1f1b"]
     saved = tmp_path / "saved"
     assert main([*line, "--set", "vocabulary=vocab-1", "--save", str(saved)]) == 0
     capsys.readouterr()

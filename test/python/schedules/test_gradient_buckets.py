@@ -41,7 +41,8 @@ def test_messages_do_not_wait_for_gradients() -> None:
 
 
 def test_nothing_is_hidden_in_the_row() -> None:
-    costs = Costs(model=MODEL, system=SYSTEM, microbatch_size=1, data_parallel=4)
+    options: dict[str, Any] = {"microbatch_size": 1, "data_parallel": 4, "sharding": "none"}
+    costs = Costs(model=MODEL, system=SYSTEM, **options)
     makespans = [
         Configuration("1f1b", 1, 2, costs=costs, transport="blocking", optimizer_step=step)
         .simulate()

@@ -92,9 +92,10 @@ def test_costs_from_everywhere() -> None:
     schedule = generate("gpipe", workers=2, microbatches=4)
     root = Path(__file__).parents[3]
     fields_of_toy = pipesched.models()["toy"]
-    named = schedule.simulate(model="toy", system="toy", microbatch_size=2)
+    given: Any = {"microbatch_size": 2, "framework": "none"}
+    named = schedule.simulate(model="toy", system="toy", **given)
     for model in (root / "models/toy.json", str(root / "models/toy.json"), fields_of_toy):
-        costs = Costs(model=model, system=root / "systems/toy.json", microbatch_size=2)
+        costs = Costs(model=model, system=root / "systems/toy.json", **given)
         assert schedule.simulate(costs) == named
     attached = schedule.transform(
         "pipe-attach-model{name=toy microbatch-size=2},pipe-attach-system{name=toy}"
