@@ -227,7 +227,8 @@ def test_no_microbatches(size: int | None, microbatches: int) -> None:
 
 def test_few_ranks_gain_less() -> None:
     def gain(ranks: int) -> float:
-        return overlap(costs=Costs(**{**MODEL, "expert_parallel": ranks}), forward=(0, 4)).gain
+        given = {**MODEL, "expert_parallel": ranks, "expert_dispatch": "all-to-all"}
+        return overlap(costs=Costs(**given), forward=(0, 4)).gain
 
     gains = [gain(ranks) for ranks in (1, 4, 16)]
     assert gains == sorted(gains) and gains[0] == 0 and gains[2] > 0.2
@@ -292,6 +293,8 @@ def test_the_verb_says_what_it_assumes(capsys: Capture) -> None:
     assert main([*line, "--order", "in-turn"]) == 0
     said = capsys.readouterr().out
     assert "microbatch size 512 (the model's batch of 512)" in said
-    assert "rates of the data sheet" in said
+    assert "rates under load" in said
     assert main([*line, "--order", "in-turn", "--microbatch-size", "1"]) == 0
     assert "microbatch size 512" not in capsys.readouterr().out
+    assert main([*line, "--order", "in-turn", "--rates", "data-sheet"]) == 0
+    assert "rates under load" not in capsys.readouterr().out

@@ -43,8 +43,9 @@ def test_one_line(made: Plan) -> None:
     best = made.fitting[0]
     assert "\n" not in repr(made) and len(repr(made)) < 400
     assert repr(made).startswith("<plan of llama3-8b on 16 accelerators of dgx-h100, 32 sequences")
-    assert f"3 fit, the best takes {best.step_s:.4g} s" in repr(made)
-    assert repr(best).startswith(f"<proposal {best.name}: {best.step_s:.4g} s, ")
+    assert best.expected_s != best.step_s
+    assert f"3 fit, the best takes {best.expected_s:.4g} s" in repr(made)
+    assert repr(best).startswith(f"<proposal {best.name}: {best.expected_s:.4g} s, ")
     assert "\n" not in repr(best) and best.schedule in repr(best)
     for missing in made.missing:
         assert "too much" in repr(missing)
@@ -54,7 +55,7 @@ def test_text(made: Plan) -> None:
     lines = str(made).splitlines()
     for proposal in made.proposals:
         (row,) = (line for line in lines if line.startswith(f"{proposal.name} "))
-        assert f"{proposal.step_s:.4g} s" in row
+        assert f"{proposal.expected_s:.4g} s" in row
     assert [line[2:] for line in lines if line.startswith("- ")] == made.why()
     best = made.fitting[0]
     assert [line[2:] for line in str(best).splitlines()[1:]] == best.why()[1:]
