@@ -26,7 +26,7 @@ OTHER: dict[ReceivePlacement, ReceivePlacement] = {"arrival": "consumer", "consu
 
 def planned(tmp_path: Path, entries: int, **given: Any) -> Plan:
     limits: dict[str, Any] = {"gpus": 8, "global_batch": 32, "pp": [8], "tensor": [1]}
-    limits |= {"context": [1], "microbatch_size": [1]}
+    limits |= {"context": [1], "microbatch_size": [1], "rates": "data-sheet"}
     return plan(heavy_head(tmp_path, entries), "a100-sxm-80gb", **{**limits, **given})
 
 
