@@ -181,17 +181,17 @@ def rows() -> Iterator[dict[str, Any]]:
     rows: one with these adjustments, one with the rates of the system as it is sold.
     """
     yield from _validated()
-    for row in unseen.answers().itertuples():
-        if row.measured_s > 0 and row.computed_s > 0:
-            case = row.case or f"{row.cluster}, {row.layout}"
+    for row in unseen.answers().to_dict("records"):
+        if row["measured_s"] > 0 and row["computed_s"] > 0:
+            case = row["case"] or f"{row['cluster']}, {row['layout']}"
             yield {
-                "source": f"{row.source}{WITH_DEFAULTS}",
+                "source": f"{row['source']}{WITH_DEFAULTS}",
                 "case": case,
-                "run": f"{row.source}, {row.model} on {row.system}",
-                "cluster": row.cluster,
-                "layout": row.layout,
-                **row.traits._asdict(),
-                "measured_to_predicted": round(row.measured_s / row.computed_s, 4),
+                "run": f"{row['source']}, {row['model']} on {row['system']}",
+                "cluster": row["cluster"],
+                "layout": row["layout"],
+                **row["traits"]._asdict(),
+                "measured_to_predicted": round(row["measured_s"] / row["computed_s"], 4),
             }
 
 

@@ -146,8 +146,8 @@ def band_of_traits(traits: Traits, rows: Iterable[Residual] | None = None) -> Ba
         return Band(traits, found, None, None)
     low, high = interval(groups)
     middle = min(max(median(fmean(group) for group in groups), low), high)
-    ends = (round(math.exp(each), 4) for each in (low, high, middle))
-    return Band(traits, found, *ends)
+    ends = [round(math.exp(each), 4) for each in (low, high, middle)]
+    return Band(traits, found, ends[0], ends[1], ends[2])
 
 
 def _width(band: Band) -> float:

@@ -105,7 +105,7 @@ def _number_or(what: str, value: int | None, least: int, default: int) -> int:
     return default if value is None else integer(what, value, least)
 
 
-def _parameter_bytes(costs: Costs) -> tuple[int, ...] | None:
+def _parameter_bytes(costs: Costs) -> ParameterBytes | None:
     given = costs.parameter_bytes
     if given is None:
         if costs.model is None or costs.framework == "none" or own_bytes(costs.model):
@@ -120,7 +120,8 @@ def _parameter_bytes(costs: Costs) -> tuple[int, ...] | None:
             " the name of a framework;"
             f" got {given!r}"
         )
-    return tuple(integer("parameter_bytes", cast(int, size), 0) for size in given)
+    weight, gradient, state = (integer("parameter_bytes", cast(int, size), 0) for size in given)
+    return weight, gradient, state
 
 
 def fields_of(model: Description) -> Mapping[str, Any]:
@@ -376,7 +377,7 @@ class Costs(Deployment):
         return self._of_stages[times]
 
     @property
-    def bytes_per_parameter(self) -> tuple[int, ...] | None:
+    def bytes_per_parameter(self) -> ParameterBytes | None:
         """The bytes of a parameter's weight, gradient and optimizer state, if they are given or the
         framework's; None if they are those of the model's own description.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -478,11 +478,13 @@ def _assume_division(request: Request) -> assumptions.Facts:
         "expert_parallel": some_experts,
         "slices": may_slice(request),
         "pairs": some_experts and may_overlap(request),
-        "given": False,
     }
+    held = cast(Mapping[str, Any], request.held)
     for name, option in _deployment.HELD.items():
-        if are_divided.get(option.matters, True):
-            found[option.title] = assumptions.show_value(request.held[name])
+        # What only a framework says is listed where it differs.
+        is_habit = name in _deployment.HABITS and held[name] != option.unsaid
+        if are_divided.get(option.matters, is_habit or option.matters != "given"):
+            found[option.title] = assumptions.show_value(held[name])
     return found
 
 

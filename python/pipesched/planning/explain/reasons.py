@@ -65,7 +65,7 @@ def _slow(plan: Plan) -> Iterator[str]:
         what = plan.slow.name(best.costs, best.shape.pipeline)
         yield (
             f"steps are compared under {what}, with which its step takes"
-            f" {best.disturbed_step_s:.4g} s in place of {best.step_s:.4g} s"
+            f" {best.disturbed_step_s * best.middle:.4g} s in place of {best.expected_s:.4g} s"
         )
 
 
@@ -219,8 +219,8 @@ def _searched_heads(plan: Plan) -> list[str]:
     who = "shards of the vocabulary win" if first is shards else "a whole head wins"
     return [
         f"on the same shape {who}, {_ahead(first.ranked_s, second.ranked_s)} ahead:"
-        f" {shards.schedule} takes {shards.ranked_s:.4g} s, {whole.schedule} of layers {layers}"
-        f" {whole.ranked_s:.4g} s"
+        f" {shards.schedule} takes {shards.ranked_s * shards.middle:.4g} s, {whole.schedule} of"
+        f" layers {layers} {whole.ranked_s * whole.middle:.4g} s"
     ]
 
 
@@ -245,12 +245,13 @@ def _head(plan: Plan) -> list[str]:
     made = min(fitting, key=lambda each: (each.step_s, each.peak_bytes, each.candidate.order))
     name = _name(made.candidate)
     layers = "even layers" if best.candidate.is_even else f"layers {best.candidate.layers_text}"
+    step_s = made.step_s * best.middle
     heavy = f"the head takes as long as {weight:.1f} layers"
     if made.step_s > best.step_s * (1 - NEAR):
         return [f"{heavy}; {layers} win: with the vocabulary in shards {name} takes"
-                f" {made.step_s:.4g} s"]  # fmt: skip
+                f" {step_s:.4g} s"]  # fmt: skip
     return [
-        f"{heavy}; with the vocabulary in shards {name} would take {made.step_s:.4g} s and"
+        f"{heavy}; with the vocabulary in shards {name} would take {step_s:.4g} s and"
         f" {gib(made.peak_bytes)}, {_ahead(made.step_s, best.step_s)} ahead of {layers}:"
         f" {UNLAUNCHED}, so that it is not searched; pipesched.torch does, and"
         f" --vocabulary {made.candidate.vocabulary} searches it"
@@ -260,10 +261,10 @@ def _head(plan: Plan) -> list[str]:
 # What does not fit
 
 
-def _effect(help: Help) -> str:
+def _effect(help: Help, middle: float) -> str:
     change = help.change if help.allowed else f"{help.change}, which is not searched,"
     if help.fits:
-        return f"with {change} it fits, {help.step_s:.4g} s and {gib(help.peak_bytes)}"
+        return f"with {change} it fits, {help.step_s * middle:.4g} s and {gib(help.peak_bytes)}"
     return f"with {change} {gib(help.missing_bytes)} are still missing"
 
 
@@ -275,7 +276,8 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
         faster = f" would be {far} the best that fits but"
     at = f" at {proposal.peak_cell}" if proposal.peak_cell else ""
     changes = [h for h in proposal.help if h.fits][:4] or list(proposal.help[:2])
-    ways = "; ".join(map(_effect, changes)) or "no single change helps"
+    effects = "; ".join(_effect(change, proposal.middle) for change in changes)
+    ways = effects or "no single change helps"
     return (
         f"{describe(proposal.candidate)}{faster} misses {gib(proposal.missing_bytes)} on worker"
         f" {proposal.worst_worker}{at}: {ways}"
@@ -285,7 +287,7 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
 # What was moved and optimized
 
 
-def _tell_move(move: Moved) -> str:
+def _tell_move(move: Moved, middle: float) -> str:
     step = move.outcome.step_ps
     ratio = step / move.before_ps - 1
     result = f"{100 * abs(ratio):.1f} % {'less' if ratio < 0 else 'more'}"
@@ -294,8 +296,13 @@ def _tell_move(move: Moved) -> str:
     best = "" if ratio < 0 else "at best "
     return (
         f"its worker of {move.stage} computes the longest, {100 * move.above_mean:.1f} % above the"
-        f" mean: {best}with {move.change} a step takes {step / 1e12:.4g} s, {result}"
+        f" mean: {best}with {move.change} a step takes {step * middle / 1e12:.4g} s, {result}"
     )
+
+
+def _middle(plan: Plan) -> float:
+    """What measured steps like the best take in the median, in terms of the computed one."""
+    return plan.fitting[0].middle if plan.fitting else 1.0
 
 
 def _rows(made: Made, plan: Plan, given: Candidate) -> str:
@@ -306,7 +313,7 @@ def _rows(made: Made, plan: Plan, given: Candidate) -> str:
     families = [p.ranked_s for p in plan.fitting if p.schedule != OPTIMIZED]
     against = ""
     if families:
-        ahead = 1 - step / families[0]
+        ahead = 1 - step / min(families)
         less = "less" if ahead >= 0 else "more"
         against = f", {percent(abs(ahead))} {less} than that of the best family"
         if abs(ahead) < NOTHING:
@@ -328,7 +335,8 @@ def _rows(made: Made, plan: Plan, given: Candidate) -> str:
         above = f"take at most {percent(found.gap)} more than the least time"
     elif found.gap > 0:
         above = "take at most 0.1 % more than the least time"
-    return f"a step of {step:.4g} s{against}{fits}; {means}; under delay its cells {above}"
+    takes = f"a step of {step * _middle(plan):.4g} s{against}{fits}"
+    return f"{takes}; {means}; under delay its cells {above}"
 
 
 def _tell_attempt(attempt: Attempt, plan: Plan) -> Iterator[str]:
@@ -356,7 +364,7 @@ def findings(plan: Plan) -> list[str]:
         found += [f"best: {describe(best.candidate)}", *_slow(plan), _time(best), _memory(best)]
         found += _too_short(best)
         if plan.moved:
-            found.append(_tell_move(plan.moved))
+            found.append(_tell_move(plan.moved, _middle(plan)))
         found += [*_tell_order(plan), *_next(plan), *_levels(plan), *_head(plan)]
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
