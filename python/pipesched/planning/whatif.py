@@ -8,6 +8,7 @@ from math import gcd
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ..bands import band_of
 from ..costs.division import SPREAD
 from ..costs.settings import settings, with_settings
 from ..errors import PipeSchedError, WrongType, said_by
@@ -80,6 +81,7 @@ class Result:
 
     case: Case
     step_s: float
+    """As computed; tables show the one that is to be expected."""
     parts_s: dict[str, float]
     """Where the time of a mean worker goes: compute, and idle time by cause."""
     peak_bytes: int | None
@@ -87,8 +89,13 @@ class Result:
     """The parts of the memory of the fullest accelerator."""
 
     @property
+    def expected_s(self) -> float:
+        band = band_of(self.case.configuration.costs, self.case.request.launcher)
+        return self.step_s * (1.0 if band is None else band.middle)
+
+    @property
     def tokens_per_s(self) -> float | None:
-        return self.case.request.tokens / self.step_s or None
+        return self.case.request.tokens / self.expected_s or None
 
     @property
     def mfu(self) -> float | None:
@@ -219,9 +226,8 @@ def set_fields(texts: Sequence[str]) -> Changed:
         if request.model is None and any(each.what == "model" for each in chosen):
             raise PipeSchedError("set is about a model, and the plan has only times of layers")
         model = request.model and with_settings("model", request.model, chosen)
-        changed = replace(
-            request, model=model, system=with_settings("system", request.system, chosen)
-        )
+        system = with_settings("system", request.system, chosen, request.rates)
+        changed = replace(request, model=model, system=system)
         if changed.sizes["layers"] != request.sizes["layers"]:
             return _place(replace(case, request=changed), case.candidate.schedule)
         return replace(case, request=changed)

@@ -17,7 +17,7 @@ from pipesched.results.disturbances import Nodes
 from test_command import Capture, failure_of, rows_of
 
 PLAN = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
-LIMITS = ["--schedules", "1f1b,zb-v", "--pp", "2,4", "--top", "2"]
+LIMITS = ["--schedules", "1f1b,zb-v", "--pp", "2,4", "--top", "2", "--rates", "data-sheet"]
 SMALL = [*PLAN, "--global-batch", "128", *LIMITS]
 SIZES = ["--pp", "4", "--microbatches", "16", "--schedules", "1f1b"]
 COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
@@ -48,6 +48,7 @@ def configuration_of(row: dict[str, Any], **changes: Any) -> Configuration:
     options = {
         "model": "llama3-8b",
         "system": "dgx-h100",
+        "rates": "data-sheet",
         "accelerators": row["tensor"] * row["context"],
         "microbatch_size": row["microbatch_size"],
         "recompute": row["recompute"],
@@ -85,7 +86,7 @@ def test_first_row_is_the_plan(plan: str, capsys: Capture) -> None:
         first, same = rows_of(
             capsys, "whatif", plan, "--name", planned["name"], "--transport", "overlap"
         )
-        for key in ("step_s", "mfu", "peak_bytes_per_gpu", "fits", "schedule"):
+        for key in ("step_s", "expected_s", "mfu", "peak_bytes_per_gpu", "fits", "schedule"):
             assert first[key] == pytest.approx(planned[key]), key
         assert first["tokens_per_s"] == pytest.approx(64 * planned["tokens_per_s_per_gpu"])
         assert same["step_ratio"] == 0 and same["why"] == "no difference"
@@ -126,6 +127,7 @@ def test_lost_node(plan: str, capsys: Capture) -> None:
     changes = {"data_parallel": kept["data"], "microbatches": kept["microbatches"]}
     assert kept["step_s"] == pytest.approx(step_of(row, **changes))
     limits: dict[str, Any] = {"schedules": ["1f1b", "zb-v"], "pp": [2, 4], "top": 1}
+    limits["rates"] = "data-sheet"
     best = pipesched.plan("llama3-8b", "dgx-h100", gpus=32, global_batch=128, **limits)
     assert again["step_s"] == pytest.approx(best.fitting[0].step_s)
 

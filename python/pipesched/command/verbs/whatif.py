@@ -61,7 +61,7 @@ def _show_signed(show: Callable[[Any], str]) -> Callable[[Any], str]:
 
 COLUMNS = (
     Column("", "change", left=True, wraps=True),
-    Column("step", "step_s", seconds),
+    Column("step", "expected_s", seconds),
     Column("+/-", "step_ratio", _show_signed(percent)),
     Column("tokens/s", "tokens_per_s", thousands),
     Column("+/-", "tokens_ratio", _show_signed(percent), detail=2),
@@ -254,7 +254,8 @@ def _numbers(plan: Result, found: Result) -> dict[str, Any]:
     case = found.case
     return {
         "step_s": found.step_s,
-        "step_ratio": None if is_plan else ratio(found.step_s, plan.step_s),
+        "expected_s": found.expected_s,
+        "step_ratio": None if is_plan else ratio(found.expected_s, plan.expected_s),
         "tokens_per_s": found.tokens_per_s,
         "tokens_ratio": None if is_plan else ratio(found.tokens_per_s, plan.tokens_per_s),
         "mfu": found.mfu,
