@@ -97,7 +97,8 @@ def test_compare_is_the_reports(capsys: Capture) -> None:
         names = ("fill", "drain", "dependency", "queue_order", "communication")
         causes = sum(row[f"{name}_ratio"] for name in names)
         assert causes == pytest.approx(row["idle_ratio"])
-        assert row["tokens_per_s"] == pytest.approx(32 * 8192 / row["step_s"])
+        assert row["expected_s"] == row["step_s"] * row["band"]["middle_ratio"]
+        assert row["tokens_per_s"] == pytest.approx(32 * 8192 / row["expected_s"])
         model = json.loads(costs._raw.model())
         assert row["mfu"] == pytest.approx(
             row["tokens_per_s"] * model["flops_per_token"] / (4 * 8 * 989.4e12)

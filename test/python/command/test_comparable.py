@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pipesched import Configuration, PipeSchedError, Schedule, generate
+from pipesched import Configuration, PipeSchedError, Schedule, generate, systems
 from pipesched.command import main
 from test_command import Capture, rows_of
 
@@ -119,13 +119,13 @@ def test_offloaded_activations_are_on_the_host(times: str) -> None:
 # MFU
 
 MODEL = ["--model", "llama3-8b", "--microbatch-size", "1", "--pp", "4", "--microbatches", "8"]
-COSTS = "pipe-attach-system{{name={}}},pipe-attach-model{{name=llama3-8b microbatch-size=1}}"
+COSTS = "pipe-attach-system{{name=h100-sxm rates={}}},pipe-attach-model{{name=llama3-8b microbatch-size=1}}"
 
 
 def system_file(tmp_path: Path, **fields: object) -> str:
     """An H100 with other fields."""
     text = (Path(__file__).parents[3] / "systems" / "h100-sxm.json").read_text()
-    file = tmp_path / "own.json"
+    file = tmp_path / f"{'-'.join(fields)}.json"
     file.write_text(json.dumps({**json.loads(text), "name": "own", "aliases": [], **fields}))
     return str(file)
 
@@ -133,7 +133,7 @@ def system_file(tmp_path: Path, **fields: object) -> str:
 @pytest.mark.parametrize("command", ["simulate", "sweep", "plan"])
 def test_a_slower_cluster_has_a_lower_mfu(command: str, tmp_path: Path, capsys: Capture) -> None:
     """What it multiplies in a step is the same, and so is the peak of the data sheet."""
-    slow = system_file(tmp_path, sustained=0.5)
+    slow = system_file(tmp_path, load={**systems()["h100-sxm"]["load"], "sustained": 0.5})
     few = system_file(tmp_path, multiprocessors={"count": 132, "communication": 66})
     line = ["1f1b", *MODEL]
     if command == "sweep":
@@ -148,20 +148,23 @@ def test_a_slower_cluster_has_a_lower_mfu(command: str, tmp_path: Path, capsys: 
         assert row["mfu"] * row["step_s"] == pytest.approx(fast["mfu"] * fast["step_s"], rel=1e-5)
 
 
-@pytest.mark.parametrize("system", ["h100-sxm", "h100-sxm-load"])
-def test_files_have_the_mfu_of_their_costs(system: str, tmp_path: Path, capsys: Capture) -> None:
-    (wanted,) = rows_of(capsys, "simulate", "1f1b", *MODEL, "--system", system)
-    rows = generate("1f1b", workers=4, microbatches=8).transform(COSTS.format(system))
+@pytest.mark.parametrize("rates", ["data-sheet", "load"])
+def test_files_have_the_mfu_of_their_costs(rates: str, tmp_path: Path, capsys: Capture) -> None:
+    """Passes have no habits, and files no band, so that their steps are as computed."""
+    costs = ["--system", "h100-sxm", "--rates", rates, "--for", "none"]
+    (wanted,) = rows_of(capsys, "simulate", "1f1b", *MODEL, *costs)
+    rows = generate("1f1b", workers=4, microbatches=8).transform(COSTS.format(rates))
     for name, each in {"rows": rows, "program": rows.transform("convert-pipe-to-exec")}.items():
         file = tmp_path / f"{name}.mlir"
         each.save(file)
         (row,) = rows_of(capsys, "simulate", str(file))
-        assert row["mfu"] == pytest.approx(wanted["mfu"])
+        assert row["expected_s"] == row["step_s"] == wanted["step_s"]
+        assert row["mfu"] * row["step_s"] == pytest.approx(wanted["mfu"] * wanted["expected_s"])
 
 
 def test_mfu_counts_what_a_program_computes(tmp_path: Path, capsys: Capture) -> None:
     """A program of forwards multiplies a third of what a step does; FLOPs that it states count."""
-    rows = generate("1f1b", workers=2, microbatches=4).transform(COSTS.format("h100-sxm"))
+    rows = generate("1f1b", workers=2, microbatches=4).transform(COSTS.format("auto"))
     text = rows.transform("convert-pipe-to-exec").to_text()
     forwards = re.sub(r"(?m)^.* (compute|send|recv) \d+B\d+.*\n", "", text)
     stated = re.sub(r"(?m)(compute 0F\d+)", r"\1 flops 0", forwards)

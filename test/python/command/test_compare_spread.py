@@ -14,7 +14,7 @@ from pipesched.support.options import Balance
 Capture = pytest.CaptureFixture[str]
 
 SIZES = ("--pp", "4", "--microbatches", "16", "--microbatch-size", "1")
-COSTS = ("--system", "a100-sxm-80gb")
+COSTS = ("--system", "a100-sxm-80gb", "--rates", "data-sheet")
 
 
 def sentences(capsys: Capture, *arguments: str) -> list[str]:
@@ -22,8 +22,13 @@ def sentences(capsys: Capture, *arguments: str) -> list[str]:
     return re.findall(r"^- .*in shards.*$|^- .*of shards.*$", capsys.readouterr().out, re.MULTILINE)
 
 
+def costs_of(file: str, balance: Balance = "auto") -> Costs:
+    system, rates = COSTS[1], "data-sheet"
+    return Costs(model=file, system=system, rates=rates, microbatch_size=1, balance=balance)
+
+
 def step(family: str, file: str, balance: Balance = "auto") -> float:
-    costs = Costs(model=file, system=COSTS[1], microbatch_size=1, balance=balance)
+    costs = costs_of(file, balance=balance)
     point = Configuration(family, 4, 16, costs=costs)
     return float(point.simulate().execution.makespan_ps) / 1e12
 
@@ -54,7 +59,7 @@ def test_a_head_in_layers_follows_its_flops(tmp_path: Path) -> None:
     weights = []
     for vocabulary in (65536, 131072):
         file = heavy_head(tmp_path, vocabulary)
-        weights.append(head_in_layers(Costs(model=file, system=COSTS[1], microbatch_size=1)))
+        weights.append(head_in_layers(costs_of(file)))
     assert weights[0] and weights[1]
     assert weights[1] / weights[0] == pytest.approx(2, rel=0.05)
 
@@ -80,7 +85,7 @@ def test_shards_hold_a_padded_vocabulary(tmp_path: Path) -> None:
     """
     peaks = {}
     for vocabulary in (32000, 32001, 32008):
-        costs = Costs(model=heavy_head(tmp_path, vocabulary), system=COSTS[1], microbatch_size=1)
+        costs = costs_of(heavy_head(tmp_path, vocabulary))
         found = Configuration("vocab-1f1b", 4, 16, costs=costs).simulate().memory
         assert found is not None
         peaks[vocabulary] = int(found.peak_bytes[-1])
