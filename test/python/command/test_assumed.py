@@ -9,7 +9,6 @@ import pytest
 from conftest import ROOT
 from pipesched import FamilyOptions
 from pipesched.command import main
-from pipesched.command.explain import assumptions
 from pipesched.command.options.table import rare_of
 from pipesched.command.verbs import overlap
 from test_command import Capture, rows_of
@@ -22,12 +21,16 @@ EXPERTS = [
     *("--data-parallel", "2", "--global-batch", "16"),
 ]
 LONG = [*MODEL, "--sequence", "65536", "--microbatch-size", "1"]
+NODES_OF_72 = [
+    *("--model", "qwen3-30b-a3b", "--system", "gb200-nvl72", "--expert-parallel", "64"),
+    *("--set", "accelerators=1", "--data-parallel", "64", "--global-batch", "512"),
+]
 PAPER = ["--model", "paper-gpt", "--system", "slow_nw_fast_cp"]
 MEASURES = ("step_s", "tokens_per_s", "peak_bytes", "peak_bytes_per_gpu")
 
 CASES: dict[str, tuple[str, list[str], str]] = {
     "sequence": ("sequence 8192", ["1f1b", *MODEL], "4096"),
-    "attention": ("attention fused", ["1f1b", *MODEL], "unfused"),
+    "attention": ("attention cudnn", ["1f1b", *MODEL], "unfused"),
     "precision": ("precision bf16", ["1f1b", *MODEL], "fp8"),
     "recompute": ("recompute none", ["1f1b", *MODEL], "full"),
     "microbatch-size": ("microbatch size 128 (the model's batch of 1024)", ["1f1b", *MODEL], "1"),
@@ -36,9 +39,9 @@ CASES: dict[str, tuple[str, list[str], str]] = {
     "sequence-parallel": ("sequence parallelism on", ["1f1b", *MODEL], "false"),
     "dp": ("pipelines 1", ["1f1b", *MODEL], "2"),
     "sharding": (
-        "sharding none",
+        "sharding optimizer",
         ["1f1b", *MODEL, "--data-parallel", "2", "--global-batch", "16"],
-        "optimizer",
+        "none",
     ),
     "rank-order": (
         "rank order data",
@@ -52,15 +55,20 @@ CASES: dict[str, tuple[str, list[str], str]] = {
     "ep": ("expert parallelism 1", ["1f1b", *EXPERTS], "16"),
     "expert-balance": ("expert balance 1", ["1f1b", *EXPERTS, "--expert-parallel", "16"], "1.5"),
     "expert-dispatch": (
-        "expert dispatch all-to-all",
+        "expert dispatch per-rank",
         ["1f1b", *EXPERTS, "--expert-parallel", "16"],
-        "per-node",
+        "all-to-all",
     ),
     "pair-order": (
         "pair order deepseek",
-        ["combined-1f1b", *EXPERTS, "--expert-parallel", "16"],
+        ["combined-1f1b", *EXPERTS, "--expert-parallel", "16", "--rates", "data-sheet"],
         "in-turn",
     ),
+    "rates": ("rates under load", ["1f1b", *MODEL], "data-sheet"),
+    "for": ("memory as in Megatron-LM", ["1f1b", *MODEL], "torchtitan"),
+    "tensor-exposed": ("tensor collectives exposed 75", ["1f1b", *MODEL], "100"),
+    "kernel-launch": ("kernel launch graphs", ["1f1b", *NODES_OF_72], "single"),
+    "used-per-node": ("used per node 64", ["1f1b", *NODES_OF_72], "72"),
     "context-exchange": (
         "context exchange ring",
         ["1f1b", *MODEL, "--context-parallel", "8", "--global-batch", "8"],
@@ -106,12 +114,9 @@ have their own defaults.
 SAID_OTHERWISE = {"times-of"}
 """Said first, or refused: test_times_of.py."""
 
-WHOLE = {
-    *("cp", "used-per-node", "kernel-launch", "tensor-exposed", "gradient-buckets"),
-    *("expert-exposed",),
-}
-"""Sequences and nodes are whole or cut evenly, kernels start one by one, nothing hides a
-collective, and gradients go as the end of the step says, unless these say otherwise.
+WHOLE = {*("cp", "gradient-buckets", "expert-exposed")}
+"""Sequences are whole, nothing else hides exchanges of experts, and gradients go as the end of the
+step says, unless these say otherwise.
 """
 
 SAME = {"tp"}
@@ -183,11 +188,11 @@ def test_the_line_stands_under_the_title(tmp_path: Path, capsys: Capture) -> Non
     assert main([*line, "--draw", str(page)]) == 0
     title, assumed, band, heading, *_ = capsys.readouterr().out.splitlines()
     assert title == "8 workers, llama3-70b on dgx-h100"
-    assert assumed.startswith("assumed: sequence 8192, attention fused, ")
+    assert assumed.startswith("assumed: sequence 8192, attention cudnn, ")
     assert "microbatch size 64 at N=16/32 at N=32 (the model's batch of 1024)" in assumed
     assert band.startswith("band: 80 % of steps")
     assert heading.split()[:2] == ["N", "rank"]
-    assert "assumed: sequence 8192, attention fused" in page.read_text()
+    assert "assumed: sequence 8192, attention cudnn" in page.read_text()
     rows = rows_of(capsys, *line)
     assert [(row["microbatch_size"], row["sequence"]) for row in rows] == [(64, 8192), (32, 8192)]
     assert rows[0]["accelerators"] == 8
@@ -201,32 +206,26 @@ def test_what_is_given_is_not_listed(capsys: Capture) -> None:
         *("--set", "sequence-parallel=false", "--data-parallel", "1", "--transport", "overlap"),
         *("--receive-placement", "arrival", "--set", "runtime=table", "--optimizer-step", "none"),
         *("--option", "gradient-after=I", "--option", "split-backward=true"),
-        *("--set", "balance=auto", "--reserve", "parts"),
+        *("--set", "balance=auto", "--reserve", "parts", "--rates", "load"),
+        *("--set", "tensor-exposed=75"),
     ]
     said = compared(capsys, ["1f1b", *MODEL, *everything])[1]
-    assert said == (
-        "assumed: memory as in Megatron-LM (2 + 4 + 12 bytes a parameter), rates of the data sheet"
-        " (h100-load has those under load)"
-    )
+    assert said == "assumed: memory as in Megatron-LM (2 + 4 + 12 bytes a parameter)"
 
 
 def test_other_rates_are_said(capsys: Capture) -> None:
-    """Of a chip with rates under load, by any of its names; those differ, and the chip does not."""
-    known = pipesched.systems()
-    for name, loaded in assumptions.LOADED.items():
-        other = known[next(n for n, s in known.items() if loaded in s.get("aliases", ()))]
-        assert "sustained" in other and "sustained" not in known[name]
-        for field in ("tflops", "fp8_tflops"):
-            assert other["matrix"][field] == known[name]["matrix"][field]
-        for each in (name, *known[name]["aliases"]):
-            line = ["1f1b", "--model", "llama3-70b", "--system", each, "--microbatch-size", "1"]
-            said = f"rates of the data sheet ({loaded} has those under load)"
-            assert said in compared(capsys, line)[1]
-    line = ["1f1b", "--model", "llama3-70b", "--system", "h100-load", "--microbatch-size", "1"]
-    row, said = compared(capsys, [*line, "--set", "accelerators=8"])
-    assert "rates of the data sheet" not in said
-    sheet, _ = compared(capsys, ["1f1b", *MODEL, "--microbatch-size", "1"])
-    assert row["step_s"] > 1.01 * sheet["step_s"]
+    """Whether those of a system are under load, which make a step longer, or it has no others."""
+    for name, system in pipesched.systems().items():
+        line = ["1f1b", "--model", "llama3-8b", "--system", name, "--microbatch-size", "1"]
+        row, said = compared(capsys, line)
+        sheet, given = compared(capsys, [*line, "--rates", "data-sheet"])
+        assert "rates" not in given
+        if "load" in system:
+            assert said.endswith(", rates under load"), name
+            assert row["step_s"] > 1.01 * sheet["step_s"], name
+        else:
+            assert "rates as the system has them (none under load)" in said, name
+            assert row["step_s"] == sheet["step_s"], name
 
 
 def test_free_messages_are_said(capsys: Capture) -> None:
@@ -254,8 +253,8 @@ def test_notes_of_readers_are_said(capsys: Capture) -> None:
     ("option", "said", "value", "key"),
     [
         ("--sequence", "sequence 8192", "4096", "step_s"),
-        ("--set", "attention fused", "attention=unfused", "step_s"),
-        ("--set", "attention fused", "attention=flash-3", "step_s"),
+        ("--set", "attention cudnn", "attention=unfused", "step_s"),
+        ("--set", "attention cudnn", "attention=flash-2", "step_s"),
         ("--precision", "precision bf16", "fp8", "step_s"),
         ("--transport", "transport overlap", "blocking", "step_s"),
         ("--reserve", "reserve CUDA context 0.95GiB + collectives 7GB", "50%", "step_s"),
@@ -274,7 +273,7 @@ def test_plan_says_what_it_assumed(
         found.append((json.loads(printed.out), printed.err))
     (rows, err), (others, then) = found
     assert said in err and said not in then
-    assert rows[0]["sequence"] == 8192 and rows[0]["attention"] == "fused"
+    assert rows[0]["sequence"] == 8192 and rows[0]["attention"] == "cudnn"
     moved = abs(others[0][key] / rows[0][key] - 1) > 0.01
     assert moved or others[0]["fits"] != rows[0]["fits"]
 

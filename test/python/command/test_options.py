@@ -14,6 +14,7 @@ import pytest
 from pipesched import Costs, PipeSchedError, _core
 from pipesched.costs import deployment as _deployment
 from pipesched.costs.deployment import (
+    HABITS,
     HELD,
     OPTIONS,
     Deployment,
@@ -63,7 +64,8 @@ def test_types_of_deployments_are_the_table() -> None:
     assert hints == {name: option.hint for name, option in OPTIONS.items()}
     assert {*HELD} == {*HeldOptions.__annotations__}
     defaults = {f.name: f.default for f in fields(Deployment)}
-    assert defaults == {name: option.unsaid for name, option in OPTIONS.items()}
+    unsaid = {name: None if name in HABITS else o.unsaid for name, o in OPTIONS.items()}
+    assert defaults == unsaid
     assert tuple(defaults) == tuple(OPTIONS)
 
 
@@ -115,6 +117,7 @@ from pipesched import Costs, PipeSchedError
 from pipesched.sweeps.grid import AXES
 from pipesched.command import main, parser
 from pipesched.command.options import passes
+from pipesched.costs import deployment
 from pipesched.planning.request import Request
 
 assert AXES["toy_count"] is int
@@ -125,7 +128,10 @@ assert main(["simulate", *given, "--system", "dgx-h100"]) == 0
 costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--set", "toy-count=2"]
 taken = parser().parse_args(["simulate", "1f1b", "--pp", "4", "--microbatches", "8", *costs])
 (taken.system,) = taken.system  # of several
+known = deployment.raw
+deployment.raw = lambda costs: [each for each in known(costs) if each[0] != "toy-count"]
 print(passes.attach_costs(taken)[0])
+deployment.raw = known
 try:
     Costs(system="h100-sxm", toy_count=3)
 except PipeSchedError as error:
@@ -138,5 +144,8 @@ def test_a_new_row_is_taken_everywhere() -> None:
     made = subprocess.run([sys.executable, "-c", NEW_ROW], capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     assert "toy count 1, " in made.stdout
-    assert "pipe-attach-system{name=dgx-h100 toy-count=2}" in made.stdout
+    assert (
+        "pipe-attach-system{name=dgx-h100 expert-dispatch=per-rank tensor-exposed=75 toy-count=2}"
+        in made.stdout
+    )
     assert "no training has an option 'toy-count'" in made.stdout
