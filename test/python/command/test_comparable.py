@@ -119,7 +119,10 @@ def test_offloaded_activations_are_on_the_host(times: str) -> None:
 # MFU
 
 MODEL = ["--model", "llama3-8b", "--microbatch-size", "1", "--pp", "4", "--microbatches", "8"]
-COSTS = "pipe-attach-system{{name=h100-sxm rates={}}},pipe-attach-model{{name=llama3-8b microbatch-size=1}}"
+COSTS = (
+    "pipe-attach-system{{name=h100-sxm rates={}}},"
+    "pipe-attach-model{{name=llama3-8b microbatch-size=1}}"
+)
 
 
 def system_file(tmp_path: Path, **fields: object) -> str:
