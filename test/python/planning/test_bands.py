@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Costs
-from pipesched.bands import LEVEL, Traits, band_of, band_of_traits, resembling, residuals
+from pipesched.bands import LEVEL, Band, Traits, band_of, band_of_traits, resembling, residuals
 from pipesched.bands._statistics import interval, pool, student
-from pipesched.bands.traits import generation_of
+from pipesched.bands.traits import GENERATIONS, generation_of
 from pipesched.command import main
+from pipesched.support.options import Rates
 from schemas import is_valid
 
 Capture = pytest.CaptureFixture[str]
@@ -75,11 +77,14 @@ def test_values_of_a_group_count_as_one() -> None:
 def test_the_chip_is_known_by_its_peaks() -> None:
     systems = pipesched.systems()
     found = {name: generation_of(system) for name, system in systems.items()}
-    hopper = {"h100-sxm", "h100-sxm-load", "h200-sxm", "h800-sxm", "dgx-h100", "superpod-h100"}
+    hopper = {"h100-sxm", "h200-sxm", "h800-sxm", "dgx-h100", "superpod-h100"}
     assert hopper <= {name for name, each in found.items() if each == "Hopper"}
-    assert found["gb300-nvl72"] == found["dgx-b200"] == "Blackwell"
-    others = ("mi300x-oam", "mi355x-oam", "tpu-v6e", "baseline", "toy")
-    assert [found[name] for name in others] == [None] * len(others)
+    assert found["gb200-nvl72"] == found["dgx-b200"] == "Blackwell"
+    # Its peaks are equal to those of Blackwell but for memory.
+    assert found["gb300-nvl72"] == found["b300-sxm"] == "Blackwell Ultra"
+    others = {"mi300x-oam": "MI300X", "mi355x-oam": "MI355X", "tpu-v6e": "TPU v6e"}
+    assert {name: found[name] for name in others} == others
+    assert found["baseline"] is None and found["toy"] is None
     changed = {**systems["h100-sxm"], "name": "mine", "network": systems["toy"]["network"]}
     assert generation_of(changed) == "Hopper"
     faster = {**systems["h100-sxm"], "matrix": {"tflops": 1500.0}}
@@ -89,10 +94,10 @@ def test_the_chip_is_known_by_its_peaks() -> None:
 
 def test_traits_are_dropped_in_order() -> None:
     wanted = Traits("computed", "Hopper", "under load", "dense", "8 or more", "megatron", "fp8")
-    found = resembling(wanted)
+    found = resembling(wanted._replace(tensor="2 to 4", precision="bf16"))
     assert found.dropped == ("precision",)
     assert {row.traits.precision for row in found.rows} == {"bf16", "fp8"}
-    assert {row.traits.tensor for row in found.rows} == {"8 or more"}
+    assert {row.traits.tensor for row in found.rows} == {"2 to 4"}
     few = resembling(wanted._replace(tensor="1", framework="torchtitan"))
     assert few.dropped == ("precision", "framework")
     assert {row.traits.tensor for row in few.rows} == {"1"}
@@ -103,7 +108,9 @@ def test_traits_are_dropped_in_order() -> None:
     anyone = resembling(wanted._replace(framework=None))
     assert "framework" not in anyone.shared + anyone.dropped
     assert {row.traits.framework for row in anyone.rows} > {"megatron"}
-    # Chip, rates and experts are never dropped.
+    # Chip, rates, experts and tiny models are never dropped.
+    tiny = resembling(wanted._replace(kind="tiny"))
+    assert {row.traits.kind for row in tiny.rows} == {"tiny"}
     nowhere = resembling(wanted._replace(kind="experts", generation="A100"))
     assert nowhere.rows == () and nowhere.dropped == ("precision", "framework", "tensor")
 
@@ -111,23 +118,55 @@ def test_traits_are_dropped_in_order() -> None:
 def test_rates_under_load_are_closer() -> None:
     """Rates of data sheets are those of kernels alone, so that trainings take longer."""
 
-    def band(system: str) -> tuple[float, float]:
-        made = band_of(Costs(model="llama3-70b", system=system, accelerators=4), "megatron")
-        assert made is not None and made.low is not None and made.high is not None
-        return made.low, made.high
+    def band(rates: Rates) -> Band:
+        given = Costs(model="llama3-70b", system="h100-sxm", accelerators=4, rates=rates)
+        made = band_of(given, "megatron")
+        assert made is not None
+        return made
 
-    sold, loaded = band("h100-sxm"), band("h100-sxm-load")
-    assert loaded[0] < 1 < loaded[1] < sold[1] and sold[0] > loaded[0]
+    sold, loaded = band("data-sheet"), band("load")
+    assert band("auto") == loaded
+    low, high = loaded.seconds(1)
+    assert low and high and low < 1 < high
+    assert 1 < loaded.middle < sold.middle
+    assert loaded.middle**2 == pytest.approx(low * high)
+
+
+def test_the_framework_is_that_of_the_costs() -> None:
+    def framework(**given: Any) -> str | None:
+        made = band_of(Costs(model="llama3-8b", system="h100-sxm", accelerators=1, **given))
+        assert made is not None
+        return made.traits.framework
+
+    assert framework() == "megatron"
+    assert framework(framework="torchtitan") == "torchtitan"
+    assert framework(framework="none") is None
+
+
+def test_small_models_are_apart() -> None:
+    def kind(model: str) -> str | None:
+        made = band_of(Costs(model=model, system="h100-sxm"))
+        assert made is not None
+        return made.traits.kind
+
+    assert [kind(m) for m in ("qwen3-0.6b", "qwen3-1.7b", "mixtral-8x7b")] == [
+        *("tiny", "dense", "experts")
+    ]
 
 
 def test_what_resembles_nothing_says_so() -> None:
-    made = band_of(Costs(model="llama3-8b", system="mi300x-oam"))
+    made = band_of(Costs(model="llama3-8b", system="baseline"))
     assert made is not None and not made.is_known and made.seconds(3.0) == (None, None)
+    assert made.middle == 1
     assert made.text == "no band: no published row ran on accelerators with these peaks"
+    few = band_of(Costs(model="llama3-8b", system="mi300x-oam"))
+    assert few is not None and not few.is_known
+    assert few.text.startswith("no band: only ")
+    assert few.text.endswith(" of one run resemble it (MI300X, rates under load, dense)")
     mixed = band_of(Costs(model="mixtral-8x7b", system="a100-sxm-80gb"))
     assert mixed is not None
     assert mixed.text == (
-        "no band: no published row resembles it (A100, rates of data sheets, with experts)"
+        "no band: no published row resembles it (A100, rates under load, with experts)"
     )
     one = residuals()[0]
     alone = band_of_traits(one.traits, [one])
@@ -158,7 +197,7 @@ COMPARE = ["simulate", "1f1b", "zb-v", *SIZE, *DENSE, "--system"]
 
 
 @pytest.mark.parametrize("words", [PLAN, COMPARE], ids=["plan", "simulate"])
-@pytest.mark.parametrize("system", ["h100-sxm-load", "mi300x-oam"])
+@pytest.mark.parametrize("system", ["h100-sxm", "mi300x-oam"])
 def test_json_has_the_band(words: Sequence[str], system: str, capsys: Capture) -> None:
     for row in answer(capsys, *words, system, "--format", "json"):
         assert is_valid(SCHEMA, row["band"]), row["band"]
@@ -168,10 +207,12 @@ def test_json_has_the_band(words: Sequence[str], system: str, capsys: Capture) -
                 row["band"]["high_s"],
             )
         if system == "mi300x-oam":
-            assert row["band"]["low_s"] is None and row["band"]["rows"] == 0
+            assert row["band"]["low_s"] is None and row["band"]["runs"] == 1
+            assert row["band"]["middle_ratio"] == 1
         else:
             step = row["band"]["low_s"] / row["band"]["low_ratio"]
             assert row["band"]["high_s"] == pytest.approx(step * row["band"]["high_ratio"])
+            assert row["expected_s"] == pytest.approx(step * row["band"]["middle_ratio"])
 
 
 def test_schema_refuses_other_values() -> None:
@@ -179,9 +220,18 @@ def test_schema_refuses_other_values() -> None:
     assert made is not None
     good = made.to_dict(1.0)
     assert is_valid(SCHEMA, good)
-    for name, wrong in (("level", 1.5), ("rows", -1), ("shared", {"colour": "red"}), ("text", 1)):
+    wrongs: dict[str, Any] = {"level": 1.5, "rows": -1, "shared": {"colour": "red"}, "text": 1}
+    for name, wrong in {**wrongs, "middle_ratio": None}.items():
         assert not is_valid(SCHEMA, {**good, name: wrong})
     assert not is_valid(SCHEMA, {name: good[name] for name in good if name != "runs"})
+
+
+def test_schema_knows_all_traits() -> None:
+    known = SCHEMA["properties"]["shared"]["properties"]
+    for name in ("times", "generation", "rates", "kind", "tensor", "precision"):
+        found = {getattr(row.traits, name) for row in residuals()}
+        assert found <= {*known[name]["enum"], None}
+    assert {*GENERATIONS.values(), None} == {*known["generation"]["enum"]}
 
 
 @pytest.mark.parametrize("words", [PLAN, COMPARE], ids=["plan", "simulate"])
@@ -195,7 +245,8 @@ def test_text_and_page_tell_the_band(words: Sequence[str], tmp_path: Path, capsy
     assert header[header.index("step") + 1 :][:2] == ["from", "to"]
     assert main([*words, "mi300x-oam"]) == 0
     text = capsys.readouterr().out
-    assert "\nno band: no published row ran on accelerators with these peaks\n" in f"\n{text}"
+    said = "of one run resemble it (MI300X, rates under load, dense)"
+    assert re.search(rf"^no band: only \d+ {re.escape(said)}$", text, re.MULTILINE)
     assert not any({"step", "from"} <= {*line.split()} for line in text.splitlines())
 
 
@@ -219,8 +270,12 @@ def test_files_that_name_their_costs_say_so(tmp_path: Path, capsys: Capture) -> 
 
 
 def test_proposals_have_bands() -> None:
-    made = pipesched.plan("llama3-8b", "h100-sxm-load", gpus=16, global_batch=64, pp=[2])
+    made = pipesched.plan("llama3-8b", "h100-sxm", gpus=16, global_batch=64, pp=[2])
     band = made.fitting[0].band
     assert band is not None and band.is_known
     frame = made.to_frame()
     assert (frame.step_low_s < frame.step_high_s).all() and "band" not in frame
+    best = made.fitting[0]
+    assert best.expected_s == best.step_s * band.middle
+    assert (frame.step_low_s < frame.expected_s).all()
+    assert (frame.expected_s < frame.step_high_s).all()
