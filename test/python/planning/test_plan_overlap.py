@@ -14,9 +14,12 @@ from pipesched.planning.space.space import Space
 from test_plan import flags
 from test_plan_split import planned
 
+LONG: dict[str, Any] = {"rates": "data-sheet", "expert_dispatch": "all-to-all"}
+"""Costs by which exchanges of experts are a large part."""
+
 
 def found(**given: Any) -> Any:
-    options = {"launcher": "megatron", "expert_exposed": 71, "context": [1], "chunks": [2]}
+    options = {"launcher": "megatron", "expert_exposed": 71, "context": [1], "chunks": [2], **LONG}
     return planned(**{**options, "schedules": ["interleaved-1f1b"], **given})
 
 
@@ -92,7 +95,7 @@ def test_what_combined_1f1b_needs_is_said(given: dict[str, Any], why: str) -> No
         found(expert_exposed=100, schedules=["combined-1f1b"], **given)
 
 
-EXPERTS: dict[str, Any] = {"model": "qwen3-30b-a3b", "system": "dgx-h100", "gpus": 16}
+EXPERTS: dict[str, Any] = {"model": "qwen3-30b-a3b", "system": "dgx-h100", "gpus": 16, **LONG}
 FEW: dict[str, Any] = {"tensor": [1], "context": [1], "microbatch_size": [1, 2]}
 
 

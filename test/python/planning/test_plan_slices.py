@@ -1,5 +1,7 @@
 """Slices in a search that names no schedules: where sequences are long."""
 
+from typing import Any
+
 import pytest
 from pipesched.command import main
 from pipesched.planning import plan
@@ -7,9 +9,9 @@ from pipesched.planning import plan
 
 def found(sequence: int) -> list[tuple[str, int]]:
     """The schedules of the best plans without context parallelism, and their slices."""
-    plans = plan(
-        "llama3-8b", "dgx-h100", gpus=64, global_batch=8, sequence=sequence, context=[1], top=8
-    )
+    given: dict[str, Any] = {"gpus": 64, "global_batch": 8, "context": [1], "top": 8}
+    given |= {"rates": "data-sheet", "attention": "fused", "tensor_exposed": 100}
+    plans = plan("llama3-8b", "dgx-h100", sequence=sequence, **given)
     return [(each.candidate.schedule, each.candidate.slices) for each in plans.fitting]
 
 

@@ -24,6 +24,8 @@ CASES: list[dict[str, Any]] = [
     {"model": "mixtral-8x7b", "system": "dgx-h100", "gpus": 16, "global_batch": 16},
     {"model": "qwen3-14b", "system": "gb200-nvl72", "gpus": 12, "global_batch": 12},
 ]
+PLAIN: dict[str, Any] = {"rates": "data-sheet", "attention": "fused", "tensor_exposed": 100}
+"""Costs by which context parallelism wins."""
 _PLANS: dict[int, Plan] = {}
 
 
@@ -73,7 +75,7 @@ def test_no_restriction_finds_better(case: int, limits: dict[str, Any]) -> None:
 
 def test_the_run_that_was_beaten() -> None:
     """Context parallelism made this run 15 % faster, and was not searched."""
-    run: dict[str, Any] = {"gpus": 64, "global_batch": 256, "top": 1}
+    run: dict[str, Any] = {"gpus": 64, "global_batch": 256, "top": 1, **PLAIN}
     best = plan("llama3-70b", "dgx-h100", **run).fitting[0]
     assert best.shape.context > 1
     limited: list[dict[str, Any]] = [{"context": [1]}, {"recompute": ["none"]}, {"context": [2]}]
@@ -102,7 +104,8 @@ def test_what_helps_is_no_better(case: int) -> None:
 
 
 def test_what_is_not_searched_is_told() -> None:
-    made = plan("llama3-70b", "dgx-h100", gpus=64, global_batch=256, context=[1], misses=10)
+    given: dict[str, Any] = {"gpus": 64, "global_batch": 256, "misses": 10, **PLAIN}
+    made = plan("llama3-70b", "dgx-h100", **given, context=[1])
     helps = [h for p in made.missing for h in p.help if h.change.startswith("context")]
     assert helps and not any(h.allowed for h in helps)
     said = [line for line in made.why() if "context 2, which is not searched, it fits" in line]

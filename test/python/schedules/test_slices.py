@@ -255,10 +255,11 @@ def test_exchanges_even_out_attention(capsys: Capture) -> None:
     """SlimPipe with equal tokens waits for the slices that see most unless workers even out their
     attention; other families are refused, since their workers are at other slices.
     """
-    long: dict[str, Any] = {"sequence": 131072}
+    sheet: dict[str, Any] = {"rates": "data-sheet", "framework": "none"}
+    long: dict[str, Any] = {"sequence": 131072, **sheet}
     plain, evened = stepped("slimpipe", **long), stepped("slimpipe", **long, slice_exchange="pairs")
     assert evened[0] < 0.9 * plain[0] and evened[1] == plain[1]
-    costs = Costs(**{**LONG, "accelerators": 2}, slice_exchange="pairs")
+    costs = Costs(**{**LONG, **sheet, "accelerators": 2}, slice_exchange="pairs")
     schedule = generate("slimpipe", workers=4, microbatches=6, slices=8)
     execution = schedule.simulate(costs).execution
     idle = 1 - execution.busy_ps.max() / execution.makespan_ps
