@@ -173,15 +173,15 @@ def test_compare_at_equal_memory(capsys: Capture) -> None:
 
 def test_systems_have_orders_of_their_own(capsys: Capture) -> None:
     words = ["simulate", "1f1b", "VPP", "--pp", "8", "--microbatches", "32", *MODEL]
-    words += ["--system", "h100-sxm-load", "--system", "h100-sxm"]
+    words += ["--system", "b200-sxm", "--system", "h100-sxm"]
     rows = rows_of(capsys, *words)
     assert [row["rank"] for row in rows] == [1, 2, 3, 4]  # of all systems, by their steps
-    for system in ("h100-sxm", "h100-sxm-load"):
+    for system in ("h100-sxm", "b200-sxm"):
         own = [row["may_be_first"] for row in rows if row["system"] == system]
         assert own[0] is True
     assert main(words) == 0
     text = capsys.readouterr().out
-    assert "\nband on h100-sxm: " in text and "\norder: h100-sxm-load, 8 workers, 32" in text
+    assert "\nband on h100-sxm: " in text and "\norder: b200-sxm, 8 workers, 32" in text
 
 
 def test_plan_says_what_decides(capsys: Capture) -> None:
