@@ -287,8 +287,12 @@ static llvm::Error costGraph(const Placement &placement,
   if (!times)
     return times.takeError();
   execution.times = std::move(*times);
+  llvm::BitVector stated(execution.graph.size());
+  for (const StatedWork &each : work)
+    if (each.hasTime())
+      stated.set(execution.graph.taskOfInstruction[each.instruction]);
   llvm::Expected<Traffic> traffic =
-      computeTraffic(execution.graph, placement, execution.stageCosts);
+      computeTraffic(execution.graph, placement, execution.stageCosts, stated);
   if (!traffic)
     return traffic.takeError();
   execution.traffic = std::move(*traffic);
@@ -340,6 +344,7 @@ execute(Execution execution, const Placement &placement,
       describePath(execution.graph, execution.criticalPath);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
+  attributeWaits(execution.traffic, execution.idle);
   if (execution.memoryFacts)
     if (llvm::Error error =
             computeMemory(execution.graph, execution.times, execution.timeline,

@@ -276,6 +276,7 @@ bool TableWalk::finish(const WalkedRows &rows,
   totals.idle = std::move(walked->idle);
   totals.traffic = std::move(*traffic);
   totals.traffic.exchanges[Resource::Experts] = std::move(walked->dispatches);
+  attributeWaits(totals.traffic, totals.idle);
   totals.criticalSteps = std::move(walked->criticalPath);
   totals.memory = std::move(walked->memory);
   totals.leavesOutPath = evaluation.totals.leavesOutPath;

@@ -133,5 +133,7 @@ pipesched::withMeasuredTimes(const Execution &predicted,
       freeMakespan(execution.graph, execution.times, execution.timeline);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
+  // Nobody has measured what cells wait for.
+  attributeWaits(Traffic(execution.graph.getNumWorkers()), execution.idle);
   return execution;
 }

@@ -41,13 +41,13 @@ ExecutionSummary pipesched::summarize(const ExecutionTotals &totals) {
   int64_t makespanPs = totals.makespanPs;
   for (auto [share, cause] : llvm::zip_equal(summary.idleByCause, kIdleCauses))
     share = shareOfStep(idle.*cause.ps, makespanPs);
-  for (auto [worker, busyPs] : llvm::enumerate(idle.busyPs)) {
+  for (size_t worker = 0; worker < idle.busyPs.size(); ++worker) {
     int64_t span = idle.lastPs[worker] - idle.firstPs[worker];
     if (span <= summary.spanPs)
       continue;
     summary.spanPs = span;
-    summary.spanBubbleRatio =
-        static_cast<double>(span - busyPs) / static_cast<double>(span);
+    summary.spanBubbleRatio = static_cast<double>(span - idle.cellsPs(worker)) /
+                              static_cast<double>(span);
   }
   summary.exposedCommunicationPs = makespanPs - totals.freeMakespanPs;
   return summary;

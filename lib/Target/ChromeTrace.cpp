@@ -384,8 +384,8 @@ std::string TraceWriter::describe(uint32_t task) const {
 /// and what that cell waits for.
 void TraceWriter::writeIdle() {
   TaskEnds ends(graph, execution.times, execution.timeline);
-  for (auto [worker, spans] :
-       llvm::enumerate(listIdle(graph, execution.times, execution.timeline)))
+  for (auto [worker, spans] : llvm::enumerate(listIdle(
+           graph, execution.times, execution.timeline, execution.idle)))
     for (const IdleSpan &span : spans)
       writeEvent([&, worker = worker](OStream &json) {
         json.attribute("ph", "X");

@@ -584,8 +584,15 @@ static void printResults(llvm::raw_ostream &os,
 
 static void printIdle(llvm::raw_ostream &os,
                       ArrayRef<ComparisonEntry> entries) {
-  std::array<std::string, kNumIdleCauses> names;
-  llvm::transform(kIdleCauses, names.begin(), nameOfCause);
+  std::vector<unsigned> shown;
+  std::vector<std::string> names;
+  for (unsigned cause = 0; cause != kNumIdleCauses; ++cause)
+    if (llvm::any_of(entries, [&](const ComparisonEntry &entry) {
+          return entry.idleByCause[cause] != 0;
+        })) {
+      shown.push_back(cause);
+      names.push_back(nameOfCause(kIdleCauses[cause]));
+    }
   std::vector<TextTable::Column> columns = {{"idle by cause", Align::Left}};
   for (const std::string &name : names)
     columns.push_back({name, Align::Right});
@@ -593,8 +600,8 @@ static void printIdle(llvm::raw_ostream &os,
   TextTable table(columns);
   for (const ComparisonEntry &entry : entries) {
     std::vector<std::string> cells = {printableName(entry.name)};
-    for (double ratio : entry.idleByCause)
-      cells.push_back(formatPercent(ratio));
+    for (unsigned cause : shown)
+      cells.push_back(formatPercent(entry.idleByCause[cause]));
     cells.push_back(formatPercent(entry.idle));
     table.addRow(std::move(cells));
   }

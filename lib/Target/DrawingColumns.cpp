@@ -105,7 +105,7 @@ void ColumnWriter::addSecond(uint32_t task) {
 
 void ColumnWriter::addIdle() {
   for (const std::vector<IdleSpan> &row :
-       listIdle(graph, execution.times, execution.timeline))
+       listIdle(graph, execution.times, execution.timeline, execution.idle))
     for (const IdleSpan &span : row) {
       columns.idleWorker.push_back(span.worker);
       columns.idleCause.push_back(static_cast<int8_t>(span.cause));

@@ -26,10 +26,8 @@ struct Summary {
   int64_t slots = -1, peakActivations = -1; ///< the maximum over workers
   int64_t makespanPs = -1, spanPs = -1, exposedCommunicationPs = -1;
   double idleRatio = kUnknownRatio, spanBubbleRatio = kUnknownRatio;
-  /// Idle time by cause, divided by workers times makespan.
-  double fill = kUnknownRatio, drain = kUnknownRatio,
-         dependency = kUnknownRatio, queueOrder = kUnknownRatio,
-         communication = kUnknownRatio;
+  /// Parts of workers times makespan, in the order of kIdleCauses.
+  std::optional<std::array<double, kNumIdleCauses>> idleByCause;
   double mfu = kUnknownRatio;
   int64_t messages = -1, bottleneckWorker = -1;
   int64_t persistentBytes = -1, peakActivationBytes = -1, peakBytes = -1,

@@ -54,11 +54,6 @@ static constexpr Field<double> kRatios[] = {
     {"table_bubble_ratio", &Summary::tableBubbleRatio},
     {"idle_ratio", &Summary::idleRatio},
     {"span_bubble_ratio", &Summary::spanBubbleRatio},
-    {"fill_ratio", &Summary::fill},
-    {"drain_ratio", &Summary::drain},
-    {"dependency_ratio", &Summary::dependency},
-    {"queue_order_ratio", &Summary::queueOrder},
-    {"communication_ratio", &Summary::communication},
     {"mfu", &Summary::mfu},
 };
 
@@ -78,6 +73,13 @@ nb::dict pipesched::python::toColumns(const std::vector<Summary> &summaries) {
     columns[field.name] = toColumn(summaries, field.member);
   for (const auto &field : kRatios)
     columns[field.name] = toColumn(summaries, field.member);
+  for (auto [index, cause] : llvm::enumerate(kIdleCauses)) {
+    std::vector<double> column;
+    for (const Summary &summary : summaries)
+      column.push_back(summary.idleByCause ? (*summary.idleByCause)[index]
+                                           : kUnknownRatio);
+    columns[(cause.key + "_ratio").str().c_str()] = toArray(std::move(column));
+  }
   return columns;
 }
 
@@ -89,11 +91,7 @@ static void addTotals(Summary &summary, const ExecutionTotals &totals) {
   summary.exposedCommunicationPs = numbers.exposedCommunicationPs;
   summary.idleRatio = numbers.idleRatio;
   summary.spanBubbleRatio = numbers.spanBubbleRatio;
-  static_assert(kNumIdleCauses == 5, "a field of Summary per cause");
-  double *fields[] = {&summary.fill, &summary.drain, &summary.dependency,
-                      &summary.queueOrder, &summary.communication};
-  for (auto [field, ratio] : llvm::zip_equal(fields, numbers.idleByCause))
-    *field = ratio;
+  summary.idleByCause = numbers.idleByCause;
   if (!totals.memory)
     return;
   const MemoryUsage &memory = *totals.memory;

@@ -15,8 +15,15 @@
 // The makespan is 2 (442 + 862 + 50 + 7). A worker sends a message of 5 bytes, and 15
 // bytes for each of two layers in F and twice as many in B. It holds a quarter of 40
 // bytes of weights, 40 of gradients and 240 of state, and for a while two layers of
-// weights and one of gradients.
+// weights and one of gradients. What its cells wait for is no compute; the bubble of the
+// table is what is left without cells.
 // FULL: "makespan_ps": 2722,
+// FULL-NEXT: "busy_ps": [720, 720],
+// FULL-NEXT: "idle_ratio": 0.73548861131520
+// FULL: "span_bubble_ratio": 0.52094048493754
+// FULL: "imbalance": [0, 0],
+// FULL-NEXT: "weights": [584, 584],
+// FULL-NEXT: "experts": [0, 0],
 // FULL: "bytes_sent": [95, 95],
 // FULL-NEXT: "exposed_sharding_ps": [584, 584],
 // FULL: "persistent_bytes": [140, 140],

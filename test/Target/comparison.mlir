@@ -19,12 +19,12 @@
 // CHECK-NEXT:idle: of workers x step; table and formula: the same by slots and by closed formula.
 // CHECK-NEXT:exposed: part of the step that free messages would save. memory/worker: of the fullest worker, with all its accelerators.
 // CHECK-EMPTY:
-// CHECK-NEXT:idle by cause     fill    drain  dependency  queue order  communication      all
-// CHECK-NEXT:--------------------------------------------------------------------------------
-// CHECK-NEXT:gpipe           4.69 %   7.81 %     10.94 %       0.00 %         1.56 %  25.00 %
-// CHECK-NEXT:one_f_one_b     4.41 %   7.35 %     11.76 %       0.00 %         5.88 %  29.41 %
-// CHECK-NEXT:twice           2.42 %   4.03 %      9.68 %       0.00 %         6.45 %  22.58 %
-// CHECK-NEXT:by_hand        17.31 %  21.15 %     25.00 %       0.00 %        13.46 %  76.92 %
+// CHECK-NEXT:idle by cause     fill    drain  dependency  communication      all
+// CHECK-NEXT:-------------------------------------------------------------------
+// CHECK-NEXT:gpipe           4.69 %   7.81 %     10.94 %         1.56 %  25.00 %
+// CHECK-NEXT:one_f_one_b     4.41 %   7.35 %     11.76 %         5.88 %  29.41 %
+// CHECK-NEXT:twice           2.42 %   4.03 %      9.68 %         6.45 %  22.58 %
+// CHECK-NEXT:by_hand        17.31 %  21.15 %     25.00 %        13.46 %  76.92 %
 // CHECK-EMPTY:
 // CHECK-NEXT:- fastest: twice, 3.23 % ahead of gpipe
 // CHECK-NEXT:- workers idle mostly by dependency in twice (9.68 % of the step)

@@ -60,7 +60,11 @@
 // CHECK-NEXT:         "drain": [0, 2000000],
 // CHECK-NEXT:         "dependency": [3000000, 0],
 // CHECK-NEXT:         "queue_order": [0, 0],
-// CHECK-NEXT:         "communication": [0, 0]
+// CHECK-NEXT:         "communication": [0, 0],
+// CHECK-NEXT:         "imbalance": [0, 0],
+// CHECK-NEXT:         "weights": [0, 0],
+// CHECK-NEXT:         "experts": [0, 0],
+// CHECK-NEXT:         "context": [0, 0]
 // CHECK-NEXT:       },
 // CHECK-NEXT:       "exposed_communication_ps": 0,
 // CHECK-NEXT:       "messages": 4,
@@ -99,7 +103,11 @@ pipe.schedule @unit workers 2 microbatches 2 family "1f1b" {
 // CHECK-NEXT:         "drain": [0, 25000000],
 // CHECK-NEXT:         "dependency": [35000000, 0],
 // CHECK-NEXT:         "queue_order": [0, 0],
-// CHECK-NEXT:         "communication": [5000000, 0]
+// CHECK-NEXT:         "communication": [5000000, 0],
+// CHECK-NEXT:         "imbalance": [0, 0],
+// CHECK-NEXT:         "weights": [0, 0],
+// CHECK-NEXT:         "experts": [0, 0],
+// CHECK-NEXT:         "context": [0, 0]
 // CHECK-NEXT:       },
 // CHECK-NEXT:       "exposed_communication_ps": 10000000,
 pipe.schedule @messages workers 2 microbatches 1 profile <"F=10us,B=20us,comm=5us"> {

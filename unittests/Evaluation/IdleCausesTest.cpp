@@ -84,12 +84,29 @@ static void expectAddUp(const Execution &execution) {
   }
 }
 
+/// Imbalance is what a worker has to wait because the cells of another one take
+/// longer, as far as it waits between cells.
+static void expectImbalance(const Execution &execution) {
+  const IdleTimes &idle = execution.idle;
+  IdleTimes undivided =
+      computeIdle(execution.graph, execution.times, execution.timeline);
+  int64_t longestPs = *llvm::max_element(undivided.busyPs);
+  for (size_t worker = 0; worker < idle.busyPs.size(); ++worker) {
+    EXPECT_EQ(idle.cellsPs(worker), undivided.busyPs[worker]);
+    int64_t waitsPs =
+        undivided.dependencyPs[worker] + undivided.queueOrderPs[worker];
+    EXPECT_EQ(idle.imbalancePs[worker],
+              std::min(longestPs - undivided.busyPs[worker], waitsPs));
+    EXPECT_LE(idle.queueOrderPs[worker], undivided.queueOrderPs[worker]);
+  }
+}
+
 /// The cells and the idle spans of each worker follow each other without a gap,
 /// and the spans of a cause add up to its time.
 static void expectSpansFillRows(const Execution &execution) {
   const TaskGraph &graph = execution.graph;
   std::vector<std::vector<IdleSpan>> rows =
-      listIdle(graph, execution.times, execution.timeline);
+      listIdle(graph, execution.times, execution.timeline, execution.idle);
   ASSERT_EQ(static_cast<int64_t>(rows.size()), graph.getNumWorkers());
   for (auto [worker, spans] : llvm::enumerate(rows)) {
     std::array<int64_t, kNumIdleCauses> sums = {};
@@ -146,6 +163,7 @@ TEST_P(IdleCauses, AddUpAndFreeMessagesAreNoCommunication) {
           std::optional<Execution> paid = tryToExecute(
               *table, randomCosts(numStages, false), transport.value, receives);
           expectAddUp(*paid);
+          expectImbalance(*paid);
           expectSpansFillRows(*paid);
         }
     }
@@ -165,8 +183,10 @@ TEST(IdleCauses, QueueOrderIsNotCommunication) {
   costs.profile = llvm::cantFail(
       parseProfile("F=[10us,1us,1us,1us,1us,1us,1us,1us],I=2us,W=1us"));
   Execution overlap = execute(table, costs, Transport::Overlap);
-  EXPECT_GT(totalOf(overlap.idle.queueOrderPs), 0);
-  EXPECT_EQ(totalOf(overlap.idle.communicationPs), 0);
+  IdleTimes undivided =
+      computeIdle(overlap.graph, overlap.times, overlap.timeline);
+  EXPECT_GT(totalOf(undivided.queueOrderPs), 0);
+  EXPECT_EQ(totalOf(undivided.communicationPs), 0);
   Execution delay = execute(table, costs, Transport::Delay);
   EXPECT_EQ(totalOf(delay.idle.queueOrderPs), 0);
 }
@@ -213,4 +233,40 @@ TEST(IdleCauses, SplitAWaitInThree) {
   EXPECT_EQ(idle.dependencyPs[1], 0);
   EXPECT_EQ(idle.queueOrderPs[1], 50 - 27);
   EXPECT_EQ(idle.communicationPs[1], 61 - 50);
+}
+
+/// Cells of worker 1 take 160 ns in all, twice as long as those of worker 0,
+/// which waits for it for 30, 20, 20 and 30 ns.
+TEST(IdleCauses, ASlowStageIsImbalance) {
+  CostInputs costs;
+  costs.profile = llvm::cantFail(parseProfile("F=[10ns,20ns],B=[10ns,20ns]"));
+  Execution execution =
+      execute(llvm::cantFail(generate(*findFamily("1f1b"), 2, 4)), costs,
+              Transport::Delay);
+  EXPECT_EQ(execution.makespanPs, 180000);
+  EXPECT_EQ(execution.idle.imbalancePs, std::vector<int64_t>({80000, 0}));
+  EXPECT_EQ(execution.idle.dependencyPs, std::vector<int64_t>({20000, 0}));
+}
+
+/// What cells wait for is taken from the time in which they run, at most all of
+/// it.
+TEST(IdleCauses, CellsWait) {
+  IdleTimes idle;
+  idle.busyPs = {100, 60};
+  idle.dependencyPs = {5, 30};
+  idle.queueOrderPs = {0, 20};
+  Traffic traffic(2);
+  traffic.exchanges[Resource::Sharding] = {{50, 30, 0}, {0, 0, 0}};
+  traffic.exchanges[Resource::Experts] = {{50, 20, 0}, {70, 70, 0}};
+  traffic.exchanges[Resource::Context] = {{9, 9, 0}, {5, 5, 0}};
+  attributeWaits(traffic, idle);
+  EXPECT_EQ(idle.busyPs, std::vector<int64_t>({41, 0}));
+  EXPECT_EQ(idle.weightsPs, std::vector<int64_t>({30, 0}));
+  EXPECT_EQ(idle.expertsPs, std::vector<int64_t>({20, 60}));
+  EXPECT_EQ(idle.contextPs, std::vector<int64_t>({9, 0}));
+  EXPECT_EQ(idle.imbalancePs, std::vector<int64_t>({0, 40}));
+  EXPECT_EQ(idle.dependencyPs, std::vector<int64_t>({5, 0}));
+  EXPECT_EQ(idle.queueOrderPs, std::vector<int64_t>({0, 10}));
+  EXPECT_EQ(idle.cellsPs(0), 100);
+  EXPECT_EQ(idle.cellsPs(1), 60);
 }

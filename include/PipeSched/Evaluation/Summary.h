@@ -19,8 +19,9 @@ struct ExecutionSummary {
   /// Largest span of a worker, from the start of its first cell to the end of
   /// its last.
   int64_t spanPs = 0;
-  /// 1 - busy / span on the worker with that span (the lowest number on a tie),
-  /// the bubble rate of the zero-bubble papers (Qi 2024a, arXiv 2401.10241).
+  /// 1 - time of cells / span on the worker with that span (the lowest number
+  /// on a tie), the bubble rate of the zero-bubble papers (Qi 2024a, arXiv
+  /// 2401.10241). What cells wait for is no bubble.
   double spanBubbleRatio = 0;
   /// Makespan minus the makespan of the same order with free messages.
   int64_t exposedCommunicationPs = 0;

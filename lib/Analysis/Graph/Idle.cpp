@@ -225,10 +225,70 @@ IdleTimes pipesched::computeIdle(const TaskGraph &graph, const TaskTimes &times,
   return IdleWalk(graph, times, timeline).run();
 }
 
-std::vector<std::vector<IdleSpan>>
-pipesched::listIdle(const TaskGraph &graph, const TaskTimes &times,
-                    const Timeline &timeline) {
+void pipesched::attributeWaits(const Traffic &traffic, IdleTimes &idle) {
+  size_t numWorkers = idle.busyPs.size();
+  int64_t longestPs = 0;
+  for (int64_t ps : idle.busyPs)
+    longestPs = std::max(longestPs, ps);
+  auto take = [](int64_t mostPs, int64_t &from, int64_t &to) {
+    int64_t ps = std::min(mostPs, from);
+    from -= ps;
+    to += ps;
+    return mostPs - ps;
+  };
+  idle.imbalancePs.assign(numWorkers, 0);
+  for (size_t worker = 0; worker < numWorkers; ++worker) {
+    int64_t &imbalancePs = idle.imbalancePs[worker];
+    int64_t lessPs = longestPs - idle.busyPs[worker];
+    lessPs = take(lessPs, idle.dependencyPs[worker], imbalancePs);
+    take(lessPs, idle.queueOrderPs[worker], imbalancePs);
+  }
+  // A disturbance may make cells shorter than what they wait for.
+  for (auto [resource, cause] :
+       {std::pair(Resource::Sharding, &IdleTimes::weightsPs),
+        {Resource::Experts, &IdleTimes::expertsPs},
+        {Resource::Context, &IdleTimes::contextPs}}) {
+    (idle.*cause).assign(numWorkers, 0);
+    for (size_t worker = 0; worker < numWorkers; ++worker)
+      take(traffic.exchanges[resource][worker].exposedPs, idle.busyPs[worker],
+           (idle.*cause)[worker]);
+  }
+}
+
+/// Makes the first waits of a row with a cause imbalance, as many as it takes
+/// for the others to add up to `idle`.
+static std::vector<IdleSpan> splitImbalance(llvm::ArrayRef<IdleSpan> row,
+                                            const IdleTimes &undivided,
+                                            const IdleTimes &idle) {
+  constexpr uint8_t kImbalance = 5;
+  static_assert(kIdleCauses[kImbalance].ps == &IdleTimes::imbalancePs);
+  std::vector<IdleSpan> divided;
+  std::array<int64_t, kNumIdleCauses> doneByCause = {};
+  for (const IdleSpan &span : row) {
+    std::vector<int64_t> IdleTimes::*cause = kIdleCauses[span.cause].ps;
+    int64_t takenPs =
+        (undivided.*cause)[span.worker] - (idle.*cause)[span.worker];
+    int64_t &donePs = doneByCause[span.cause];
+    int64_t ps = std::min(takenPs - donePs, span.endPs - span.beginPs);
+    donePs += ps;
+    int64_t middlePs = span.beginPs + ps;
+    if (middlePs > span.beginPs)
+      divided.push_back(
+          {span.worker, kImbalance, span.before, span.beginPs, middlePs});
+    if (middlePs < span.endPs)
+      divided.push_back(
+          {span.worker, span.cause, span.before, middlePs, span.endPs});
+  }
+  return divided;
+}
+
+std::vector<std::vector<IdleSpan>> pipesched::listIdle(const TaskGraph &graph,
+                                                       const TaskTimes &times,
+                                                       const Timeline &timeline,
+                                                       const IdleTimes &idle) {
   std::vector<std::vector<IdleSpan>> spans;
-  IdleWalk(graph, times, timeline).run(&spans);
+  IdleTimes undivided = IdleWalk(graph, times, timeline).run(&spans);
+  for (std::vector<IdleSpan> &row : spans)
+    row = splitImbalance(row, undivided, idle);
   return spans;
 }

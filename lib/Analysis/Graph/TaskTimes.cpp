@@ -168,14 +168,16 @@ static llvm::Error send(int32_t worker, int64_t bytes, Traffic &traffic) {
   return llvm::Error::success();
 }
 
-/// Adds what a cell or an overlapped pair waits for and sends.
+/// Adds what a cell or an overlapped pair sends and, unless its time is stated,
+/// what it waits for.
 static llvm::Error addCompute(int32_t worker, Cell cell,
-                              std::optional<Cell> overlapped,
+                              std::optional<Cell> overlapped, bool isStated,
                               const Placement &placement,
                               const StageCosts &stageCosts, Traffic &traffic) {
   // The measured time of a pair does not say what its cells wait for.
   bool isMeasured =
-      overlapped && stageCosts.stages[placement.globalStage(cell)].overlappedPs;
+      isStated || (overlapped &&
+                   stageCosts.stages[placement.globalStage(cell)].overlappedPs);
   for (std::optional<Cell> half : {std::optional(cell), overlapped}) {
     if (!half)
       continue;
@@ -189,7 +191,8 @@ static llvm::Error addCompute(int32_t worker, Cell cell,
     if (llvm::Error error = send(worker, bytes, traffic))
       return error;
   }
-  if (!stageCosts.addDispatches(placement, cell, overlapped,
+  if (!isStated &&
+      !stageCosts.addDispatches(placement, cell, overlapped,
                                 traffic.exchanges[Resource::Experts][worker]))
     return llvm::createStringError("rows of worker %d are on their way to "
                                    "experts for more than 2^63-1 ps",
@@ -199,7 +202,8 @@ static llvm::Error addCompute(int32_t worker, Cell cell,
 
 llvm::Expected<Traffic>
 pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
-                          const StageCosts &stageCosts) {
+                          const StageCosts &stageCosts,
+                          const llvm::BitVector &stated) {
   Traffic traffic(graph.getNumWorkers());
   bool anyMoves = stageCosts.useAny(kExchanged);
   for (uint32_t task = 0; task < graph.size(); ++task) {
@@ -210,8 +214,9 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
       std::optional<Cell> overlapped;
       if (cell.overlapsNext())
         overlapped = graph.overlapped[task];
-      if (llvm::Error error = addCompute(worker, cell, overlapped, placement,
-                                         stageCosts, traffic))
+      bool isStated = !stated.empty() && stated.test(task);
+      if (llvm::Error error = addCompute(worker, cell, overlapped, isStated,
+                                         placement, stageCosts, traffic))
         return std::move(error);
     }
     if (!graph.isMessage(task))

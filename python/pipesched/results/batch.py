@@ -266,7 +266,7 @@ def _work(simulations: Sequence[Simulation]) -> list[Finding]:
         return []
 
     def work(simulation: Simulation) -> float:
-        return float(simulation.execution.busy_ps.sum()) / simulation.microbatches
+        return float(simulation.execution.cells_ps.sum()) / simulation.microbatches
 
     least, most = min(simulations, key=work), max(simulations, key=work)
     if work(most) < UNLIKE * work(least):

@@ -245,7 +245,7 @@ def head_in_layers(costs: Costs) -> float | None:
         return None
     try:
         alone = Configuration("gpipe", layers, 1, costs=replace(costs, balance="exact"))
-        busy = alone.simulate().execution.busy_ps
+        busy = alone.simulate().execution.cells_ps
     except PipeSchedError:
         return None
     layer = sorted(float(each) for each in busy[1:-1])[(layers - 2) // 2]

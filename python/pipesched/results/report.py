@@ -102,6 +102,10 @@ class IdleByCause(_Section):
     dependency: Integers
     queue_order: Integers
     communication: Integers
+    imbalance: Integers
+    weights: Integers
+    experts: Integers
+    context: Integers
 
     def ratios(self, makespan_ps: int) -> dict[str, float]:
         """The causes divided by workers times makespan, as `fill_ratio`; they add up to the idle
@@ -154,6 +158,12 @@ class Execution(_Section):
     """The part of it for which attention waits."""
     context_exchange_bytes: Integers | None = None
     """What all accelerators of the worker send in it; not among `bytes_sent`."""
+
+    @property
+    def cells_ps(self) -> Integers:
+        """For how long cells of each worker run, while they compute or wait."""
+        idle = self.idle_by_cause_ps
+        return self.busy_ps + idle.weights + idle.experts + idle.context
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from conftest import ROOT
 from pipesched.command import VERBS, main, parser
 from pipesched.command.explain import ranking
+from pipesched.results.report import IdleByCause
 
 TIMES = "F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms"
 POINT = ["simulate", "--pp", "8", "--microbatches", "24", "--times", TIMES, "--transport", "delay"]
@@ -94,8 +96,7 @@ def test_compare_is_the_reports(capsys: Capture) -> None:
         assert report.memory is not None
         assert row["step_s"] == report.execution.makespan_ps / 1e12
         assert row["peak_bytes"] == report.memory.peak_bytes.max()
-        names = ("fill", "drain", "dependency", "queue_order", "communication")
-        causes = sum(row[f"{name}_ratio"] for name in names)
+        causes = sum(row[f"{cause.name}_ratio"] for cause in fields(IdleByCause))
         assert causes == pytest.approx(row["idle_ratio"])
         assert row["expected_s"] == row["step_s"] * row["band"]["middle_ratio"]
         assert row["tokens_per_s"] == pytest.approx(32 * 8192 / row["expected_s"])

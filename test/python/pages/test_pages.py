@@ -20,7 +20,10 @@ from pipesched.support.options import Transport
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-CAUSES = ("fill", "drain", "dependency", "queue_order", "communication")
+CAUSES = (
+    *("fill", "drain", "dependency", "queue_order", "communication"),
+    *("imbalance", "weights", "experts", "context"),
+)
 TIMES = "F=10ms,I=11ms,W=9ms,B=20ms,D=5ms,U=6ms,comm=0.7ms"
 
 

@@ -20,13 +20,17 @@ struct IdleSpan {
   int64_t beginPs, endPs;
 };
 
-/// The spans whose lengths computeIdle adds up, by worker, in the order of
-/// time. Together with its cells they fill the step of a worker. Spans without
-/// length are left out. Neighbours with the same cause become one span if the
-/// same cell ends both. Linear in tasks and edges.
+/// The idle spans between cells, by worker, in the order of time; waits inside
+/// of cells have no place in time. Together with its cells they fill the step
+/// of a worker. Spans without length are left out. Neighbours with the same
+/// cause become one span if the same cell ends both, unless imbalance is
+/// between them. `idle` are the times of this timeline after attributeWaits, to
+/// which the spans of a cause add up: the first waits of a worker are those of
+/// imbalance. Linear in tasks and edges.
 std::vector<std::vector<IdleSpan>> listIdle(const TaskGraph &graph,
                                             const TaskTimes &times,
-                                            const Timeline &timeline);
+                                            const Timeline &timeline,
+                                            const IdleTimes &idle);
 
 } // namespace pipesched
 

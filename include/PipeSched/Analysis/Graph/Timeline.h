@@ -10,6 +10,7 @@
 #define PIPESCHED_ANALYSIS_GRAPH_TIMELINE_H
 
 #include "PipeSched/Analysis/Graph/TaskGraph.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace pipesched {
 
@@ -71,18 +72,31 @@ std::vector<PathStep> describePath(const TaskGraph &graph,
 ///   communication  the message was under way, or waited while another one used
 ///                  the bandwidth; under Blocking also the time in which a
 ///                  send or an all-reduce of the worker itself holds its row
+///   imbalance      of dependency and queue order, the part that lasts because
+///                  the cells of another worker take longer in all
+///   weights        in a cell, for parameters that peers divide
+///   experts        in a cell, for rows on their way to experts and back
+///   context        in a cell, for keys and values of other ranks
 ///   drain          after the last cell
 ///
 /// Copies to and from the host count like messages, and so do all-reduces. On a
 /// measured timeline, time after the last thing that a cell needs counts like
 /// the wait for that thing.
 struct IdleTimes {
+  /// Where `attributeWaits` has not run, cells are busy while they wait, and
+  /// the last four are empty.
   std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, queueOrderPs,
-      communicationPs;
+      communicationPs, imbalancePs, weightsPs, expertsPs, contextPs;
   /// Start of the first cell and end of the last, by worker; 0 without cells.
   std::vector<int64_t> firstPs, lastPs;
   /// Busy time of the copy queues, which run beside the cells.
   std::vector<int64_t> offloadPs, reloadPs;
+
+  /// For how long cells of a worker run, while they compute or wait.
+  int64_t cellsPs(int64_t worker) const {
+    return busyPs[worker] + weightsPs[worker] + expertsPs[worker] +
+           contextPs[worker];
+  }
 };
 
 /// A cause of idle time: its key in reports and tables, and its column.
@@ -97,10 +111,14 @@ inline constexpr IdleCause kIdleCauses[] = {
     {"dependency", &IdleTimes::dependencyPs},
     {"queue_order", &IdleTimes::queueOrderPs},
     {"communication", &IdleTimes::communicationPs},
+    {"imbalance", &IdleTimes::imbalancePs},
+    {"weights", &IdleTimes::weightsPs},
+    {"experts", &IdleTimes::expertsPs},
+    {"context", &IdleTimes::contextPs},
 };
 inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
 
-/// Linear in tasks and edges.
+/// Without waits inside cells and imbalance. Linear in tasks and edges.
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
@@ -126,10 +144,19 @@ struct Traffic {
   ResourceMap<std::vector<Exchange>> exchanges;
 };
 
-/// Errors: bytes or times over int64.
+/// Completes idle times of computeIdle or of a walk. Takes what cells wait for
+/// from the time in which they run, and imbalance from waits between cells: as
+/// much as the cells of a worker take less than those of the worker whose cells
+/// take the longest, which no order of the same cells avoids. Dependency gives
+/// before queue order. Linear in workers.
+void attributeWaits(const Traffic &traffic, IdleTimes &idle);
+
+/// Computes of `stated`, by task, have other times than those of the costs,
+/// which do not say what they wait for. Errors: bytes or times over int64.
 llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,
                                        const Placement &placement,
-                                       const StageCosts &stageCosts);
+                                       const StageCosts &stageCosts,
+                                       const llvm::BitVector &stated = {});
 
 } // namespace pipesched
 

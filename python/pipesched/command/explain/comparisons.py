@@ -49,8 +49,8 @@ class _Timed:
 
     @property
     def busy_ps(self) -> float:
-        """What the busiest worker computes."""
-        return float(self.report.execution.busy_ps.max())
+        """For how long cells of the busiest worker run."""
+        return float(self.report.execution.cells_ps.max())
 
     @property
     def memory(self) -> str:

@@ -278,6 +278,10 @@ _RESULTS = {
         Column("dependency", "dependency_ratio", percent, detail=3),
         Column("queue order", "queue_order_ratio", percent, detail=3),
         Column("communication", "communication_ratio", percent, detail=3),
+        Column("imbalance", "imbalance_ratio", percent, detail=3),
+        Column("weights", "weights_ratio", percent, detail=3),
+        Column("experts", "experts_ratio", percent, detail=3),
+        Column("context", "context_ratio", percent, detail=3),
         Column("formula", "formula_bubble_ratio", percent, detail=2, behind=_of_span),
         Column("table", "table_bubble_ratio", percent, detail=2),
         Column("span", "span_bubble_ratio", percent, detail=2),
@@ -292,6 +296,8 @@ _RESULTS = {
 
 
 CAUSES = tuple(f"{cause.name}_ratio" for cause in fields(IdleByCause))
+"""Keys of idle time by cause."""
+RARE_CAUSES = ("imbalance_ratio", "weights_ratio", "experts_ratio", "context_ratio")
 
 
 def results(*left_out: str) -> tuple[Column, ...]:
@@ -311,10 +317,14 @@ def show_cell(column: Column, row: Row) -> str:
 
 
 def keep_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
-    """The columns that have any value. Memory of accelerators replaces that of workers."""
+    """The columns that have any value; causes that only some systems or divisions have also need
+    one that is not 0. Memory of workers is left out where that of accelerators is shown for every
+    row that has any.
+    """
 
     def has(row: Row, key: str) -> bool:
-        return plain(row.get(key)) is not None
+        value = plain(row.get(key))
+        return value is not None and (value != 0 or key not in RARE_CAUSES)
 
     keys = {column.key for column in columns}
     if PER_GPU in keys and all(has(row, PER_GPU) for row in rows if has(row, PER_WORKER)):

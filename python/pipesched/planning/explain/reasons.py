@@ -48,13 +48,16 @@ def percent(ratio: float) -> str:
 def _time(best: Proposal) -> str:
     causes = best.causes()
     idle = best.report.execution.idle_ratio
+    ramps = causes.pop("fill_ratio") + causes.pop("drain_ratio")
+    by = [f"{percent(ramps)} by fill and drain"]
+    by += [
+        f"{percent(ratio)} by {name.removesuffix('_ratio').replace('_', ' ')}"
+        for name, ratio in causes.items()
+        if ratio >= NOTHING
+    ]
     return (
         f"of its {best.expected_s:.4g} s workers compute {percent(1 - idle)}; they idle"
-        f" {percent(causes['fill_ratio'] + causes['drain_ratio'])} by fill and drain,"
-        f" {percent(causes['dependency_ratio'])} by dependency,"
-        f" {percent(causes['queue_order_ratio'])} by queue order,"
-        f" {percent(causes['communication_ratio'])} by communication;"
-        f" reducing gradients and the optimizer add {best.update_s:.3g} s"
+        f" {', '.join(by)}; reducing gradients and the optimizer add {best.update_s:.3g} s"
     )
 
 

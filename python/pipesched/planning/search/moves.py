@@ -115,7 +115,7 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
     stages = len(candidate.paths[0])
     if stages < 2 or len(candidate.paths) > 1:
         return None
-    busy = [float(ps) for ps in _report(space, candidate).execution.busy_ps]
+    busy = [float(ps) for ps in _report(space, candidate).execution.cells_ps]
     slowest, mean = max(range(len(busy)), key=busy.__getitem__), sum(busy) / len(busy)
     above = busy[slowest] / mean - 1
     held = [s for s in (stages - 1, 0) if candidate.paths[0][s] == slowest]

@@ -1,10 +1,13 @@
 // One timeline on the page: its layers, where they are, what they show, and what is under a point.
 
-const kIdleNames = ['fill', 'drain', 'dependency', 'queue order', 'communication'];
+const kIdleNames = [
+  'fill', 'drain', 'dependency', 'queue order', 'communication', 'imbalance',
+];
 const kIdleReasons = [
   'before its first cell', 'after its last cell', 'data was not computed yet',
   'its message stood in a queue behind one that was not ready',
   'its message was under way or waited for bandwidth',
+  'cells of another worker take longer in all',
 ];
 
 /** The two streams of workers: parts of layers, as spans of rows. */
