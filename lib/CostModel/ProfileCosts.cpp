@@ -5,8 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels/BlockTimes.h"
+#include "Layers/Sharding.h"
 #include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Support/CheckedInt.h"
 #include "PipeSched/Support/MakeError.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
@@ -82,19 +85,24 @@ static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
 }
 
 /// A time of a whole microbatch, divided among its slices: in proportion to
-/// what they cost so far, else evenly. O and G are of no slice.
+/// what they cost so far, but for weights, else evenly. O and G are of no
+/// slice.
 static std::vector<int64_t> divideAmongSlices(Phase phase, int64_t ps,
                                               const CellCosts &cells) {
   int64_t numSlices = cells.getNumSlices();
   std::vector<int64_t> shares(numSlices, ps);
   if (numSlices == 1 || kPerPathPhases.contains(phase))
     return shares;
+  auto costOf = [&](int64_t slice) {
+    return cells.alonePs(phase, slice) -
+           cells.on(Resource::Sharding, phase, slice).exposedPs;
+  };
   __int128 all = 0, before = 0;
   for (int64_t slice = 0; slice < numSlices; ++slice)
-    all += cells.alonePs(phase, slice);
+    all += costOf(slice);
   int64_t given = 0;
   for (auto [slice, share] : llvm::enumerate(shares)) {
-    before += all == 0 ? 1 : cells.alonePs(phase, slice);
+    before += all == 0 ? 1 : costOf(slice);
     __int128 whole = all == 0 ? numSlices : all;
     int64_t upTo = static_cast<int64_t>(ps * before / whole);
     share = upTo - std::exchange(given, upTo);
@@ -159,17 +167,11 @@ private:
   }
 
   /// A measured time does not say for what a cell waits, nor when rows, keys or
-  /// values are on their way. What the cell sends to peers remains.
+  /// values are on their way.
   static void measured(Phase phase, int64_t ps, StageCost &cost) {
-    CellCosts &cells = cost.cells;
-    std::vector<int64_t> shares = divideAmongSlices(phase, ps, cells);
-    for (auto [slice, share] : llvm::enumerate(shares)) {
-      int64_t bytes = cells.on(Resource::Sharding, phase, slice).bytes;
-      cells.set(phase, share, slice);
-      if (bytes != 0)
-        llvm::cantFail(
-            cells.splitOff(phase, {Resource::Sharding, 0, 0, bytes}, slice));
-    }
+    std::vector<int64_t> shares = divideAmongSlices(phase, ps, cost.cells);
+    for (auto [slice, share] : llvm::enumerate(shares))
+      cost.cells.set(phase, share, slice);
   }
 
   /// Whether R runs only a part of F.
@@ -310,4 +312,60 @@ llvm::Expected<StageCosts> pipesched::overlayProfile(const Placement &placement,
   return applyProfile(placement, std::move(stageCosts), profile, phases,
                       recompute,
                       /*hasOtherCosts=*/true);
+}
+
+/// The phases of blocks whose times a profile replaces.
+static PhaseSet phasesReplacedBy(const Profile &profile, Recompute recompute) {
+  auto gives = [&](Phase phase) { return !profile.phasePs[phase].empty(); };
+  PhaseSet replaced;
+  if (gives(Phase::Forward))
+    replaced |= Phase::Forward;
+  if (gives(Phase::Recompute) ||
+      (gives(Phase::Forward) && recompute != Recompute::Selective))
+    replaced |= Phase::Recompute;
+  PhaseSet backwards = kSplitBackward | PhaseSet(Phase::Backward);
+  bool anyBackward = false;
+  backwards.forEach([&](Phase phase) { anyBackward |= gives(phase); });
+  return anyBackward ? replaced | backwards : replaced;
+}
+
+llvm::Error pipesched::shardMeasured(const Placement &placement,
+                                     const ModelFacts &model,
+                                     const SystemFacts &system,
+                                     const Profile &profile, PhaseSet phases,
+                                     StageCosts &stageCosts) {
+  if (!movesInCells(system))
+    return llvm::Error::success();
+  llvm::Expected<std::vector<StageBlocks>> blocks =
+      blocksOfStages(placement, model);
+  if (!blocks)
+    return blocks.takeError();
+  std::vector<BlockTimes> times = timesOfBlocks(model, system);
+  RankLayout layout(system, placement.getNumWorkers());
+  auto timeOf = [&](uint32_t block, Phase phase) {
+    return times[block].of(phase);
+  };
+  ShardedCells measured = {phasesReplacedBy(profile, model.recompute) & phases,
+                           model.recompute != Recompute::None &&
+                               !phases.contains(Phase::Recompute),
+                           timeOf, /*isMeasured=*/true};
+  for (auto [stage, cost] : llvm::enumerate(stageCosts.stages)) {
+    int64_t numSlices = cost.cells.getNumSlices();
+    CheckedInt pairPs = 0;
+    for (int64_t slice = 0; slice < numSlices; ++slice) {
+      if (llvm::Error error = shardCells((*blocks)[stage], model, system,
+                                         layout, placement.workerOf(stage),
+                                         measured, cost.cells, slice))
+        return error;
+      for (Phase phase : {Phase::Forward, Phase::Backward})
+        pairPs += cost.cells.on(Resource::Sharding, phase, slice).exposedPs;
+    }
+    if (!cost.overlappedPs)
+      continue;
+    pairPs += CheckedInt(*cost.overlappedPs) * numSlices;
+    if (!pairPs.isValid())
+      return makeError("FB and what it waits for take more than 2^63 - 1 ps");
+    cost.overlappedPs = pairPs.get() / numSlices;
+  }
+  return llvm::Error::success();
 }

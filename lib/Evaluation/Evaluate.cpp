@@ -80,8 +80,14 @@ pipesched::computeStageCosts(const Placement &placement,
         return std::move(error);
     if (!stageCosts || !costs.profile)
       return stageCosts;
-    return overlayProfile(placement, std::move(*stageCosts), *costs.profile,
-                          phases, costs.recompute);
+    stageCosts = overlayProfile(placement, std::move(*stageCosts),
+                                *costs.profile, phases, costs.recompute);
+    if (stageCosts)
+      if (llvm::Error error =
+              shardMeasured(placement, costs.modelFor(phases), *costs.system,
+                            *costs.profile, phases, *stageCosts))
+        return std::move(error);
+    return stageCosts;
   }
   if (costs.profile) {
     llvm::Expected<StageCosts> stageCosts =

@@ -51,9 +51,12 @@
 // KEPT-NEXT: "gradient_bytes": [40, 40],
 // KEPT-NEXT: "optimizer_bytes": [60, 60],
 
-// A measured F contains all that it waits for: 2 (1000000 + 862 + 57).
-// MEASURED: "makespan_ps": 2001838,
-// MEASURED: "exposed_sharding_ps": [342, 342],
+// Of a measured F two layers compute 500000 ps each. Its first gather takes 171 ps and the
+// second hides: 2 (171 + 1000000 + 862 + 57).
+// MEASURED: "makespan_ps": 2002180,
+// MEASURED-NEXT: "busy_ps": [1000520, 1000520],
+// MEASURED: "bytes_sent": [95, 95],
+// MEASURED-NEXT: "exposed_sharding_ps": [513, 513],
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
   "worker" = #pipe.worker_spec<name = "toy", accelerators = 1,
     matrix = <flops_per_s = 1000000000000>, vector = <flops_per_s = 1000000000000>,

@@ -8,7 +8,9 @@
 
 #include "Layers/Sharding.h"
 #include "../Support/ToyCosts.h"
+#include "PipeSched/CostModel/CostModel.h"
 #include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
+#include "PipeSched/Facts/ProfileText.h"
 #include "PipeSched/Schedule/Family/Families.h"
 #include "gtest/gtest.h"
 #include <random>
@@ -82,6 +84,34 @@ TEST(Sharding, GradientsMoveAlone) {
   EXPECT_EQ(sent(cost, Phase::Backward), 3 * 15);
   // The weights of three layers are gathered when they have been stepped.
   EXPECT_EQ(ps(cost, Phase::AllReduce), 3 * (60 / 4 * 10 + 7));
+}
+
+/// Measured times are those of compute: three layers divide them, and wait as
+/// those of the roofline do.
+TEST(Sharding, MeasuredCellsWaitToo) {
+  SystemFacts peers = fourPeers(Sharding::Full);
+  StageCosts costs =
+      llvm::cantFail(costRoofline(linear(2), toyModel(), peers, kStep));
+  auto measure = [&](const char *text) {
+    Profile profile = llvm::cantFail(parseProfile(text));
+    StageCosts timed =
+        llvm::cantFail(overlayProfile(linear(2), costs, profile, kStep));
+    llvm::cantFail(
+        shardMeasured(linear(2), toyModel(), peers, profile, kStep, timed));
+    return timed.stages.front();
+  };
+  StageCost cost = measure("F=600ps,FB=1000ps");
+  EXPECT_EQ(ps(cost, Phase::Forward), 171 + 3 * 200);
+  EXPECT_EQ(exposed(cost, Phase::Forward), 171);
+  EXPECT_EQ(sent(cost, Phase::Forward), 3 * 15);
+  EXPECT_EQ(ps(cost, Phase::Backward), 171 + 300 + 342 + 300 + 171);
+  EXPECT_EQ(cost.overlappedPs, 1000 + 171 + exposed(cost, Phase::Backward));
+  cost = measure("F=30ps,I=600ps,W=300ps");
+  EXPECT_EQ(ps(cost, Phase::Forward), 3 * 171 + 10);
+  EXPECT_EQ(ps(cost, Phase::InputGrad), 171 + 3 * 200);
+  EXPECT_EQ(ps(cost, Phase::WeightGrad), 100 + 3 * 171);
+  EXPECT_EQ(ps(cost, Phase::Backward), 171 + 300 + 342 + 300 + 171);
+  EXPECT_EQ(sent(cost, Phase::Backward), 3 * 30);
 }
 
 /// What is gathered once per step, or never, costs no cell anything.

@@ -65,6 +65,15 @@ overlayProfile(const Placement &placement, StageCosts stageCosts,
                const Profile &profile, PhaseSet phases,
                Recompute recompute = Recompute::Full);
 
+/// Adds what cells and pairs with times of this profile wait for parameters
+/// that peers divide, and what they send: measured times are those of compute.
+/// Blocks divide the time of a cell as they divide the roofline's. For costs
+/// after overlayProfile. Errors: those of splitLayers; a missing link; times or
+/// bytes over int64.
+llvm::Error shardMeasured(const Placement &placement, const ModelFacts &model,
+                          const SystemFacts &system, const Profile &profile,
+                          PhaseSet phases, StageCosts &stageCosts);
+
 } // namespace pipesched
 
 #endif // PIPESCHED_COSTMODEL_COSTMODEL_H

@@ -19,6 +19,7 @@ using llvm::ArrayRef;
 using llvm::Error;
 using llvm::Expected;
 using llvm::SmallVector;
+using llvm::SmallVectorImpl;
 
 SmallVector<ShardPart, 2> pipesched::shardPartsOf(const BlockFacts &block,
                                                   const ModelFacts &model,
@@ -104,7 +105,7 @@ public:
   }
   static bool scatters(Phase phase) { return kGradientPhases.contains(phase); }
 
-  double cellPs(Phase phase, bool recomputesInBackward, BlockTime timeOf) const;
+  double cellPs(Phase phase, const ShardedCells &sharded, double alone) const;
   double cellBytes(Phase phase) const;
 
 private:
@@ -140,20 +141,34 @@ Error StageTraffic::add(BlockCount entry, const RankLayout &layout,
   return Error::success();
 }
 
-/// Backward phases run the blocks from the last to the first.
-double StageTraffic::cellPs(Phase phase, bool recomputesInBackward,
-                            BlockTime timeOf) const {
-  bool hasR = recomputesInBackward && kBackwardStarts.contains(phase);
+/// Makes the compute of all blocks `ps`, divided as before, or evenly.
+static void scaleCompute(SmallVectorImpl<ShardedBlocks> &blocks, double ps) {
+  double sum = 0, count = 0;
+  for (const ShardedBlocks &run : blocks) {
+    sum += double(run.count) * run.computePs;
+    count += double(run.count);
+  }
+  for (ShardedBlocks &run : blocks)
+    run.computePs = sum > 0 ? run.computePs / sum * ps : ps / count;
+}
+
+/// Backward phases run the blocks from the last to the first. `alone` is what
+/// the cell computes.
+double StageTraffic::cellPs(Phase phase, const ShardedCells &sharded,
+                            double alone) const {
+  bool hasR = sharded.recomputesInBackward && kBackwardStarts.contains(phase);
   SmallVector<ShardedBlocks> order;
   for (const BlockTraffic &each : blocks) {
     auto ps = [](const RingSums &rings) {
       return rings.occupancyPs + rings.latencyPs;
     };
-    double compute = timeOf(each.block, phase) +
-                     (hasR ? timeOf(each.block, Phase::Recompute) : 0);
+    double compute = sharded.timeOf(each.block, phase) +
+                     (hasR ? sharded.timeOf(each.block, Phase::Recompute) : 0);
     order.push_back({each.count, compute, gathers(phase) ? ps(each.gather) : 0,
                      scatters(phase) ? ps(each.scatter) : 0});
   }
+  if (sharded.isMeasured)
+    scaleCompute(order, alone);
   if (kBackwardPhases.contains(phase))
     std::reverse(order.begin(), order.end());
   return prefetchedPs(order);
@@ -177,8 +192,8 @@ static Error round(double value, const char *what, int64_t &result) {
 
 Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
                             const SystemFacts &system, const RankLayout &layout,
-                            int64_t worker, bool recomputesInBackward,
-                            BlockTime timeOf, CellCosts &cells, int64_t slice) {
+                            int64_t worker, const ShardedCells &sharded,
+                            CellCosts &cells, int64_t slice) {
   if (!movesInCells(system))
     return Error::success();
   StageTraffic traffic(model, system);
@@ -187,10 +202,11 @@ Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
       return error;
   for (Phase phase : {Phase::Forward, Phase::Recompute, Phase::InputGrad,
                       Phase::WeightGrad, Phase::Backward}) {
-    if (!traffic.gathers(phase) && !traffic.scatters(phase))
+    if (!sharded.phases.contains(phase) ||
+        (!traffic.gathers(phase) && !traffic.scatters(phase)))
       continue;
     int64_t alone = cells.alonePs(phase, slice), ps = 0, bytes = 0;
-    if (Error error = round(traffic.cellPs(phase, recomputesInBackward, timeOf),
+    if (Error error = round(traffic.cellPs(phase, sharded, double(alone)),
                             "a cell that waits for parameters takes ps", ps))
       return error;
     if (Error error = round(traffic.cellBytes(phase),

@@ -56,14 +56,23 @@ double prefetchedPs(llvm::ArrayRef<ShardedBlocks> blocks);
 /// The time that a block computes in a phase, ps, without what it moves.
 using BlockTime = llvm::function_ref<double(uint32_t block, Phase phase)>;
 
-/// Adds to the times of F, R, I, W and B what gathers and reduce-scatters take
-/// beyond the compute, as a segment on Resource::Sharding. Does nothing if
-/// nothing moves in cells. `recomputesInBackward`: B and I begin
-/// with the work of R. Errors: those of sumRings; times or bytes over int64.
+/// The cells that wait for parameters: those of `phases` among F, R, I, W, B.
+struct ShardedCells {
+  PhaseSet phases;
+  bool recomputesInBackward = false; ///< B and I begin with the work of R
+  BlockTime timeOf;
+  /// Whether blocks take their parts, by timeOf, of the time that a cell has;
+  /// else they take timeOf.
+  bool isMeasured = false;
+};
+
+/// Adds to the times of cells what gathers and reduce-scatters take beyond the
+/// compute, as a segment on Resource::Sharding. Does nothing if nothing moves
+/// in cells. Errors: those of sumRings; times or bytes over int64.
 llvm::Error shardCells(const StageBlocks &blocks, const ModelFacts &model,
                        const SystemFacts &system, const RankLayout &layout,
-                       int64_t worker, bool recomputesInBackward,
-                       BlockTime timeOf, CellCosts &cells, int64_t slice);
+                       int64_t worker, const ShardedCells &sharded,
+                       CellCosts &cells, int64_t slice);
 
 /// The largest bytes that a cell of a stage holds for a while: weights of two
 /// consecutive blocks, gradients of one, and weights of one.

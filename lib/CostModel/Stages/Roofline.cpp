@@ -91,12 +91,12 @@ public:
   /// Adds what the worker's cells wait for parameters that its peers divide.
   llvm::Error shard(const StageBlocks &blocks, const RankLayout &layout,
                     int64_t worker, CellCosts &cells, int64_t slice) const {
-    return shardCells(
-        blocks, model, system, layout, worker, recomputesInBackward,
-        [&](uint32_t block, Phase phase) {
-          return blockTimes[block].of(phase);
-        },
-        cells, slice);
+    auto timeOf = [&](uint32_t block, Phase phase) {
+      return blockTimes[block].of(phase);
+    };
+    return shardCells(blocks, model, system, layout, worker,
+                      {kCostedPhases, recomputesInBackward, timeOf}, cells,
+                      slice);
   }
 
 private:

@@ -8,11 +8,12 @@ import pipesched
 import pytest
 from pipesched import PipeSchedError
 from pipesched.command import main
+from pipesched.command.render.output import CAUSES
 from pipesched.planning.request import Request
 from pipesched.planning.search.moves import Ends, move_layers, move_of_best, try_moves
 from pipesched.planning.search.search import Search
 from pipesched.planning.space.space import Space
-from test_command import Capture, failure_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes
 
 TIMES: dict[str, Any] = {
     "layers": {"count": 94, "F": "20ms", "I": "20ms", "W": "20ms"},
@@ -46,6 +47,38 @@ def test_layers_are_divided_for_every_number_of_stages() -> None:
         works.add(int(table.execution.busy_ps.sum()) * shape.data)
     assert works == {32 * (94 * 60 + 2 + 180) * 10**9}
     assert pipelines == {1, 2, 4, 8}
+
+
+def test_cells_wait_for_weights_beside_measured_times(tmp_path: Path, capsys: Capture) -> None:
+    """Times are those of compute: gathers and reductions of full sharding take as long on a
+    network as they do without times, and are no compute.
+    """
+    line = [
+        "--model",
+        "llama3-8b",
+        "--gpus",
+        "16",
+        "--global-batch",
+        "16",
+        "--pp",
+        "2",
+        "--tp",
+        "1",
+    ]
+    line += ["--microbatch-size", "1", "--times", "F=11ms,B=22ms,comm=0.4ms", "--memory", "2TB"]
+    line += ["--schedules", "1f1b", "--sharding", "full", "--recompute", "none"]
+    rows = []
+    for slower in (1, 100):
+        slow = ["--set", f"system.network.bandwidth_gb_per_s={50 / slower}"]
+        slow += ["--set", f"system.link.bandwidth_gb_per_s={450 / slower}"]
+        rows.append(rows_of(capsys, "plan", "--system", "dgx-h100", *line, *slow)[0])
+        assert main(["plan", "--system", "dgx-h100", *line, *slow]) == 0
+        assert "times without what sharding=full moves in cells" in capsys.readouterr().out
+    fast, late = rows
+    assert late["step_s"] > 5 * fast["step_s"]
+    assert 0 < fast["weights_ratio"] < 0.5 and late["weights_ratio"] > 0.6
+    causes = sum(value for key, value in late.items() if key in CAUSES)
+    assert causes == pytest.approx(late["idle_ratio"])
 
 
 def test_without_a_model_it_says_what_is_not_known(capsys: Capture, tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ from pipesched.support.units import DEFAULT_RESERVE, reserve_text
 
 from ..options.arguments import families
 
+MOVED_IN_CELLS = ("gradients", "full")
+"""The kinds of sharding by which cells wait for weights, or for gradients that are reduced."""
+
 Given = Callable[[str], bool]
 """Whether the user gave an argument, by its name in Python."""
 
@@ -176,12 +179,21 @@ def assume_costs(
         found |= assume_model(costs, is_given) | _batch(costs, is_given, sizes)
     if costs is not None and costs.system:
         found |= _system(costs, is_given, sliced=sliced, paired=paired)
+        found |= assume_times(costs)
     layer_times = costs._division.layer_times if costs is not None else None
     if layer_times is not None and not layer_times.has_ends:
         found["embedding and head"] = "free (no times)"
     if are_messages_free(costs):
         found["messages"] = "free (no comm)"
     return found
+
+
+def assume_times(costs: Costs) -> Facts:
+    """That measured times are those of compute, where more happens in cells."""
+    moves = costs.sharding in MOVED_IN_CELLS and costs.data_parallel * costs.context_parallel > 1
+    if costs.times is None or costs.model is None or not moves:
+        return {}
+    return {"times": f"without what sharding={costs.sharding} moves in cells"}
 
 
 def assume_layers(

@@ -455,6 +455,9 @@ def assume_plan(request: Request, is_given: assumptions.Given) -> assumptions.Fa
         found["reserve"] = reserve_text(request.reserve_text, request.has_experts)
         found |= _assume_division(request)
     found = {n: value for n, value in found.items() if not is_given(n.replace(" ", "_"))}
+    moved = sorted({*(request.sharding or ())} & {*assumptions.MOVED_IN_CELLS})
+    if request.times is not None and request.model is not None and moved:
+        found["times"] = f"without what sharding={'|'.join(moved)} moves in cells"
     if request.model is not None and request.own_bytes is None and not is_given("for"):
         found["memory as in"] = _held_text(request)
     if request.model is not None:
