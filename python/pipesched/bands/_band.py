@@ -163,7 +163,7 @@ def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
     known.
 
     >>> from pipesched import Costs
-    >>> costs = Costs(model="llama3-8b", system="h100-sxm-load", accelerators=1)
+    >>> costs = Costs(model="llama3-8b", system="h100-sxm", accelerators=1)
     >>> made = band_of(costs, "megatron")
     >>> made.low < made.high, band_of(None)
     (True, None)

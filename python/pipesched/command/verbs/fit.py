@@ -30,7 +30,7 @@ from ..render.output import (
 )
 
 EXAMPLE = """  pipesched fit measured.csv --system h100-sxm --save fitted.json
-  pipesched fit steps.json --system h100-sxm-load --save mine.json
+  pipesched fit steps.json --system h100-sxm --save mine.json
   pipesched show --system fitted.json"""
 
 PART_UNITS = {"flops": ((1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP"))}
