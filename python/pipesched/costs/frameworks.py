@@ -128,7 +128,7 @@ def used_of(node: int) -> int:
     return node if node < 16 else 1 << (node.bit_length() - 1)
 
 
-def bytes_text(kinds: Iterable[ParameterBytes]) -> str:
+def bytes_text(kinds: Iterable[tuple[int, ...]]) -> str:
     """`2 + 4 + 12 bytes a parameter`; several beside each other."""
     found = sorted({" + ".join(map(str, each)) for each in kinds})
     return f"{' or '.join(found)} bytes a parameter"

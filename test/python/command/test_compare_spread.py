@@ -23,8 +23,9 @@ def sentences(capsys: Capture, *arguments: str) -> list[str]:
 
 
 def costs_of(file: str, balance: Balance = "auto") -> Costs:
-    system, rates = COSTS[1], "data-sheet"
-    return Costs(model=file, system=system, rates=rates, microbatch_size=1, balance=balance)
+    return Costs(
+        model=file, system=COSTS[1], rates="data-sheet", microbatch_size=1, balance=balance
+    )
 
 
 def step(family: str, file: str, balance: Balance = "auto") -> float:
