@@ -19,7 +19,7 @@ from test_command import Capture
 LINE = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
 MEMORY = ("peak_bytes_per_gpu", "missing_bytes_per_gpu")
 BANDS = ("step_low_s", "step_high_s", "may_be_first")
-NUMBERS = ("step_s", *BANDS, "tokens_per_s_per_gpu", "mfu", *MEMORY, "idle_ratio")
+NUMBERS = ("step_s", "expected_s", *BANDS, "tokens_per_s_per_gpu", "mfu", *MEMORY, "idle_ratio")
 
 
 @pytest.fixture(scope="module")

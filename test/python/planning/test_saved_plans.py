@@ -62,8 +62,10 @@ def test_throughput_and_memory_are_kept(
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert float(row["step_s"]) == made.step_s
     tokens = made.tokens_per_s_per_gpu
-    assert tokens and float(row["tokens_per_s"]) == pytest.approx(tokens * made.request.gpus)
-    assert float(row["mfu"]) == pytest.approx(made.mfu, rel=1e-6)
+    # Those of a plan are of the middle of its band, which files do not have.
+    computed = made.request.gpus * made.middle
+    assert tokens and float(row["tokens_per_s"]) == pytest.approx(tokens * computed)
+    assert made.mfu and float(row["mfu"]) == pytest.approx(made.mfu * made.middle, rel=1e-6)
     assert int(row["peak_bytes_per_gpu"]) == made.peak_bytes
     assert main(["simulate", file]) == 0
     heading = capsys.readouterr().out
@@ -120,7 +122,9 @@ def test_a_saved_plan_is_optimized(tmp_path: Path, capsys: Capture) -> None:
     printed = capsys.readouterr().out
     assert "the end of the step was taken off for the search, and added again" in printed
     better = pipesched.Schedule.from_file(out)
-    assert ending_of(better) == ending_of(pipesched.Schedule.from_file(file))
+    ending = ending_of(pipesched.Schedule.from_file(file))
+    assert ending == "pipe-add-optimizer{all-reduce=eager}"
+    assert without_ending(better).transform(ending).rows == better.rows
     before = pipesched.Schedule.from_file(file).simulate(transport="delay").execution.makespan_ps
     assert better.simulate(transport="delay").execution.makespan_ps <= before
     assert "which no pass takes off" in failure_of(capsys, *line, "--show-passes")
