@@ -40,6 +40,11 @@ def some(values: Any) -> st.SearchStrategy[list[Any]]:
     return st.lists(st.sampled_from(list(values)), min_size=1, max_size=3, unique=True)
 
 
+def fastest(made: Plan) -> float:
+    """The shortest computed step, which the search finds; rows go by expected ones."""
+    return min(each.step_s for each in made.fitting)
+
+
 restrictions = st.fixed_dictionaries(
     {},
     optional={
@@ -65,12 +70,12 @@ def test_no_restriction_finds_better(case: int, limits: dict[str, Any]) -> None:
     if limits.get("chunks") and "pp" not in limits:
         limits["pp"] = [2, 4]
     try:
-        found = plan(**{"top": 3, **CASES[case], **limits}).fitting
+        found = plan(**{"top": 3, **CASES[case], **limits})
     except PipeSchedError as error:
         assert "nothing to plan" in str(error)
         return
-    if found:
-        assert found[0].step_s >= whole(case).fitting[0].step_s
+    if found.fitting:
+        assert fastest(found) >= fastest(whole(case))
 
 
 def test_the_run_that_was_beaten() -> None:
@@ -96,9 +101,8 @@ def test_counts_add_up(memory: str) -> None:
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_what_helps_is_no_better(case: int) -> None:
     made = plan(**CASES[case], misses=6)
-    fastest = made.fitting[0].step_s
     helps = [h for p in made.missing for h in p.help if "accelerators" not in h.change]
-    assert all(h.step_s >= fastest for h in helps if h.fits and h.allowed)
+    assert all(h.step_s >= fastest(made) for h in helps if h.fits and h.allowed)
     assert all(h.allowed for h in helps)
     assert "which is not searched" not in "".join(made.why())
 
