@@ -513,9 +513,8 @@ def _without_more(found: list[tuple[Help, Candidate]], given: Candidate) -> Iter
 # The plan
 
 
-def _alike(search: Search, best: Outcome) -> list[Outcome]:
-    """The best outcome of each schedule on the shape of the best."""
-    shape = best.candidate.shape
+def _alike(search: Search, shape: Shape) -> list[Outcome]:
+    """The best outcome of each schedule on a shape."""
     same = [o for o in search.outcomes.values() if o.candidate.shape == shape]
     same.sort(key=by_step, reverse=True)
     firsts = {o.candidate.schedule: o for o in same}
@@ -578,14 +577,15 @@ def _make_plan(
         _proposal(space, 0, o, optimized=rows.get(o.candidate))
         for o in drop_equal_rows(found.fitting)[:top]
     )
-    alike = _alike(search, found.fitting[0]) if found.fitting else []
+    alike = _alike(search, fitting[0].shape) if fitting else []
     first = len(fitting) + 1
     missing = [
         _proposal(space, i, o, helps[o.candidate], rows.get(o.candidate))
         for i, o in enumerate(found.missing, start=first)
     ]
     same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))
-    move = None if fitting and fitting[0].optimized else move
+    if fitting and (fitting[0].optimized or fitting[0].candidate != found.fitting[0].candidate):
+        move = None  # it is one of another configuration
     return Plan(
         space.request,
         tuple(fitting),
