@@ -47,7 +47,7 @@ LISTED = ("tensor", "pp", "context", "expert", "microbatch_size", "chunks")
 KINDS = ("recompute", "sharding")
 SINGLE = (
     *("model", "system", "gpus", "global_batch", "sequence", "attention", "precision"),
-    *("transport", "context_exchange", "memory", "reserve", *HELD),
+    *("rates", "transport", "context_exchange", "memory", "reserve", *HELD),
 )
 OTHERS = {"pipeline": "pp", "stages": "pp", "for": "launcher", "name": "", "schedule": ""}
 KNOWN = (*SINGLE, *LISTED, *KINDS, *OTHERS, *MEASURED)
@@ -506,7 +506,8 @@ def correct(
     text_of("command", command)
     if not len(steps):
         raise PipeSchedError("found no measured steps")
-    base = read_base(system, "auto")
+    rates = {step.configuration.costs.rates for step in steps if step.configuration.costs}
+    base = read_base(system, rates.pop() if len(rates) == 1 else "auto")
     start = _add_sustained(base)
     terms = [term for term in TERMS if _fields(start, term)]
     problem = _Problem(start, steps, terms, _noise(steps), is_under_load(base))
