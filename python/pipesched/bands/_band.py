@@ -12,8 +12,8 @@ from ..costs.costs import Costs
 from ..costs.settings import _fields_of
 from ._residuals import Resembling, Residual, resembling, runs_of
 from ._statistics import LEVEL, interval
-from .own import Own, own_band, rates_before, ratios_of
-from .traits import DATA_SHEET, OF_TIMES, UNDER_LOAD, Traits, traits_of
+from .own import Own, own_band, ratios_of
+from .traits import OF_TIMES, Traits, traits_of
 
 FEWEST_RUNS = 2
 """Below this, rows say nothing about how far apart they are."""
@@ -150,13 +150,6 @@ def band_of_traits(traits: Traits, rows: Iterable[Residual] | None = None) -> Ba
     return Band(traits, found, ends[0], ends[1], ends[2])
 
 
-def _width(band: Band) -> float:
-    """How wide a band is, in logarithms."""
-    if band.low is None or band.high is None:
-        return math.inf
-    return math.log(band.high / band.low)
-
-
 def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
     """The band of steps under these costs, in terms of the predicted step; None if they are no
     predictions of a training. `framework` (`megatron`, `torchtitan`) is who runs it, if that is
@@ -177,11 +170,6 @@ def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
     ratios = () if traits.times == OF_TIMES else ratios_of(fields)
     if not ratios:
         return band
-    # A correction turns the rates of a data sheet into those under load; the band is at most as
-    # wide as it was with the former ones, if they are known.
-    before = rates_before(fields)
-    former = [traits._replace(rates=rates) for rates in (DATA_SHEET, UNDER_LOAD)]
-    widths = [_width(band_of_traits(each)) for each in former if before in (None, each.rates)]
-    own = own_band(traits, ratios, min(widths))
+    own = own_band(traits, ratios)
     middle = math.sqrt(own.low * own.high)
     return replace(band, low=own.low, high=own.high, middle=middle, own=own)

@@ -85,14 +85,11 @@ class Own(NamedTuple):
     """How far layouts of one cluster are off."""
 
 
-def own_band(traits: Traits, ratios: Sequence[float], most: float = math.inf) -> Own:
-    """The band after a correction to steps with these ratios. It is at most as wide as the band
-    without one, in logarithms: own steps make no step less sure.
-    """
+def own_band(traits: Traits, ratios: Sequence[float]) -> Own:
+    """The band after a correction to steps with these ratios."""
     within = tolerances(traits).layouts
     count = len(ratios)
     middle = sum(map(math.log, ratios)) / count
     half = within.quantile * within.spread * math.sqrt(1 + 1 / count)
-    half = min(half, most / 2)
     low, high = (round(math.exp(middle + side * half), 4) for side in (-1, 1))
     return Own(count, low, high, within)
