@@ -210,6 +210,11 @@ class Proposal:
         """The step that is to be expected: that of the median of measured steps like it."""
         return self.step_s * self.middle
 
+    @property
+    def expected_disturbed_s(self) -> float | None:
+        """The same under the disturbances of the plan; None without any."""
+        return None if self.disturbed_step_s is None else self.disturbed_step_s * self.middle
+
     @cached_property
     def natural_step_s(self) -> float | None:
         """The step if nobody balances rows of experts; None where that makes no difference."""
@@ -335,6 +340,7 @@ class Proposal:
             "fits": self.fits if is_known else None,
             "step_s": self.step_s,
             "disturbed_step_s": self.disturbed_step_s,
+            "expected_disturbed_s": self.expected_disturbed_s,
             **_band_keys(self),
             "natural_step_s": self.natural_step_s,
             "update_s": self.update_s,

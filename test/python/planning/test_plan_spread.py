@@ -121,7 +121,7 @@ def test_what_the_option_finds_is_no_slower_than_the_hint(tmp_path: Path, entrie
     for kinds in ([named[1]], ["whole", named[1]], ["whole", *SHARDS]):
         found = planned(tmp_path, entries, vocabulary=kinds)
         # As many digits as the sentence has.
-        assert float(f"{found.fitting[0].step_s:.4g}") <= float(hint[1])
+        assert float(f"{found.fitting[0].expected_s:.4g}") <= float(hint[1])
         assert not [line for line in found.why() if "would take" in line]
 
 

@@ -180,8 +180,8 @@ def _with_context(each: _Timed) -> Configuration | None:
     if point.workers % 2 or point.paths is not None or costs.system is None:
         return None
     accelerators = int(_core.sizes(costs._raw)["accelerators"])
-    divided = replace(
-        costs, accelerators=2 * accelerators, context_parallel=2 * costs.context_parallel
+    divided = costs.with_(
+        accelerators=2 * accelerators, context_parallel=2 * costs.context_parallel
     )
     return replace(point, workers=point.workers // 2, costs=divided)
 

@@ -63,7 +63,7 @@ def _show_missing(size: int) -> str:
 COLUMNS = (
     Column("", "name", left=True),
     Column("step", "expected_s", seconds),
-    Column("disturbed", "disturbed_step_s", seconds),
+    Column("disturbed", "expected_disturbed_s", seconds),
     *BAND,
     MAY_BE_FIRST,
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=2),

@@ -37,7 +37,7 @@ def _memory(proposal: Proposal) -> str:
 COLUMNS = (
     Shown("", lambda p: p.name, True),
     Shown("step", lambda p: f"{p.expected_s:.4g} s"),
-    Shown("disturbed", lambda p: _text(p.disturbed_step_s, "{:.4g} s".format)),
+    Shown("disturbed", lambda p: _text(p.expected_disturbed_s, "{:.4g} s".format)),
     Shown("tokens/s/GPU", lambda p: _text(p.tokens_per_s_per_gpu, "{:,.0f}".format)),
     Shown("MFU", lambda p: _text(p.mfu, lambda mfu: f"{100 * mfu:.2f} %")),
     Shown("memory/GPU", _memory),
