@@ -474,7 +474,7 @@ def _assume_division(request: Request) -> assumptions.Facts:
         whole = request.sizes["accelerators_per_node"]
         found["used per node"] = f"{request.node} of {whole} accelerators"
     if request.tensor != (1,):
-        found["sequence parallelism"] = "on"
+        found["sequence parallelism"] = "on" if request.sequence_parallel else "off"
     some_experts = bool(request.experts) and request.expert != (1,)
     are_divided = {
         "experts": some_experts,
