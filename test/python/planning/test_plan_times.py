@@ -100,7 +100,7 @@ def test_without_a_model_it_says_what_is_not_known(capsys: Capture, tmp_path: Pa
     assert main([*line, "--sequence", "4096", "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
     assert row["fits"] is None and row["peak_bytes_per_gpu"] is None and row["mfu"] is None
-    assert row["tokens_per_s_per_gpu"] == pytest.approx(32 * 4096 / row["step_s"] / 32)
+    assert row["tokens_per_s_per_gpu"] == pytest.approx(32 * 4096 / row["expected_s"] / 32)
     assert row["launcher"]["megatron"] or row["launcher"]["torchtitan"]
 
 
