@@ -226,7 +226,8 @@ def test_help_names_the_stages() -> None:
     given: dict[str, Any] = {"gpus": 64, "global_batch": 256, "tensor": [4], "pp": [4]}
     given |= {"microbatch_size": [1], "recompute": ["none"], "schedules": ["VPP"], "chunks": [8]}
     given |= {"model": "llama3-70b", "system": "dgx-h100", "reserve": 0}
-    given |= {"context": [1], "sharding": ["optimizer"]}
+    given |= {"context": [1], "sharding": ["optimizer"], "rates": "data-sheet"}
+    given |= {"attention": "fused", "tensor_exposed": 100}
     peak = pipesched.plan(**given, memory="150GiB").fitting[0].peak_bytes
     made = pipesched.plan(**given, memory=peak - 2**28)
     helps = [h for p in made.missing for h in p.help if h.change.startswith("a layer moved from")]
