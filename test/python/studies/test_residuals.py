@@ -79,6 +79,9 @@ def test_rates_as_sold_are_predicted_again() -> None:
 
 def test_bands_hold_what_they_say() -> None:
     frame = coverage().frame.set_index("class")
+    # Classes of one run have no bands.
+    assert (frame.runs[frame.held_percent.isna()] <= 2).all()
+    frame = frame[frame.held_percent.notna()]
     # A fifth of the rows of each class, rounded up: of four rows one.
     outside = frame.rows * (1 - frame.held_percent / 100)
     assert (outside.round() <= ((1 - LEVEL) * frame.rows).apply(math.ceil)).all()
