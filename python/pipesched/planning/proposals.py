@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ..bands import Band, band_of
 from ..costs.costs import Costs, Description, with_natural_routing
 from ..costs.frameworks import ParameterBytes, sharding_of
+from ..costs.settings import both
 from ..errors import PipeSchedError
 from ..results.configuration import Configuration
 from ..results.disturbances import SEEDS, Factor
 from ..results.simulation import Simulation
 from ..schedule.families import PlacementKind, placement_kind
 from ..schedule.schedule import Schedule
-from ..support.options import Recompute, Sharding, callable_of, integer, names_of
+from ..support.options import Recompute, Sharding, callable_of, integer, list_of, names_of
 from ..support.units import seconds_of
 from .candidate import Candidate, Shape, receives_text
 from .explain.reasons import explain_proposal, findings, order_keys
@@ -34,7 +35,7 @@ from .launch.launchers import Launcher, Launchers, launchers, needs_csv
 from .launch.scripts import scripts_of
 from .layer_times import holds
 from .request import Limits, Progress, Request, check_limits, divisors
-from .search.disturbances import Slow, slow_of
+from .search.disturbances import Slow, slow_by, slow_of
 from .search.moves import Moved, ends_of, move_layers, try_moves
 from .search.optimizer import Attempt, Optimized, optimize_best
 from .search.search import Counts, Found, Outcome, Search, by_step, few_collections
@@ -620,6 +621,7 @@ def plan(
     slow_nodes: Mapping[int, Factor] | None = None,
     jitter: Factor | None = None,
     seeds: int = SEEDS,
+    disturbance: str | None = None,
     **limits: Unpack[Limits],
 ) -> Plan:
     """Finds the schedule, placement, microbatch size, recomputation and degrees of parallelism with
@@ -628,7 +630,7 @@ def plan(
 
     `limits` restrict the choice; `Limits` lists them.
 
-    `times` are measured ones of layers (docs/Planning.md, "Your own times"), for the one `tensor`,
+    `times` are measured ones of layers (docs/Planning.md, "Your own times"), for the one `tp`,
     `microbatch_size` and `recompute` given. Without a model memory and tokens are then not known.
 
     With `optimize`, a time such as `"30s"`, the optimizer searches for better rows for the best
@@ -636,8 +638,9 @@ def plan(
     others. Because the clock ends the search, the answer may differ from run to run.
 
     What is slow, as for `sensitivity`, makes the search look for the shortest step under all of it
-    together (`disturbed_step_s`); under jitter that is the mean for `seeds` draws. Pipelines
-    without a worker or a stage that is slow are left out.
+    together (`disturbed_step_s`); under jitter that is the mean for `seeds` draws. `disturbance` is
+    all of it as one text, such as `"worker3=1.3,jitter=5%"`. Pipelines without a worker or a stage
+    that is slow are left out.
 
     Raises an error if there are no candidates. That nothing fits is not an error: `fitting` is then
     empty, and `missing` says what would help.
@@ -648,9 +651,14 @@ def plan(
     >>> best.shape.gpus, best.fits, best.expected_s <= made.fitting[1].expected_s
     (16, True, True)
     """
-    limits = check_limits(limits)
-    request = Request(model=model, system=system, gpus=gpus, global_batch=global_batch, **limits)
+    chosen = check_limits(limits)
+    if texts := list_of("set", "['network.bandwidth=0.5x']", chosen.pop("set", ())):
+        model, changed = both(model, system, texts, rates=chosen.get("rates", "auto"))
+        system = changed if changed is not None else system
+    request = Request(model=model, system=system, gpus=gpus, global_batch=global_batch, **chosen)
     slow = slow_of(slow_workers, slow_stages, slow_nodes, jitter)
+    if disturbance is not None:
+        slow, seeds = slow_by(disturbance, slow, seeds)
     callable_of("progress", progress)
     top, misses = integer("top", top, 1, 1000), integer("misses", misses, 0, 1000)
     seconds = None if optimize is None else seconds_of("optimize", optimize)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -24,7 +23,7 @@ from ..costs.frameworks import (
     pair_order_of,
     parameter_bytes,
 )
-from ..errors import PipeSchedError, PipeSchedWarning, WrongType
+from ..errors import PipeSchedError, WrongType
 from ..schedule.families import canonical
 from ..support.options import (
     Attention,
@@ -61,22 +60,23 @@ T = TypeVar("T")
 
 
 class Limits(HeldOptions, total=False):
-    """Restrictions on what a plan may choose from. A key that is not given allows all sensible
-    values.
+    """Restrictions on what a plan may choose from, by the names of the options of `pipesched plan`.
+    A key that is not given allows all sensible values.
 
-    `schedules`, `tensor`, `pp` (workers of a pipeline), `context`, `expert`, `microbatch_size`
-    and `chunks` list the allowed values, `recompute` (none, selective, full) and `sharding` (none,
+    `schedules`, `tp`, `pp` (workers of a pipeline), `cp`, `ep`, `microbatch_size` and `vpp` (stages
+    of a worker) list the allowed values, `recompute` (none, selective, full) and `sharding` (none,
     optimizer, gradients, full-kept, full) the allowed kinds. `vocabulary` lists how the head may
     lie on the workers: whole, or in shards by vocab-1, vocab-2 and interlaced, which are searched
-    only if they or their schedules are named. `launcher` (megatron, torchtitan)
+    only if they or their schedules are named. `launcher` (megatron, torchtitan), which is `--for`,
     names the framework that is to run the plan: memory is counted as it holds weights, gradients
     and optimizer state, and only what it can run is chosen from. Without it memory is that of
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
     both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
-    `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8),
-    `rates`, `sequence_parallel`, `transport`, `context_exchange` (by default all that the framework
-    has), `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times`
-    and `times_of` are measured ones (`plan`).
+    `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8), `rates`,
+    `sequence_parallel`, `transport`, `context_exchange` (by default all that the framework has),
+    `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and
+    `times_of` are measured ones (`plan`). `set` changes fields of the system and the model, as
+    `["network.bandwidth=0.5x"]`.
     """
 
     sequence: int | None
@@ -87,12 +87,12 @@ class Limits(HeldOptions, total=False):
     transport: Transport
     context_exchange: ContextExchange | None
     schedules: Sequence[str] | None
-    tensor: Sequence[int] | None
+    tp: Sequence[int] | None
     pp: Sequence[int] | None
-    context: Sequence[int] | None
-    expert: Sequence[int] | None
+    cp: Sequence[int] | None
+    ep: Sequence[int] | None
     microbatch_size: Sequence[int] | None
-    chunks: Sequence[int] | None
+    vpp: Sequence[int] | None
     vocabulary: Sequence[VocabularyKind] | None
     recompute: Sequence[Recompute]
     sharding: Sequence[Sharding] | None
@@ -101,25 +101,33 @@ class Limits(HeldOptions, total=False):
     reserve: int | str | None
     times: Times | None
     times_of: TimesOf | None
+    set: Sequence[str]
+
+
+FIELDS = {
+    **{"tp": "tensor", "cp": "context", "ep": "expert", "vpp": "chunks"},
+    **{"workers": "pp", "stages": "pp", "for": "launcher"},
+}
+"""The fields of a request for arguments of a plan with other names."""
 
 
 def renew(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a plan with `pp` for `stages`, its name in the version before."""
-    return {"pp" if name == "stages" else name: value for name, value in given.items()}
+    """Returns the arguments of a plan by the fields of a request, whose names the previous version
+    had too.
+    """
+    return {FIELDS.get(name, name): value for name, value in given.items()}
 
 
-def check_limits(limits: Mapping[str, Any]) -> Limits:
-    """Returns the limits by their new names; warns of old names and refuses unknown ones."""
-    known = [*Limits.__annotations__, *HELD]
-    if "stages" in limits:
-        warnings.warn("plan(stages=...) is now plan(pp=...)", PipeSchedWarning, stacklevel=3)
-        limits = renew(limits)
+def check_limits(limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the limits by the fields of a request; refuses unknown ones and those given twice."""
+    known = {*Limits.__annotations__, *HELD, *FIELDS, *FIELDS.values()}
     for name in limits:
-        if name == "workers":
-            raise PipeSchedError("plan takes the workers of a pipeline as pp=[...]")
         if name not in known:
-            raise PipeSchedError(f"plan takes no argument {name!r}{closest(name, known)}")
-    return cast(Limits, limits)
+            raise PipeSchedError(f"plan takes no argument {name!r}{closest(name, sorted(known))}")
+    if len(found := renew(limits)) < len(limits):
+        same = [name for name in limits if FIELDS.get(name, name) in {*limits} - {name}]
+        raise PipeSchedError(f"plan takes {same[0]} as {FIELDS[same[0]]} too; give one of them")
+    return found
 
 
 def _numbers(what: str, given: Sequence[int] | None) -> tuple[int, ...] | None:

@@ -52,6 +52,42 @@ class Disturbed:
         return [f"{text},seed={seed}" for seed in range(1, seeds + 1) for text in texts]
 
 
+KINDS = ("worker", "stage", "node")
+_NUMBERED = re.compile(rf"({'|'.join(KINDS)})\s*(\d+)")
+
+
+def add_disturbances(text: str, found: dict[str, Any]) -> None:
+    """Adds what a text says to the arguments that slow a step.
+
+    >>> found = {"slow_worker": {0: "2"}}
+    >>> add_disturbances("worker3=1.3,jitter=5%,seeds=4", found)
+    >>> found
+    {'slow_worker': {0: '2', 3: '1.3'}, 'jitter': '5%', 'seeds': 4}
+    """
+    for part in text.split(","):
+        name, _, value = (each.strip() for each in part.partition("="))
+        numbered = _NUMBERED.fullmatch(name)
+        if not value or not (numbered or name in ("jitter", "seeds")):
+            raise PipeSchedError(
+                "expected a slow worker, stage or node and its factor, such as worker3=1.3, or"
+                f" jitter=5%, with seeds=20 draws of it, found {part!r}"
+            )
+        if numbered:
+            kind, number = f"slow_{numbered[1]}", int(numbered[2])
+            factors: dict[int, str] = found.get(kind) or {}
+            if number in factors:
+                raise PipeSchedError(f"{numbered[1]} {number} is given twice")
+            found[kind] = {**factors, number: value}
+        elif found.get(name) is not None:
+            raise PipeSchedError(f"{name} is given twice")
+        elif name == "jitter":
+            found[name] = value
+        elif value.isascii() and value.isdecimal() and int(value):
+            found[name] = int(value)
+        else:
+            raise PipeSchedError(f"expected a positive integer, found {value!r}")
+
+
 # Nodes
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+from inspect import signature
+from typing import Any
+
 import pipesched
 import pytest
+from pipesched import PipeSchedError
+from pipesched.command.verbs import plan as _plan_verb
+from pipesched.planning import Limits
 from pipesched.planning.launch.launchers import TORCH_NAMES, needs_csv
 from pipesched.planning.request import check_limits
 from pipesched.schedule.families import placement_kind
@@ -25,9 +32,9 @@ def test_each_family_has_lines_or_a_reason() -> None:
         small(
             schedules=[family],
             pp=[4],
-            context=[1],
+            cp=[1],
             sharding=["optimizer"],
-            chunks=[2, 4],
+            vpp=[2, 4],
             top=1,
             memory="200GB",
         ).fitting[0]
@@ -77,6 +84,34 @@ def test_recomputation_and_precision() -> None:
     assert best.step_s < small(recompute=["full"], schedules=["1f1b"]).fitting[0].step_s
 
 
-def test_the_old_name_of_pp_is_understood() -> None:
-    with pytest.warns(pipesched.PipeSchedWarning, match=r"is now plan\(pp="):
-        assert check_limits({"stages": [2]}) == {"pp": [2]}
+def test_arguments_of_plan_have_the_names_of_options() -> None:
+    """Each option that is not about the output is an argument of the same name."""
+    parser = argparse.ArgumentParser()
+    _plan_verb.add(parser)
+    shown = {"--help", "--explain", "--save", "--draw", "--format", "--output", "--columns"}
+    shown |= {"--show-passes"}
+    flags = {next(f for f in a.option_strings if f[:2] == "--") for a in parser._actions}
+    options = {flag[2:].replace("-", "_") for flag in flags - shown}
+    named = {*signature(pipesched.plan).parameters, *Limits.__annotations__}
+    assert options - named == {"for"}
+    assert check_limits({"for": "megatron", "tp": [2]}) == {"launcher": "megatron", "tensor": [2]}
+
+
+def test_old_names_of_arguments_are_understood() -> None:
+    assert check_limits({"stages": [2], "chunks": [4]}) == {"pp": [2], "chunks": [4]}
+    assert check_limits({"workers": [2]}) == {"pp": [2]}
+    with pytest.raises(PipeSchedError, match="plan takes tp as tensor too; give one of them"):
+        check_limits({"tp": [2], "tensor": [2]})
+    with pytest.raises(PipeSchedError, match="plan takes no argument 'tpp', the closest is 'tp'"):
+        check_limits({"tpp": [2]})
+
+
+def test_texts_of_options_mean_the_same_as_arguments() -> None:
+    given: dict[str, Any] = {"schedules": ["1f1b"], "pp": [2], "tp": [2], "cp": [1], "top": 1}
+    text = small(**given, disturbance="worker1=1.5,jitter=5%,seeds=3").fitting[0]
+    made = small(**given, slow_workers={1: 1.5}, jitter="5%", seeds=3).fitting[0]
+    assert text.disturbed_step_s == made.disturbed_step_s
+    plain = small(**given).fitting[0]
+    assert small(**given, set=["matrix.tflops=0.5x"]).fitting[0].step_s > plain.step_s
+    with pytest.raises(PipeSchedError, match="worker 1 is given twice"):
+        small(**given, disturbance="worker1=2,worker1=3")

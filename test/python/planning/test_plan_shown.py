@@ -90,7 +90,7 @@ def test_names_are_escaped() -> None:
 
 
 def test_nothing_fits() -> None:
-    none = plan("llama3-70b", "dgx-h100", gpus=8, global_batch=8, tensor=[8])
+    none = plan("llama3-70b", "dgx-h100", gpus=8, global_batch=8, tp=[8])
     assert not none.fitting and "nothing fits, the nearest lacks" in repr(none)
     assert "missing/GPU" in str(none) and Tags(none._repr_html_()).count["tr"] > 1
 

@@ -94,9 +94,9 @@ def test_ranks_divide_what_recurrences_share() -> None:
     fields["linear_attention"] = {**fields["linear_attention"], "key_heads": 2}
     given: dict[str, Any] = {"gpus": 8, "global_batch": 8, "pp": [1], "top": 1}
     given["recompute"] = ["full"]
-    assert plan(fields, "dgx-h100", tensor=[2], **given).proposals
+    assert plan(fields, "dgx-h100", tp=[2], **given).proposals
     with pytest.raises(pipesched.PipeSchedError, match="tensor 4 does not divide 2"):
-        plan(fields, "dgx-h100", tensor=[4], **given)
+        plan(fields, "dgx-h100", tp=[4], **given)
 
 
 # Plans

@@ -109,7 +109,7 @@ def test_what_helps_is_no_better(case: int) -> None:
 
 def test_what_is_not_searched_is_told() -> None:
     given: dict[str, Any] = {"gpus": 64, "global_batch": 256, "misses": 10, **PLAIN}
-    made = plan("llama3-70b", "dgx-h100", **given, context=[1])
+    made = plan("llama3-70b", "dgx-h100", **given, cp=[1])
     helps = [h for p in made.missing for h in p.help if h.change.startswith("context")]
     assert helps and not any(h.allowed for h in helps)
     said = [line for line in made.why() if "context 2, which is not searched, it fits" in line]

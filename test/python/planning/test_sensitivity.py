@@ -195,7 +195,7 @@ SLOW_PLANS: list[dict[str, Any]] = [
 
 
 def plan_of(**given: Any) -> Plan:
-    return plan("llama3-8b", "dgx-h100", gpus=16, global_batch=16, chunks=[2], **given)
+    return plan("llama3-8b", "dgx-h100", gpus=16, global_batch=16, vpp=[2], **given)
 
 
 @pytest.mark.parametrize("slow", SLOW_PLANS)

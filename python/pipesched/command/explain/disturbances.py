@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pipesched import Costs
+from pipesched import Costs, PipeSchedError
 from pipesched.results.disturbances import (
+    KINDS,
     SEEDS,
     Disturbed,
     Nodes,
     Sensitivity,
+    add_disturbances,
     disturbances,
     measured,
 )
@@ -21,7 +22,6 @@ from pipesched.results.disturbances import (
 from ..options import passes, table
 from ..options.arguments import UsageError
 from ..options.entries import Size
-from ..options.table import positive
 from ..render.output import Column, Row, View, percent, seconds, table_text
 
 COLUMNS = (
@@ -51,46 +51,16 @@ class Timed(Protocol):
     def steps(self) -> Callable[[Sequence[str]], Sequence[int]]: ...
 
 
-KINDS = ("worker", "stage", "node")
-_NUMBERED = re.compile(rf"({'|'.join(KINDS)})\s*(\d+)")
-
-Factors = dict[int, str]
-
-
 class _Disturb(argparse.Action):
     """Takes `worker3=1.3,jitter=5%`, which is added to what was given before."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
     ) -> None:
-        for part in values.split(","):
-            name, _, value = (each.strip() for each in part.partition("="))
-            numbered = _NUMBERED.fullmatch(name)
-            if not value or not (numbered or name in ("jitter", "seeds")):
-                raise argparse.ArgumentError(
-                    self,
-                    "expected a slow worker, stage or node and its factor, such as worker3=1.3, or"
-                    f" jitter=5%, with seeds=20 draws of it, found {part!r}",
-                )
-            try:
-                self._keep(namespace, name, numbered, value)
-            except argparse.ArgumentTypeError as error:
-                raise argparse.ArgumentError(self, str(error)) from None
-
-    @staticmethod
-    def _keep(
-        namespace: argparse.Namespace, name: str, numbered: re.Match[str] | None, value: str
-    ) -> None:
-        if numbered is None:
-            if getattr(namespace, name) is not None:
-                raise argparse.ArgumentTypeError(f"{name} is given twice")
-            setattr(namespace, name, value if name == "jitter" else positive(value))
-            return
-        what, number = numbered[1], int(numbered[2])
-        factors: Factors = getattr(namespace, f"slow_{what}")
-        if number in factors:
-            raise argparse.ArgumentTypeError(f"{what} {number} is given twice")
-        setattr(namespace, f"slow_{what}", {**factors, number: value})
+        try:
+            add_disturbances(values, vars(namespace))
+        except PipeSchedError as error:
+            raise argparse.ArgumentError(self, error.diagnostics[0].message) from None
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from pipesched.planning import Limits, Plan, Proposal, Request
 from pipesched.planning.launch.launchers import needs_csv
 from pipesched.planning.launch.passes import ENDING, attach_costs, attach_times, place
 from pipesched.planning.layer_times import header_lines
+from pipesched.planning.request import FIELDS
 from pipesched.planning.space.heads import spread_by
 from pipesched.planning.space.space import may_overlap, may_slice
 from pipesched.results.disturbances import steps_of
@@ -167,8 +168,8 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 
 
 def _limits(arguments: argparse.Namespace) -> Limits:
-    names_of_limits = {**Limits.__annotations__, **_deployment.HELD}
-    given = {name: getattr(arguments, name) for name in names_of_limits}
+    names_of_limits = {*Limits.__annotations__, *_deployment.HELD} - {"set"}
+    given = {name: getattr(arguments, FIELDS.get(name, name)) for name in names_of_limits}
     return cast(Limits, given)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...costs.costs import Costs
-from ...results.disturbances import Disturbed, Factor, Nodes, disturbances
-from ...support.options import mapping_of
+from ...results.disturbances import KINDS, Disturbed, Factor, Nodes, add_disturbances, disturbances
+from ...support.options import mapping_of, text_of
 
 _WORKER = re.compile(r"worker(\d+)=([\d.]+)")
 
@@ -86,6 +87,15 @@ def slow_of(
     slow = Slow(one, two, three, jitter)
     is_slow = jitter is not None or slow.workers or slow.stages or slow.nodes
     return slow if is_slow else None
+
+
+def slow_by(disturbance: str, slow: Slow | None, seeds: int) -> tuple[Slow, int]:
+    """Returns what is slow with that of a text such as `worker3=1.3,jitter=5%`, and the draws."""
+    found: dict[str, Any] = {}
+    add_disturbances(text_of("disturbance", disturbance), found)
+    workers, stages, nodes = (found.get(f"slow_{kind}", {}) for kind in KINDS)
+    told = Slow(workers, stages, nodes, found.get("jitter"))
+    return (slow or Slow()) | told, found.get("seeds", seeds)
 
 
 def mean_step(draws: Sequence[Sequence[str]], step: Callable[[str], int]) -> int:
