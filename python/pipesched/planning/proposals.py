@@ -37,6 +37,7 @@ from .layer_times import holds
 from .request import Limits, Progress, Request, check_limits, divisors
 from .search.disturbances import Slow, slow_by, slow_of
 from .search.moves import Moved, ends_of, move_layers, try_moves
+from .search.nearby import find_nearby
 from .search.optimizer import Attempt, Optimized, optimize_best
 from .search.search import Counts, Found, Outcome, Search, by_step, few_collections
 from .space.heads import RECEIVES, drop_equal_rows
@@ -415,6 +416,9 @@ class Plan:
     """The effect of moving layers, if the first or the last stage of the best is the slowest."""
     slow: Slow | None = field(default=None, repr=False)
     """What is slow, if proposals are ranked by their steps under it."""
+    nearby: tuple[Proposal, ...] = field(default=(), repr=False)
+    """The best of fewer accelerators, if that is faster, and of the next number that divides well.
+    """
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
@@ -423,13 +427,20 @@ class Plan:
 
     def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
         rows = (proposal.to_dict(folder) for proposal in self.proposals)
-        return [{**row, **keys} for row, keys in zip(rows, order_keys(self), strict=True)]
+        near = {
+            "nearby": [
+                {"gpus": p.shape.gpus, "step_s": p.step_s, "expected_s": p.expected_s}
+                for p in self.nearby
+            ]
+        }
+        return [{**row, **keys, **near} for row, keys in zip(rows, order_keys(self), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per proposal: its numbers, without launchers and paths."""
         import pandas as pd
 
         nested = {"name", "band", "options", "paths", "help", "optimized", "launcher", "request"}
+        nested.add("nearby")
         rows = [
             {key: value for key, value in row.items() if key not in nested}
             for row in self.to_dicts()
@@ -605,6 +616,15 @@ def _make_plan(
     )
 
 
+def _nearby(search: Search, found: Found, made: Plan) -> tuple[Proposal, ...]:
+    if not made.fitting:
+        return ()
+    idle = made.fitting[0].report.execution.idle_ratio
+    given = (search.threads or None, search.slow, search.seeds)
+    near = find_nearby(made.request, found.fitting[0], idle, *given)
+    return tuple(_proposal(space, i, o) for i, (space, o) in enumerate(near, start=1))
+
+
 def plan(
     model: Description | None,
     system: Description,
@@ -671,4 +691,5 @@ def plan(
             raise PipeSchedError(f"there is nothing to plan: {reasons}")
         move = try_moves(search, found)
         attempts = optimize_best(search, found, seconds, progress) if seconds else []
-        return _make_plan(search, found, attempts, top, move)
+        made = _make_plan(search, found, attempts, top, move)
+        return replace(made, nearby=_nearby(search, found, made))

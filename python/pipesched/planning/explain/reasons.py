@@ -128,6 +128,18 @@ def _next(plan: Plan) -> Iterator[str]:
         yield f"next of another shape, {_against(best, degrees[0])}"
 
 
+def _nearby(plan: Plan) -> Iterator[str]:
+    """Fewer accelerators that are faster, and the next number that divides well."""
+    if plan.nearby:
+        best, gpus = plan.fitting[0], plan.request.gpus
+        steps = [
+            f"{p.shape.gpus} take {p.expected_s:.4g} s,"
+            f" {percent(1 - p.ranked_s * p.middle / best.ranked_s / best.middle)} less"
+            for p in plan.nearby
+        ]
+        yield f"fewer accelerators are faster than {gpus}: {'; '.join(steps)}"
+
+
 def _levels(plan: Plan) -> Iterator[str]:
     """Sentences on schedules of the same shape that formula or table rank differently."""
     if len(plan.alike) < 2:
@@ -369,6 +381,7 @@ def findings(plan: Plan) -> list[str]:
         if plan.moved:
             found.append(_tell_move(plan.moved, _middle(plan)))
         found += [*_tell_order(plan), *_next(plan), *_levels(plan), *_head(plan)]
+        found += _nearby(plan)
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
     found += [_missing(proposal, plan) for proposal in plan.missing]
