@@ -228,6 +228,19 @@ static void readSustained(FieldReader &parent, HardwareFacts &facts) {
             double(readShare(*value, "sustained", parent.getErrors())) / kMega);
 }
 
+/// Checks `power`, which changes no time: plans read it as money and energy.
+static void checkPower(FieldReader &parent) {
+  const json::Value *value = parent.find("power");
+  if (!value)
+    return;
+  FieldReader reader(value, "power", parent.getErrors());
+  reader.scaled("watts", kMega);
+  for (StringRef name : {"busy_share", "idle_share"})
+    if (const json::Value *share = reader.require(name))
+      readShare(*share, reader.pathOf(name), reader.getErrors());
+  reader.finish();
+}
+
 /// Reads the fields that all memories and links have.
 static LinkFacts readRate(FieldReader &reader) {
   LinkFacts facts;
@@ -344,6 +357,7 @@ HardwareFacts pipesched::readSystemFields(const json::Value &file, Rates rates,
   readMultiprocessors(reader, facts);
   readSustained(reader, facts);
   readHostTime(reader, facts);
+  checkPower(reader);
   readMemory(reader, facts);
   facts.link = readLink(reader, "link", reader.find("link"));
   facts.network = readLink(reader, "network", reader.require("network"));

@@ -130,6 +130,11 @@ def _read_fields(what: str, description: Description) -> Fields:
     return found
 
 
+def read_system(system: Description, rates: Rates = "auto") -> Fields:
+    """Returns the fields of a system."""
+    return _fields_of("system", system, rates)
+
+
 def _paths(value: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The paths of the fields below a value. The entries of a list have the same path."""
     if isinstance(value, Mapping):

@@ -22,6 +22,7 @@ from ..schedule.schedule import Schedule
 from ..support.options import Recompute, Sharding, callable_of, integer, list_of, names_of
 from ..support.units import seconds_of
 from .candidate import Candidate, Shape, receives_text
+from .expenses import expenses
 from .explain.reasons import explain_proposal, findings, order_keys
 from .explain.tables import (
     plan_html,
@@ -331,6 +332,12 @@ class Proposal:
         execution = self.report.execution
         return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
 
+    def expenses(self) -> dict[str, Any]:
+        """Estimates of days, money and energy, as far as the request and the system say them."""
+        each = self.tokens_per_s_per_gpu
+        tokens = each and each * self.request.gpus
+        return expenses(self.request, tokens, self.report.execution.idle_ratio)
+
     def to_dict(self, folder: str = "") -> dict[str, Any]:
         """The values for JSON; `folder` as for `launchers`."""
         shape, report = self.shape, self.report
@@ -348,6 +355,7 @@ class Proposal:
             "update_s": self.update_s,
             "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
             "mfu": self.mfu,
+            **self.expenses(),
             "peak_bytes_per_gpu": self.peak_bytes if is_known else None,
             "capacity_bytes": self.request.capacity_bytes,
             "reserve_bytes": self.request.reserve_bytes,

@@ -39,11 +39,13 @@ from ..support.options import (
     integer,
     list_of,
     names_of,
+    number_of,
     text_of,
 )
 from ..support.text import closest
 from ..support.units import DEFAULT_RESERVE as DEFAULT_RESERVE
 from ..support.units import bytes_of as bytes_of
+from ..support.units import count_of
 from ..support.units import reserve_of as reserve_of
 from . import layer_times as _own_times
 from .candidate import Shape
@@ -76,7 +78,8 @@ class Limits(HeldOptions, total=False):
     `sequence_parallel`, `transport`, `context_exchange` (by default all that the framework has),
     `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and
     `times_of` are measured ones (`plan`). `set` changes fields of the system and the model, as
-    `["network.bandwidth=0.5x"]`.
+    `["network.bandwidth=0.5x"]`. `tokens` of the training (`"2T"`) and the `price` of an
+    accelerator for an hour, in dollars, give days, cost and energy.
     """
 
     sequence: int | None
@@ -102,11 +105,13 @@ class Limits(HeldOptions, total=False):
     times: Times | None
     times_of: TimesOf | None
     set: Sequence[str]
+    tokens: int | float | str | None
+    price: float | None
 
 
 FIELDS = {
     **{"tp": "tensor", "cp": "context", "ep": "expert", "vpp": "chunks"},
-    **{"workers": "pp", "stages": "pp", "for": "launcher"},
+    **{"workers": "pp", "stages": "pp", "for": "launcher", "tokens": "total_tokens"},
 }
 """The fields of a request for arguments of a plan with other names."""
 
@@ -191,6 +196,10 @@ class Request(Held):
     """The times of layers, once the times are checked."""
     times_of: TimesOf | None = None
     """What the times belonged to when they were given."""
+    total_tokens: int | None = None
+    """Tokens of the training, for its days, money and energy."""
+    price: float | None = None
+    """Dollars of an accelerator for an hour."""
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -219,6 +228,10 @@ class Request(Held):
             raise PipeSchedError(
                 "torchtitan always has sequence parallelism; plan for megatron, or leave it on"
             )
+        if self.total_tokens is not None:
+            put("total_tokens", count_of("tokens", self.total_tokens))
+        if self.price is not None:
+            put("price", number_of("price", self.price, 0.0))
         if self.sharding is None:
             put("sharding", default_sharding(self.framework.name))
         else:

@@ -32,6 +32,7 @@ from ..support.options import (
 from ..support.text import closest, gib, plural
 from . import layer_times as _own_times
 from .candidate import ALONE, INTERLACED, Candidate, Shape
+from .expenses import expenses
 from .launch.passes import ENDING, attach_costs, attach_times
 from .request import Request, divisors, renew
 from .search.disturbances import Slow
@@ -102,6 +103,13 @@ class Result:
         request, tokens = self.case.request, self.tokens_per_s
         peak, flops = request.peak_flops, request.flops_per_token
         return tokens * flops / peak / request.gpus if tokens and peak and flops else None
+
+    @property
+    def expenses(self) -> dict[str, Any]:
+        """Estimates of days, money and energy."""
+        return expenses(
+            self.case.request, self.tokens_per_s, 1 - self.parts_s["compute"] / self.step_s
+        )
 
     @property
     def missing_bytes(self) -> int:
@@ -191,6 +199,9 @@ def _shape_changes(old: Case, new: Case) -> list[str]:
     for name, value in one.items():
         if other[name] != value:
             found.append(f"{names.get(name, name)} {value} to {other[name]}")
+    prices = old.request.price, new.request.price
+    if prices[0] != prices[1]:
+        found.append(f"price {'none' if prices[0] is None else f'{prices[0]:g}'} to {prices[1]:g}")
     idle = new.request.gpus - new.shape.gpus
     if idle:
         found.append(f"{plural(idle, 'accelerator')} without work")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..errors import PipeSchedError, WrongType
-from .options import integer, text_of
+from .options import integer, number_of, text_of
 
 _UNITS = {"": 1, "B": 1}
 for _power, _letter in enumerate("KMGT", start=1):
@@ -49,6 +49,23 @@ def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
             f"{what} is a number of bytes, such as 80GiB, 80GB{percent}; got {given!r}"
         )
     return integer(what, round(float(match[1]) * units[match[2].casefold()]), 0)
+
+
+_COUNT = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([KMBT]?)", re.IGNORECASE)
+
+
+def count_of(what: str, given: float | str) -> int:
+    """Parses a number of tokens: `2T`, `300B`, a plain number.
+
+    >>> count_of("tokens", "1.5T"), count_of("tokens", 2e12)
+    (1500000000000, 2000000000000)
+    """
+    match = _COUNT.fullmatch(str(given).strip()) if isinstance(given, str) else None
+    if match is not None:
+        given = float(match[1]) * 1000 ** (" KMBT".index(match[2].upper() or " "))
+    if isinstance(given, str) or not 1 <= number_of(what, given, 1) <= 1e18:
+        raise PipeSchedError(f"{what} is a number such as 2T or 300B; got {given!r}")
+    return round(given)
 
 
 def parts_of(has_experts: bool) -> dict[str, str]:

@@ -270,6 +270,12 @@ OPTIONS: dict[str, Option] = {
     ),
     # Plans and searches
     "gpus": _count(("gpus",), "N", "accelerators in all"),
+    "tokens": Option(
+        _flags("tokens"),
+        "of the whole training, such as 2T or 300B: for its days, cost and energy",
+        metavar="TOKENS",
+    ),
+    "price": Option(_flags("price"), "dollars of an accelerator for an hour", float, "DOLLARS"),
     "top": _count(("top",), "K", "how many of the best are shown"),
     "offload": Option(_flags("offload"), "offload activations to the host", action="store_true"),
     "time": Option(_flags("time"), "how long to search, such as 30s or 2min", metavar="TIME"),

@@ -247,6 +247,16 @@ def thousands(value: float) -> str:
     return f"{value:,.0f}"
 
 
+EXPENSES = (
+    Column("days", "days", tenths),
+    Column("cost", "cost_dollars", lambda dollars: f"${dollars:,.0f}"),
+    Column("energy", "energy_kwh", lambda energy: f"{energy:,.0f} kWh"),
+    Column("cost/10^12", "trillion_cost_dollars", lambda dollars: f"${dollars:,.0f}", detail=1),
+    Column("energy/10^12", "trillion_energy_kwh", lambda energy: f"{energy:,.0f} kWh", detail=1),
+)
+"""Of all tokens and of 10^12, where they were asked for."""
+
+
 def _of_span(row: Row) -> str:
     """What says that a formula counts as `span` does, not as `table`."""
     return " of span" if row.get("formula_of") == "span" else ""

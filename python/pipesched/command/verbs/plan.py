@@ -17,6 +17,7 @@ from pipesched.costs.division import SPREAD
 from pipesched.costs.frameworks import FRAMEWORKS, LauncherName, bytes_text
 from pipesched.costs.stage_times import places_of
 from pipesched.planning import Limits, Plan, Proposal, Request
+from pipesched.planning.expenses import KEYS, expense_lines
 from pipesched.planning.launch.launchers import needs_csv
 from pipesched.planning.launch.passes import ENDING, attach_costs, attach_times, place
 from pipesched.planning.layer_times import header_lines
@@ -37,6 +38,7 @@ from ..options.table import RARE, some_of
 from ..render import drawings, page
 from ..render.output import (
     BAND,
+    EXPENSES,
     MAY_BE_FIRST,
     TABLES,
     Column,
@@ -69,6 +71,7 @@ COLUMNS = (
     MAY_BE_FIRST,
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=2),
     Column("MFU", "mfu", percent),
+    *EXPENSES,
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
     Column("missing/GPU", "missing_bytes_per_gpu", _show_missing, detail=1),
     Column("tensor", "tensor"),
@@ -136,6 +139,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="also look for better rows for the best settings, such as 30s in all",
     )
     parser.add_argument("--explain", action="store_true", help="why, for each of them")
+    table.add(parser, "tokens", "price", tokens={"dest": "total_tokens"})
     table.add(parser, "top", "save", top={"default": 10})
     drawings.add_draw(parser, ("html",))
     parser.set_defaults(folders={"save": (".mlir", ".svg", ".csv", ".json", ".sh")})
@@ -376,7 +380,7 @@ def _title(arguments: argparse.Namespace) -> str:
 
 def _head_lines(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     facts = assume_plan(plan.request, assumptions.was_given(arguments))
-    own = [*header_lines(plan.request), *tell_settings(arguments)]
+    own = [*header_lines(plan.request), *expense_lines(plan.request), *tell_settings(arguments)]
     return [*own, *assumptions.head_lines(facts, [plan.request.described])]
 
 
@@ -385,6 +389,8 @@ def _drop_alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     uneven = any("+" in row["layers"] for row in rows)
     ones = ("context", "expert", "slices")
     alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}
+    if all(row["request"].keys().isdisjoint(("total_tokens", "price")) for row in rows):
+        alike |= dict.fromkeys(KEYS)
     if not any(row.get("missing_bytes_per_gpu") for row in rows):
         alike["missing_bytes_per_gpu"] = None
     if all(row.get("vocabulary", "whole") == "whole" for row in rows):

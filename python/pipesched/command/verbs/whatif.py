@@ -14,6 +14,7 @@ from pipesched import PipeSchedError
 from pipesched.costs.settings import settings
 from pipesched.planning import whatif as _whatif
 from pipesched.planning.candidate import describe
+from pipesched.planning.expenses import KEYS
 from pipesched.planning.request import Request, renew
 from pipesched.planning.search.disturbances import Slow
 from pipesched.planning.whatif import Case, Change, Result
@@ -29,6 +30,7 @@ from ..options.files import show_path
 from ..options.paths import Named, check_read
 from ..options.table import RARE, integers
 from ..render.output import (
+    EXPENSES,
     TABLES,
     Column,
     add_output,
@@ -66,6 +68,7 @@ COLUMNS = (
     Column("tokens/s", "tokens_per_s", thousands),
     Column("+/-", "tokens_ratio", _show_signed(percent), detail=2),
     Column("MFU", "mfu", percent, detail=1),
+    *EXPENSES,
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
     Column("+/-", "peak_difference_bytes", _show_signed(gibibytes), detail=1),
     Column("fits", "fits", lambda fits: "yes" if fits else "no"),
@@ -88,6 +91,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         workers={"dest": "pp"},
         context_parallel={"dest": "context"},
         schedules={"dest": "schedule"},
+        tokens={"dest": "total_tokens"},
         offload={"action": "store", "nargs": "?", "const": "all", "choices": _whatif.OFFLOADS},
     )
     rare = {name: RARE[name] for name in ("attention", "vocabulary")}
@@ -107,7 +111,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 CHANGED = (
     *("system", "gpus", "recompute", "sharding", "precision", "transport", "offload", "tensor"),
     *("context_parallel", "workers", "microbatch_size", "global_batch", "sequence", "chunks"),
-    *("schedules", "memory", "reserve"),
+    *("schedules", "memory", "reserve", "tokens", "price"),
 )
 
 
@@ -176,9 +180,11 @@ def _change_fields(arguments: argparse.Namespace) -> Iterator[Change]:
     if arguments.system:
         system = source(arguments.system, pipesched.systems)
         yield Change(f"system {arguments.system}", _whatif.change_request(system=system))
-    for name in ("attention", "precision", "transport", "sequence", "memory", "reserve"):
+    names = ("attention", "precision", "transport", "sequence", "memory", "reserve", "price")
+    for name in (*names, "total_tokens"):
         if (value := getattr(arguments, name)) is not None:
-            yield Change(f"{name} {value}", _whatif.change_request(**{name: value}))
+            shown = name.removeprefix("total_")
+            yield Change(f"{shown} {value}", _whatif.change_request(**{name: value}))
 
 
 def _change_shape(arguments: argparse.Namespace) -> Iterator[Change]:
@@ -265,6 +271,7 @@ def _numbers(plan: Result, found: Result) -> dict[str, Any]:
         "missing_bytes_per_gpu": None if found.peak_bytes is None else found.missing_bytes,
         "why": describe(case.candidate) if is_plan else _whatif.why(plan, found),
         "parts_s": found.parts_s,
+        **found.expenses,
         "schedule": case.candidate.schedule,
         "vocabulary": case.candidate.vocabulary,
         "receive_placement": case.candidate.receives,
@@ -324,8 +331,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.lose_node:
         at = next(i for i, each in enumerate(rows) if each["change"] == _name_lost(arguments))
         rows.insert(at + 1, _plan_again(row, case.request, arguments, plan))
+    asked = case.request.total_tokens, case.request.price, arguments.total_tokens, arguments.price
     if arguments.format in TABLES:
         for each in rows:
+            if asked == (None,) * 4:
+                each.update(dict.fromkeys(KEYS))
             each.setdefault("why", f"not possible: {each['error']}")
     write_rows(arguments, rows, COLUMNS, title=_title(arguments, row, case.request))
     return 0 if any(each["error"] is None for each in rows[1:]) else 1

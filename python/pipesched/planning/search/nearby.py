@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import gcd
 
 from ...errors import PipeSchedError
+from ...support.options import TimesOf
 from ..request import Request, divisors
 from ..space.space import Space
 from .disturbances import Slow
@@ -72,7 +73,7 @@ def find_nearby(
 ) -> list[tuple[Space, Outcome]]:
     """The best of fewer accelerators, if it is faster, and then that of the number above."""
     found: list[tuple[Space, Outcome]] = []
-    times_of = None if request.times is None else "layer"
+    times_of: TimesOf | None = None if request.times is None else "layer"
     for numbers in _tried(request, best, idle_ratio):
         made = []
         for gpus in numbers:
