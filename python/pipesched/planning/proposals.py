@@ -627,9 +627,11 @@ def _make_plan(
 def _nearby(search: Search, found: Found, made: Plan) -> tuple[Proposal, ...]:
     if not made.fitting:
         return ()
-    idle = made.fitting[0].report.execution.idle_ratio
     given = (search.threads or None, search.slow, search.seeds)
-    near = find_nearby(made.request, found.fitting[0], idle, *given)
+    best = made.fitting[0]
+    near = find_nearby(
+        made.request, found.fitting[0], lambda: best.report.execution.idle_ratio, *given
+    )
     return tuple(_proposal(space, i, o) for i, (space, o) in enumerate(near, start=1))
 
 

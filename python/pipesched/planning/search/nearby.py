@@ -8,7 +8,7 @@ well costs no time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import gcd
 
@@ -49,14 +49,17 @@ def _fills_nodes(request: Request, gpus: int) -> bool:
     return gpus <= whole or 2 * max(d for d in divisors(gpus) if d <= whole) >= whole
 
 
-def _tried(request: Request, best: Outcome, idle_ratio: float) -> Iterator[list[int]]:
+def _tried(request: Request, best: Outcome, idle_ratio: Callable[[], float]) -> Iterator[list[int]]:
     """Smaller numbers that may be faster than the best step, and then the best just above."""
-    work = request.gpus * (1 - idle_ratio)
-    if best.candidate.shape.recompute == "full":
-        work *= WITHOUT_RECOMPUTE
-    found = {g: _computing(request, g) for g in range(int(work) + 1, request.gpus + 1)}
-    fewer = [g for g in found if found[g] > found[request.gpus] and _fills_nodes(request, g)]
-    fewer.sort(key=lambda gpus: (-found[gpus], gpus))
+    computing = {g: _computing(request, g) for g in range(request.gpus // 2, request.gpus + 1)}
+    given = computing.pop(request.gpus)
+    fewer = [g for g in computing if computing[g] > given and _fills_nodes(request, g)]
+    if fewer:
+        work = request.gpus * (1 - idle_ratio())
+        if best.candidate.shape.recompute == "full":
+            work *= WITHOUT_RECOMPUTE
+        fewer = [g for g in fewer if g > work]
+    fewer.sort(key=lambda gpus: (-computing[gpus], gpus))
     yield fewer[:MOST_TRIED]
     above = range(request.gpus + 1, request.gpus + 1 + request.sizes["accelerators_per_node"])
     more = {g: _computing(request, g) for g in above if _fills_nodes(request, g)}
@@ -66,12 +69,14 @@ def _tried(request: Request, best: Outcome, idle_ratio: float) -> Iterator[list[
 def find_nearby(
     request: Request,
     best: Outcome,
-    idle_ratio: float,
+    idle_ratio: Callable[[], float],
     threads: int | None,
     slow: Slow | None,
     seeds: int,
 ) -> list[tuple[Space, Outcome]]:
-    """The best of fewer accelerators, if it is faster, and then that of the number above."""
+    """The best of fewer accelerators, if it is faster, and then that of the number above. The idle
+    part of the best step is asked for only where fewer may be faster.
+    """
     found: list[tuple[Space, Outcome]] = []
     times_of: TimesOf | None = None if request.times is None else "layer"
     for numbers in _tried(request, best, idle_ratio):
