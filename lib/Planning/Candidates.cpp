@@ -7,6 +7,7 @@
 
 #include "PipeSched/Planning/Candidates.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace pipesched;
 
@@ -37,7 +38,9 @@ int32_t Candidates::addShape(PlanShape shape, const CostSources *costs) {
 
 void Candidates::setBalanced(int32_t shape, std::vector<int32_t> workers,
                              std::vector<int64_t> given) {
-  bases[shapes[shape].base].balanced[std::move(workers)] = std::move(given);
+  Base &base = bases[shapes[shape].base];
+  base.balanced[{std::move(workers), {}}] = std::move(given);
+  base.isGiven = true;
 }
 
 int32_t Candidates::numberOf(LayerCounts given) {
@@ -75,9 +78,11 @@ Candidates::RowsKey Candidates::rowsOf(int32_t candidate) const {
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<std::vector<int64_t>>
-Candidates::balance(int32_t number, const std::vector<int32_t> &workers) {
+Candidates::balance(int32_t number, const std::vector<int32_t> &workers,
+                    std::vector<int64_t> weights) {
   Base &base = bases[shapes[number].base];
-  if (auto known = base.balanced.find(workers); known != base.balanced.end())
+  auto known = base.balanced.find({workers, weights});
+  if (known != base.balanced.end())
     return known->second;
   if (!base.loads) {
     llvm::Expected<CostInputs> costs =
@@ -89,10 +94,41 @@ Candidates::balance(int32_t number, const std::vector<int32_t> &workers) {
       return std::move(error);
   }
   llvm::Expected<std::vector<int64_t>> found =
-      balanceLayers(workers, *base.loads);
+      balanceLayers(workers, *base.loads, weights);
   if (found)
-    base.balanced[workers] = *found;
+    base.balanced[{workers, std::move(weights)}] = *found;
   return found;
+}
+
+/// The unit of weights: a worker as fast as others has this one.
+static constexpr double kSpeed = 1000;
+
+/// Adds the division by speed, if workers or stages differ in it.
+llvm::Error Candidates::addSlowed(int32_t number, const PlanSchedule &schedule,
+                                  std::vector<LayerCounts> &divisions) {
+  const Slow &slow = shapes[number].slow;
+  if (slow.workers.empty() || bases[shapes[number].base].isGiven)
+    return llvm::Error::success();
+  LayerCounts slowed;
+  bool differ = false;
+  for (const std::vector<int32_t> &workers : schedule.paths) {
+    std::vector<int64_t> weights;
+    for (auto [stage, worker] : llvm::enumerate(workers)) {
+      auto own = slow.stages.find(int64_t(stage));
+      double factor =
+          slow.workers[worker] * (own == slow.stages.end() ? 1 : own->second);
+      weights.push_back(std::max<int64_t>(1, std::llround(kSpeed * factor)));
+    }
+    differ |= !llvm::all_equal(weights);
+    llvm::Expected<std::vector<int64_t>> found =
+        balance(number, workers, std::move(weights));
+    if (!found)
+      return found.takeError();
+    slowed.push_back(std::move(*found));
+  }
+  if (differ && !llvm::is_contained(divisions, slowed))
+    divisions.push_back(std::move(slowed));
+  return llvm::Error::success();
 }
 
 llvm::Error Candidates::addDivisions(int32_t shape,
@@ -115,7 +151,8 @@ llvm::Error Candidates::addDivisions(int32_t shape,
   }
   if (divisions.empty() || divisions.front() != balanced)
     divisions.push_back(std::move(balanced));
-  return llvm::Error::success();
+  return schedule.isSpread ? llvm::Error::success()
+                           : addSlowed(shape, schedule, divisions);
 }
 
 //===----------------------------------------------------------------------===//

@@ -285,6 +285,14 @@ void pipesched::python::bindPlanSearch(nb::module_ &m) {
                                                std::move(counts));
           },
           nb::arg("shape"), nb::arg("workers"), nb::arg("counts"))
+      .def(
+          "set_slow",
+          [](GivenSearch &self, int32_t shape, std::vector<double> workers,
+             const std::vector<std::pair<int64_t, double>> &stages) {
+            self.search.candidates.setSlow(shape, std::move(workers),
+                                           {stages.begin(), stages.end()});
+          },
+          nb::arg("shape"), nb::arg("workers"), nb::arg("stages"))
       .def("set_limits", setLimits, nb::arg("shape"), nb::arg("layers"),
            nb::arg("bytes"), nb::arg("sharded_ps"), nb::arg("whole_ps"),
            nb::arg("hidden"), nb::arg("shown"), nb::arg("factors"))

@@ -187,6 +187,42 @@ TEST(BalanceLayers, DifferentLayersAreOptimal) {
         }
 }
 
+/// A slow stage gets fewer layers: no other division has lower loads times
+/// weights, and a weight that all stages have changes nothing.
+TEST(BalanceLayers, WeightsAreOptimal) {
+  auto weigh = [](std::vector<int64_t> loads, llvm::ArrayRef<int64_t> weights) {
+    for (auto [load, weight] : llvm::zip_equal(loads, weights))
+      load *= weight;
+    return loads;
+  };
+  const std::vector<int64_t> all[] = {
+      {2, 1, 1}, {10, 13, 10}, {1, 1, 30}, {3, 2, 5}};
+  const std::vector<LayerLoads::Run> models[] = {{{9, 3}}, {{2, 7}, {6, 2}}};
+  for (const std::vector<int64_t> &weights : all)
+    for (const std::vector<LayerLoads::Run> &runs : models)
+      for (int64_t last : {0, 5}) {
+        LayerLoads loads = makeLoads(1, last, runs);
+        Counts counts =
+            llvm::cantFail(balanceLayers(linear(3), loads, weights));
+        auto ours = descending(weigh(stageLoads(counts, loads), weights));
+        auto best = ours;
+        forEachDivision(3, expand(loads).size(), [&](const Counts &other) {
+          best = std::min(best,
+                          descending(weigh(stageLoads(other, loads), weights)));
+        });
+        // Layers that differ make the longest stage shortest, and no more.
+        EXPECT_EQ(ours.front(), best.front());
+        if (runs.size() == 1)
+          EXPECT_EQ(ours, best);
+        EXPECT_EQ(llvm::cantFail(balanceLayers(linear(3), loads, {{7, 7, 7}})),
+                  llvm::cantFail(balanceLayers(linear(3), loads)));
+      }
+  // Worker 0 has two stages, and half the layers of the others.
+  EXPECT_EQ(llvm::cantFail(balanceLayers(
+                {0, 1, 1, 0}, makeLoads(0, 0, {{9, 1}}), {2, 1, 1, 2})),
+            Counts({1, 3, 3, 2}));
+}
+
 TEST(BalanceLayers, TakesTheLargestNumbers) {
   int64_t half = INT64_MAX / 2;
   Counts counts =

@@ -88,14 +88,21 @@ public:
   /// knows.
   void setBalanced(int32_t shape, std::vector<int32_t> workers,
                    std::vector<int64_t> counts);
+  /// Sets by which factors cells of the workers and of single stages of a shape
+  /// are slow. Layers are then divided by speed, too.
+  void setSlow(int32_t shape, std::vector<double> workers,
+               std::map<int64_t, double> stages) {
+    shapes[shape].slow = {std::move(workers), std::move(stages)};
+  }
   /// Adds a candidate, unless it is there.
   int32_t add(int32_t shape, int32_t schedule, LayerCounts counts,
               ReceivePlacement receives);
 
   /// The candidates of a shape; with `onlyPairs` those whose cells overlap.
-  /// Layers are divided evenly if possible, and by their times; where the head
-  /// is spread over the workers, by number. Errors: those of balanceLayers and
-  /// of the costs.
+  /// Layers are divided evenly if possible, by their times, and by these and
+  /// the speeds of workers and stages if some are slow; where the head is
+  /// spread over the workers, by number. Errors: those of balanceLayers and of
+  /// the costs.
   llvm::Error expand(int32_t shape, PlanKind kind, bool onlyPairs,
                      std::vector<int32_t> &found);
   /// Why candidates were left out since the last call, each reason once.
@@ -127,18 +134,31 @@ private:
   /// All that the times of layers depend on.
   struct Base {
     std::optional<LayerLoads> loads;
-    std::map<std::vector<int32_t>, std::vector<int64_t>> balanced;
+    /// By the workers of a path and the weights of its stages.
+    std::map<std::pair<std::vector<int32_t>, std::vector<int64_t>>,
+             std::vector<int64_t>>
+        balanced;
+    bool isGiven = false; ///< only the caller knows the times of layers
+  };
+  /// Factors of workers, and of stages by number; empty if nothing is slow.
+  struct Slow {
+    std::vector<double> workers;
+    std::map<int64_t, double> stages;
   };
   struct Shape {
     PlanShape shape;
     const CostSources *costs;
     int32_t base, rows;
+    Slow slow = {};
   };
 
   llvm::Error addDivisions(int32_t shape, const PlanSchedule &schedule,
                            std::vector<LayerCounts> &divisions);
   llvm::Expected<std::vector<int64_t>>
-  balance(int32_t shape, const std::vector<int32_t> &workers);
+  balance(int32_t shape, const std::vector<int32_t> &workers,
+          std::vector<int64_t> weights = {});
+  llvm::Error addSlowed(int32_t shape, const PlanSchedule &schedule,
+                        std::vector<LayerCounts> &divisions);
   int32_t numberOf(LayerCounts given);
 
   int64_t numLayers, mostCells;

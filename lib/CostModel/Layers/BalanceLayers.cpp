@@ -14,6 +14,8 @@
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
 #include <limits>
@@ -54,12 +56,13 @@ Expected<LayerLoads> pipesched::costLayers(const ModelFacts &model,
 }
 
 /// No later sum exceeds this total.
-static llvm::Error checkTotal(const LayerLoads &loads) {
+static llvm::Error checkTotal(const LayerLoads &loads, int64_t weight) {
   CheckedInt total = CheckedInt(loads.first) + loads.last, layers;
   for (LayerLoads::Run run : loads.runs) {
     total += CheckedInt(run.count) * run.each;
     layers += run.count;
   }
+  total = total * weight;
   if (!total.isValid() || !layers.isValid())
     return makeError("the layers add up to more than 2^63 - 1");
   if (layers.get() == 0)
@@ -109,26 +112,27 @@ Expected<std::vector<int64_t>> pipesched::divideExactly(int64_t numStages,
 // Equal layers
 //===----------------------------------------------------------------------===//
 
-/// Gives `units` of load `each` to bins that already hold `bases`. Each unit
-/// goes to the lowest bin, or to the last of several: no other way gives lower
-/// loads, compared from the highest down. A binary search finds the level below
-/// which no bin has room for another unit:
+/// Gives `units` to bins that already hold `bases`; a unit loads a bin by its
+/// entry in `eaches`. Each unit goes to the bin that is the lowest with it, or
+/// to the last of several: no other way gives lower loads, compared from the
+/// highest down. A binary search finds the level below which no bin has room
+/// for another unit:
 ///
 ///    level  - - - - -+---+- - -
 ///          | u | u | | u |          u: a unit
 ///          | u | u | +---+---+
 ///          | u +---+ | base  |
 ///          +---+base |       |
-static std::vector<int64_t> fillEvenly(ArrayRef<int64_t> bases, int64_t each,
-                                       int64_t units) {
-  std::vector<int64_t> flat(each == 0 ? bases.size() : 0);
-  if (each == 0) { // units weigh nothing: fill all bins equally
+static std::vector<int64_t>
+fillEvenly(ArrayRef<int64_t> bases, ArrayRef<int64_t> eaches, int64_t units) {
+  std::vector<int64_t> flat(bases.size()), ones(bases.size(), 1);
+  if (eaches.front() == 0) { // units weigh nothing: fill all bins equally
     bases = flat;
-    each = 1;
+    eaches = ones;
   }
   auto countBelow = [&](size_t bin, __int128 level) {
     __int128 room = level - bases[bin];
-    return room < 0 ? __int128(0) : room / each;
+    return room < 0 ? __int128(0) : room / eaches[bin];
   };
   auto sumBelow = [&](__int128 level) {
     __int128 sum = 0;
@@ -136,8 +140,9 @@ static std::vector<int64_t> fillEvenly(ArrayRef<int64_t> bases, int64_t each,
       sum += countBelow(bin, level);
     return sum;
   };
-  __int128 low = *llvm::min_element(bases);           // takes nothing
-  __int128 high = low + (__int128(units) + 1) * each; // takes too many
+  __int128 low = *llvm::min_element(bases); // takes nothing
+  __int128 high = low + (__int128(units) + 1) *
+                            *llvm::max_element(eaches); // takes too many
   while (high - low > 1) {
     __int128 middle = low + (high - low) / 2;
     (sumBelow(middle) <= units ? low : high) = middle;
@@ -145,11 +150,15 @@ static std::vector<int64_t> fillEvenly(ArrayRef<int64_t> bases, int64_t each,
   std::vector<int64_t> counts(bases.size());
   for (size_t bin = 0; bin < bases.size(); ++bin)
     units -= counts[bin] = static_cast<int64_t>(countBelow(bin, low));
-  for (size_t bin = bases.size(); units > 0 && bin-- > 0;)
-    if (countBelow(bin, high) > counts[bin]) {
-      ++counts[bin];
-      --units;
-    }
+  // Of those that reach one load, the ones that are higher before it.
+  llvm::SmallVector<size_t> order;
+  for (size_t bin = bases.size(); bin-- > 0;)
+    if (countBelow(bin, high) > counts[bin])
+      order.push_back(bin);
+  llvm::stable_sort(order,
+                    [&](size_t a, size_t b) { return eaches[a] < eaches[b]; });
+  for (size_t bin : llvm::ArrayRef(order).take_front(units))
+    ++counts[bin];
   return counts;
 }
 
@@ -170,25 +179,35 @@ groupByWorker(ArrayRef<int32_t> workers) {
 
 static std::vector<int64_t> balanceEqual(ArrayRef<int32_t> workers,
                                          const LayerLoads &loads, int64_t each,
-                                         int64_t layers) {
+                                         int64_t layers,
+                                         ArrayRef<int64_t> weights) {
   std::vector<int64_t> stageLoads(workers.size(), 0);
   stageLoads.front() += loads.first;
   stageLoads.back() += loads.last;
+  for (auto [load, weight] : llvm::zip_equal(stageLoads, weights))
+    load *= weight;
   std::vector<llvm::SmallVector<int64_t, 1>> groups = groupByWorker(workers);
-  std::vector<int64_t> bases;
+  std::vector<int64_t> bases, eaches;
   for (ArrayRef<int64_t> stages : groups) {
-    bases.push_back(0);
-    for (int64_t stage : stages)
-      bases.back() += stageLoads[stage];
+    int64_t base = 0, weight = 0;
+    for (int64_t stage : stages) {
+      base += stageLoads[stage];
+      weight += weights[stage];
+    }
+    bases.push_back(base);
+    eaches.push_back(each * (weight / int64_t(stages.size())));
   }
-  std::vector<int64_t> perWorker = fillEvenly(bases, each, layers);
+  std::vector<int64_t> perWorker = fillEvenly(bases, eaches, layers);
   std::vector<int64_t> result(workers.size());
   for (auto [stages, count] : llvm::zip_equal(groups, perWorker)) {
     bases.clear();
-    for (int64_t stage : stages)
+    eaches.clear();
+    for (int64_t stage : stages) {
       bases.push_back(stageLoads[stage]);
+      eaches.push_back(each * weights[stage]);
+    }
     for (auto [stage, share] :
-         llvm::zip_equal(stages, fillEvenly(bases, each, count)))
+         llvm::zip_equal(stages, fillEvenly(bases, eaches, count)))
       result[stage] = share;
   }
   return result;
@@ -202,8 +221,8 @@ namespace {
 /// Cuts between layers: stage s holds the layers from cut s to cut s + 1.
 class Division {
 public:
-  Division(int64_t numStages, const LayerLoads &loads)
-      : numStages(numStages), loads(loads) {
+  Division(const LayerLoads &loads, ArrayRef<int64_t> weights)
+      : numStages(weights.size()), loads(loads), weights(weights) {
     for (LayerLoads::Run run : loads.runs)
       for (int64_t i = 0; i < run.count; ++i)
         sums.push_back(sums.back() + run.each);
@@ -238,6 +257,7 @@ private:
 
   int64_t numStages;
   const LayerLoads &loads;
+  ArrayRef<int64_t> weights;       ///< of stages
   std::vector<int64_t> sums = {0}; ///< load of the layers before each cut
   int64_t limit = 0;               ///< load of the longest stage
   /// Smallest sum of squares of the stages so far, by the cut where they end.
@@ -250,9 +270,9 @@ private:
 bool Division::fits(int64_t longest) const {
   auto cut = sums.begin();
   for (int64_t stage = 0; stage < numStages; ++stage) {
-    if (longest < loadBeside(stage))
+    int64_t room = longest / weights[stage] - loadBeside(stage);
+    if (room < 0)
       return false;
-    int64_t room = longest - loadBeside(stage);
     room = std::min(room, sums.back() - *cut);
     cut = std::upper_bound(cut, sums.end(), *cut + room) - 1;
   }
@@ -260,7 +280,8 @@ bool Division::fits(int64_t longest) const {
 }
 
 int64_t Division::findLongestStage() const {
-  int64_t low = -1, high = sums.back() + loads.first + loads.last;
+  int64_t low = -1, high = (sums.back() + loads.first + loads.last) *
+                           *llvm::max_element(weights);
   while (high - low > 1) {
     int64_t middle = low + (high - low) / 2;
     (fits(middle) ? high : low) = middle;
@@ -291,9 +312,10 @@ void Division::fillRow(int64_t stage, int64_t begin, int64_t end,
   int64_t best = -1;
   for (int64_t cut = firstCut; cut <= std::min(middle, lastCut); ++cut) {
     int64_t load = sums[middle] - sums[cut];
-    if (before[cut] == kUnreachable || load > limit - loadBeside(stage))
+    if (before[cut] == kUnreachable ||
+        load > limit / weights[stage] - loadBeside(stage))
       continue;
-    load += loadBeside(stage);
+    load = (load + loadBeside(stage)) * weights[stage];
     __int128 square = before[cut] + __int128(load) * load;
     if (best >= 0 && square >= squares[middle])
       continue;
@@ -320,10 +342,14 @@ static llvm::Error checkWorkers(ArrayRef<int32_t> workers) {
 }
 
 Expected<std::vector<int64_t>>
-pipesched::balanceLayers(ArrayRef<int32_t> workers, const LayerLoads &loads) {
+pipesched::balanceLayers(ArrayRef<int32_t> workers, const LayerLoads &loads,
+                         ArrayRef<int64_t> weights) {
+  std::vector<int64_t> ones(workers.size(), 1);
+  if (weights.empty())
+    weights = ones;
   if (llvm::Error error = checkWorkers(workers))
     return std::move(error);
-  if (llvm::Error error = checkTotal(loads))
+  if (llvm::Error error = checkTotal(loads, *llvm::max_element(weights)))
     return std::move(error);
   int64_t numStages = workers.size(), layers = 0;
   std::optional<int64_t> each;
@@ -336,12 +362,12 @@ pipesched::balanceLayers(ArrayRef<int32_t> workers, const LayerLoads &loads) {
     each = run.each;
   }
   if (areEqual)
-    return balanceEqual(workers, loads, *each, layers);
+    return balanceEqual(workers, loads, *each, layers, weights);
   if (layers >= kMaxCuts || numStages > kMaxCuts / (layers + 1))
     return makeError(Twine(layers) + " layers that differ cannot be balanced " +
                      "over " + Twine(numStages) +
                      " stages: their product may "
                      "be " +
                      Twine(kMaxCuts) + " at most");
-  return Division(numStages, loads).run();
+  return Division(loads, weights).run();
 }

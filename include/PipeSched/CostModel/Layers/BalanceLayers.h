@@ -63,10 +63,16 @@ divideExactly(int64_t numStages, int64_t layers, int64_t first, int64_t last);
 /// of squares is taken. The sum over the stages of a worker is not considered.
 /// O(S L log L) for L layers.
 ///
+/// `weights` of the stages, at least 1, are factors by which their workers are
+/// slow: what is even is the load times the weight. Without any they are 1.
+/// Stages of a worker with different weights get what their mean weight gives
+/// the worker.
+///
 /// Errors: a worker below 0 or over the most that there may be; loads that add
 /// up to more than 2^63 - 1; layers that differ, with S (L + 1) over 2^24.
 llvm::Expected<std::vector<int64_t>>
-balanceLayers(llvm::ArrayRef<int32_t> workers, const LayerLoads &loads);
+balanceLayers(llvm::ArrayRef<int32_t> workers, const LayerLoads &loads,
+              llvm::ArrayRef<int64_t> weights = {});
 
 } // namespace pipesched
 

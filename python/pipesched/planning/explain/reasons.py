@@ -20,6 +20,7 @@ from ..space.space import Space
 
 if TYPE_CHECKING:
     from ..proposals import Help, Plan, Proposal
+    from ..search.disturbances import Slow
     from ..search.optimizer import Attempt, Made
 
 NOTHING = 0.0005
@@ -61,6 +62,13 @@ def _time(best: Proposal) -> str:
     )
 
 
+def _shared(slow: Slow, best: Proposal) -> float:
+    """The step if the workers shared the work of the best without idle time, by their speeds."""
+    speeds = slow.speeds(best.costs, best.shape.pipeline)
+    work = sum(map(int, best.report.execution.cells_ps)) / 1e12
+    return work * best.middle / sum(1 / factor for factor in speeds)
+
+
 def _slow(plan: Plan) -> Iterator[str]:
     """The step under the disturbances, if plans are ranked by it."""
     best = plan.fitting[0]
@@ -68,7 +76,8 @@ def _slow(plan: Plan) -> Iterator[str]:
         what = plan.slow.name(best.costs, best.shape.pipeline)
         yield (
             f"steps are compared under {what}, with which its step takes"
-            f" {best.disturbed_step_s * best.middle:.4g} s in place of {best.expected_s:.4g} s"
+            f" {best.disturbed_step_s * best.middle:.4g} s in place of {best.expected_s:.4g} s;"
+            f" shared by speed, its work takes at least {_shared(plan.slow, best):.4g} s"
         )
 
 

@@ -64,6 +64,15 @@ class Slow:
                 found *= 1 - each.strength if each.varies else min(1.0, 1 + each.strength)
         return found
 
+    def speeds(self, costs: Costs | None, workers: int) -> list[float]:
+        """Returns the factors that slow the workers, in the pipeline that is slowed most."""
+        found: list[float] = []
+        for text in self.draws(costs, workers, 1)[0]:
+            factors = {int(number): float(factor) for number, factor in _WORKER.findall(text)}
+            each = [factors.get(worker, 1.0) for worker in range(workers)]
+            found = [*map(max, found, each)] if found else each
+        return found
+
     def factors(self, costs: Costs | None, workers: int) -> npt.NDArray[np.float64]:
         """Returns the factors that the cells of each worker do not fall below, in the pipeline
         whose worker is the slowest.

@@ -355,6 +355,10 @@ class Limits:
     def loads(self, candidate: Candidate) -> tuple[list[float], list[float]]:
         """What workers compute and hold at least, as estimates that order them."""
         busy, held = self.space.core.loads(self.number(candidate))
+        if self.slow is not None:
+            shape = candidate.shape
+            speeds = self.slow.speeds(self.space.costs(shape), shape.pipeline)
+            busy = [ps * factor for ps, factor in zip(busy, speeds, strict=True)]
         return busy, held
 
     # What the library knows
@@ -420,6 +424,9 @@ class Limits:
         factors: list[float] = []
         if self.slow is not None:
             factors = self.slow.factors(space.costs(shape), shape.pipeline).tolist()
+            speeds = self.slow.speeds(space.costs(shape), shape.pipeline)
+            stages = [(stage, float(factor)) for stage, factor in self.slow.stages.items()]
+            space.core.set_slow(space.number(shape), workers=speeds, stages=stages)
         space.core.set_limits(
             space.number(shape),
             layers=self._layer_sums[base, size],

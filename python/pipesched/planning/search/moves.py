@@ -134,7 +134,8 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
 
 def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
     """From where layers are moved, and where to: from the fullest worker and from the ends of the
-    path to the emptiest ones, and from the busiest end to the least busy ones.
+    path to the emptiest ones, and from the busiest end, or the busiest worker if some are slow, to
+    the least busy ones.
     """
     busy, held = limits.loads(candidate)
     stages = len(candidate.paths[0])
@@ -142,7 +143,8 @@ def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
     sources = list(dict.fromkeys([by_memory[-1], stages - 1, 0]))
     yield Ends(sources, by_memory[:MOST_TARGETS])
     slowest = max(range(len(busy)), key=busy.__getitem__)
-    ends = [s for s in (stages - 1, 0) if candidate.paths[0][s] == slowest]
+    places = range(stages - 1, -1, -1) if limits.slow else (stages - 1, 0)
+    ends = [s for s in places if candidate.paths[0][s] == slowest]
     yield Ends(ends[:1], by_time[:MOST_TARGETS])
 
 
