@@ -105,6 +105,17 @@ TEST(OptimizeProblem, HasTheTimesOfTheProfile) {
   EXPECT_EQ(problem.stages[0].recompute, 0);
 }
 
+/// W that takes no time has no cell of its own, and the backward takes I.
+TEST(OptimizeProblem, KeepsBackwardsWholeWithoutTimesOfW) {
+  CostInputs costs = someCosts();
+  costs.profile->phasePs[Phase::WeightGrad] = {0};
+  optimize::Problem problem =
+      llvm::cantFail(makeProblem(makeLinear(2, 3), costs, {}));
+  EXPECT_FALSE(problem.techniques.splitBackward);
+  EXPECT_EQ(problem.stages[1].inputGrad, 5000000);
+  EXPECT_FALSE(errorToBool(optimize::checkProblem(problem)));
+}
+
 /// Slices are microbatches on paths of their own, which divide the times.
 TEST(OptimizeProblem, HasSlicesOnPathsOfTheirOwn) {
   Placement placement =

@@ -113,6 +113,12 @@ static Error addCellTimes(const Placement &placement, const CostInputs &costs,
                           stage.gradientDelay))
       return formatError("has a message of more than 2^63 - 1 ps");
   }
+  // Where W takes no time, a cell of its own gains nothing: right after its I
+  // it frees what is left no later than anywhere else.
+  if (llvm::all_of(problem.stages, [](const StageFacts &stage) {
+        return stage.weightGrad == 0;
+      }))
+    problem.techniques.splitBackward = false;
   delayOffloads(problem);
   return Error::success();
 }

@@ -30,6 +30,20 @@ def test_answer_and_file(tmp_path: Path, capsys: Capture) -> None:
     assert "- without split backward: " in printed
 
 
+def test_weight_gradients_may_take_no_time(tmp_path: Path, capsys: Capture) -> None:
+    """The step is that of whole backwards, also from rows that split them."""
+    file = str(tmp_path / "best.mlir")
+    sizes = ["--pp", "2", "--microbatches", "4", "--activations", "2", "--time", "20s"]
+    whole = [*sizes, "--times", "F=10ms,B=12ms", "--set", "split-backward=false"]
+    free = [*sizes, "--times", "F=10ms,I=12ms,W=0ms"]
+    (wanted,) = rows_of(capsys, "optimize", *whole)
+    for start in ([], ["zb-h1"]):
+        (row,) = rows_of(capsys, "optimize", *start, *free, "-o", file)
+        assert row["status"] == "optimal" and row["makespan_s"] == wanted["makespan_s"]
+    (timed,) = rows_of(capsys, "simulate", file, "--times", "F=10ms,I=12ms,W=0ms")
+    assert timed["step_s"] == wanted["makespan_s"]
+
+
 def test_starts_from_a_file(tmp_path: Path, capsys: Capture) -> None:
     file = str(tmp_path / "gpipe.mlir")
     pipesched.generate("gpipe", workers=4, microbatches=8, split_backward=True).save(file)
