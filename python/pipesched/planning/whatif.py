@@ -341,6 +341,8 @@ def change_shape(**changes: Any) -> Changed:
             request = replace(request, sharding=(changes["sharding"],))
         group = shape.worker * shape.pipeline
         data = _whole("data", request.gpus, group, "accelerators")
+        if "expert" in changes:
+            _check_experts(request, shape._replace(data=data))
         made = _reshape(replace(case, request=request), data=data, **changes)
         if shape.pipeline != case.shape.pipeline:
             return _place(made, case.candidate.schedule)
@@ -370,6 +372,15 @@ def _check_degrees(request: Request, shape: Shape) -> None:
         raise PipeSchedError(
             f"pp: {shape.pipeline} workers are more than {request.sizes['layers']} layers"
         )
+
+
+def _check_experts(request: Request, shape: Shape) -> None:
+    """Refuses a number of accelerators that cannot share the experts of a stage."""
+    if not request.experts and shape.expert > 1:
+        raise PipeSchedError("expert: the model has no experts")
+    if request.experts:
+        _whole("expert", request.experts, shape.expert, "experts")
+    _whole("expert", shape.stage, shape.expert, "accelerators of a stage")
 
 
 def change_schedule(schedule: str | None, chunks: int | None = None) -> Changed:

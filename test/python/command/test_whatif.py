@@ -387,3 +387,18 @@ def test_slow_nodes_and_workers_of_plans(capsys: Capture) -> None:
 def test_slow_nodes_need_a_system(capsys: Capture) -> None:
     times = ["--times", "F=1ms,B=2ms,comm=1us", "--disturbance", "node0=1.5"]
     assert "a node is one of --system" in failure_of(capsys, "simulate", *SIZES, *times, status=2)
+
+
+def test_another_number_of_accelerators_shares_the_experts(tmp_path: Path, capsys: Capture) -> None:
+    file = str(tmp_path / "plan.json")
+    sizes = ["--gpus", "32", "--global-batch", "64", "--cp", "1", "--tp", "1", "--ep", "8"]
+    line = ["plan", "--model", "qwen3-30b-a3b", "--system", "dgx-h100", *sizes, "--top", "1"]
+    line += ["--schedules", "1f1b", "--pp", "2"]
+    assert main([*line, "--format", "json", "-o", file]) == 0
+    planned, fewer = rows_of(capsys, "whatif", file, "--ep", "4")
+    assert (planned["expert"], fewer["expert"], fewer["data"]) == (8, 4, planned["data"])
+    assert fewer["peak_bytes_per_gpu"] > planned["peak_bytes_per_gpu"]
+    wrong = {"3": "128 experts cannot be divided by 3", "32": "16 accelerators of a stage cannot"}
+    for degree, said in wrong.items():
+        assert main(["whatif", file, "--ep", degree, "--format", "json"]) == 1
+        assert said in json.loads(capsys.readouterr().out)[1]["error"]

@@ -90,6 +90,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         *CHANGED,
         workers={"dest": "pp"},
         context_parallel={"dest": "context"},
+        expert_parallel={"dest": "expert"},
         schedules={"dest": "schedule"},
         tokens={"dest": "total_tokens"},
         offload={"action": "store", "nargs": "?", "const": "all", "choices": _whatif.OFFLOADS},
@@ -110,7 +111,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 CHANGED = (
     *("system", "gpus", "recompute", "sharding", "precision", "transport", "offload", "tensor"),
-    *("context_parallel", "workers", "microbatch_size", "global_batch", "sequence", "chunks"),
+    *(
+        "context_parallel",
+        "expert_parallel",
+        "workers",
+        "microbatch_size",
+        "global_batch",
+        "sequence",
+        "chunks",
+    ),
     *("schedules", "memory", "reserve", "tokens", "price"),
 )
 
@@ -194,7 +203,7 @@ def _change_shape(arguments: argparse.Namespace) -> Iterator[Change]:
         batch = arguments.global_batch
         yield Change(f"global batch {batch}", _whatif.change_batch(batch))
     fields = {"pp": "pipeline"}
-    for name in ("tensor", "context", "pp", "microbatch_size", "recompute", "sharding"):
+    for name in ("tensor", "context", "expert", "pp", "microbatch_size", "recompute", "sharding"):
         if (value := getattr(arguments, name)) is not None:
             changes = {fields.get(name, name): value}
             yield Change(f"{name.replace('_', ' ')} {value}", _whatif.change_shape(**changes))
