@@ -78,14 +78,17 @@ static llvm::Error unknownName(Shelf &shelf, StringRef what, StringRef name) {
                    nameHint(name, isClose ? all : names));
 }
 
+/// Finds a description by its name or an alias, in any case of letters.
 static llvm::Expected<const EmbeddedFile *>
 findFile(Shelf &shelf, StringRef what, StringRef name) {
   for (const EmbeddedFile &file : shelf.getFiles())
-    if (file.name == name)
+    if (name.equals_insensitive(file.name))
       return &file;
   for (auto [file, aliases] :
        llvm::zip_equal(shelf.getFiles(), shelf.getAliases()))
-    if (llvm::is_contained(aliases, name))
+    if (llvm::any_of(aliases, [&](StringRef alias) {
+          return name.equals_insensitive(alias);
+        }))
       return &file;
   return unknownName(shelf, what, name);
 }

@@ -113,6 +113,8 @@ TEST(Shipped, PaperSystemsScaleByTen) {
     }
   EXPECT_EQ(llvm::cantFail(findSystem("mid_nw_mid_cp")),
             llvm::cantFail(findSystem("baseline")));
+  EXPECT_EQ(llvm::cantFail(findSystem("DGX-H100")),
+            llvm::cantFail(findSystem("h100-DGX")));
 }
 
 TEST(Shipped, DecimalsBecomeWholeNumbers) {

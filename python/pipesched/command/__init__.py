@@ -101,7 +101,17 @@ class VerbParser(_Parser):
         self.fill()
         self._check_names(args or ())
         self._check_repeated(list(args or ()))
-        return super().parse_known_args(args, namespace)
+        found, others = super().parse_known_args(args, namespace)
+        return found, self._take_later(found, others)
+
+    def _take_later(self, found: Any, others: list[str]) -> list[str]:
+        """Adds files and families after options to those before; returns what is unknown."""
+        lists = [a for a in self._actions if not a.option_strings and a.nargs in ("*", "+")]
+        if not lists or any(word.startswith("-") for word in others):
+            return others
+        given: list[Any] = getattr(found, lists[0].dest)
+        setattr(found, lists[0].dest, [*given, *(self._get_value(lists[0], w) for w in others)])
+        return []
 
     def _check_repeated(self, words: list[str]) -> None:
         """Refuses several models, systems or times, of which argparse would use the last."""

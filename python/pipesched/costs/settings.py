@@ -118,10 +118,10 @@ def _read_fields(what: str, description: Description) -> Fields:
     if isinstance(description, Mapping):
         return json.loads(json.dumps(dict(description)))  # type: ignore[no-any-return]
     shipped: dict[str, Fields] = systems() if what == "system" else models()
-    for name, fields in shipped.items():
-        if description in (name, *fields.get("aliases", ())):
-            return fields
     path = os.fspath(description)
+    for name, fields in shipped.items():
+        if path.casefold() in map(str.casefold, (name, *fields.get("aliases", ()))):
+            return fields
     if not os.path.exists(path):
         raise PipeSchedError(f"unknown {what} {path!r}{closest(path, shipped)}")
     found = read_json_file(path)

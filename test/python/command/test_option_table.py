@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from pipesched import Costs
 from pipesched.command import VERBS, VerbParser, main, parser
 from pipesched.command.old_names import renew
 from pipesched.command.options.table import OPTIONS
@@ -85,6 +86,37 @@ def test_old_names_are_said(capsys: Capture) -> None:
     said = "old names: compare is now simulate; --workers is now --pp 4\n"
     assert said in printed.err
     assert rows_of(capsys, "simulate", "1f1b", "--pp", "4", *sizes) == new
+
+
+def test_families_may_follow_options(capsys: Capture) -> None:
+    sizes = ["--pp", "4", "--microbatches", "8"]
+    before = rows_of(capsys, "simulate", "1f1b", "gpipe", "zb-h1", *sizes)
+    assert rows_of(capsys, "simulate", "1f1b", *sizes, "gpipe", "zb-h1") == before
+    assert rows_of(capsys, "simulate", "1f1b", *sizes[:2], "gpipe", *sizes[2:], "zb-h1") == before
+    for words, wanted in ((["gpipe", "--nope"], "--nope"), (["--nope"], "--nope")):
+        with pytest.raises(SystemExit):
+            main(["simulate", "1f1b", *sizes, *words])
+        assert wanted in capsys.readouterr().err
+
+
+def test_names_of_descriptions_have_any_case(capsys: Capture) -> None:
+    costs = ["--pp", "4", "--microbatches", "8", "--set", "network.bandwidth=0.5x"]
+    given = rows_of(capsys, "simulate", "1f1b", *costs, *ON_H100)
+    other = ["--model", "Llama3-8B", "--system", "DGX-H100"]
+    assert rows_of(capsys, "simulate", "1f1b", *costs, *other) == given
+    costs_of = (Costs(model=name, system="dgx-h100") for name in ("llama3-8b", "LLaMA3-8B"))
+    one, two = (each.model_summary() for each in costs_of)
+    assert one == two
+
+
+ON_H100 = ["--model", "llama3-8b", "--system", "dgx-h100"]
+
+
+def test_pictures_are_also_tex(tmp_path: Path) -> None:
+    tex, tikz = (str(tmp_path / f"rows.{ending}") for ending in ("tex", "tikz"))
+    for file in (tex, tikz):
+        assert main(["convert", "1f1b", "--pp", "4", "--microbatches", "4", "-o", file]) == 0
+    assert Path(tex).read_bytes() == Path(tikz).read_bytes()
 
 
 # Rare options

@@ -166,10 +166,13 @@ def add_timing(parser: argparse.ArgumentParser) -> None:
 
 
 def source(text: str | None, shipped: Callable[[], dict[str, Any]]) -> str | None:
-    """Turns a name that is not shipped into a path, if such a file exists."""
-    if text and text not in shipped() and os.path.exists(text) and os.sep not in text:
+    """Turns a name that is not shipped into a path, if such a file exists; shipped names may have
+    other cases of letters.
+    """
+    names = shipped()
+    if text and text not in names and os.path.exists(text) and os.sep not in text:
         return os.path.join(os.curdir, text)
-    return text
+    return next((n for n in names if text and n.casefold() == text.casefold()), text)
 
 
 # The values of `Costs` without these options.

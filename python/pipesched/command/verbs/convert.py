@@ -19,7 +19,7 @@ EXAMPLE = """  pipesched convert schedule.csv schedule.mlir
 TEXTS = ("mlir", "mlirbc", "torch-csv", "torch-comms-csv", "trace", "report", "exec", "cells")
 DRAWN = ("svg", "png", "pdf", "tikz", "html")
 FORMATS = (*TEXTS, *DRAWN)
-ENDINGS = {".mlir": "mlir", ".mlirbc": "mlirbc", ".csv": "torch-csv"} | {
+ENDINGS = {".mlir": "mlir", ".mlirbc": "mlirbc", ".csv": "torch-csv", ".tex": "tikz"} | {
     f".{format}": format for format in DRAWN
 }
 EXPORTS = {
