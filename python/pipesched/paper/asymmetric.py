@@ -12,6 +12,7 @@ import pandas as pd
 
 import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation
+from pipesched.costs.settings import both
 from pipesched.support.options import Slots, Transport, code_of, integer
 
 from . import setting
@@ -69,11 +70,12 @@ def blocks_for(ratio: str, workers: int, blocks: int | None = None) -> int:
     )
 
 
-def costs(system: str, microbatches: int, blocks: int) -> Costs:
-    """Costs of the paper's model with that many blocks, on one of its systems."""
-    model = {**pipesched.models()[setting.MODEL], "layers": blocks}
+def costs(system: str, microbatches: int, blocks: int, settings: setting.Settings = ()) -> Costs:
+    """Costs of the paper's model with that many blocks, on a system."""
+    fields = {**pipesched.models()[setting.MODEL], "layers": blocks}
+    model, changed = both(fields, system, settings)
     size = sequences(microbatches)
-    return Costs(model=model, system=system, microbatch_size=size, framework="none")
+    return Costs(model=model, system=changed, microbatch_size=size, framework="none")
 
 
 # Placement and table
@@ -150,8 +152,11 @@ def _row(
 class _Points:
     """Times the sizes of a study on all systems, and collects rows and command lines."""
 
-    def __init__(self, ratio: str, slots: Slots, transport: Transport) -> None:
+    def __init__(
+        self, ratio: str, slots: Slots, transport: Transport, settings: setting.Settings
+    ) -> None:
         self.ratio, self.slots, self.transport = ratio, slots, transport
+        self.settings = settings
         self.rows: list[dict[str, Any]] = []
         self.passes: list[str] = []
 
@@ -159,7 +164,7 @@ class _Points:
         """Times one size. Tables are made once, unless they depend on times."""
         made: list[Schedule] = []
         for system in systems:
-            attached = costs(system, microbatches, blocks)
+            attached = costs(system, microbatches, blocks, self.settings)
             if not made or self.slots == "durations":
                 made = [
                     schedule(
@@ -285,6 +290,7 @@ def figure6(
     slots: Slots = "blocks",
     transport: Transport = "blocking",
     systems: Sequence[str] = setting.SYSTEMS,
+    settings: Sequence[str] = (),
 ) -> Study:
     """Step times and memory of Chimera on all systems: even stages compared with stages whose first
     and second half of a path are in the ratio.
@@ -294,19 +300,20 @@ def figure6(
     [1.0246]
     """
     code_of(Slots, "slots", slots)
-    points = _Points(ratio, slots, transport)
+    points = _Points(ratio, slots, transport, tuple(settings))
     for d in stages:
         for n in microbatches:
             points.add(d, n, blocks_for(ratio, d, blocks), systems)
     frame = pd.DataFrame(points.rows)
-    is_default = ratio == "1:2" and covers(frame, STAGES, MICROBATCHES)
+    is_paper = not settings and {*systems} <= {*setting.SYSTEMS}
+    is_default = is_paper and ratio == "1:2" and covers(frame, STAGES, MICROBATCHES)
     gains = frame.assign(gain=100 * (frame.even_to_asymmetric - 1))
     digest = gains.pivot(index=["system", "stages"], columns="microbatches", values="gain")
     digest = digest.reindex(pd.MultiIndex.from_frame(frame[["system", "stages"]].drop_duplicates()))
     digest.columns = pd.Index([f"N={n}" for n in digest.columns])
     return Study(
         title=f"Figure 6: Chimera placed {ratio}, tables filled in {slots} slots;"
-        " how much faster than with even stages, in percent",
+        f" how much faster than with even stages, in percent{setting.changed_text(settings)}",
         frame=frame,
         basis=Basis(
             given="mirrored paths of two stage lengths; every worker has the same work",

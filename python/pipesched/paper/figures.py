@@ -173,6 +173,7 @@ def _steps(
     stages: Sequence[int],
     microbatches: Sequence[int],
     volume: MessageVolume,
+    settings: setting.Settings,
 ) -> tuple[pd.DataFrame, list[str]]:
     rows: list[dict[str, Any]] = []
     passes = []
@@ -180,7 +181,8 @@ def _steps(
         for d in stages:
             for scheme in setting.SCHEMES:
                 for n in microbatches:
-                    point = setting.configuration(scheme, d, n, setting.costs(system, n, volume))
+                    costs = setting.costs(system, n, volume, settings)
+                    point = setting.configuration(scheme, d, n, costs)
                     timed = setting.simulate(point)
                     passes.append(setting.passes_of(scheme, timed.point))
                     rows.append(
@@ -201,7 +203,7 @@ def _lead(frame: pd.DataFrame) -> pd.DataFrame:
     keys = ["system", "stages", "microbatches"]
     wide = frame.pivot(index=keys, columns="schedule", values="runtime_s").reset_index()
     wide["lead_percent"] = 100 * (1 - wide.chimera / wide["1f1b"])
-    wide["system"] = pd.Categorical(wide.system, list(setting.SYSTEMS))
+    wide["system"] = pd.Categorical(wide.system, list(dict.fromkeys(frame.system)))
     return wide.sort_values(keys).astype({"system": str})
 
 
@@ -365,14 +367,17 @@ def figure4(
     microbatches: Sequence[int] = MICROBATCHES,
     message_volume: MessageVolume = "scaled",
     systems: Sequence[str] = setting.SYSTEMS,
+    settings: Sequence[str] = (),
 ) -> Study:
-    """Simulated step times over the number of microbatches, on all systems."""
+    """Simulated step times over the number of microbatches, on all systems; `settings` change
+    fields of these and of the model.
+    """
     code_of(MessageVolume, "message_volume", message_volume)
-    frame, passes = _steps(systems, stages, microbatches, message_volume)
+    frame, passes = _steps(systems, stages, microbatches, message_volume, tuple(settings))
     lead = _wide(_lead(frame), ["system", "stages"], "lead_percent")
     return Study(
         title=f"Figure 4: time of a step, messages {message_volume};"
-        " how much less Chimera takes than 1F1B, in percent",
+        f" how much less Chimera takes than 1F1B, in percent{setting.changed_text(settings)}",
         frame=frame,
         basis=Basis(
             given=_GIVEN,
@@ -474,11 +479,16 @@ def _draw_memory(frame: pd.DataFrame, stages: Sequence[int]) -> Pictures:
     return {"figure5": made}
 
 
-def figure5(stages: Sequence[int] = STAGES, microbatches: Sequence[int] = MICROBATCHES) -> Study:
+def figure5(
+    stages: Sequence[int] = STAGES,
+    microbatches: Sequence[int] = MICROBATCHES,
+    settings: Sequence[str] = (),
+) -> Study:
     """Peak memory over the number of microbatches; activations and persistent bytes apart."""
     keys = [(s, d, n) for d in stages for s in MEMORY_SCHEMES for n in microbatches]
     points = [
-        setting.configuration(scheme, d, n, setting.costs("baseline", n)) for scheme, d, n in keys
+        setting.configuration(scheme, d, n, setting.costs("baseline", n, settings=tuple(settings)))
+        for scheme, d, n in keys
     ]
     rows = [_memory_row(*key, point) for key, point in zip(keys, points, strict=True)]
     frame = pd.DataFrame(rows)
@@ -487,7 +497,7 @@ def figure5(stages: Sequence[int] = STAGES, microbatches: Sequence[int] = MICROB
         for row in lower_than_1f1b(frame).itertuples()
     )
     return Study(
-        title="Figure 5: peak memory, in GiB",
+        title=f"Figure 5: peak memory, in GiB{setting.changed_text(settings)}",
         frame=frame,
         basis=Basis(
             given=f"{_GIVEN}; no recomputation; Chimera lower than 1F1B",

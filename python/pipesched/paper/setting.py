@@ -17,7 +17,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from pipesched import Configuration, Costs, FamilyOptions, Path, PipeSchedError, Simulation
-from pipesched.costs.costs import NamedTimes, _times_text
+from pipesched.costs.costs import NamedTimes, _looks_like_path, _times_text
+from pipesched.costs.settings import both
 from pipesched.support.options import Transport, pass_options
 
 MODEL = "paper-gpt"
@@ -80,16 +81,28 @@ def microbatch_size(microbatches: int) -> int:
     )
 
 
+Settings = tuple[str, ...]
+"""Changed fields of the system and the model, such as `network.bandwidth=0.5x`."""
+
+
 @cache
-def costs(system: str, microbatches: int, volume: MessageVolume = "scaled") -> Costs:
-    """Costs of the model on one of the systems, with a step of that many microbatches."""
+def costs(
+    system: str, microbatches: int, volume: MessageVolume = "scaled", settings: Settings = ()
+) -> Costs:
+    """Costs of the model on a system, with a step of that many microbatches."""
+    model, changed = both(MODEL, system, settings)
     return Costs(
-        model=MODEL,
-        system=system,
+        model=model,
+        system=changed,
         microbatch_size=microbatch_size(microbatches),
         boundary_bytes=MESSAGE_BYTES if volume == "fixed" else None,
         framework="none",
     )
+
+
+def changed_text(settings: Sequence[str]) -> str:
+    """What differs from the paper, for titles."""
+    return f", with {', '.join(settings)}" if settings else ""
 
 
 # Schedules
@@ -237,7 +250,8 @@ def _attaching(costs: Costs) -> list[str]:
     fixed = "" if costs.boundary_bytes is None else f" boundary-bytes={costs.boundary_bytes}"
     return [
         f"pipe-attach-model{{name={costs.model} microbatch-size={costs.microbatch_size}{fixed}}}",
-        f"pipe-attach-system{{name={costs.system}}}",
+        f"pipe-attach-system{{{'file' if _looks_like_path(str(costs.system)) else 'name'}"
+        f"={costs.system}}}",
     ]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Hashable, Sequence
+from itertools import product
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
-from pipesched import Costs
+from pipesched import Costs, PipeSchedError
 from pipesched.support.options import code_of
 
 from . import setting
@@ -84,30 +87,52 @@ def closed_form_s(system: str, scheme: setting.Scheme) -> float:
     return (47 * f + 39 * i + 38 * w) / 4 + 87 * message
 
 
-def _costs(system: str, scheme: setting.Scheme, durations: Durations) -> Costs:
-    if durations == "inverted":
-        return inverted_costs(system, scheme)
-    return setting.costs(system, MICROBATCHES)
+class Case(NamedTuple):
+    """A system with sizes, and whether all is as in the paper."""
+
+    system: str
+    workers: int = WORKERS
+    microbatches: int = MICROBATCHES
+    settings: setting.Settings = ()
+
+    @property
+    def is_printed(self) -> bool:
+        return self == Case(self.system) and self.system in setting.SYSTEMS
 
 
-def simulate(system: str, scheme: setting.Scheme, durations: Durations = "model") -> setting.Timed:
+def _costs(case: Case, scheme: setting.Scheme, durations: Durations) -> Costs:
+    if durations == "model":
+        return setting.costs(case.system, case.microbatches, settings=case.settings)
+    if not case.is_printed:
+        raise PipeSchedError(
+            "durations=inverted are those of the nine systems with D = N = 8; vary those of the"
+            " model"
+        )
+    return inverted_costs(case.system, scheme)
+
+
+def simulate(
+    system: str | Case, scheme: setting.Scheme, durations: Durations = "model"
+) -> setting.Timed:
     """One cell of the table."""
     code_of(Durations, "durations", durations)
-    costs = _costs(system, scheme, durations)
-    return setting.simulate(setting.configuration(scheme, WORKERS, MICROBATCHES, costs))
+    case = Case(system) if isinstance(system, str) else system
+    costs = _costs(case, scheme, durations)
+    return setting.simulate(setting.configuration(scheme, case.workers, case.microbatches, costs))
 
 
 # The table
 
 
-def _row(system: str, scheme: setting.Scheme, timed: setting.Timed) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "system": system,
-        "schedule": scheme,
-        "runtime_s": timed.runtime_s,
-        "idle_percent": timed.idle_percent,
-        "closed_form_s": closed_form_s(system, scheme),
-    }
+def _row(case: Case, scheme: setting.Scheme, timed: setting.Timed) -> dict[str, Any]:
+    system = case.system
+    row: dict[str, Any] = {"system": system, "schedule": scheme}
+    if (case.workers, case.microbatches) != (WORKERS, MICROBATCHES):
+        row |= {"stages": case.workers, "microbatches": case.microbatches}
+    row |= {"runtime_s": timed.runtime_s, "idle_percent": timed.idle_percent}
+    if not case.is_printed:
+        return row
+    row["closed_form_s"] = closed_form_s(system, scheme)
     if published := PUBLISHED.get((system, scheme)):
         row |= {
             "published_runtime_s": published.runtime_s,
@@ -160,6 +185,12 @@ def finding4(frame: pd.DataFrame) -> Finding:
     )
 
 
+def _label(row: dict[Hashable, Any]) -> str:
+    has_sizes = row.get("stages", math.nan) == row.get("stages")
+    sizes = f" {row['stages']:g}x{row['microbatches']:g}" if has_sizes else ""
+    return f"{row['system']}{sizes}"
+
+
 def _draw(frame: pd.DataFrame) -> Pictures:
     from matplotlib.ticker import NullLocator
 
@@ -172,9 +203,12 @@ def _draw(frame: pd.DataFrame) -> Pictures:
             rows = frame[frame.schedule == scheme]
             places = [place + offset for place in range(len(rows))]
             axes.bar(places, rows[ours], width=0.38, label=scheme.capitalize())
-            axes.plot(places, rows[published], "k_", markersize=11, label=None)
-        axes.plot([], [], "k_", markersize=11, label="published")
-        axes.set_xticks(range(len(setting.SYSTEMS)), setting.SYSTEMS, rotation=40, ha="right")
+            if published in frame:
+                axes.plot(places, rows[published], "k_", markersize=11, label=None)
+        if published in frame:
+            axes.plot([], [], "k_", markersize=11, label="published")
+        names = [_label(row) for row in frame[frame.schedule == "chimera"].to_dict("records")]
+        axes.set_xticks(range(len(names)), names, rotation=40, ha="right")
         axes.set_ylabel(label)
     times.set_yscale("log")
     times.set_yticks([20, 50, 100, 200, 500], ["20", "50", "100", "200", "500"])
@@ -199,22 +233,34 @@ def _basis(durations: Durations) -> Basis:
     )
 
 
-def table1(durations: Durations = "model") -> Study:
+def table1(
+    durations: Durations = "model",
+    systems: Sequence[str] = setting.SYSTEMS,
+    stages: Sequence[int] = (WORKERS,),
+    microbatches: Sequence[int] = (MICROBATCHES,),
+    settings: Sequence[str] = (),
+) -> Study:
     """Runtime and idle time of Chimera and Hanayo on all systems, with the durations of the model's
-    operations or those for which the printed runtimes solve.
+    operations or those for which the printed runtimes solve. Other systems, sizes and settings
+    vary what the paper assumes; printed numbers are then left out.
 
     >>> frame = table1().frame
     >>> bool(frame.runtime_error_percent.abs().max() < 1.5)
     True
     """
-    keys = [(system, scheme) for system in setting.SYSTEMS for scheme in SCHEMES]
+    cases = [Case(*each, tuple(settings)) for each in product(systems, stages, microbatches)]
+    keys = [(case, scheme) for case in cases for scheme in SCHEMES]
     timed = [simulate(*key, durations) for key in keys]
+    is_whole = [case for case in cases if case.is_printed] == [*map(Case, setting.SYSTEMS)]
+    numbers = [",".join(map(str, each)) for each in (stages, microbatches)]
+    changed = setting.changed_text(settings)
+    sizes = "D = N = {0}" if numbers[0] == numbers[1] else "D = {0}, N = {1}"
     frame = pd.DataFrame([_row(*key, found) for key, found in zip(keys, timed, strict=True)])
     return Study(
-        title=f"Table I: D = N = 8, durations {durations}",
+        title=f"Table I: {sizes.format(*numbers)}, durations {durations}{changed}",
         frame=frame,
         basis=_basis(durations),
-        findings=(finding4(frame),),
+        findings=(finding4(frame),) if is_whole else (),
         draw=lambda: _draw(frame),
         passes=tuple(
             setting.passes_of(scheme, found.point)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pandas as pd
+import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Configuration, Costs, PipeSchedError
@@ -364,6 +365,41 @@ def test_targets(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["reproduce", "figure4", "--systems", "baseline,slow"])
     assert "found 'slow'" in capsys.readouterr().err
+
+
+def test_an_assumption_of_table1_is_varied(capsys: Capture) -> None:
+    """Other systems, sizes and settings have no printed numbers; messages of half the bandwidth
+    take as long as on a system that states it.
+    """
+    slower = ["--system", "Baseline", "--set", "network.bandwidth=0.5x"]
+    rows = rows_of(capsys, "reproduce", "table1", *slower, "--pp", "4", "--microbatches", "8,16")
+    assert [(row["stages"], row["microbatches"]) for row in rows] == [(4, 8)] * 2 + [(4, 16)] * 2
+    assert all("published_runtime_s" not in row and "closed_form_s" not in row for row in rows)
+    given = pipesched.systems()["baseline"]
+    given["network"]["bandwidth_gb_per_s"] /= 2
+    costs = Costs(model="paper-gpt", system=given, microbatch_size=16, framework="none")
+    alone = setting.simulate(setting.configuration("chimera", 4, 8, costs))
+    assert rows[0]["runtime_s"] == alone.runtime_s
+    (usual, _) = rows_of(capsys, "reproduce", "table1", "--system", "baseline")
+    assert usual["published_runtime_s"] == 59.32
+    assert "durations=inverted are those" in failure_of(
+        capsys, "reproduce", "table1", "--set", "durations=inverted", "--pp", "4", status=1
+    )
+
+
+def test_an_assumption_of_figures_is_varied(capsys: Capture) -> None:
+    sizes = ["--pp", "4", "--microbatches", "8"]
+    slower = ["--set", "matrix.tflops=0.5x", "--system", "baseline"]
+    for figure, key in (("figure4", "runtime_s"), ("figure6", "even_s")):
+        usual = rows_of(capsys, "reproduce", figure, *sizes, "--system", "baseline")
+        changed = rows_of(capsys, "reproduce", figure, *sizes, *slower)
+        assert all(b[key] > 1.3 * a[key] for a, b in zip(usual, changed, strict=True))
+    few = ["--set", "model.hidden=0.5x"]
+    usual = rows_of(capsys, "reproduce", "figure5", *sizes)
+    changed = rows_of(capsys, "reproduce", "figure5", *sizes, *few)
+    assert all(b["peak_gib"] < a["peak_gib"] for a, b in zip(usual, changed, strict=True))
+    said = failure_of(capsys, "reproduce", "figure3", *few, status=2)
+    assert "figure3 has no --set, which is for table1" in said
 
 
 def test_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pipesched
 from pipesched import PipeSchedError
 from pipesched.paper import TARGETS, Finding, Study, Target, find, picture_files
 from pipesched.paper.setting import SYSTEMS, MessageVolume
@@ -16,7 +17,7 @@ from pipesched.support.files import check_folder
 from pipesched.support.options import Slots, names_of
 
 from ..options import table
-from ..options.arguments import UsageError
+from ..options.arguments import UsageError, source
 from ..options.table import Rare, names, one_of, positive
 from ..render.output import (
     FORMATS,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXAMPLE = """  pipesched reproduce table1
+  pipesched reproduce table1 --system baseline,dgx-h100 --set network.bandwidth=0.5x
   pipesched reproduce figure6 --set ratio=1:3 --pp 4 --microbatches 8,16 -o pictures"""
 
 ALL = "all"
@@ -65,7 +67,7 @@ RARE = {
     "blocks": Rare("a number: layers of the model", positive),
     "slots": Rare("what tables are filled by", one_of(names_of(Slots))),
 }
-OPTIONS = ("stages", *FLAGGED[1:], *RARE)
+OPTIONS = ("stages", *FLAGGED[1:], *RARE, "settings")
 """The arguments of studies that have options."""
 
 
@@ -74,6 +76,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help=f"{listed}; {ALL}")
     group = parser.add_argument_group("options of targets", _having())
     table.add(group, *FLAGGED, many=FLAGGED[:2], workers={"dest": "stages"})
+    table.add(group, "system", many=("system",), system={"dest": "systems"})
     table.add_set(parser, group, RARE)
     add_output(parser, FORMATS)
     parser.set_defaults(folders={"output": (".png", ".svg")})
@@ -101,8 +104,10 @@ def _given(arguments: argparse.Namespace, targets: Sequence[Target]) -> dict[str
     given = {
         name: list(dict.fromkeys(value)) if isinstance(value, list) else value
         for name, value in given.items()
-        if value is not None
+        if value is not None and (name != "settings" or value)
     }
+    if "systems" in given:
+        given["systems"] = [source(each, pipesched.systems) for each in given["systems"]]
     for name in given:
         if not any(name in target.options for target in targets):
             having = [target.name for target in TARGETS.values() if name in target.options]
@@ -230,6 +235,8 @@ def _write_pictures(folder: str, studies: Mapping[str, Study]) -> None:
 
 
 def _passes(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
+    if arguments.settings:
+        raise UsageError("--set changes numbers of files; no pass does, so write them to a file")
     lines = [line for study in studies.values() for line in study.passes]
     if not lines:
         raise PipeSchedError(f"{arguments.target} has no command lines of its own")
