@@ -58,7 +58,7 @@ def check_optimized(proposal: Proposal) -> None:
 
 
 def test_optimized_rows_are_ranked_under_disturbances() -> None:
-    made = tight(slow_workers={1: 1.3})
+    made = tight(slow_workers={1: 1.3}, memory="28GiB")
     rows = optimized_of(made)
     assert rows
     for each in rows:

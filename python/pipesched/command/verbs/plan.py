@@ -389,7 +389,7 @@ def _drop_alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     uneven = any("+" in row["layers"] for row in rows)
     ones = ("context", "expert", "slices")
     alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}
-    if all(row["request"].keys().isdisjoint(("total_tokens", "price")) for row in rows):
+    if all({"total_tokens", "price"}.isdisjoint(row.get("request", ())) for row in rows):
         alike |= dict.fromkeys(KEYS)
     if not any(row.get("missing_bytes_per_gpu") for row in rows):
         alike["missing_bytes_per_gpu"] = None
