@@ -28,7 +28,7 @@ ON_PAGES = {
     "deepseek": "Planning",
     "plans": "Planning",
 }
-SHORTENED = ("validation", "unknowns")
+SHORTENED = ("validation", "unknowns", "switched-off", "coverage", "slices")
 """Pages show some of their rows."""
 
 
