@@ -17,6 +17,9 @@ settings.load_profile("pipesched")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# JAX reads this at its first use.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -186,29 +186,6 @@ def write_module(
     return "\n".join([*above, *placed, functions.text(), "}"]) + "\n"
 
 
-def count_stages(schedule: Schedule) -> int:
-    """The stages that all paths have. Refuses slices: exports compute whole microbatches."""
-    if schedule.slices > 1:
-        raise FrontendError(
-            f"schedule {schedule.name!r} has {schedule.slices} slices a microbatch; exported models"
-            " run whole microbatches (docs/Stages.md says how functions of slices are written)"
-        )
-    placed = {
-        (stage.path, stage.stage): stage.blocks
-        for worker in range(schedule.workers)
-        for stage in schedule.stages(worker)
-    }
-    count = 1 + max(stage for _, stage in placed)
-    first = [placed[0, stage] for stage in range(count) if (0, stage) in placed]
-    for (path, stage), blocks in placed.items():
-        if stage >= len(first) or blocks != first[stage]:
-            raise FrontendError(
-                f"path {path} of the schedule divides the model otherwise than path 0, at stage "
-                f"{stage}; functions belong to the stages of all paths alike"
-            )
-    return count
-
-
 # Updates of parameters
 
 

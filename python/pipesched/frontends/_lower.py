@@ -23,9 +23,9 @@ from ._mlir import (
     parse,
     with_values,
 )
-from ._partition import Role
 from ._process import Failure, Worker
 from ._trace import Joint, Part, module_of, op_name
+from .partition import Role
 
 _PIPELINES = (
     "builtin.module(torchdynamo-export-to-torch-backend-pipeline{extra-library=})",

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import FrontendError
 from ._file import Function, Port
-from ._partition import Role
+from .partition import Role
 
 CLEAN_UP = (
     "func.func(linalg-fold-unit-extent-dims, canonicalize, cse, linalg-fuse-elementwise-ops, "

@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from . import FrontendError
 from ._decompositions import decompositions
 from ._dropout import KIND, MODULE, Draws, Masks, describe, drawing, module_name
-from ._partition import Graph, Piece, Role, loss_piece, stage_pieces
+from .partition import Graph, Piece, Role, loss_piece, stage_pieces
 
 
 def module_of(node: fx.Node) -> str:

@@ -35,14 +35,14 @@ from ._file import (
     Rule,
     Stepped,
     array_file,
-    count_stages,
     sample_function,
     update_function,
     write_module,
 )
-from ._jaxpr import Flat, Part, flatten, loss_part, stage_parts
 from ._mlir import CLEAN_UP, foreign_operation, function_of, only_function, parse
 from ._process import Failure, Worker
+from .jaxpr import Flat, Part, flatten, loss_part, stage_parts
+from .partition import count_stages
 
 __all__ = ["FrontendError", "adam", "adamw", "export", "sgd"]
 

@@ -34,7 +34,6 @@ from ._file import (
     Rule,
     Stepped,
     array_file,
-    count_stages,
     sample_function,
     update_function,
     write_module,
@@ -54,6 +53,7 @@ from ._trace import (
     trace_loss,
     trace_stage,
 )
+from .partition import count_stages
 
 __all__ = ["FrontendError", "dropout_mask", "dropout_masks", "export"]
 

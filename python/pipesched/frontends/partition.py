@@ -15,6 +15,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from pipesched import Schedule
+
+from . import FrontendError
+
 Value = TypeVar("Value", bound=Hashable)
 Role = tuple[str, str]
 """A role and its name, empty where it has none."""
@@ -154,3 +158,28 @@ def loss_piece(graph: Graph[Value]) -> Piece[Value]:
     assert graph.input_gradient is not None
     results = [(("loss", ""), graph.output), (("output_gradient", ""), graph.input_gradient)]
     return _Cut(graph).piece("loss", results, set())
+
+
+def count_stages(schedule: Schedule) -> int:
+    """Returns the number of stages, which all paths must have alike. Refuses slices: functions of
+    stages compute whole microbatches.
+    """
+    if schedule.slices > 1:
+        raise FrontendError(
+            f"schedule {schedule.name!r} has {schedule.slices} slices a microbatch; exported models"
+            " run whole microbatches (docs/Stages.md says how functions of slices are written)"
+        )
+    placed = {
+        (stage.path, stage.stage): stage.blocks
+        for worker in range(schedule.workers)
+        for stage in schedule.stages(worker)
+    }
+    count = 1 + max(stage for _, stage in placed)
+    first = [placed[0, stage] for stage in range(count) if (0, stage) in placed]
+    for (path, stage), blocks in placed.items():
+        if stage >= len(first) or blocks != first[stage]:
+            raise FrontendError(
+                f"path {path} of the schedule divides the model otherwise than path 0, at stage "
+                f"{stage}; functions belong to the stages of all paths alike"
+            )
+    return count

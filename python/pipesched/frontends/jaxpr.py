@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, Literal, Var
 
 from . import FrontendError
-from ._partition import Graph, Piece, Role, loss_piece, stage_pieces
+from .partition import Graph, Piece, Role, loss_piece, stage_pieces
 
 _CALLS = frozenset(
     "pjit jit closed_call core_call custom_jvp_call custom_vjp_call checkpoint remat2".split()
@@ -42,7 +42,7 @@ class Flat:
     """Parameters and constants that any equation reads."""
     trained: list[str]
     value: Any
-    """The output for the example."""
+    """The shape and type of the output."""
     key: str
     """What equal stages have in common."""
 
@@ -104,14 +104,22 @@ def _is_float(array: Any) -> bool:
     return bool(jnp.issubdtype(array.dtype, jnp.floating))
 
 
+def name_leaves(parameters: Any, what: str) -> tuple[dict[str, Any], Any]:
+    """Returns the arrays of a tree by name, and the structure of the tree."""
+    leaves, tree = jax.tree_util.tree_flatten_with_path(parameters)
+    arrays = {_path_name(path): jnp.asarray(leaf) for path, leaf in leaves}
+    if len(arrays) != len(leaves):
+        raise FrontendError(f"{what} has two parameters of one name among {', '.join(arrays)}")
+    return arrays, tree
+
+
 class _Stage:
     """A stage with its parameters as a list."""
 
-    def __init__(self, stage: Callable[[Any, Any], Any], parameters: Any) -> None:
-        leaves, self.tree = jax.tree_util.tree_flatten_with_path(parameters)
+    def __init__(self, stage: Callable[[Any, Any], Any], parameters: Any, what: str) -> None:
+        named, self.tree = name_leaves(parameters, what)
         self.stage = stage
-        self.names = [_path_name(path) for path, _ in leaves]
-        self.arrays = [jnp.asarray(leaf) for _, leaf in leaves]
+        self.names, self.arrays = list(named), list(named.values())
         self.trained = [number for number, each in enumerate(self.arrays) if _is_float(each)]
 
     def call(self, own: Sequence[Any], x: Any) -> Any:
@@ -138,14 +146,16 @@ class _Stage:
 def flatten(
     stage: Callable[[Any, Any], Any], parameters: Any, value: Any, has_gradient: bool, what: str
 ) -> Flat:
-    """The equations of a stage for an example of its input."""
-    own = _Stage(stage, parameters)
+    """The equations of a stage for an example of its input, or for its shape and type."""
+    own = _Stage(stage, parameters, what)
     wants = has_gradient and _is_float(value)
-    output = own.call(own.arrays, value)
+    output: Any = jax.eval_shape(own.call, own.arrays, value)
     if not hasattr(output, "dtype"):
         raise FrontendError(
             f"{what} gives a {type(output).__name__}; wanted one array, which the next stage takes"
         )
+    if not _is_float(output):
+        raise FrontendError(f"{what} gives {output.dtype} numbers, which have no gradient")
     closed = jax.make_jaxpr(own.joint(wants))(own.arrays, value, jnp.ones_like(output))
     inliner = _Inliner()
     given = list(closed.jaxpr.invars)
