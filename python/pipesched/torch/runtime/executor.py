@@ -52,7 +52,7 @@ from ..grad_sync.sums import Sums
 from ..overlap.chain import Backward, StagesInParts
 from ..partition.placement import Placement, StageKey
 from ..profiling.memory import Memory
-from ..profiling.record import Event, times_of
+from ..profiling.record import Event, named, times_of
 from ..sequence.check import Compared
 from ..sequence.kv_cache import Earlier
 from ..vocab_parallel.head import FORWARD, Shards
@@ -233,9 +233,11 @@ class Executor:
         if instruction.kind == "compute":
             if work.pair is None:
                 for each in work.cells:
-                    self._compute(each)
+                    with named(each):
+                        self._compute(each)
             else:
-                self._compute_pair(*work.pair)
+                with named(*work.pair):
+                    self._compute_pair(*work.pair)
             return
         cell = instruction.cell
         if instruction.kind == "send":
