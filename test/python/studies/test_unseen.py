@@ -36,3 +36,10 @@ def test_layouts_fit_that_ran() -> None:
     layouts = rows[(rows.group == "A100 layouts") & rows.fits.notna()]
     assert len(layouts) == 289
     assert (layouts.fits == layouts.ran).mean() > 0.94
+
+
+def test_the_fastest_prediction_is_nearly_the_fastest_run() -> None:
+    regret = unseen.regrets().regret_percent
+    assert len(regret) >= 14
+    assert regret.mean() <= 3
+    assert regret.max() <= 10
