@@ -126,6 +126,14 @@ def changes_of(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, 
 HELD = ("weight", "gradient", "optimizer")
 """The parts of memory that grow with parameters."""
 
+MOST_MISSING = 0.5
+"""If something fits, configurations that lack more than this part of the memory of an accelerator
+are left out: no single change makes up for that much at nearly the same step.
+"""
+
+TIGHT = 0.98
+"""The part of the usable memory above which a configuration is marked as nearly full."""
+
 MOST_ALIKE = 8
 """The maximal number of schedules to compare with the best on its shape."""
 
@@ -197,6 +205,11 @@ class Proposal:
     def missing_bytes(self) -> int:
         """The bytes that the fullest accelerator lacks."""
         return max(0, self.peak_bytes - self.request.usable_bytes)
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether it fits but leaves almost nothing of the usable memory."""
+        return self.fits and self.peak_bytes > TIGHT * self.request.usable_bytes
 
     @cached_property
     def band(self) -> Band | None:
@@ -573,6 +586,13 @@ def _in_order(proposals: Iterable[Proposal]) -> list[Proposal]:
     return [replace(each, place=place) for place, each in enumerate(ordered, start=1)]
 
 
+def _drop_hopeless(search: Search, found: Found) -> None:
+    """Leaves out what lacks too much memory to be advice, unless nothing fits."""
+    if found.fitting:
+        most = search.usable + MOST_MISSING * search.space.request.capacity_bytes
+        found.missing = [o for o in found.missing if o.peak_bytes <= most]
+
+
 def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
     """The changes that help what does not fit; one that beats the best becomes the best."""
     while True:
@@ -700,6 +720,7 @@ def plan(
             reasons = "; ".join(list(search.reasons)[:3])
             raise PipeSchedError(f"there is nothing to plan: {reasons}")
         move = try_moves(search, found)
+        _drop_hopeless(search, found)
         attempts = optimize_best(search, found, seconds, progress) if seconds else []
         made = _make_plan(search, found, attempts, top, move)
         return replace(made, nearby=_nearby(search, found, made))

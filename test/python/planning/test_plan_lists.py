@@ -138,3 +138,20 @@ def test_nothing_is_said_of_no_difference(made: Plan) -> None:
 )
 def test_little_memory_is_not_none(size: int, text: str) -> None:
     assert gib(size) == text
+
+
+def test_what_lacks_half_of_the_memory_is_left_out() -> None:
+    for made in all_plans():
+        most = made.request.capacity_bytes / 2
+        assert all(proposal.missing_bytes <= most for proposal in made.missing)
+    none = plan("llama3-70b", "dgx-h100", gpus=8, global_batch=64, misses=1)
+    assert not none.fitting and none.missing[0].missing_bytes > none.request.capacity_bytes
+
+
+def test_nearly_full_rows_are_marked(made: Plan) -> None:
+    memory = next(column for column in COLUMNS if column.key == "peak_bytes_per_gpu")
+    for proposal, row in zip(made.proposals, made.to_dicts(), strict=True):
+        usable = proposal.request.usable_bytes
+        assert bool(memory.behind(row)) == (0.98 * usable < proposal.peak_bytes <= usable)
+    full = {"peak_bytes_per_gpu": 99, "usable_bytes": 100}
+    assert memory.behind(full) == " (full)" and not memory.behind({**full, "usable_bytes": 98})

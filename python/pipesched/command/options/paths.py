@@ -114,7 +114,7 @@ READ: dict[str, Callable[[str], Found]] = {
     **dict.fromkeys(("file", "files", "grid", "program", "profile"), _file),
     **dict.fromkeys(("load_pass_plugin", "load_dialect_plugin"), _file),
     **dict.fromkeys(("model", "axis_model"), _MODEL),
-    **dict.fromkeys(("system", "axis_system"), _SYSTEM),
+    **dict.fromkeys(("system", "systems", "axis_system"), _SYSTEM),
     **dict.fromkeys(("times", "axis_times"), _times),
     **dict.fromkeys(("schedule", "schedules", "axis_family"), _schedule),
     "parameters": _parameters,

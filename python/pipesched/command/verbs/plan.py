@@ -21,6 +21,7 @@ from pipesched.planning.expenses import KEYS, expense_lines
 from pipesched.planning.launch.launchers import needs_csv
 from pipesched.planning.launch.passes import ENDING, attach_costs, attach_times, place
 from pipesched.planning.layer_times import header_lines
+from pipesched.planning.proposals import TIGHT
 from pipesched.planning.request import FIELDS
 from pipesched.planning.space.heads import spread_by
 from pipesched.planning.space.space import may_overlap, may_slice
@@ -63,6 +64,13 @@ def _show_missing(size: int) -> str:
     return gib(size) if size else "-"
 
 
+def _mark_full(row: Mapping[str, Any]) -> str:
+    """Marks rows that leave almost nothing of the usable memory."""
+    used, usable = row.get("peak_bytes_per_gpu"), row.get("usable_bytes")
+    is_tight = used is not None and usable and TIGHT * usable < used <= usable
+    return " (full)" if is_tight else ""
+
+
 COLUMNS = (
     Column("", "name", left=True),
     Column("step", "expected_s", seconds),
@@ -72,7 +80,7 @@ COLUMNS = (
     Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=2),
     Column("MFU", "mfu", percent),
     *EXPENSES,
-    Column("memory/GPU", "peak_bytes_per_gpu", gibibytes),
+    Column("memory/GPU", "peak_bytes_per_gpu", gibibytes, behind=_mark_full),
     Column("missing/GPU", "missing_bytes_per_gpu", _show_missing, detail=1),
     Column("tensor", "tensor"),
     Column("context", "context", detail=1),

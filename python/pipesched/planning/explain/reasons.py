@@ -123,7 +123,10 @@ def _against(best: Proposal, other: Proposal) -> str:
     """How far another proposal is behind the best."""
     behind = other.ranked_s / best.ranked_s - 1
     far = "as fast" if behind < NOTHING else f"{percent(behind)} behind"
-    return f"{far}: {describe(other.candidate)}"
+    kind = other.candidate.shape.sharding
+    sharding = f", sharding {kind}"
+    differs = kind != best.candidate.shape.sharding
+    return f"{far}: {describe(other.candidate)}{sharding if differs else ''}"
 
 
 def _next(plan: Plan) -> Iterator[str]:

@@ -31,7 +31,8 @@ def _text(value: Any, show: Callable[[Any], str] = str, usual: object = None) ->
 
 
 def _memory(proposal: Proposal) -> str:
-    return _text(None if proposal.request.model is None else proposal.peak_bytes, gib)
+    used = _text(None if proposal.request.model is None else proposal.peak_bytes, gib)
+    return f"{used} (full)" if proposal.request.model is not None and proposal.is_tight else used
 
 
 COLUMNS = (
