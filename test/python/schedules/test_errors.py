@@ -47,7 +47,6 @@ def test_csv_errors_have_their_place() -> None:
 
 
 CALLS: dict[str, tuple[Callable[[], object], str]] = {
-    "workers of a plan": (lambda: planned(workers=[2]), r"as pp=\[\.\.\.\]"),
     "argument of a plan": (lambda: planned(tensors=[2]), "'tensors', the closest is 'tensor'"),
     "workers of a frame": (
         lambda: Schedule.from_frame(
