@@ -56,10 +56,12 @@ def test_each_family_has_lines_or_a_reason() -> None:
             assert proposal.generate().to_csv()
 
 
-def test_megatron_interleaves_whole_groups() -> None:
-    best = small(schedules=["VPP"], gpus=8, pp=[4], global_batch=6, microbatch_size=[1]).fitting
-    assert best[0].shape.microbatches % 4
-    assert "which do not divide" in (best[0].launchers().megatron.reason or "")
+@pytest.mark.parametrize(("batch", "group"), [(6, 6), (10, 5), (12, None)])
+def test_megatron_interleaves_groups_of_the_schedule(batch: int, group: int | None) -> None:
+    best = small(schedules=["VPP"], gpus=4, pp=[4], global_batch=batch, microbatch_size=[1])
+    lines = flags(best.fitting[0].launchers().megatron.lines or ())
+    found = lines.get("--microbatch-group-size-per-virtual-pipeline-stage")
+    assert found == (None if group is None else str(group))
 
 
 def test_placements() -> None:

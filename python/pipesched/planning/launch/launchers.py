@@ -11,22 +11,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...costs.division import SPREAD
-from ...costs.frameworks import (
-    FRAMEWORKS,
-    LauncherName,
-    exchanges_of,
-    no_pipeline,
-    parameter_bytes,
-    sharding_of,
-)
+from ...costs.frameworks import FRAMEWORKS, LauncherName, exchanges_of, parameter_bytes, sharding_of
 from ...schedule.families import placement_kind
 from ...schedule.generation import problem
 from ...schedule.megatron import NAME as COMBINED
 from ...support.options import Path, Recompute, Sharding
 from ..candidate import OPTIMIZED, Candidate
 from ..request import Request
+from .rules import VERSIONS, Layout, broken_rules, group_of, why_no_overlap
 
 # Exchanges of experts behind another microbatch
 
@@ -48,30 +43,55 @@ def hides_exchanges(request: Request, candidate: Candidate) -> bool:
     return candidate.shape.expert > 1 and hides
 
 
-def _why_not(candidate: Candidate) -> str | None:
-    """Why the exchanges of a candidate cannot be hidden, as words that follow a verb."""
-    if candidate.shape.pipeline > 1 and candidate.chunks == 1:
-        return "in a pipeline without chunks"
-    if candidate.shape.recompute == "full":
-        return "with full recomputation"
-    # It runs the parts of layers one by one, so that the hooks by which FSDP gathers weights and
-    # reduces gradients are not called.
-    return "with Megatron-FSDP" if candidate.shape.sharding in FSDP else None
+def layout_of(request: Request, candidate: Candidate) -> Layout:
+    """The values by which frameworks accept or refuse a candidate."""
+    shape, sizes = candidate.shape, request.sizes
+    return Layout(
+        **_divided(candidate),
+        key_value_heads=sizes["key_value_heads"] or None,
+        experts=request.experts,
+        sequence=sizes["sequence"] or None,
+        sequence_parallel=request.sequence_parallel,
+        overlaps_experts=candidate.schedule == COMBINED and shape.expert > 1,
+        recurrence=request.recurrence,
+        is_tied=request.has_tied_head,
+    )
+
+
+def _divided(candidate: Candidate) -> dict[str, Any]:
+    """The values of a layout that the candidate has without its model."""
+    shape = candidate.shape
+    return {
+        **{"tensor": shape.tensor, "context": shape.context, "pipeline": shape.pipeline},
+        **{"chunks": candidate.chunks, "expert": shape.expert, "stages": candidate.layers[0]},
+        "microbatches": shape.microbatches,
+        "group": _group(candidate),
+        "is_fsdp": shape.sharding in FSDP,
+        "recomputes_all": shape.recompute == "full",
+    }
+
+
+def _group(candidate: Candidate) -> int | None:
+    """The microbatches that the schedule interleaves at a time."""
+    if candidate.schedule not in ("interleaved-1f1b", COMBINED) or candidate.chunks == 1:
+        return None
+    usual = group_of(candidate.shape.microbatches, candidate.shape.pipeline)
+    return int(dict(candidate.options).get("group", usual))
 
 
 def reason_against_combined(candidate: Candidate) -> str | None:
     """Why Megatron-LM has no combined 1F1B here, if so."""
     if candidate.schedule != COMBINED:
         return None
-    why = _why_not(candidate)
-    if candidate.shape.expert == 1:
-        why = "without ranks that divide the experts"
+    layout = Layout(**_divided(candidate))
+    why = "without ranks that divide the experts" if layout.expert == 1 else why_no_overlap(layout)
     return None if why is None else f"Megatron-LM runs no {COMBINED} {why}"
 
 
 def reason_against(request: Request, candidate: Candidate) -> str | None:
     """Why Megatron-LM cannot hide what the plan counts as hidden, if so."""
-    why = _why_not(candidate) if hides_exchanges(request, candidate) else None
+    hides = hides_exchanges(request, candidate)
+    why = why_no_overlap(layout_of(request, candidate)) if hides else None
     if why is None:
         return None
     hidden = 100 - request.expert_exposed
@@ -205,36 +225,8 @@ def check_runs(name: LauncherName, candidate: Candidate) -> None:
 
 def check_model(name: LauncherName, request: Request, candidate: Candidate) -> None:
     """Raises `Cannot` for models that the launcher does not train in this division."""
-    if reason := no_pipeline(name, request.has_tied_head, candidate.shape.pipeline):
-        raise Cannot(reason)
-    if name != "megatron":
-        return
-    if reason := _against_hybrid(request.recurrence, candidate):
-        raise Cannot(f"Megatron-LM {reason}")
-    shape, sequence = candidate.shape, request.sizes["sequence"]
-    if shape.tensor > 1 and sequence % (shape.tensor * shape.context):
-        raise Cannot(
-            f"Megatron-LM divides the tokens of a sequence among {shape.tensor * shape.context}"
-            f" accelerators, which do not divide {sequence}"
-        )
-
-
-def _against_hybrid(recurrence: str | None, candidate: Candidate) -> str | None:
-    """Why Megatron-LM refuses a model with recurrences: Mamba-2 is in its MambaModel
-    (`megatron/core/ssm/mamba_block.py`), with equal stages and no chunks; Gated DeltaNet is in its
-    GPTModel.
-    """
-    if recurrence in ("mamba", "convolution"):
-        return f"has no layers with the recurrence {recurrence}"
-    if recurrence == "gated_delta" and candidate.shape.context > 1:
-        return "divides no sequences in models with Gated DeltaNet"
-    if recurrence != "mamba2":
-        return None
-    if candidate.chunks > 1:
-        return "has no chunks in models with Mamba-2"
-    if not candidate.is_even:
-        return "takes no layout of the stages of models with Mamba-2: their layers have to divide"
-    return "overlaps no layers of models with Mamba-2" if candidate.schedule == COMBINED else None
+    if broken := broken_rules(name, VERSIONS[name][0], layout_of(request, candidate)):
+        raise Cannot(broken[0].text)
 
 
 KEPT = ("optimizer", "full-kept")
@@ -411,22 +403,19 @@ def _layout(layers: Sequence[int]) -> str:
 
 
 def _check_megatron(candidate: Candidate) -> None:
-    shape = candidate.shape
     if candidate.schedule not in ("1f1b", "interleaved-1f1b", COMBINED):
         other = "other rows" if candidate.schedule == OPTIMIZED else candidate.schedule
         raise Cannot(f"Megatron-LM has 1F1B and interleaved 1F1B, not {other}")
     if (against := reason_against_combined(candidate)) is not None:
         raise Cannot(against)
-    if candidate.schedule != "1f1b" and shape.microbatches % shape.pipeline:
-        raise Cannot(
-            f"Megatron-LM interleaves {shape.pipeline} microbatches at a time, which do not"
-            f" divide {shape.microbatches}"
-        )
 
 
 def _megatron_pipeline(candidate: Candidate) -> list[str]:
     shape, layers = candidate.shape, candidate.layers[0]
     lines = [f"--pipeline-model-parallel-size {shape.pipeline}"]
+    group = _group(candidate)
+    if group not in (None, shape.pipeline):
+        lines.append(f"--microbatch-group-size-per-virtual-pipeline-stage {group}")
     if len(set(layers)) > 1:
         return [*lines, f"--pipeline-model-parallel-layout '{_layout(layers)}'"]
     if candidate.chunks > 1:

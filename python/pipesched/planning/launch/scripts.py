@@ -285,6 +285,9 @@ Llama 3 70B with 5 stages a worker, of which nothing may stay.
 
 _ON_OTHERS: dict[str, tuple[str, ...]] = {
     "num-virtual-stages-per-pipeline-rank": ("model.virtual_pipeline_model_parallel_size",),
+    "microbatch-group-size-per-virtual-pipeline-stage": (
+        "model.microbatch_group_size_per_vp_stage",
+    ),
     "micro-batch-size": ("train.micro_batch_size",),
     "global-batch-size": ("train.global_batch_size",),
     "overlap-grad-reduce": ("ddp.overlap_grad_reduce",),
@@ -304,6 +307,7 @@ _ON_OTHERS: dict[str, tuple[str, ...]] = {
 _UNLESS_SAID: dict[str, Any] = {
     "model.sequence_parallel": False,
     "model.virtual_pipeline_model_parallel_size": None,
+    "model.microbatch_group_size_per_vp_stage": None,
     "model.pipeline_model_parallel_layout": None,
     "model.num_layers_in_first_pipeline_stage": None,
     "model.num_layers_in_last_pipeline_stage": None,
