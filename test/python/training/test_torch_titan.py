@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pipesched import generate
@@ -17,15 +18,19 @@ pytestmark = pytest.mark.skipif(
     reason="needs torchtitan: pip install 'pipesched[test]'",
 )
 
-RANKS = 2
-
-KINDS = {
-    "1f1b": "1F1B",
-    "zb-h1": "1F1B",
-    "interleaved-1f1b": "Interleaved1F1B",
-    "zb-v": "ZBVZeroBubble",
-}
-"""What `pipeline_parallel_schedule` says for each family: how stages are placed."""
+RANKS, MICROBATCHES = 4, 8
+LOOP, VEE = "Interleaved1F1B", "ZBVZeroBubble"
+AFTER_I = {"gradient_after": "I"}
+"""PyTorch's runtime sends the gradient of an input as soon as I has computed it."""
+TABLES: list[tuple[str, str, dict[str, Any]]] = [
+    *((name, "1F1B", {}) for name in "gpipe 1f1b eager-1f1b zb-h1 zb-h2 combined-1f1b".split()),
+    ("greedy", "1F1B", AFTER_I),
+    *((name, LOOP, {}) for name in "interleaved-1f1b interleaved-zb looped-bfs".split()),
+    ("mpmd-circular", LOOP, {}),
+    *((name, VEE, {}) for name in "zb-v v-half v-min zb-auto dualpipe-v".split()),
+    ("hanayo", VEE, AFTER_I),
+]
+"""Families, and what `pipeline_parallel_schedule` says for each: how stages are placed."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,10 @@ class TitanJob:
 
 def test_torchtitan_trains_by_a_csv(tmp_path: Path) -> None:
     jobs = []
-    for family, kind in KINDS.items():
+    for family, kind, options in TABLES:
         file = tmp_path / f"{family}.csv"
-        file.write_text(generate(family, workers=RANKS, microbatches=4).to_csv())
+        table = generate(family, workers=RANKS, microbatches=MICROBATCHES, **options)
+        file.write_text(table.to_csv())
         jobs.append(TitanJob(family, str(file), kind))
     for name, ranks in run(jobs, tmp_path, "titan_ranks.py").items():
         for losses, gradients in ranks:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from runtime_ranks import main, train_each
-from test_torch_titan import RANKS, TitanJob
+from test_torch_titan import MICROBATCHES, RANKS, TitanJob
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 
@@ -31,12 +31,12 @@ from torchtitan.config import JobConfig
 from torchtitan.distributed.pipeline_parallel import pipeline_llm
 from torchtitan.models.llama3 import Transformer, TransformerModelArgs
 
-MICROBATCHES, STEPS = 4, 2
+STEPS = 2
 LENGTH, VOCABULARY = 16, 64
 
 
 def loss_of(output: Tensor, target: Tensor) -> Tensor:
-    """As torchtitan, whose runtime does not scale gradients: divided by the microbatches."""
+    """Divided by the microbatches, since torchtitan's runtime does not scale gradients."""
     flat = output.flatten(0, 1).double()
     return nn.functional.cross_entropy(flat, target.flatten()) / MICROBATCHES
 
@@ -45,7 +45,7 @@ def model() -> Any:
     torch.manual_seed(0)
     made = Transformer(
         TransformerModelArgs(
-            dim=16, n_layers=6, n_heads=2, vocab_size=VOCABULARY, max_seq_len=LENGTH
+            dim=16, n_layers=14, n_heads=2, vocab_size=VOCABULARY, max_seq_len=LENGTH
         )
     )
     with torch.no_grad():
