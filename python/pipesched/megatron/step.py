@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import Any, get_args
 
 import torch
 import torch.distributed as dist
@@ -24,6 +24,7 @@ from ..errors import PipeSchedError
 from ..schedule.program import Cell, Instruction
 from ..schedule.schedule import Schedule
 from ..torch.comm.messages import batches_of
+from ..torch.runtime.setup import MessageKind
 from .chunks import check_chunks, placement_of
 from .linears import WeightQueues
 
@@ -39,14 +40,14 @@ REFUSED = (
 
 
 def forward_backward(
-    table: Schedule, *, messages: Literal["tags", "order"] | None = None
+    table: Schedule, *, messages: MessageKind | None = None
 ) -> Callable[..., list[Any]]:
     """Returns a function with the signature of what `get_forward_backward_func` returns, which runs
     a step in the order of the table. messages: whether messages find each other by tags, as with
     gloo and MPI, or by their order; by default as the backend of the pipeline's group does it.
     """
-    if messages not in (None, "tags", "order"):
-        raise PipeSchedError(f"messages is {messages!r}; wanted tags or order")
+    if messages not in (None, *get_args(MessageKind)):
+        raise PipeSchedError(f"messages is {messages!r}; wanted tags or ordered")
     placement_of(table)
     return _Steps(table, messages)
 
@@ -67,7 +68,7 @@ def _groups() -> ProcessGroupCollection:
 class _Steps:
     """What is kept of a table between steps."""
 
-    def __init__(self, table: Schedule, messages: str | None) -> None:
+    def __init__(self, table: Schedule, messages: MessageKind | None) -> None:
         self.table, self.messages = table, messages
         self.program: list[Instruction] = []
         self.batches: dict[int, list[Instruction]] = {}

@@ -14,7 +14,7 @@
 // CHECK-NEXT: pipe.schedule @s workers 2 microbatches 8 {
 
 // DGX: accelerators = 8, matrix = <flops_per_s = 989400000000000, efficiency = <0 : 0.077, 1000000000 : 0.46, 16000000000 : 0.69, 128000000000 : 0.728>, fp8_flops_per_s = 1978900000000000>
-// DGX-SAME: memory_bytes = 80000000000, attention = [<kernel = "flash-2", head_size = 64, {{.*}}<kernel = "flash-2", head_size = 128, flops_per_s = 335000000000000, forward = <512 : 0.570149, {{.*}}backward = <512 : 0.638806, {{.*}}>>], link = <bytes_per_s = 450000000000, latency_ps = 10000000, efficiency = <0.65>>
+// DGX-SAME: memory_bytes = 84900000000, attention = [<kernel = "flash-2", head_size = 64, {{.*}}<kernel = "flash-2", head_size = 128, flops_per_s = 335000000000000, forward = <512 : 0.570149, {{.*}}backward = <512 : 0.638806, {{.*}}>>], link = <bytes_per_s = 450000000000, latency_ps = 10000000, efficiency = <0.65>>
 // DGX-SAME: "network" = #pipe.network_spec<bytes_per_s = 400000000000, latency_ps = 20000000, efficiency = <0.9>>
 
 // PAPER: name = "baseline", accelerators = 1, matrix = <flops_per_s = 1000000000000000, efficiency = <0.4254>>

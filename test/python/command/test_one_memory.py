@@ -36,14 +36,14 @@ def test_the_run_that_disagreed(capsys: Capture) -> None:
     """Between a memory and what the reserve leaves of it, no verb says that it fits."""
     line = ["1f1b", *COSTS, "--pp", "4", "--microbatches", "16", "--microbatch-size", "3"]
     (row,) = rows_of(capsys, "simulate", *line, "--set", "accelerators=2")
-    whole = 80 * 10**9
+    whole = 84_900_000_000
     usable = whole - reserve_of("parts", whole)
     assert row["usable_bytes_per_gpu"] == usable
     assert usable < row["peak_bytes_per_gpu"] < whole
     assert row["fits"] is False
     (free,) = rows_of(capsys, "simulate", *line, "--set", "accelerators=2", "--reserve", "0")
     assert free["fits"] is True and free["peak_bytes_per_gpu"] == row["peak_bytes_per_gpu"]
-    rows = rows_of(capsys, "simulate", *line, *MORE, "--memory", "80GB")
+    rows = rows_of(capsys, "simulate", *line, *MORE, "--memory", "84.9GB")
     assert rows[0]["budget_bytes_per_gpu"] == usable
     assert rows[0]["uses"] != "nothing"
 

@@ -189,7 +189,7 @@ def chunks_of(job: MegatronJob) -> Any:
     for chunk in chunks if job.config.get("gradient_accumulation_fusion") else ():
         for module in chunk.modules():
             if hasattr(module, "gradient_accumulation_fusion"):
-                module.gradient_accumulation_fusion = True
+                module.gradient_accumulation_fusion = True  # type: ignore[assignment]
     return given, chunks
 
 

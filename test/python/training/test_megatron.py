@@ -7,11 +7,14 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pipesched import Schedule, generate, problem
 from runtime_runs import run
+
+if TYPE_CHECKING:
+    from pipesched.torch.runtime.setup import MessageKind
 
 pytestmark = [
     pytest.mark.skipif(
@@ -49,7 +52,7 @@ class MegatronJob:
     ddp: bool = False
     """Under Megatron's DDP with overlap_grad_reduce, over as many pipelines as the ranks allow."""
     tied: bool = False
-    messages: str | None = None
+    messages: MessageKind | None = None
     config: dict[str, Any] = field(default_factory=dict)
     loop: bool = False
     """Whether Megatron's own layout of layers is kept, and its own placement."""
@@ -66,7 +69,7 @@ def table(family: str, workers: int = RANKS, microbatches: int = 4, **options: A
 
 def jobs() -> list[MegatronJob]:
     zb_v, loop = table("zb-v"), table("interleaved-zb")
-    ordered = [MegatronJob(f"{f} ordered", table(f), messages="order") for f in ("1f1b", "zb-v")]
+    ordered = [MegatronJob(f"{f} ordered", table(f), messages="ordered") for f in ("1f1b", "zb-v")]
     two = [
         MegatronJob(f"{f} ddp", table(f, 2), ddp=True, tied=tied)
         for f, tied in (("1f1b", True), ("zb-h1", True), ("interleaved-zb", True), ("zb-v", False))
