@@ -121,7 +121,7 @@ TEST(Shipped, DecimalsBecomeWholeNumbers) {
   HardwareFacts system = llvm::cantFail(findSystem("h100", Rates::DataSheet));
   EXPECT_EQ(system.name, "h100-sxm");
   EXPECT_EQ(system.matrix.flopsPerSecond, 989400000000000);
-  EXPECT_EQ(system.memoryBytes, 80000000000);
+  EXPECT_EQ(system.memoryBytes, 84900000000);
   EXPECT_EQ(system.link.latencyPs, 10000000);
   EXPECT_EQ(system.link.efficiency.points[0].partsPerMillion, 650000);
 }
