@@ -108,7 +108,7 @@ def test_what_rows_lack_is_shown() -> None:
     """A row that is faster but does not fit never stands there as if it did."""
     line = [*PLAN, "--global-batch", "128", "--pp", "4", "--schedules", "1f1b"]
     line += ["--tp", "1", "--cp", "1"]
-    head, *rows = table_of(in_terminal(100, *line, "--memory", "24GiB"))
+    head, *rows = table_of(in_terminal(100, *line, "--memory", "32GiB"))
     assert "missing/GPU" in head and any("GiB" in row.partition("GiB")[2] for row in rows)
     assert "missing/GPU" not in " ".join(in_terminal(200, *line, "--memory", "200GiB"))
 
