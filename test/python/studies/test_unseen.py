@@ -35,7 +35,7 @@ def test_layouts_fit_that_ran() -> None:
     rows = unseen.answers()
     layouts = rows[(rows.group == "A100 layouts") & rows.fits.notna()]
     assert len(layouts) == 289
-    assert (layouts.fits == layouts.ran).mean() >= 0.93
+    assert (layouts.fits == layouts.ran).sum() >= 271
 
 
 def test_the_fastest_prediction_is_nearly_the_fastest_run() -> None:

@@ -17,7 +17,9 @@ VERSIONS: dict[LauncherName, tuple[str, ...]] = {
     "megatron": ("0.16.1", "main"),
     "torchtitan": ("0.2.2", "0.3.0"),
 }
-"""Versions whose checks the rules repeat: of Megatron-Core and of torchtitan."""
+"""Versions of Megatron-Core and of torchtitan. All versions of a framework have the same rules,
+which are those of the first one.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
