@@ -444,7 +444,7 @@ def PipeSpreadVocabularyPass
            [{::pipesched::enumOptionValues<
                ::pipesched::VocabularyAlgorithm>()}]>,
     Option<"embedding", "embedding", "bool", /*default=*/"false",
-           "Cells of their own for the shards of the embedding">
+           "Separate cells for the shards of the embedding">
   ];
 }
 

@@ -58,7 +58,7 @@ llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
        "the time of B in percent of that of F, for which an order is made",
        "200, as in unit slots", &FamilyOptions::backward, /*isWritten=*/true},
       {FamilyOption::Embedding, "embedding", "true or false",
-       "cells of their own for the shards of the embedding", "",
+       "separate cells for the shards of the embedding", "",
        &FamilyOptions::embedding, /*isWritten=*/true},
   };
   return options;
