@@ -111,6 +111,21 @@ def test_refusals(capsys: Capture) -> None:
     assert "--show-passes" in said
 
 
+def test_activations_with_times(capsys: Capture) -> None:
+    """With times the memory is in activations, for schedules without such an option too."""
+    line = ["simulate", "1f1b", "gpipe", "--pp", "4", "--microbatches", "8"]
+    *own, bound = rows_of(capsys, *line, "--times", "F=1ms,B=2ms", "--activations", "4")
+    assert [(row["schedule"], row["fits"], row["missing_activations"]) for row in own] == [
+        ("1f1b", True, 0),
+        ("gpipe", False, 4),
+    ]
+    assert {row["uses"] for row in own} == {"nothing"}  # copies without times are not free
+    assert bound["step_s"] <= own[0]["step_s"]
+    copies = ["--times", "F=1ms,B=2ms,D=0.5ms,U=0.5ms", "--activations", "3"]
+    *own, bound = rows_of(capsys, *line, *copies)
+    assert {row["uses"] for row in own} == {"offload all"} and all(row["fits"] for row in own)
+
+
 def test_the_bound_is_that_of_the_slices_too(capsys: Capture) -> None:
     """Sliced rows may be faster than any that are whole."""
     line = ["simulate", "1f1b", "seq1f1b", "--slices", "4", "--pp", "4", "--microbatches", "4"]

@@ -2,13 +2,16 @@
 
 Every family is tried with each kind of recomputation, with offload of half and of all activations,
 and with each limit of activations that it has as an option. The last row is the optimizer's bound.
+Memory is in bytes of each accelerator, or, where times are given, in activations.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pipesched
@@ -33,10 +36,42 @@ SEARCH_S = 20.0
 PLACEMENTS: tuple[PlacementName, ...] = names_of(PlacementName)
 
 
-def take_budget(arguments: argparse.Namespace) -> int | None:
-    """The bytes of an accelerator without the reserve, if `--memory` gives them."""
+@dataclass(frozen=True)
+class Budget:
+    """Bytes of each accelerator, or activations of each worker: one is what a microbatch leaves on
+    a worker that has an equal part of the model.
+    """
+
+    amount: int
+    in_bytes: bool = True
+
+    def __str__(self) -> str:
+        return f"{gib(self.amount)} an accelerator" if self.in_bytes else self.within
+
+    @property
+    def within(self) -> str:
+        return gib(self.amount) if self.in_bytes else f"{self.amount} activations a worker"
+
+    def keys(self, row: dict[str, Any]) -> dict[str, Any]:
+        """What JSON says of the budget, and whether the row fits and what it lacks."""
+        unit = "bytes_per_gpu" if self.in_bytes else "activations"
+        keys: dict[str, Any] = {f"budget_{unit}": self.amount}
+        held = row.get("peak_bytes_per_gpu" if self.in_bytes else "activations")
+        if held is not None:
+            missing = max(0, held - self.amount)
+            keys |= {"fits": not missing, f"missing_{unit}": missing}
+        return keys
+
+
+def take_budget(arguments: argparse.Namespace) -> Budget | None:
+    """The bytes of an accelerator without the reserve, if `--memory` gives them, or with `--times`
+    what `--activations` gives.
+    """
     if arguments.memory is None:
-        return None
+        if not arguments.times or not arguments.activations or arguments.show_passes:
+            return None
+        activations, arguments.activations = arguments.activations, None  # no option of families
+        return Budget(activations, in_bytes=False)
     try:
         budget = bytes_of("memory", arguments.memory)
     except PipeSchedError as error:
@@ -50,7 +85,7 @@ def take_budget(arguments: argparse.Namespace) -> int | None:
     )
     if reserve >= budget:
         raise UsageError(f"a reserve of {arguments.reserve} leaves nothing of {gib(budget)}")
-    return budget - reserve
+    return Budget(budget - reserve)
 
 
 # What is tried
@@ -80,7 +115,7 @@ class Variant:
 
 def _kinds(arguments: argparse.Namespace) -> tuple[Recompute, ...]:
     is_given = "--recompute" in arguments.flags
-    return (arguments.recompute,) if is_given else names_of(Recompute)
+    return (arguments.recompute,) if is_given or arguments.times else names_of(Recompute)
 
 
 def _with_recompute(entry: Entry, kind: Recompute, arguments: argparse.Namespace) -> Entry:
@@ -108,6 +143,15 @@ def _offload(entry: Entry, amount: str, arguments: argparse.Namespace) -> FromFi
     return add_ending(moved, _namespace(arguments, costs.recompute))
 
 
+def _are_timed(phases: str, costs: Costs | None) -> bool:
+    """Whether it is known how long phases take; copies without times would be free."""
+    if costs is None or costs.times is None:
+        return True
+    times = str(costs.times)
+    text = times if "=" in times else Path(times).read_text()
+    return all(re.search(rf"\b{phase}\b", text) for phase in phases)
+
+
 def _limits(entry: Entry) -> Iterator[int]:
     """The numbers of activations from the fewest to those that the family takes by itself."""
     if not isinstance(entry, FromFamily) or entry.point.options.get("memory") is not None:
@@ -122,7 +166,7 @@ def variants_of(entry: Entry, arguments: argparse.Namespace) -> Iterator[Variant
     for kind in _kinds(arguments):
         made = _with_recompute(entry, kind, arguments)
         yield Variant(made, entry.label, entry.family, kind)
-        for amount in ("half", "all"):
+        for amount in ("half", "all") if _are_timed("DU", made.costs) else ():
             try:
                 moved = _offload(made, amount, arguments)
             except PipeSchedError:
@@ -151,24 +195,24 @@ class Chosen:
         return bool(self.row.get("fits"))
 
 
-def _order(found: Chosen) -> tuple[int, float]:
-    missing = found.row.get("missing_bytes_per_gpu")
+def _order(found: Chosen) -> tuple[float, float]:
+    missing = found.row.get("missing_bytes_per_gpu", found.row.get("missing_activations"))
     return (2**63 if missing is None else missing), found.row.get("step_s", float("inf"))
 
 
-def _try(variant: Variant, budget: int, settings: dict[str, Any]) -> Chosen:
+def _try(variant: Variant, budget: Budget, settings: dict[str, Any]) -> Chosen:
     row, simulation = row_of(variant.entry, settings)
-    row |= {"family": variant.family, "uses": variant.uses, "budget_bytes_per_gpu": budget}
+    row |= {"family": variant.family, "uses": variant.uses, **budget.keys(row)}
     if variant.family is not None and row["file"] in (None, ""):
         row |= {"schedule": variant.label, "file": None}
-    held = row.get("peak_bytes_per_gpu")
-    if held is not None:
-        row |= {"fits": held <= budget, "missing_bytes_per_gpu": max(0, held - budget)}
     return Chosen(variant, row, simulation)
 
 
 def choose(
-    entries: Sequence[Entry], budget: int, arguments: argparse.Namespace, settings: dict[str, Any]
+    entries: Sequence[Entry],
+    budget: Budget,
+    arguments: argparse.Namespace,
+    settings: dict[str, Any],
 ) -> list[Chosen]:
     """For each schedule its best variant."""
     found = []
@@ -215,8 +259,16 @@ def _kinds_of_placements(found: Sequence[Chosen]) -> tuple[list[PlacementName], 
     return [kind for kind in PLACEMENTS if kind in used], others
 
 
+def _stages_per_worker(found: Sequence[Chosen]) -> int:
+    timed = [each.simulation for each in found if each.simulation is not None]
+    counts = {simulation.stages // simulation.workers for simulation in timed}
+    if len(counts) != 1:
+        raise PipeSchedError("the bound is for one number of stages a worker")
+    return counts.pop()
+
+
 def _bound(
-    size: Size, found: Sequence[Chosen], budget: int, arguments: argparse.Namespace
+    size: Size, found: Sequence[Chosen], budget: Budget, arguments: argparse.Namespace
 ) -> dict[str, Any]:
     workers, microbatches = size
     placements, others = _kinds_of_placements(found)
@@ -226,8 +278,11 @@ def _bound(
     is_selective = any(each.variant.recompute == "selective" for each in found)
     attached = passes.attach_costs(_namespace(arguments, "none"))
     options: dict[str, Any] = {"placements": placements, "max_evaluations": 1}
-    if not is_selective:
-        bytes_of_worker = budget * ((costs and costs._accelerators) or 1)
+    if not budget.in_bytes:
+        options |= {"memory": str(budget.amount * _stages_per_worker(found))}
+        options |= {"offload": _are_timed("DU", costs), "split_backward": _are_timed("IW", costs)}
+    elif not is_selective:
+        bytes_of_worker = budget.amount * ((costs and costs._accelerators) or 1)
         options |= {"memory": f"{bytes_of_worker}B", "memory_times": "given"}
         options |= {"offload": True, "recompute": "full"}
     if arguments.chunks and len(arguments.chunks) == 1:
@@ -244,14 +299,14 @@ def _bound(
         others_ps = [each.objective_ps for each in made.others if each.is_bound]
         bounds += [made.lower_bound_ps, *filter(None, others_ps)]
     least = min(bounds)
-    within = "any memory" if is_selective else gib(budget)
+    within = "any memory" if is_selective else budget.within
     except_for = f", not of {', '.join(others)}" if others else ""
     cut = f", slices {', '.join(map(str, cuts))}" if cuts != [1] else ""
     uses = f"{', '.join(placements)} in {within}{cut}{except_for}"
     return {"step_s": least / 1e12, "expected_s": least / 1e12, "uses": uses}
 
 
-def bounds_of(found: Sequence[Chosen], budget: int, arguments: argparse.Namespace) -> list[Pair]:
+def bounds_of(found: Sequence[Chosen], budget: Budget, arguments: argparse.Namespace) -> list[Pair]:
     """For each size a row with the optimizer's lower bound."""
     rows: list[Pair] = []
     groups: dict[Size, list[Chosen]] = {}
@@ -260,7 +315,7 @@ def bounds_of(found: Sequence[Chosen], budget: int, arguments: argparse.Namespac
     for size, group in groups.items():
         row: dict[str, Any] = {
             **{"schedule": BOUND, "family": None, "file": None, "rank": None},
-            **{"workers": size[0], "microbatches": size[1], "budget_bytes_per_gpu": budget},
+            **{"workers": size[0], "microbatches": size[1], **budget.keys({})},
         }
         try:
             row |= _bound(size, group, budget, arguments)

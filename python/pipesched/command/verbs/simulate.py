@@ -18,7 +18,6 @@ from pipesched import Configuration, Costs, FamilyOptions, PipeSchedError, Simul
 from pipesched.costs.stage_times import stages_per_worker
 from pipesched.results.configuration import usual_ending
 from pipesched.support.options import TimingOptions
-from pipesched.support.text import gib
 from pipesched.support.units import DEFAULT_RESERVE
 
 from ..explain import answers, assumptions, comparisons, disturbances, memory
@@ -425,7 +424,7 @@ def _head_lines(
     return [*work, *tell_settings(arguments), *answers.head_lines(facts, [costs], rows)]
 
 
-def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
+def _run_equal_memory(arguments: argparse.Namespace, budget: memory.Budget) -> int:
     """Times every schedule in all ways that change its memory; fails if none fits."""
     parts, found, bounds, below = [], [], [], []
     for one in _by_system(arguments):
@@ -441,7 +440,7 @@ def _run_equal_memory(arguments: argparse.Namespace, budget: int) -> int:
         found += tried
         bounds += least
     groups = memory.rank(found, bounds)
-    title = f"{_title(parts)}, {gib(budget)} an accelerator"
+    title = f"{_title(parts)}, {budget}"
     for part in parts:
         part.arguments.flags |= {"--recompute"}  # which was chosen, not assumed
     order = answers.add_order(groups.values())
@@ -536,8 +535,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         return overlap.run(arguments)
     _read(arguments)
-    budget = memory.take_budget(arguments)
-    if budget is not None:
+    if (budget := memory.take_budget(arguments)) is not None:
         return _run_equal_memory(arguments, budget)
     parts = _time_parts(arguments)
     pairs = [pair for part in parts for pair in part.pairs]
