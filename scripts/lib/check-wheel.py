@@ -35,7 +35,7 @@ simulate 1f1b zb-h1 VPP zb-v --pp 8 --microbatches 32 {LLAMA} --global-batch 32
 optimize --pp 4 --microbatches 6 --activations 3 --times {TIMES} --time 2s
 plan {LLAMA} --gpus 64 --global-batch 64 --schedules 1f1b,VPP --top 3
 sweep --schedules gpipe,1f1b,zb-h1 --pp 4,8 --microbatches 8,16 --times {TIMES}
-verify schedule.mlir --messages batched
+check schedule.mlir --messages batched
 convert schedule.mlir schedule.csv
 show schedule.csv
 reproduce table1

@@ -23,7 +23,7 @@ VERBS = {
     "whatif": "A plan with single changes: the step, tokens and memory, and why they differ.",
     "sweep": "Every combination of values, on all cores; the best schedules of each case.",
     "run": "Train a model by schedules, or export it, with the measured beside the predicted step.",
-    "verify": "Proves schedules complete and free of deadlock; says where they are not.",
+    "check": "Whether schedules are complete and free of deadlock, and recipes run and fit.",
     "convert": "Schedules of families and files as IR, bytecode, CSV, pictures and traces.",
     "fit": "Fits the curves and latencies of a system to measurements.",
     "reproduce": "Published tables and figures, run again, beside the printed numbers.",

@@ -10,7 +10,10 @@ from pathlib import Path
 
 from .render.drawings import ENDINGS, KINDS
 
-VERBS = {"compare": "simulate", "overlap": "simulate", "generate": "convert", "export": "run"}
+VERBS = {
+    **{"compare": "simulate", "overlap": "simulate", "generate": "convert", "export": "run"},
+    "verify": "check",
+}
 """Verbs by their old names."""
 
 FLAGS = {

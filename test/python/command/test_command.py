@@ -253,7 +253,7 @@ def test_verify(tmp_path: Path, capsys: Capture) -> None:
         "  worker 0 runs [0F0 0B0 0F1 0B1]\n"
         "  worker 1 runs [1F1 1F0 1B1 1B0]\n}\n"
     )
-    assert main(["verify", str(file), "--messages", "unbounded"]) == 1
+    assert main(["check", str(file), "--messages", "unbounded"]) == 1
     printed = capsys.readouterr()
     assert re.search(r"^s +schedule +unbounded +no$", printed.out, re.MULTILINE)
     assert "deadlock" in printed.err or "wait" in printed.err
@@ -268,21 +268,21 @@ def program(schedule: str, tmp_path: Path) -> str:
 
 def test_verify_programs(program: str, capsys: Capture) -> None:
     for messages in ("unbounded", "fifo", "batched"):
-        rows = rows_of(capsys, "verify", program, "--messages", messages)
+        rows = rows_of(capsys, "check", program, "--messages", messages)
         assert [(row["kind"], row["valid"]) for row in rows] == [("program", True)]
-    rows = rows_of(capsys, "verify", program, "--messages", "rendezvous", status=1)
+    rows = rows_of(capsys, "check", program, "--messages", "rendezvous", status=1)
     assert not rows[0]["valid"]
     assert "wait" in rows[0]["diagnostics"][0]
-    given = ["verify", program, "--receive-placement", "consumer"]
+    given = ["check", program, "--receive-placement", "consumer"]
     assert "--receive-placement" in failure_of(capsys, *given, status=2)
-    assert "exec.program" in run_passes(capsys, "verify", program)
+    assert "exec.program" in run_passes(capsys, "check", program)
 
 
 def test_verify_answers_only_what_was_examined(tmp_path: Path, capsys: Capture) -> None:
     """A step that fails is no answer: no table is printed."""
     file = tmp_path / "problem.mlir"
     file.write_text("pipe.schedule @s workers 2 microbatches 2 {\n  path on [0, 1]\n}\n")
-    assert "s has no rows to verify" in failure_of(capsys, "verify", str(file))
+    assert "s has no rows to verify" in failure_of(capsys, "check", str(file))
 
 
 def test_convert(schedule: str, tmp_path: Path, capsys: Capture) -> None:
@@ -482,7 +482,7 @@ def test_passes_of_files(schedule: str, capsys: Capture) -> None:
     timed = ["simulate", schedule, "--times", "F=3ms,B=5ms"]
     (report,) = json.loads(run_passes(capsys, *timed))
     assert report.items() <= rows_of(capsys, *timed)[0].items()
-    assert "@schedule" in run_passes(capsys, "verify", schedule)
+    assert "@schedule" in run_passes(capsys, "check", schedule)
     assert main(["convert", schedule, "-", "--to", "torch-csv"]) == 0
     converted = capsys.readouterr().out
     assert run_passes(capsys, "convert", schedule, "x.csv") == converted

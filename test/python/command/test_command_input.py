@@ -28,9 +28,7 @@ def give(monkeypatch: pytest.MonkeyPatch, contents: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", TEXTS)
-@pytest.mark.parametrize(
-    "line", [["verify"], ["show"], ["simulate"], ["convert", "--to", "report"]]
-)
+@pytest.mark.parametrize("line", [["check"], ["show"], ["simulate"], ["convert", "--to", "report"]])
 def test_standard_input(
     line: list[str], kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,7 +50,7 @@ def test_passes_read_the_same_input(
     kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     give(monkeypatch, TEXTS[kind])
-    assert main(["verify", "-", "--show-passes"]) == 0
+    assert main(["check", "-", "--show-passes"]) == 0
     line = capsys.readouterr().out
     assert line.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
 
@@ -64,7 +62,7 @@ def test_passes_of_an_input_that_is_not_read(
 ) -> None:
     """What standard input held at the call before says nothing."""
     give(monkeypatch, TEXTS["CSV" if kind == "IR" else "IR"])
-    assert main(["verify", "-"]) == 0
+    assert main(["check", "-"]) == 0
     capsys.readouterr()
     give(monkeypatch, TEXTS[kind])
     assert main([*line, "--show-passes"]) == 0
@@ -98,7 +96,7 @@ def test_standard_input_has_a_name(
 
 
 @pytest.mark.parametrize("contents", ["", "module {}", "// nothing\n"])
-@pytest.mark.parametrize("verb", ["verify", "show", "simulate"])
+@pytest.mark.parametrize("verb", ["check", "show", "simulate"])
 def test_files_without_schedules_are_no_answer(
     verb: str, contents: str, tmp_path: Path, capsys: Capture
 ) -> None:

@@ -28,7 +28,7 @@ needs_torch = pytest.mark.skipif(
 NEEDED = {"plan": ["--gpus", "8", "--global-batch", "8"], "reproduce": ["table1"]}
 """What a verb cannot be parsed without, other than files."""
 
-POSITIONAL = {"verify": "file", "convert": "file", "fit": "files", "whatif": "file"}
+POSITIONAL = {"check": "file", "convert": "file", "fit": "files", "whatif": "file"}
 """Files that a verb cannot be parsed without, and options likewise."""
 OPTIONS = {"plan": ["--system", "toy"], "show": ["families"]}
 

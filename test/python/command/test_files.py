@@ -106,7 +106,7 @@ LINES = {
     "plan": ["--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--global-batch", "8"],
     "run": ["gpt", "--schedules", "1f1b"],
     "sweep": ["--schedules", "1f1b", "--pp", "2", "--microbatches", "2"],
-    "verify": ["kept.mlir"],
+    "check": ["kept.mlir"],
     "convert": ["kept.mlir"],
     "fit": ["kept.mlir"],
     "reproduce": ["table1"],

@@ -1,4 +1,4 @@
-"""`show` and `verify` take a family in the place of a file."""
+"""`show` and `check` take a family in the place of a file."""
 
 import shlex
 from pathlib import Path
@@ -22,7 +22,7 @@ def test_a_family_stands_for_its_file(
     file = str(tmp_path / "made.mlir")
     sizes = ("--pp", "4", "--microbatches", "8")
     assert main(["convert", *family, *sizes, "-o", file]) == 0
-    for verb in ("show", "verify"):
+    for verb in ("show", "check"):
         found = []
         for what in ((file,), (*family, *sizes)):
             capsys.readouterr()
@@ -33,7 +33,7 @@ def test_a_family_stands_for_its_file(
 
 
 def test_the_schedule_gets_the_name_that_is_given(capsys: Capture) -> None:
-    (row,) = rows_of(capsys, "verify", "1f1b", *SIZES, "--name", "mine")
+    (row,) = rows_of(capsys, "check", "1f1b", *SIZES, "--name", "mine")
     assert row["schedule"] == "mine" and row["valid"]
 
 
@@ -43,7 +43,7 @@ def test_a_page_is_written(tmp_path: Path, capsys: Capture) -> None:
     assert "1f1b, unit slots of 1 us" in page.read_text()
 
 
-@pytest.mark.parametrize("verb", ["show", "verify"])
+@pytest.mark.parametrize("verb", ["show", "check"])
 @pytest.mark.parametrize(
     ("given", "why", "status"),
     [
@@ -69,7 +69,7 @@ def test_lists_take_no_options_of_families(capsys: Capture) -> None:
     assert "--pp is about a family, and none is named" in error
 
 
-@pytest.mark.parametrize("verb", ["show", "verify"])
+@pytest.mark.parametrize("verb", ["show", "check"])
 def test_passes_make_the_family(verb: str, capsys: Capture) -> None:
     assert main([verb, "VPP", *SIZES, "--vpp", "3"]) == 0
     said = capsys.readouterr().out
@@ -77,7 +77,7 @@ def test_passes_make_the_family(verb: str, capsys: Capture) -> None:
     assert made == said if verb == "show" else "interleaved-1f1b" in made
 
 
-@pytest.mark.parametrize("verb", ["convert", "simulate", "show", "verify"])
+@pytest.mark.parametrize("verb", ["convert", "simulate", "show", "check"])
 def test_no_pass_calls_a_function(verb: str, tmp_path: Path, capsys: Capture) -> None:
     code = tmp_path / "own.py"
     code.write_text(

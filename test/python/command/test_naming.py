@@ -99,7 +99,7 @@ def test_families_among_files(
     wrong = failure_of(capsys, "simulate", "gpip", *SIZES)
     assert "gpip: there is no such file" in wrong and "gpipe" in wrong
     assert "simulate takes several" in failure_of(capsys, "show", "1f1b,gpipe", *SIZES, status=2)
-    for verb in ("verify", "show", "convert"):
+    for verb in ("check", "show", "convert"):
         said = failure_of(capsys, verb, "1f1b", status=2)
         assert "1f1b is a family: give --pp and --microbatches" in said
     assert main(["optimize", "1f1b", *SIZES, "--times", "F=1ms,I=1ms,W=1ms", "--time", "1s"]) == 0

@@ -94,9 +94,9 @@ def test_help_loads_no_verb() -> None:
 
 
 def test_a_verb_loads_no_other() -> None:
-    own, others = loaded_by(COMMAND.format(["verify", "--help"]))
+    own, others = loaded_by(COMMAND.format(["check", "--help"]))
     verbs = {name for name in VERBS if f"pipesched.command.verbs.{name}" in own}
-    assert verbs == {"verify"}
+    assert verbs == {"check"}
     assert others <= {"numpy", "nanobind_backend"}
 
 

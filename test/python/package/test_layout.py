@@ -14,7 +14,7 @@ ORDERS = {
     "torch": """core parts vocabulary sequence slices partition autograd comm grad_sync
         vocab_parallel overlap profiling checkpoint runtime __init__ training""",
     "planning": """candidate layer_times request expenses launch space search explain proposals
-        __init__ whatif""",
+        __init__ whatif check""",
     "command": "options render old_names explain verbs __init__",
 }
 """Each may import the ones before it."""

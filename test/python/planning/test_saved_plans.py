@@ -42,7 +42,7 @@ def test_numbers_stand_for_their_schedule(tmp_path: Path, capsys: Capture) -> No
     line += ["--global-batch", "8", "--top", "1", "--pp", "2", "--schedules", "1f1b"]
     assert main([*line, "--save", str(tmp_path)]) == 0
     (numbers,) = tmp_path.glob("01-*.json")
-    for verb in ("simulate", "verify", "show"):
+    for verb in ("simulate", "check", "show"):
         capsys.readouterr()
         printed = []
         for file in (numbers, numbers.with_suffix(".mlir")):

@@ -51,7 +51,7 @@ def test_every_verb_takes_odd_paths(folder: Path, capsys: Capture) -> None:
     assert main(["convert", "1f1b", "--pp", "4", "--microbatches", "8", "-o", file]) == 0
     verbs = [
         ["show", file],
-        ["verify", file],
+        ["check", file],
         ["simulate", file, *described(folder)],
         ["simulate", "--pp", "4", "--microbatches", "8", *described(folder)],
         ["sweep", "--pp", "4", "--microbatches", "8", *described(folder)],
@@ -75,7 +75,7 @@ def test_every_verb_takes_names_of_any_bytes(name: bytes, tmp_path: Path, capsys
     drawn = [f"--{kind}={file}.{kind}" for kind in ("html", "svg", "png", "pdf", "trace")]
     for words in (
         ["show", file],
-        ["verify", file],
+        ["check", file],
         ["simulate", file, other, *times, *drawn],
         ["simulate", file, other, *times, f"--html={file}.page"],
         ["simulate", file, other, *times, "--format", "csv", "-o", f"{file}.csv"],
@@ -113,7 +113,7 @@ def test_show_passes_quotes_for_the_shell(folder: Path, capsys: Capture) -> None
     file = str(folder / "the schedule.mlir")
     Schedule.save(problem(workers=2, microbatches=2).transform("pipe-schedule-1f1b"), file)
     verbs = [
-        ["verify", file],
+        ["check", file],
         ["simulate", file, *described(folder)],
         ["simulate", "--pp", "4", "--microbatches", "8", *described(folder)],
         ["show", "--model", str(folder / "the model.json")],
@@ -136,11 +136,11 @@ def test_control_characters_are_shown(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "odd.mlir"
     made = problem(workers=2, microbatches=2, name=CONTROLS).transform("pipe-schedule-1f1b")
     made.save(file)
-    for verb in (["show"], ["verify"], ["simulate"]):
+    for verb in (["show"], ["check"], ["simulate"]):
         assert main([*verb, str(file)]) == 0
         out = capsys.readouterr().out
         assert SHOWN in out and not obeyed(out), verb
-    assert main(["verify", str(file), "--format", "json"]) == 0
+    assert main(["check", str(file), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["schedule"] == CONTROLS
     assert main(["show", str(file), "--name", CONTROLS + "!"]) == 1
     said = capsys.readouterr().err

@@ -30,7 +30,7 @@ def test_a_name_that_is_no_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file = tmp_path / "odd.mlir"
     file.write_text(ODD_NAME)
     assert pipesched.load(file)[0].name == "\ufffd"
-    assert main(["verify", str(file)]) == 0
+    assert main(["check", str(file)]) == 0
     assert main(["simulate", str(file), "--format", "json"]) == 0
     said = capsys.readouterr().out
     assert json.loads(said[said.index("[") :])[0]["schedule"] == "\ufffd"
@@ -39,7 +39,7 @@ def test_a_name_that_is_no_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_damaged_bytecode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "damaged.mlirbc"
     file.write_bytes(b"ML\xefR\x0d\xff\xfe\x00" + bytes(range(256)))
-    assert main(["verify", str(file)]) == 1
+    assert main(["check", str(file)]) == 1
     said = capsys.readouterr().err
     assert "error: " in said and "Traceback" not in said
 

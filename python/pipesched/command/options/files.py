@@ -19,6 +19,8 @@ _CSV_BEGINS = tuple(bytes([each]) for each in b"0123456789,(")
 """How PyTorch's CSV begins, and IR never does: with a stage, an empty slot or an overlapped pair.
 """
 ENDINGS = (".mlir", ".mlirbc", ".csv", ".svg")
+RECIPES = (".sh", ".bash", ".slurm", ".sbatch", ".toml", ".yaml", ".yml", ".py")
+"""Endings of recipes of launchers."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ def is_schedule_file(text: str) -> bool:
     if ".py:" in text:
         return False
     return os.sep in text or Path(text).suffix in (".mlir", ".mlirbc", ".csv")
+
+
+def is_recipe(text: str) -> bool:
+    """Whether a file is a recipe of a launcher, by its ending."""
+    return Path(text).suffix in RECIPES
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -94,9 +94,10 @@ def _groups(layout: Layout) -> str | None:
             f" to all; not of {group}"
         )
     if 0 < count % group < workers:
+        runs = next(g for g in range(workers, count + 1) if not 0 < count % g < workers)
         return (
             f"Megatron-LM interleaves {group} microbatches at a time, which leave {count % group}"
-            f" of {count}, fewer than {workers} workers"
+            f" of {count}, fewer than {workers} workers; {runs} run"
         )
     return None
 
