@@ -12,7 +12,6 @@
 #include "PipeSched/Analysis/Graph/IdleSpans.h"
 #include "PipeSched/Analysis/Graph/TaskEnds.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/JSON.h"
 
 using namespace pipesched;
@@ -50,14 +49,13 @@ public:
               bool &isFirstEvent)
       : os(os), result(result), execution(result.getExecution()),
         graph(execution.graph), firstPid(firstPid), firstFlow(firstFlow),
-        order(order), isFirstEvent(isFirstEvent) {}
+        order(order), isFirstEvent(isFirstEvent),
+        movedBytes(movedBytesOf(result)) {}
 
   void write();
 
 private:
   void findConsumers();
-  void findStatedBytes();
-  int64_t impliedBytes(Cell producer) const;
   void writeProcess(int64_t worker);
   void writeMetadata(StringRef name, int64_t pid, int64_t tid, StringRef key,
                      llvm::json::Value value);
@@ -95,11 +93,11 @@ private:
   uint64_t firstFlow;
   ProcessOrder order;
   bool &isFirstEvent;
-  std::vector<bool> isCritical; ///< by task: on the critical path
+  std::vector<int64_t> movedBytes; ///< by task
+  std::vector<bool> isCritical;    ///< by task: on the critical path
   bool hasLane[kNumLanes] = {true, true, true};
   /// By task that delivers a message: the compute task that needs it, or kNone.
   std::vector<uint32_t> consumerOf;
-  llvm::DenseMap<uint32_t, int64_t> statedBytes; ///< by message
 };
 
 } // namespace
@@ -179,22 +177,6 @@ static uint32_t messageOf(const TaskGraph &graph, uint32_t task) {
   llvm_unreachable("a receive waits for its send");
 }
 
-/// Finds the bytes of messages whose sends state them.
-void TraceWriter::findStatedBytes() {
-  for (const StatedWork &work : result.work)
-    if (work.messageBytes)
-      statedBytes[graph.taskOfInstruction[work.instruction]] =
-          *work.messageBytes;
-}
-
-/// The bytes of a message, by the cell that produced it.
-int64_t TraceWriter::impliedBytes(Cell producer) const {
-  const StageCost &cost =
-      execution.stageCosts.stages[result.placement.globalStage(producer)];
-  return makesActivation(producer.getPhase()) ? cost.activation.bytes
-                                              : cost.gradient.bytes;
-}
-
 void TraceWriter::writeGroupArguments(OStream &json, uint32_t task) {
   int32_t number = graph.peer[task];
   BlockSpan blocks = graph.groups[number].blocks;
@@ -221,10 +203,7 @@ void TraceWriter::writeArguments(OStream &json, uint32_t task, Lane lane) {
     return writeGroupArguments(json, task);
   if (lane != Lane::Send && lane != Lane::Receive)
     return;
-  uint32_t message = messageOf(graph, task);
-  auto stated = statedBytes.find(message);
-  json.attribute("bytes", stated == statedBytes.end() ? impliedBytes(cell)
-                                                      : stated->second);
+  json.attribute("bytes", movedBytes[messageOf(graph, task)]);
   json.attribute(lane == Lane::Send ? "to" : "from",
                  lane == Lane::Send || graph.kind[task] == InstructionKind::Recv
                      ? graph.peer[task]
@@ -450,7 +429,6 @@ void TraceWriter::write() {
   for (uint32_t task : execution.criticalPath)
     isCritical[task] = true;
   findConsumers();
-  findStatedBytes();
   for (int64_t worker = 0, end = graph.getNumWorkers(); worker < end; ++worker)
     writeProcess(worker);
   for (uint32_t task = 0, end = graph.size(); task < end; ++task)

@@ -29,7 +29,8 @@ public:
   explicit ColumnWriter(const NamedEvaluation &result)
       : placement(result.placement), execution(result.getExecution()),
         graph(execution.graph),
-        ends(graph, execution.times, execution.timeline) {}
+        ends(graph, execution.times, execution.timeline),
+        movedBytes(movedBytesOf(result)) {}
 
   DrawingColumns write();
 
@@ -43,6 +44,7 @@ private:
   const Execution &execution;
   const TaskGraph &graph;
   TaskEnds ends;
+  std::vector<int64_t> movedBytes; ///< by task
   DrawingColumns columns;
   std::vector<uint32_t> taskOf; ///< by item
   std::vector<int32_t> itemOf;  ///< by task
@@ -81,6 +83,7 @@ void ColumnWriter::addItem(uint32_t task) {
   columns.startPs.push_back(ends.startPs(task));
   columns.releasePs.push_back(ends.releasePs(task));
   columns.endPs.push_back(ends.arrivalPs(task));
+  columns.bytes.push_back(movedBytes[task]);
   const Edge *binding = ends.bindingEdge(task);
   columns.awaited.push_back(binding ? itemOf[binding->task()]
                                     : DrawingColumns::kNone);

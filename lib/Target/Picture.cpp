@@ -7,6 +7,7 @@
 
 #include "Picture.h"
 #include "Format.h"
+#include "PipeSched/CostModel/Layers/Reductions.h"
 #include "PipeSched/Evaluation/Summary.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/SlotLengths.h"
@@ -145,6 +146,55 @@ MemoryTrace pipesched::traceMemoryOf(const NamedEvaluation &result) {
   return {isInBytes, traceMemory(execution.graph, execution.times,
                                  execution.timeline, result.placement,
                                  isInBytes ? *execution.memoryFacts : units)};
+}
+
+/// The bytes that costs and memory say of the cell of a task.
+static int64_t impliedBytes(const NamedEvaluation &result, uint32_t task) {
+  const Execution &execution = result.getExecution();
+  const StageCosts &costs = execution.stageCosts;
+  Cell cell = execution.graph.cell[task];
+  InstructionKind kind = execution.graph.kind[task];
+  switch (traitsOf(kind).role) {
+  case InstructionRole::Message:
+    return costs
+        .message(result.placement, cell,
+                 makesActivation(cell.getPhase()) ? Flow::Activation
+                                                  : Flow::Gradient)
+        .bytes;
+  case InstructionRole::Collective:
+    return kind != InstructionKind::AllReduce || costs.reductions.empty()
+               ? 0
+               : costs.reductions[execution.graph.peer[task]].bytes;
+  case InstructionRole::Copy:
+    return execution.memoryFacts
+               ? execution.memoryFacts->of(result.placement, cell)
+                     .activationBytes
+               : 0;
+  case InstructionRole::Compute:
+  case InstructionRole::Join:
+    return 0;
+  }
+  llvm_unreachable("covered switch");
+}
+
+std::vector<int64_t> pipesched::movedBytesOf(const NamedEvaluation &result) {
+  const TaskGraph &graph = result.getExecution().graph;
+  std::vector<int64_t> bytes(graph.size());
+  for (uint32_t task = 0; task < graph.size(); ++task)
+    bytes[task] = impliedBytes(result, task);
+  for (const StatedWork &work : result.work) {
+    uint32_t task = graph.taskOfInstruction[work.instruction];
+    if (graph.is(task, InstructionRole::Copy))
+      bytes[task] = work.bytesMoved.value_or(bytes[task]);
+    else if (graph.is(task, InstructionRole::Collective) && work.messageBytes)
+      // Its time, which is known, comes from these bytes.
+      bytes[task] =
+          llvm::cantFail(ringBytes(static_cast<double>(*work.messageBytes),
+                                   graph.workersOf(graph.peer[task]).size()));
+    else if (work.messageBytes)
+      bytes[task] = *work.messageBytes;
+  }
+  return bytes;
 }
 
 //===----------------------------------------------------------------------===//

@@ -102,6 +102,10 @@ struct MemoryTrace {
 /// without a model.
 MemoryTrace traceMemoryOf(const NamedEvaluation &result);
 
+/// By task: the bytes of a message or a copy, or the bytes that each worker of
+/// a collective sends; 0 if they are not known.
+std::vector<int64_t> movedBytesOf(const NamedEvaluation &result);
+
 /// The phases that are drawn.
 PhaseSet phasesOf(llvm::ArrayRef<Picture> pictures);
 

@@ -276,6 +276,7 @@ static nb::dict getItems(nb::handle self) {
   add("start_ps", items.startPs);
   add("release_ps", items.releasePs);
   add("end_ps", items.endPs);
+  add("bytes", items.bytes);
   add("awaited", items.awaited);
   add("critical", items.criticalPath);
   add("member_begins", items.memberBegins);

@@ -41,6 +41,9 @@ struct DrawingColumns {
   std::vector<int8_t> secondPhase;
   /// An item holds its queue from start to release; its data arrives at end.
   std::vector<int64_t> startPs, releasePs, endPs;
+  /// The bytes of a message or a copy, or the bytes that each worker of a
+  /// collective sends; 0 if they are not known.
+  std::vector<int64_t> bytes;
   /// The item whose release or end was the start of this one, the first if
   /// there are several; kNone: it waited for nothing.
   std::vector<int32_t> awaited;
