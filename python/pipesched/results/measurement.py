@@ -69,7 +69,7 @@ class Clock:
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """Times of some steps of a schedule. `pipesched.torch.Recording.gather` makes one, and so does
-    `from_torch_traces` from the traces of PyTorch's profiler.
+    `from_torch_traces` from traces of PyTorch's profiler and of Chakra.
 
     A step lasts from the earliest start of a compute to the latest end of anything.
     """
@@ -89,10 +89,11 @@ class Measurement:
     def from_torch_traces(
         schedule: Schedule, files: Iterable[str | os.PathLike[str]]
     ) -> Measurement:
-        """Reads the traces that PyTorch's profiler has of PyTorch's own pipeline runtime: one file
-        per rank, in any order, as `export_chrome_trace` writes it, plain or compressed by gzip.
-        `schedule` is what ran. Waits for receives, which are part of the ranges of computes there,
-        are taken out of them. Each file holds the same whole steps.
+        """Reads the traces that PyTorch's profiler has of PyTorch's own pipeline runtime or of
+        `pipesched.torch`: one file per rank, in any order, as `export_chrome_trace` writes it,
+        plain or compressed by gzip. Reads traces of Chakra (`.et`) likewise. `schedule` is what
+        ran. Waits for receives, which are part of the ranges of computes of PyTorch's runtime, are
+        taken out of them. Each file holds the same whole steps.
 
         Clocks of one host count as one; clocks of others are aligned by messages in both
         directions. `clock_error_s` is what these messages prove.

@@ -1,7 +1,9 @@
-"""Reads what PyTorch's profiler records of PyTorch's own pipeline runtime.
+"""Reads traces of whole steps: of PyTorch's profiler, whose ranks run PyTorch's own pipeline
+runtime or ours, and of Chakra.
 
-Each rank exports one trace in the Chrome format (`torch.profiler.profile`, `export_chrome_trace`).
-Its runtime puts every action into a range, and gloo every message (PyTorch 2.13):
+With PyTorch's profiler each rank exports one trace in the Chrome format (`torch.profiler.profile`,
+`export_chrome_trace`). PyTorch's runtime puts every action into a range, and gloo every message
+(PyTorch 2.13):
 
     PP:1RECV_F0   [--]
     gloo:recv       [------------------]          from the call until the rank has waited for it
@@ -11,6 +13,10 @@ Its runtime puts every action into a range, and gloo every message (PyTorch 2.13
 So a compute starts when the receives that it needs have ended. The ranges of other backends end
 with the call; nothing is subtracted then. Where a trace has ranges of a GPU, these are the times of
 computes, without the waits of the process.
+
+Our runtime has ranges such as `F 2 mb 3` and `send F 2 mb 3` (`trace_name`), and waits between
+them. A file of Chakra has nodes with either kind of names. Nodes of messages, copies and
+collectives do not hold their worker, which goes on at once.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ import gzip
 import io
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,15 +34,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import PipeSchedError
-from ..schedule.program import Instruction, WorkerProgram
+from ..schedule.program import Instruction, WorkerProgram, trace_name
 from ..schedule.schedule import Schedule
 from ..support.files import most_unpacked, read_json
+from .chakra import ENDING, read_chakra
 from .measurement import NEVER, Clock, Measurement, Stamps
 
 WAITED_NS = 100_000
 """After a wait longer than this the message arrived at its end; otherwise it may have long before.
 """
-_ACTION = re.compile(r"(\d+)(F|B|I|W|SEND_F|RECV_F|SEND_B|RECV_B)(\d+)")
+_ACTION = re.compile(r"(\d+)([A-Z]|SEND_F|RECV_F|SEND_B|RECV_B)(\d+)")
+_OWN = re.compile(r"(?:([a-z_]+) )?([A-Z]) (\d+) mb (\d+)")
 _RECEIVE = re.compile(r"\w+:recv\b.*")
 
 
@@ -59,19 +67,46 @@ class Trace:
     """The ranges of a GPU."""
     receives: list[Range] = field(default_factory=list)
     """The ranges of messages, sorted by their start."""
+    has_waits: bool = True
+    """Whether ranges of computes include their waits, as in traces of PyTorch's runtime."""
+    detached: set[str] = field(default_factory=set)
+    """The actions that do not hold their worker."""
 
     def stages(self) -> set[int]:
         found = set()
         for action in self.actions:
             for part in action.split("+"):
-                if (match := _ACTION.fullmatch(part)) and match[2] in "FBIW":
+                if (match := _ACTION.fullmatch(part)) and match[2] in "FBIWR":
                     found.add(int(match[1]))
         return found
 
 
 def read_trace(path: str | os.PathLike[str]) -> Trace:
-    """Reads a trace, also if it is compressed."""
+    """Reads a trace of PyTorch's profiler, also if it is compressed, or of Chakra (`.et`)."""
     name = os.fspath(path)
+    events: Iterable[Any]
+    if name.endswith(ENDING):
+        host, nodes = read_chakra(path)
+        trace, base, events, place = Trace(name, host), 0, nodes, "node"
+    else:
+        trace, base, events = _open_chrome_trace(path, name)
+        place = "traceEvents"
+    for number, event in enumerate(events):
+        if isinstance(event, Mapping) and event.get("ph") == "X":
+            _add(trace, event, base, f"{name}: {place}[{number}]")
+    if not trace.actions:
+        raise PipeSchedError(
+            f"{name}: has no range 'PP:<action>' or 'F <stage> mb <microbatch>' of a pipeline "
+            "action; record a step of PyTorch's pipeline runtime or of pipesched.torch with "
+            "torch.profiler.profile and export_chrome_trace"
+        )
+    for ranges in (*trace.actions.values(), *trace.on_device.values(), trace.receives):
+        ranges.sort()
+    return trace
+
+
+def _open_chrome_trace(path: str | os.PathLike[str], name: str) -> tuple[Trace, int, Iterable[Any]]:
+    """Returns an empty trace, the time from which events count, and the events."""
     content = Path(path).read_bytes()
     try:
         if content[:2] == b"\x1f\x8b":
@@ -94,64 +129,79 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
     base = raw.get("baseTimeNanoseconds", 0) if is_object else 0
     if not isinstance(base, int):
         raise PipeSchedError(f"{name}: baseTimeNanoseconds: expected an integer, found {base!r}")
-    trace = Trace(name, host)
-    for number, event in enumerate(events):
-        if isinstance(event, Mapping) and event.get("ph") == "X":
-            _add(trace, event, base, f"{name}: traceEvents[{number}]")
-    if not trace.actions:
-        raise PipeSchedError(
-            f"{name}: has no range 'PP:<action>' of a pipeline action; record a step of PyTorch's "
-            "pipeline runtime with torch.profiler.profile and export_chrome_trace"
-        )
-    for ranges in (*trace.actions.values(), *trace.on_device.values(), trace.receives):
-        ranges.sort()
-    return trace
+    return Trace(name, host), base, events
+
+
+def _action(kind: str, phase: str, stage: int, microbatch: str | int) -> str:
+    """The name that PyTorch has, or would have, for a cell, or for sending its result."""
+    if kind not in ("send", "recv"):
+        return f"{stage}{phase}{microbatch}"
+    if kind == "recv":
+        stage += 1 if phase == "F" else -1
+    return f"{stage}{kind.upper()}_{'F' if phase == 'F' else 'B'}{microbatch}"
+
+
+def _read_name(name: str) -> tuple[str, bool] | None:
+    """The action that a range is of, and whether its name is one of ours; None for other ranges,
+    such as UNSHARD, for which a schedule has no instruction.
+    """
+    if name.startswith("PP:"):
+        action = name.removeprefix("PP:")
+        if action.startswith("("):  # (1F0;2B1)OVERLAP_F_B
+            action = "+".join(action[1 : action.index(")")].split(";"))
+        return (action, False) if all(map(_ACTION.fullmatch, action.split("+"))) else None
+    parts = [_OWN.fullmatch(part) for part in name.split(" + ")]
+    if not all(parts):
+        return None
+    return "+".join(_action(m[1] or "", m[2], int(m[3]), m[4]) for m in parts if m), True
 
 
 def _add(trace: Trace, event: Mapping[str, Any], base: int, place: str) -> None:
     name = str(event.get("name", ""))
-    is_action = name.startswith("PP:")
-    if not is_action and not _RECEIVE.fullmatch(name):
+    read, is_receive = _read_name(name), _RECEIVE.fullmatch(name) is not None
+    if read is None and not is_receive:
         return
     try:
         begin = base + round(1000 * float(event["ts"]))
         span = Range(begin, begin + round(1000 * float(event["dur"])))
     except (KeyError, TypeError, ValueError) as error:
         raise PipeSchedError(f"{place}: {name} has no numbers 'ts' and 'dur'") from error
-    if not is_action:
+    if read is None:
         trace.receives.append(span)
         return
-    action = name.removeprefix("PP:")
-    if action.startswith("("):  # (1F0;2B1)OVERLAP_F_B
-        action = "+".join(action[1 : action.index(")")].split(";"))
-    if not all(map(_ACTION.fullmatch, action.split("+"))):
-        return  # UNSHARD and others, for which a schedule has no instruction.
+    action, is_own = read
+    if is_own:
+        trace.has_waits = False
+    if event.get("is_detached"):
+        trace.detached.add(action)
     kind = trace.on_device if event.get("cat") == "gpu_user_annotation" else trace.actions
     kind[action].append(span)
 
 
 def _action_of(instruction: Instruction) -> str:
-    """The name that PyTorch has for an instruction."""
-    cell = instruction.cell
     if instruction.kind == "compute":
         return "+".join(map(str, instruction.cells))
-    direction = "F" if cell.phase == "F" else "B"
-    if instruction.kind == "send":
-        return f"{cell.stage}SEND_{direction}{cell.microbatch}"
-    stage = cell.stage + 1 if cell.phase == "F" else cell.stage - 1
-    return f"{stage}RECV_{direction}{cell.microbatch}"
+    cell = instruction.cell
+    return _action(instruction.kind, cell.phase, cell.stage, cell.microbatch)
 
 
-def _place(schedule: Schedule, traces: Sequence[Trace]) -> list[Trace]:
+def _place(
+    schedule: Schedule, programs: Sequence[WorkerProgram], traces: Sequence[Trace]
+) -> list[Trace]:
     """The traces by worker: each has the stages of its own."""
     placed: dict[int, Trace] = {}
+    firsts = [
+        next(_action_of(each) for each in program if each.kind == "compute") for program in programs
+    ]
     for trace in traces:
         stages = trace.stages()
-        workers = [
+        holders = [
             worker
             for worker in range(schedule.workers)
             if stages and stages <= {each.stage for each in schedule.stages(worker)}
         ]
+        # Stages of several paths have the same numbers, but not the same microbatches.
+        workers = [worker for worker in holders if firsts[worker] in trace.actions] or holders
         if not workers:
             raise PipeSchedError(
                 f"{trace.name}: computes stages {sorted(stages)}, which no worker of "
@@ -183,44 +233,73 @@ class _Worker:
             name: np.full(shape, NEVER, dtype=np.int64)
             for name in ("ready", "start", "end", "done", "arrived")
         }
-        for instruction in program:
-            for step in range(steps):
-                self._read(instruction, step)
+        self._actions = [_action_of(instruction) for instruction in program]
+        self._counts = Counter(self._actions)
+        for step in range(steps):
+            seen: Counter[str] = Counter()
+            ends: int | None = None
+            for instruction in program:
+                action = self._actions[instruction.index]
+                ends = self._read(instruction, step, seen[action], ends)
+                seen[action] += 1
         for instruction in program:
             if instruction.kind == "compute":
                 for step in range(steps):
                     self._subtract_waits(instruction, step)
 
-    def _range(self, instruction: Instruction, step: int) -> Range:
-        action = _action_of(instruction)
+    def _range(self, index: int, step: int, before: int) -> Range:
+        """The range of an instruction; `before` of the same action come before it in a step."""
+        action = self._actions[index]
         found = self._trace.actions.get(action, [])
-        if len(found) != self._steps:
+        if not found and "+" in action:  # a pair whose cells run in turn
+            both = (self._trace.actions.get(each, []) for each in action.split("+"))
+            found = [Range(a.begin, b.end) for a, b in zip(*both, strict=False)]
+        wanted = self._steps * self._counts[action]
+        if len(found) != wanted:
+            own = trace_name(self._program[index].cells, self._program[index].kind)
             raise PipeSchedError(
-                f"{self._trace.name}: has {len(found)} ranges 'PP:{action}', wanted "
-                f"{self._steps}, one per step; record whole steps, of this schedule"
+                f"{self._trace.name}: has {len(found)} ranges 'PP:{action}' or {own!r}, wanted "
+                f"{wanted}, one per step; record whole steps, of this schedule"
             )
-        return found[step]
+        return found[step * (wanted // self._steps) + before]
 
-    def _read(self, instruction: Instruction, step: int) -> None:
-        span = self._range(instruction, step)
-        at = step, instruction.index
-        self.columns["ready"][at] = self.columns["start"][at] = span.begin
-        self.columns["end"][at] = span.end
+    def _read(
+        self, instruction: Instruction, step: int, before: int, ends: int | None
+    ) -> int | None:
+        """Reads one instruction; the one before it ended at `ends`. Returns when the worker went
+        on.
+        """
+        at, action = (step, instruction.index), self._actions[instruction.index]
+        if instruction.kind == "wait" and ends is not None:
+            begin = end = ends
+        else:
+            begin, end = self._range(instruction.index, step, before)
+        ready = begin
+        if action in self._trace.detached:
+            if instruction.kind != "send":
+                self.columns["done"][at] = self.columns["arrived"][at] = end
+            end = begin
+        else:
+            if ends is not None and not self._trace.has_waits:
+                ready = min(ends, begin)
+            ends = end
+        self.columns["ready"][at] = ready
+        self.columns["start"][at], self.columns["end"][at] = begin, end
         if instruction.kind == "recv":
-            inside = [r.end for r in self._trace.receives if span.begin <= r.begin <= span.end]
+            inside = [each.end for each in self._trace.receives if begin <= each.begin <= end]
             if inside:
                 self.columns["done"][at] = max(inside)
+        return ends
 
     def _subtract_waits(self, instruction: Instruction, step: int) -> None:
         at = step, instruction.index
-        ready, end = int(self.columns["ready"][at]), int(self.columns["end"][at])
-        start = ready
+        ready, start, end = (int(self.columns[name][at]) for name in ("ready", "start", "end"))
         for index in instruction.waits:
             done = int(self.columns["done"][step, index])
             if done != NEVER and done - ready > WAITED_NS:
                 self.columns["arrived"][step, index] = done
             start = max(start, min(done, end))
-        on_device = self._trace.on_device.get(_action_of(instruction), [])
+        on_device = self._trace.on_device.get(self._actions[instruction.index], [])
         if len(on_device) == self._steps:
             start, end = on_device[step]
         self.columns["ready"][at] = min(ready, start)
@@ -286,15 +365,7 @@ def _shift(stamps: Stamps, offset_s: float) -> Stamps:
 def from_torch_traces(schedule: Schedule, files: Iterable[str | os.PathLike[str]]) -> Measurement:
     """See `Measurement.from_torch_traces`."""
     programs = [schedule.program(worker) for worker in range(schedule.workers)]
-    for program in programs:
-        for instruction in program:
-            known = instruction.cell.phase in "FBIW"
-            if instruction.kind not in ("compute", "send", "recv") or not known:
-                raise PipeSchedError(
-                    f"worker {program.worker} runs {instruction}, which PyTorch's runtime has not; "
-                    "its traces are of schedules with F, B, I and W"
-                )
-    traces = _place(schedule, [read_trace(file) for file in files])
+    traces = _place(schedule, programs, [read_trace(file) for file in files])
     first = next(instruction for instruction in programs[0] if instruction.kind == "compute")
     steps = len(traces[0].actions.get(_action_of(first), []))
     if not steps:
@@ -309,5 +380,5 @@ def from_torch_traces(schedule: Schedule, files: Iterable[str | os.PathLike[str]
         tuple(range(steps)),
         tuple(aligned),
         clock,
-        "torch.profiler",
+        "chakra" if all(trace.name.endswith(ENDING) for trace in traces) else "torch.profiler",
     )

@@ -58,6 +58,12 @@ class Cell(NamedTuple):
         return f"{self.stage}{self.phase}{self.microbatch}"
 
 
+def trace_name(cells: Sequence[Cell], kind: str = "compute") -> str:
+    """The name of an instruction in traces: `F 2 mb 3`, and `send F 2 mb 3` for its message."""
+    names = " + ".join(f"{cell.phase} {cell.stage} mb {cell.microbatch}" for cell in cells)
+    return names if kind == "compute" else f"{kind} {names}"
+
+
 class Instruction(NamedTuple):
     """One instruction of a worker."""
 

@@ -246,6 +246,18 @@ class Schedule:
         """
         return self._module.export_torch_csv(0, code_of(CsvFormat, "format", format))
 
+    def to_chakra(
+        self, costs: Costs | None = None, **options: Unpack[SimulationOptions]
+    ) -> list[bytes]:
+        """The execution traces of Chakra, one for each worker, with times as `simulate` predicts
+        them with these arguments; `transport` is `delay` if it is not given. Simulators expect
+        worker w in a file `<prefix>.<w>.et`. Needs protobuf.
+        """
+        from ..results.chakra import chakra_traces
+
+        options.setdefault("transport", "delay")
+        return chakra_traces(self, self.simulate(costs, **options))
+
     def to_megatron_layout(self) -> str:
         """The value of Megatron-Core's `--pipeline-model-parallel-layout`.
 

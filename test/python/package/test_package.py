@@ -101,7 +101,7 @@ def run_examples(examples: doctest.DocTest) -> int:
     return results.attempted
 
 
-PAGES = ["README.md", "docs/Paper.md", "docs/Planning.md", "docs/Python.md"]
+PAGES = ["README.md", "docs/Exchange.md", "docs/Paper.md", "docs/Planning.md", "docs/Python.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -69,6 +69,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
          "microbatches": None, "paths": None, "gradient_after": None, "recompute": None},
     ),  # fmt: skip
     "Schedule.to_csv": (MADE.to_csv, {"format": "compute_only"}),
+    "Schedule.to_chakra": (MADE.to_chakra, {"costs": None}),
     "Schedule.save": (MADE.save, {"path": "/missing/x.svg", "width": None}),
     "Schedule.stages": (MADE.stages, {"worker": 0}),
     "Schedule.parameter_sets": (MADE.parameter_sets, {"worker": 0}),

@@ -3,8 +3,9 @@
 usage: measure_ranks.py FOLDER RUNTIME
 
 FOLDER/jobs.pickle has pairs of a name and a schedule. With the runtime `pipesched`, each rank
-writes what it gathered to FOLDER/<name>.<rank>.json; with `torch` PyTorch's own runtime runs them,
-and each rank writes the trace of its profiler there.
+writes what it gathered to FOLDER/<name>.<rank>.json, and the trace of its profiler of the same
+steps to FOLDER/<name>.<rank>.trace.json; with `torch` PyTorch's own runtime runs them, and each
+rank writes the trace to FOLDER/<name>.<rank>.json.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from torch.distributed.pipelining import schedules as runtimes
 from torch.multiprocessing.spawn import start_processes
 
 STEPS = 3
+CPU = [torch.profiler.ProfilerActivity.CPU]
 SECONDS = {0: 0.06}
 """How long the forward of a stage sleeps; those that are not listed 5 ms."""
 
@@ -88,10 +90,14 @@ def measure(name: str, schedule: Schedule, group: dist.ProcessGroup, folder: Pat
         raise AssertionError("an evaluation has no training step")
     except PipelineError as error:
         assert "no training step" in str(error)
+    plan = torch.profiler.schedule(wait=0, warmup=0, active=STEPS, repeat=1)
     with runtime.record() as recording:
         runtime.evaluate(batch, batch)
-        for _ in range(STEPS):
-            runtime.step(batch, batch)
+        with torch.profiler.profile(activities=CPU, schedule=plan) as profiler:
+            for _ in range(STEPS):
+                runtime.step(batch, batch)
+                profiler.step()
+    profiler.export_chrome_trace(str(folder / f"{name}.{rank}.trace.json"))
     recording.gather().save(folder / f"{name}.{rank}.json")
     runtime.close()
 
@@ -114,7 +120,7 @@ def trace(name: str, schedule: Schedule, group: dist.ProcessGroup, folder: Path)
     given = [batch] if 0 in numbers else []
     options: dict[str, Any] = {"target": batch, "losses": []} if last in numbers else {}
     runtime.step(*given, **options)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+    with torch.profiler.profile(activities=CPU) as profiler:
         for _ in range(STEPS):
             runtime.step(*given, **options)
     profiler.export_chrome_trace(str(folder / f"{name}.{rank}.json"))

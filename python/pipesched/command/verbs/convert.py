@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
 from pipesched import PipeSchedError, Schedule
+from pipesched.results.chakra import ENDING, names_of_groups
+from pipesched.support.files import write_whole
 
 from ..options import files, input, passes, table
 from ..options.arguments import UsageError
@@ -16,12 +19,26 @@ from ..render.output import cells, json_text, write_text
 EXAMPLE = """  pipesched convert schedule.csv schedule.mlir
   pipesched convert zb-h1 --pp 4 --microbatches 8 --pipeline pipe-align-slots"""
 
-TEXTS = ("mlir", "mlirbc", "torch-csv", "torch-comms-csv", "trace", "report", "exec", "cells")
+TEXTS = (
+    "mlir",
+    "mlirbc",
+    "torch-csv",
+    "torch-comms-csv",
+    "trace",
+    "report",
+    "exec",
+    "cells",
+    "chakra",
+)
 DRAWN = ("svg", "png", "pdf", "tikz", "html")
 FORMATS = (*TEXTS, *DRAWN)
-ENDINGS = {".mlir": "mlir", ".mlirbc": "mlirbc", ".csv": "torch-csv", ".tex": "tikz"} | {
-    f".{format}": format for format in DRAWN
-}
+ENDINGS = {
+    ".mlir": "mlir",
+    ".mlirbc": "mlirbc",
+    ".csv": "torch-csv",
+    ".tex": "tikz",
+    ".et": "chakra",
+} | {f".{format}": format for format in DRAWN}
 EXPORTS = {
     "torch-csv": "--export-torch-csv",
     "torch-comms-csv": "--export-torch-csv --torch-csv-format=compute_comms",
@@ -77,6 +94,18 @@ def _format(arguments: argparse.Namespace) -> str:
     return ENDINGS[ending]
 
 
+def _write_chakra(schedule: Schedule, output: str | None) -> None:
+    """Writes a file for each worker, and one of the groups that collectives name."""
+    if output in (None, "-"):
+        raise UsageError("chakra is one file for each worker: give the prefix of their names")
+    prefix = str(output).removesuffix(ENDING)
+    traces, groups = schedule.to_chakra(), names_of_groups(schedule)[1]
+    for worker, content in enumerate(traces):
+        write_whole(f"{prefix}.{worker}{ENDING}", content)
+    if groups:
+        write_whole(f"{prefix}.groups.json", (json.dumps(groups) + "\n").encode())
+
+
 def _contents(schedule: Schedule, format: str, width: str | None) -> str | bytes:
     if format in DRAWN[:4]:
         return schedule.to_svg().contents(f".{format}", width)
@@ -105,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
     if format == "exec":
         made.append("convert-pipe-to-exec")
     if arguments.show_passes:
-        if format in (*DRAWN[1:], "cells"):
+        if format in (*DRAWN[1:], "cells", "chakra"):
             raise UsageError(f"no tool writes {format}; --to svg has a line of passes")
         made = [*input.generate(arguments), *made]
         origin = input.origin_of(arguments)
@@ -114,5 +143,8 @@ def run(arguments: argparse.Namespace) -> int:
     schedule = files.only(arguments, input.read(arguments)[1])
     for pipeline in made:
         schedule = schedule.transform(pipeline)
-    write_text(_contents(schedule, format, arguments.width), arguments.output)
+    if format == "chakra":
+        _write_chakra(schedule, arguments.output)
+    else:
+        write_text(_contents(schedule, format, arguments.width), arguments.output)
     return 0

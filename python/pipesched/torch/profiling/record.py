@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from pipesched import Cell, Instruction, Measurement
+from pipesched.schedule.program import trace_name
 
 JOIN_SECONDS = 1.0
 """How long to wait for a thread to end."""
@@ -188,12 +189,13 @@ class DeviceTimes:
 NOT_NAMED = nullcontext()
 
 
-def named(*cells: Cell) -> AbstractContextManager[Any]:
-    """Names cells in a trace of PyTorch's profiler, `F 2 mb 3`. Does nothing without a profiler."""
+def named(*cells: Cell, kind: str = "compute") -> AbstractContextManager[Any]:
+    """Names cells in a trace of PyTorch's profiler, `F 2 mb 3`, or moving their results,
+    `send F 2 mb 3`. Does nothing without a profiler.
+    """
     if not torch.autograd.profiler._is_profiler_enabled:
         return NOT_NAMED
-    names = [f"{cell.phase} {cell.stage} mb {cell.microbatch}" for cell in cells]
-    return torch.profiler.record_function(" + ".join(names))
+    return torch.profiler.record_function(trace_name(cells, kind))
 
 
 def times_of(device: torch.device) -> HostTimes | DeviceTimes:

@@ -168,7 +168,7 @@ class Executor:
                 self.sums.begin()
             for work in self._prepared[batch.mode]:
                 for receive in work.early:
-                    self._parts.messages.receive(receive)
+                    self._receive(receive)
                 if work.cells:
                     self.current = work.instruction
                     self._run(work)
@@ -230,22 +230,31 @@ class Executor:
 
     def _execute(self, work: Prepared) -> None:
         instruction = work.instruction
-        if instruction.kind == "compute":
-            if work.pair is None:
-                for each in work.cells:
-                    with named(each):
-                        self._compute(each)
-            else:
-                with named(*work.pair):
-                    self._compute_pair(*work.pair)
-            return
+        if instruction.kind == "recv":
+            self._coming.add(instruction.index)
+            if not self._early:
+                self._receive(instruction)
+        elif instruction.kind != "compute":
+            with named(instruction.cell, kind=instruction.kind):
+                self._move(instruction)
+        elif work.pair is None:
+            for each in work.cells:
+                with named(each):
+                    self._compute(each)
+        else:
+            with named(*work.pair):
+                self._compute_pair(*work.pair)
+
+    def _receive(self, instruction: Instruction) -> None:
+        """Starts to receive a message."""
+        with named(instruction.cell, kind="recv"):
+            self._parts.messages.receive(instruction)
+
+    def _move(self, instruction: Instruction) -> None:
+        """Starts to send, to copy or to sum."""
         cell = instruction.cell
         if instruction.kind == "send":
             self._parts.messages.send(instruction, self.boxes.pop_sent(cell))
-        elif instruction.kind == "recv":
-            self._coming.add(instruction.index)
-            if not self._early:
-                self._parts.messages.receive(instruction)
         elif instruction.kind == "offload":
             self._find_saved(cell).offload(self._parts.streams[0])
         elif instruction.kind == "reload":
