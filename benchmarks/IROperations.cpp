@@ -83,7 +83,7 @@ std::string Schedule::writeBytecode() {
 // Reading and writing
 //===----------------------------------------------------------------------===//
 
-/// Reads text or bytecode without verifying; `verify-ops` is a row of its own.
+/// Reads text or bytecode without verifying; `verify-ops` is a separate row.
 static OwningOpRef<ModuleOp> read(llvm::StringRef source,
                                   MLIRContext *context) {
   ParserConfig config(context, /*verifyAfterParse=*/false);

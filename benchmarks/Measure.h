@@ -18,8 +18,8 @@ namespace pipesched::bench {
 /// CPU time of this process, user and system, ns.
 double cpuTimeNs();
 
-/// The graph of a table with more cells has no place in memory beside it: rows
-/// of larger tables have no yardstick.
+/// The graph of a table with more cells has no place in memory alongside it:
+/// rows of larger tables have no yardstick.
 inline constexpr int64_t kMostCellsOfYardstick = 40'000'000;
 
 /// CPU time of one longest path over plain arrays, ns.

@@ -84,7 +84,7 @@ static std::vector<Row> endStep(const TableView &view) {
 using Walk = void (*)(benchmark::State &state, const Subject &subject,
                       int64_t numCells);
 
-/// Measures `operation(walkCase)` beside the plain longest path.
+/// Measures `operation(walkCase)` alongside the plain longest path.
 template <typename Operation>
 static void measureWalk(benchmark::State &state, const Subject &subject,
                         int64_t numCells, Operation &&operation) {

@@ -95,7 +95,7 @@ class Profile:
 
 class Modelled:
     """The model of Barley et al. (arXiv 2605.24006) on a system, with its embedding and head.
-    Memory is in bytes: a share of what 1F1B needs for activations on its fullest worker beside
+    Memory is in bytes: a share of what 1F1B needs for activations on its fullest worker alongside
     what is always there. The bandwidth of the host link makes a copy as long as asked for.
     """
 

@@ -5,7 +5,7 @@
 Four ranks are processes of this machine on gloo. Held are the bytes of all storages that operations
 make in the third step and that are alive at once, at most; gradients of parameters are there
 before. PyTorch's buffers for receives, which it keeps between steps, count too. Predicted is the
-peak behind an instruction, by `measure_memory` of one schedule of each placement.
+peak after an instruction, by `measure_memory` of one schedule of each placement.
 
 Usage: .venv/bin/python benchmarks/torch_memory.py [--width N] [--rows N] [--microbatches N]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Steps of stages that take known times, beside their predictions.
+"""Steps of stages that take known times, alongside their predictions.
 
 Usage: .venv/bin/python benchmarks/torch_steps.py [--rows FILE] [--output FILE] [options]
 
@@ -133,7 +133,7 @@ def with_overheads(times: list[dict[str, float]], overheads: Overheads) -> str:
 def measure(
     schedule: pipesched.Schedule, times: list[dict[str, float]], arguments: argparse.Namespace
 ) -> pipesched.Measurement:
-    """Trains some steps, after two that are not measured: messages without tags begin with the
+    """Trains some steps, after two that are not measured: messages without tags start with the
     second one.
     """
     runtime = PipelineRuntime(

@@ -2,7 +2,7 @@
 # Installs what is missing, builds the release and asan presets and runs the lit tests
 # with each and the unit tests with asan, builds the wheel and checks it in an empty
 # Debian, installs the Python package into .venv and runs its tests, and runs the
-# fuzzer for a minute (FUZZ_SECONDS). What leaves a core idle runs beside something
+# fuzzer for a minute (FUZZ_SECONDS). What leaves a core idle runs alongside something
 # else. At the end it prints how long each part took and which tests failed; the last
 # line is `N passed, N failed`, and the exit status is 0 when none failed.
 #
@@ -95,7 +95,7 @@ timed() {
   return $status
 }
 
-# run_beside NAME COMMAND...: starts a command, which runs beside what follows.
+# run_beside NAME COMMAND...: starts a command, which runs alongside what follows.
 run_beside() {
   beside_name=$1
   shift
@@ -114,7 +114,7 @@ finish_beside() {
   count "$beside_name" $status "$beside_log"
 }
 
-# Fuzzes from the seeds beside the fuzz target; inputs that it finds stay in
+# Fuzzes from the seeds alongside the fuzz target; inputs that it finds stay in
 # build/asan/fuzz.
 fuzz() {
   mkdir -p build/asan/fuzz/corpus

@@ -50,7 +50,7 @@ class Pairs(NamedTuple):
 
 def is_told_apart(a: Row, b: Row) -> bool:
     """Whether the predictions of two rows of a cluster differ by more than rows of other clusters
-    are off beside each other. Layers alone have no bands.
+    are off besides each other. Layers alone have no bands.
     """
     if a.point is None or a.quantity.startswith("layer"):
         return False

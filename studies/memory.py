@@ -1,4 +1,4 @@
-"""Published peak memory beside ours, which counts tensors: what an allocator, collectives and
+"""Published peak memory alongside ours, which counts tensors: what an allocator, collectives and
 workspaces take on top, from which the reserve of plans follows (docs/Planning.md, "The reserve").
 """
 
@@ -68,7 +68,7 @@ def _torchtitan() -> Iterator[tuple[str, str, float, float]]:
 
 
 def memory() -> Study:
-    """Published peaks beside the tensors that we count, and what PyTorch's runtime holds.
+    """Published peaks next to the tensors that we count, and what PyTorch's runtime holds.
 
     >>> study = memory()
     >>> study.frame[study.frame.above_percent < 0].case.tolist()

@@ -63,8 +63,8 @@ def step_ps(run: Mapping[str, Any]) -> int:
 
 
 def overlapped_ps(run: Mapping[str, Any], *, delays: bool, factor: float) -> tuple[int, Pair]:
-    """The step with overlap, and its pair. Of n microbatches n - 1 forwards run beside the backward
-    of the microbatch before; the first forward and the last backward have nothing beside them.
+    """The step with overlap, and its pair. Of n microbatches n - 1 forwards run during the backward
+    of the microbatch before; the first forward and the last backward have nothing alongside them.
     """
     microbatches = published()["batch"] // published()["gpus"]
     pair = pipesched.overlap(
@@ -86,7 +86,7 @@ def _rows() -> Iterator[dict[str, Any]]:
 
 
 def overlap() -> Study:
-    """Published steps with and without overlap, beside ours.
+    """Published steps with and without overlap, alongside ours.
 
     >>> frame = overlap().frame
     >>> frame[frame.quantity.str.startswith("ratio")].verdict.unique().tolist()

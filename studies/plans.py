@@ -1,5 +1,5 @@
-"""Plans for published runs beside what their builders chose: whether their layout is found to fit,
-where it stands, and how much more than measured a plan claims.
+"""Plans for published runs next to what their builders chose: whether their layout is found to fit,
+where it is, and how much more than measured a plan claims.
 
 Nothing is fitted to these runs but what `recent_runs` says of rates under load; two of the rows are
 among its rows. All plans are for Megatron-LM, on systems under load.

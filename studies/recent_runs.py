@@ -3,7 +3,7 @@ data parallelism, small models, FP8 and Blackwell.
 
 The file recent_runs.json says for each source what it states, what it does not, and what is taken
 in its place. H100 are under load, which is fitted to two rows, and Blackwell like `b200-sxm` under
-load, which is fitted to one; these stand apart, and nothing is fitted to the others.
+load, which is fitted to one; these are apart, and nothing is fitted to the others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DOMAIN_USED = 64
 """Of the 72 accelerators of a domain, with degrees that are powers of two."""
 MEGATRON_EXPOSED = 75
 """Percent of the collectives of tensor parallelism that Megatron shows: all of a forward, and of a
-backward one half, since the other runs beside gradients of weights
+backward one half, since the other runs alongside gradients of weights
 (megatron/core/tensor_parallel/layers.py).
 """
 MEGATRON = ("megatron-bridge", "nemo", "nemo-long", "megatron-release", "sft", "moe-zoo")

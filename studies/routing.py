@@ -1,4 +1,4 @@
-"""Steps of experts whose rows nobody balances, beside steps with forced balance: one number, fitted
+"""Steps of experts whose rows nobody balances, and steps with forced balance: one number, fitted
 to one length of sequences and shown on the others.
 """
 

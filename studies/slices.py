@@ -62,7 +62,7 @@ def _costs_of(row: dict[str, Any], recompute: Any) -> Costs:
 
 
 def _seq1f1b() -> list[dict[str, Any]]:
-    """Steps of Seq1F1B beside 1F1B. Slices are cut by equal compute, as its authors do, and
+    """Steps of Seq1F1B alongside 1F1B. Slices are cut by equal compute, as its authors do, and
     everything is recomputed.
     """
     row = data("slices.json")["seq1f1b"]
@@ -120,7 +120,7 @@ def _seq1f1b_memory() -> list[dict[str, Any]]:
 
 
 def slices() -> Study:
-    """Published numbers of schedules of slices, beside ours.
+    """Published numbers of schedules of slices, alongside ours.
 
     >>> frame = slices().frame.set_index("quantity")
     >>> round(float(frame.ours["bubble [%]"]), 2)

@@ -1,4 +1,4 @@
-"""Measured layers, steps, throughput and memory, beside our predictions.
+"""Measured layers, steps, throughput and memory, alongside our predictions.
 
 Nothing is fitted to the row that it predicts. Factors on the curves come from the times of one
 layer: each layer is predicted from the other settings, steps from all of them. H100 clocks come
@@ -560,7 +560,7 @@ def _frame(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def validation() -> Study:
-    """All measurements beside our predictions.
+    """All measurements alongside our predictions.
 
     >>> study = validation()
     >>> bool(study.frame.error_percent.abs().median() < 20)

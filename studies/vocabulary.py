@@ -1,5 +1,5 @@
 """Vocabulary parallelism as it was measured (arXiv 2411.05288): how much faster than a whole head
-on the last worker, and its memory, beside layers that are divided unevenly; and how well shards of
+on the last worker, and its memory, next to layers that are divided unevenly; and how well shards of
 a head scale.
 """
 
@@ -33,7 +33,7 @@ def _report(rows: Mapping[str, Any], run: Mapping[str, Any], size: int, method: 
     balance: Any = "cost" if method == "redis" else "auto"
     costs = plain_costs(model=model, system=SYSTEM, microbatch_size=1, balance=balance)
     made = Configuration(family, workers, microbatches, options).generate()
-    # Receives at arrival stand in the order of unit slots, where S and T are as long as F.
+    # Receives at arrival are in the order of unit slots, where S and T are as long as F.
     return made.simulate(costs, receive_placement="consumer")
 
 
@@ -94,7 +94,7 @@ def _verdict(frame: pd.DataFrame, quantity: str, limit: float) -> str:
 
 
 def vocabulary() -> Study:
-    """Measured gains and memory of vocabulary parallelism, beside ours.
+    """Measured gains and memory of vocabulary parallelism, alongside ours.
 
     >>> frame = vocabulary().frame
     >>> bool((frame[frame.quantity == "MFU to baseline's"].error_percent.abs() < 10).all())

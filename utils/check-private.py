@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Finds names private to a source that another source of its library has, too.
 
-Sources of a library are compiled several at a time (CMake's unity builds), one behind the other in
+Sources of a library are compiled several at a time (CMake's unity builds), one after the other in
 one translation unit. A function that is private to one of them (static, or in an anonymous
 namespace) is then an overload of one of the same name in another source or in a header of the
 library. If their types differ, no compiler says so, and a call may reach the wrong one.

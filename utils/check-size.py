@@ -3,7 +3,7 @@
 
 - A C++ or Python function has at most 80 lines.
 - A source file (.h, .cpp, .td, .py) has at most 800 lines.
-- No block of six code lines stands three times. Code lines are compared
+- No block of six code lines is three times. Code lines are compared
   without indentation; empty lines, comments, descriptions of TableGen, includes,
   imports and lines that only close brackets do not count.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks what clang-format does not: licence headers, white space, line length, that names of enum
-values stand only in EnumNames, that a switch over phases or kinds of instructions has no default,
+values are only in EnumNames, that a switch over phases or kinds of instructions has no default,
 which would hide a new one, and that no dense map or set is keyed by 64-bit numbers, of which it
 reserves two: read from a file, they break it.
 

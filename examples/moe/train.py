@@ -1,4 +1,4 @@
-"""Trains the model of this folder by pipelines beside each other, which share the experts:
+"""Trains the model of this folder by pipelines side by side, which share the experts:
 
     torchrun --nproc-per-node 4 train.py --pipelines 2 --schedule combined-1f1b --chunks 2
 

@@ -4,7 +4,7 @@
     python examples/stages/mlp.py --stages 16 --widths 8 --workers 4 > mlp16.mlir
 
 Every stage but the last applies relu. The data are numbers that look random, the target their
-absolute values. `mlp.mlir` beside this file is such a model, written by hand.
+absolute values. `mlp.mlir` alongside this file is such a model, written by hand.
 """
 
 from __future__ import annotations

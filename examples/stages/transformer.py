@@ -236,7 +236,7 @@ def prefixed(names: dict[str, Value], prefix: str) -> Names:
 
 class Shape:
     """The functions of all stages with these parts. Everything in a function has a name: layers
-    add theirs behind `layer0.`; names of parameters and of residuals differ.
+    add theirs after `layer0.`; names of parameters and of residuals differ.
     """
 
     def __init__(self, module: Module, chosen: argparse.Namespace, stage: int) -> None:
@@ -480,7 +480,7 @@ def init(module: Module, chosen: argparse.Namespace, stage: int) -> str:
                 value = matrix(body, port.shape, stage, number)
             results.append((port, value))
         for name, size in shape.of_shard.items():
-            # Its columns of the scores' matrix, which stands last in the last stage.
+            # Its columns of the scores' matrix, which is last in the last stage.
             last = chosen.stages - 1
             number = len(Shape(module, chosen, last).parameters)
             whole = matrix(body, (chosen.hidden, chosen.vocabulary), last, number)

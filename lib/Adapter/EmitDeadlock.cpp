@@ -30,7 +30,7 @@ pipesched::emitDeadlock(Operation *op, const Program &program,
   return diagnostic;
 }
 
-/// Where the cell stands that an instruction runs or whose result it sends. A
+/// Where the cell is that an instruction runs or whose result it sends. A
 /// receive has no cell in its row, so its row stands for it.
 static Location placeInRow(pipe::WorkerOp row, Cell cell) {
   for (auto [index, other] : llvm::enumerate(row.getCells()))

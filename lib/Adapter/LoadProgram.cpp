@@ -387,7 +387,7 @@ void OpNumbers::clear() {
   far.clear();
 }
 
-/// Begins a new table at a granule, and leaves the entries of the old one to
+/// Starts a new table at a granule, and leaves the entries of the old one to
 /// the map.
 void OpNumbers::restart(uintptr_t granule) {
   for (size_t i = 0; i < table.size(); ++i)
@@ -428,7 +428,7 @@ void OpNumbers::insert(const Operation *op, uint32_t number) {
       far[granule] = number;
       return;
     }
-    // Most ops are outside of the table, so begin a new one.
+    // Most ops are outside of the table, so start a new one.
     restart(granule);
   }
   table[granule - first] = number;
@@ -467,7 +467,7 @@ private:
   Program &program;
   /// Groups of sends; there are as many of receives.
   size_t numStages = 0, numGroups = 0;
-  std::vector<uint32_t> ends;    ///< by group, behind its members
+  std::vector<uint32_t> ends;    ///< by group, after its members
   std::vector<uint32_t> members; ///< instructions, group by group
   std::vector<bool> unsorted;
 };

@@ -192,7 +192,7 @@ private:
   struct Copy {
     Value from, to;
   };
-  SmallVector<Copy> copies; ///< behind the call
+  SmallVector<Copy> copies; ///< after the call
   SmallVector<Value> temporaries;
 };
 } // namespace

@@ -162,7 +162,7 @@ void OpChecker::checkElement(Value tensor, ValueRange indices) {
 }
 
 /// The first and the last element lie inside; a slice without elements may
-/// begin anywhere.
+/// start anywhere.
 void OpChecker::checkSliceDimension(OpFoldResult offset, OpFoldResult size,
                                     OpFoldResult stride, OpFoldResult extent,
                                     const Twine &what) {
@@ -408,7 +408,7 @@ public:
   LogicalResult run(func::FuncOp function);
   /// Verifies that `function`, which has checks, is not called by kernels.
   LogicalResult verifyNotCalled(func::FuncOp function);
-  /// Behind all functions.
+  /// After all functions.
   void finish();
 
 private:

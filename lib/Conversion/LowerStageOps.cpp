@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before bufferization: what has no bufferization becomes ops that have one,
-// or an error. Behind it: copies of what is not contiguous become loops.
+// or an error. After it: copies of what is not contiguous become loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -196,7 +196,7 @@ void BodyCopier::run(ValueRange arguments) {
   linalg::YieldOp::create(builder, op.getLoc(), yielded);
 }
 
-/// What a sum begins with.
+/// What a sum starts with.
 static Value extendStart(OpBuilder &builder, Location loc, Value start) {
   auto fill = start.getDefiningOp<linalg::FillOp>();
   if (!fill || !isNarrow(start.getType()))

@@ -101,7 +101,7 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   addDeallocation(manager);
-  // Behind its last use, the memory of a temporary is still in the caches.
+  // After its last use, the memory of a temporary is still in the caches.
   manager.addNestedPass<func::FuncOp>(
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());

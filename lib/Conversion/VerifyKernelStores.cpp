@@ -6,7 +6,7 @@
 // A memref that a kernel writes is therefore allowed
 //
 //   one name:   %t = to_tensor %m restrict
-//   one store:  materialize_in_destination %x in %m, behind all other ops
+//   one store:  materialize_in_destination %x in %m, after all other ops
 //
 // where the memory of %x is that of %t, new, or of a memref that no earlier
 // store writes. Then no store overwrites what a later one reads.
@@ -67,7 +67,7 @@ static bool isWritable(Value memref) {
 LogicalResult StoreVerifier::verifyUses(BlockArgument memref) {
   auto number = [&] { return memref.getArgNumber(); };
   Operation *name = nullptr, *store = nullptr;
-  // The list of users begins with the last one.
+  // The list of users starts with the last one.
   SmallVector<Operation *> users = llvm::to_vector(memref.getUsers());
   for (Operation *user : llvm::reverse(users)) {
     auto tensor = dyn_cast<ToTensorOp>(user);
@@ -94,7 +94,7 @@ LogicalResult StoreVerifier::verifyUses(BlockArgument memref) {
   return success();
 }
 
-/// Only stores, and ops that read nothing, stand behind a store.
+/// Only stores, and ops that read nothing, come after a store.
 LogicalResult StoreVerifier::verifyIsLast(MaterializeInDestinationOp store) {
   if (store->getBlock() != &function.getBody().back())
     return emitError(store) << "stores to memory in front of other blocks; "

@@ -24,7 +24,7 @@ using llvm::formatv;
 // What rules cannot express
 //===----------------------------------------------------------------------===//
 
-/// Prefixes stand inside two kinds of quotes, which shells, response files and
+/// Prefixes are inside two kinds of quotes, which shells, response files and
 /// MLIR's option parser all read differently.
 static std::optional<Violation> checkPrefix(llvm::StringRef what,
                                             llvm::StringRef prefix) {

@@ -245,7 +245,7 @@ std::vector<TorchAction> ParameterActions::run() {
 ///   REDUCE_GRAD  after the last weight gradient (B or W) of each stage
 ///
 /// `row` passes verifyRow and has phases F, B, I and W only; each of its stages
-/// runs `numMicrobatches`. RESHARDs that stand together have the order of a set
+/// runs `numMicrobatches`. RESHARDs that are together have the order of a set
 /// of CPython, as in PyTorch. Linear.
 static std::vector<TorchAction> addParameterActions(llvm::ArrayRef<Cell> row,
                                                     int64_t numMicrobatches) {
@@ -456,7 +456,7 @@ private:
 };
 } // namespace
 
-/// Begins a new field at the end of a line and returns where to append.
+/// Starts a new field at the end of a line and returns where to append.
 static std::string &startField(std::string &line) {
   if (!line.empty())
     line += ',';

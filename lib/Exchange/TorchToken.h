@@ -83,7 +83,7 @@ struct TorchFile {
   int64_t stagesPerPath;
 };
 
-/// Checks the messages of a file that has any. Each SEND stands after the cell
+/// Checks the messages of a file that has any. Each SEND is after the cell
 /// that produces the data, and each RECV before the cell that consumes it. Both
 /// must be present, on different lines, for all data that crosses lines. A
 /// WAIT_SEND comes after its SEND. The messages from one line to another are

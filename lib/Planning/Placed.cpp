@@ -111,7 +111,7 @@ PlanBounds Placed::find(const PlanSchedule &schedule, double limitPs) const {
     double step = each * workPs[worker];
     double alive = 0;
     if (schedule.slices > 1) {
-      // Workers begin after a slice, and hold one for less time. Where scores
+      // Workers start after a slice, and hold one for less time. Where scores
       // are written, slices leave out up to half of them.
       step /= 2;
     } else {

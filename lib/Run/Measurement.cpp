@@ -136,7 +136,7 @@ public:
   }
 
 private:
-  /// Whether it ends elsewhere, beside what the worker does.
+  /// Whether it ends elsewhere, alongside what the worker does.
   bool isStarted(uint32_t i) const {
     InstructionKind kind = kindOf(all.rows, i);
     return kind != InstructionKind::Compute && kind != InstructionKind::Send &&
@@ -199,7 +199,8 @@ Measurement::Times Measurement::timesOf(int64_t step) const {
   return times;
 }
 
-/// A collective beside which rows go on begins when its last member has come.
+/// A collective alongside which rows go on starts when its last member has
+/// come.
 void Measurement::startTogether(Times &times) const {
   std::vector<int64_t> begins(rows.groupKind.size());
   auto forEach = [&](auto treat) {

@@ -135,7 +135,7 @@ static std::string descriptionOf(Type type) {
   return llvm::formatv("{0}{1}{2}", bytes == 1 ? "|" : "<", kind, bytes);
 }
 
-/// The dictionary of a file, without the padding behind it.
+/// The dictionary of a file, without the padding after it.
 static std::string headerOf(const PersistentTensor &tensor) {
   std::string shape;
   for (int64_t size : tensor.type.getShape())
@@ -210,7 +210,7 @@ static llvm::Error readTensor(StringRef file, const PersistentTensor &tensor,
 static llvm::Error writeTensor(StringRef file, const PersistentTensor &tensor,
                                const Memory &block) {
   std::string header = headerOf(tensor);
-  // The elements begin at a multiple of 64.
+  // The elements start at a multiple of 64.
   size_t before = kMagic.size() + 4;
   header.resize(alignToSlot(before + header.size() + 1) - before - 1, ' ');
   header += '\n';

@@ -77,7 +77,7 @@ std::optional<int64_t> ArenaAllocator::findRun(int64_t bytes,
   return std::nullopt;
 }
 
-/// Where the last piece begins if it may be taken and ends with the arena;
+/// Where the last piece starts if it may be taken and ends with the arena;
 /// else, where the arena ends.
 int64_t ArenaAllocator::findEndPiece(Classify classify) const {
   if (!unread.empty() && unread.rbegin()->second == size)

@@ -54,7 +54,7 @@ struct RowBuffers {
 
 /// Sets the offsets of the versions of `row`, its use and its waits. A place is
 /// used again when what reads it has ended or may be waited for: a send with
-/// `inFlight` later ones behind it. Errors, emitted at the instruction: memory
+/// `inFlight` later ones after it. Errors, emitted at the instruction: memory
 /// of more than 2^63 - 1 bytes.
 class RowAssigner {
 public:

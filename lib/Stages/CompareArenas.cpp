@@ -93,7 +93,7 @@ LogicalResult ArenaWalk::findOffsets() {
         return emitTableError(op) << "has too few places of tensors behind "
                                      "'at'; run exec-assign-buffers";
       offsets[version] = places.asArrayRef()[used];
-      // Skip the bytes, which stand behind the place in host memory.
+      // Skip the bytes, which come after the place in host memory.
       used += isCopy && k % 2 == 1 ? 2 : 1;
     }
   }

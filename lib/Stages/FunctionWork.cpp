@@ -202,7 +202,7 @@ static bool hasRowsOrColumns(linalg::LinalgOp op) {
 }
 
 /// Whether the op multiplies and adds over common dimensions of its inputs, of
-/// which one has a dimension of its own: a product of matrices, of a matrix and
+/// which one has a separate dimension: a product of matrices, of a matrix and
 /// a vector, or a convolution. A dot product of vectors is none.
 static bool isContraction(linalg::LinalgOp op) {
   if (linalg::isaContractionOpInterface(op))

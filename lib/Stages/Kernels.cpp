@@ -211,7 +211,7 @@ bool KernelBuilder::add(const std::optional<StageFunction> &function) {
   return true;
 }
 
-/// Adds the function behind `target`, if it takes a target.
+/// Adds the function after `target`, if it takes a target.
 bool KernelBuilder::addWithTarget(
     const std::optional<StageFunction> &function) {
   if (function && function->findArgument(Role::Target))

@@ -276,7 +276,7 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
   return access;
 }
 
-/// What slices share begins with the first F of a microbatch, its gradient with
+/// What slices share starts with the first F of a microbatch, its gradient with
 /// the first backward, which is of the last slice.
 LivenessFinder::Access
 LivenessFinder::accessTo(int64_t stage, int64_t path,

@@ -1,7 +1,7 @@
 //===- PersistentLayout.cpp - What a worker keeps between steps -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Places the tensors of a worker's stages one behind the other.
+// Places the tensors of a worker's stages one after the other.
 //
 //===----------------------------------------------------------------------===//
 

@@ -189,7 +189,7 @@ void StepRunner::setSlice(int64_t number) {
     known.setSlice(number);
 }
 
-/// What slices pass on begins at zero.
+/// What slices pass on starts at zero.
 void StepRunner::beginSlices() {
   for (const Stage &stage : functions.stages) {
     for (const NamedTensor &tensor : stage.earlier)

@@ -15,7 +15,7 @@
 
 namespace pipesched {
 
-/// Instructions are those of the program. Keeps a reference to it.
+/// Instructions are the program's. Keeps a reference to it.
 class RowWaits {
 public:
   RowWaits(const Program &program, int64_t worker)

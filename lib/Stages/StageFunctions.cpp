@@ -143,7 +143,7 @@ InFlightDiagnostic RoleReader::emitError() {
   return diagnostic;
 }
 
-/// "pipe.param or pipe.input": the roles that may stand here.
+/// "pipe.param or pipe.input": the roles that may be here.
 static std::string describeRoles(Kind kind, RolePlace place) {
   SmallVector<std::string> names;
   for (const EnumName<Role> &entry : enumValues<Role>())

@@ -339,8 +339,8 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// A slice is so many tokens of the model, a number that ranks may divide: what
-/// functions do says nothing of tokens.
+/// A slice is this many tokens of the model, a number that ranks may divide:
+/// what functions do says nothing of tokens.
 static constexpr int64_t kTokensOfSlice = 322560; // 2^10 x 3^2 x 5 x 7
 
 /// Makes a block of a slice one of a microbatch, of which analyses take the

@@ -23,7 +23,7 @@ StringRef pipesched::closeName(StringRef name,
     unsigned distance =
         std::min(whole, name.edit_distance_insensitive(front) + 1);
     // Among names that are equally close, take the one with the least text
-    // behind the match.
+    // after the match.
     bool isCloser = distance == limit && !best.empty() && whole < bestWhole;
     if (distance >= limit && !isCloser)
       continue;

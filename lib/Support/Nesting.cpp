@@ -112,7 +112,7 @@ static bool isWordChar(char c) {
 
 void IRScanner::reach(size_t depth) { deepest = std::max(deepest, depth); }
 
-/// The comment between two modules begins a text by itself.
+/// The comment between two modules starts a text by itself.
 void IRScanner::skipComment() {
   bool isFirst = rest.data() == text.data() || rest.data()[-1] == '\n';
   if (isFirst && rest.starts_with("// -----")) {

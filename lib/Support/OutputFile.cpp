@@ -235,7 +235,7 @@ Error pipesched::writeWholeFile(StringRef path, StringRef contents) {
 
 namespace {
 /// The value of `-o` among arguments: the argument that holds it, and where in
-/// it the value begins.
+/// it the value starts.
 struct OutputArgument {
   size_t index = 0;
   size_t begin = 0;

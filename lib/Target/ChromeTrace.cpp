@@ -21,7 +21,7 @@ using llvm::json::OStream;
 namespace {
 
 constexpr int64_t kPsPerUs = 1000000;
-/// Below the lanes of a worker, and in a process of its own.
+/// Below the lanes of a worker, and in a separate process.
 constexpr int64_t kIdleThread = kNumLanes, kPathThread = kNumLanes + 1;
 
 /// A slice of a thread: [startPs, startPs + durationPs). The threads of a
@@ -384,7 +384,7 @@ void TraceWriter::writeIdle() {
       });
 }
 
-/// Writes the critical path as a process of its own. Each task lasts until the
+/// Writes the critical path as a separate process. Each task lasts until the
 /// next one starts, so that the slices add up to the step.
 void TraceWriter::writeCriticalPath() {
   int64_t pid = firstPid + graph.getNumWorkers();

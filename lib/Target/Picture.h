@@ -31,7 +31,7 @@ struct Bar {
   int64_t numMore = 0; ///< further bars of the run
 };
 
-/// A copy or a join, drawn beside the row from slot `at` on.
+/// A copy or a join, drawn alongside the row from slot `at` on.
 struct Mark {
   int64_t at;
   Cell cell;
@@ -86,7 +86,7 @@ llvm::Expected<Picture> pictureOfSlots(const NamedTable &table);
 llvm::Expected<std::vector<Picture>>
 picturesOfSlots(llvm::ArrayRef<const NamedTable *> tables);
 
-/// Merges boxes, or bars, that are shorter than `least` and begin within
+/// Merges boxes, or bars, that are shorter than `least` and start within
 /// `least` of the first into one, so that a drawing has no more items than it
 /// has room for. A run has the colour of the phase that takes most of it.
 /// Returns whether anything was merged.

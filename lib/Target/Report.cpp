@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One function per section of the contract. Objects are indented but arrays
-// stand on one line, so that people can read reports with many workers.
+// are on one line, so that people can read reports with many workers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -195,7 +195,7 @@ static TextRange clip(TextRange range, int64_t size) {
 }
 
 /// The parts of a range that are drawn: all of it, or `first` and `last` items
-/// at its ends. The last part begins at a multiple of `step` if it is longer
+/// at its ends. The last part starts at a multiple of `step` if it is longer
 /// than that.
 static llvm::SmallVector<TextRange, 2>
 leaveOutMiddle(TextRange all, int64_t first, int64_t last, int64_t step) {
@@ -364,7 +364,7 @@ int64_t TextPicture::slotsPerPanel(int64_t slots) const {
   return std::min<int64_t>(fit, llvm::alignTo(even, step));
 }
 
-/// Limits a large table to about a hundred lines: its begin and end, which show
+/// Limits a large table to about a hundred lines: its start and end, which show
 /// fill and drain.
 void TextPicture::chooseRanges() {
   constexpr int64_t kWorkersAtEnds = 12, kMaxLines = 100;
@@ -480,7 +480,7 @@ void TextPicture::writePiece(TextLine &line, const Box &box, StringRef label,
              colour(box.second.value_or(box.cell)));
 }
 
-/// Draws the part of a box that lies in `slots`. The name stands in the first
+/// Draws the part of a box that lies in `slots`. The name is in the first
 /// panel that has room for it.
 void TextPicture::writeBox(TextLine &line, const Box &box, TextRange slots) {
   int64_t begin = std::max(box.begin, slots.begin);

@@ -161,7 +161,7 @@ static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
   return std::move(results);
 }
 
-/// All schedules at or below `root`, in order; programs beside them are
+/// All schedules at or below `root`, in order; programs alongside them are
 /// skipped. The results refer to their rows. Errors, emitted: those of
 /// loadTable, after trying all schedules; only programs; neither schedules nor
 /// programs.

@@ -38,7 +38,7 @@ selectTreated(mlir::Operation *root, llvm::StringRef name, Treats treats);
 
 /// Runs `treat` on each schedule, in parallel if the context has threads. An
 /// error in one schedule does not stop the others, so the errors do not depend
-/// on the number of threads. Errors: those of `treat`.
+/// on the number of threads. Errors: as for `treat`.
 mlir::LogicalResult
 treatEach(llvm::ArrayRef<ScheduleOp> schedules,
           llvm::function_ref<mlir::LogicalResult(ScheduleOp)> treat);

@@ -97,7 +97,7 @@ private:
 
   int64_t numSlices;
   bool isTimed;
-  bool isFirstHalf = false; ///< the last cell begins a pair
+  bool isFirstHalf = false; ///< the last cell starts a pair
   std::vector<int32_t> worker, index, stage, microbatch, slice, pair, message;
   std::vector<int8_t> phase, queue;
   std::vector<int64_t> startPs, endPs;

@@ -17,7 +17,7 @@ using namespace pipesched::python;
 // Texts
 //===----------------------------------------------------------------------===//
 
-/// The bytes of the character that a text begins with, or 0: no UTF-8.
+/// The bytes of the character that a text starts with, or 0: no UTF-8.
 static size_t sizeOfFirst(std::string_view text) {
   auto at = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char lead = at(0);

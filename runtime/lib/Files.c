@@ -1,8 +1,8 @@
 //===- Files.c - Files of states and logs ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A file is written beside its place and renamed when it is complete, so that
-// no reader sees half of it, and a failure leaves an older one as it was.
+// A file is written alongside its place and renamed when it is complete, so
+// that no reader sees half of it, and a failure leaves an older one as it was.
 //
 //===----------------------------------------------------------------------===//
 

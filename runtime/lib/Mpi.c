@@ -331,8 +331,8 @@ struct Bytes {
   bool isOwn; // the type, to be freed
 };
 
-/// Beyond an int the message is one element of a type of its own: full chunks,
-/// and the rest behind them.
+/// Beyond an int the message is one element of a separate type: full chunks,
+/// and the rest after them.
 static struct Bytes describeBytes(struct MpiWorker *worker, int64_t bytes) {
   if (bytes <= PIPESCHED_RT_MPI_COUNT)
     return (struct Bytes){(int)bytes, MPI_BYTE, false};
@@ -390,8 +390,8 @@ static int64_t arrivalOf(const struct MpiWorker *worker,
   return request->until == 0 ? 0 : request->until + worker->toRank0;
 }
 
-/// Tells the receiver when a message has arrived: beside it, since the message
-/// goes from buffer to buffer.
+/// Tells the receiver when a message has arrived: alongside it, since the
+/// message goes from buffer to buffer.
 static void sendArrival(struct MpiWorker *worker,
                         const struct RtRequest *request) {
   int64_t arrival = arrivalOf(worker, request);

@@ -90,7 +90,7 @@ void mpiCheck(struct MpiWorker *worker, int code, const char *what);
 /// Returns the code of MPI.
 int mpiWait(struct MpiWorker *worker, MPI_Request *request, MPI_Status *status);
 
-/// Called again and again by a wait, whose time begins when `*end` is 0. Lets
+/// Called again and again by a wait, whose time starts when `*end` is 0. Lets
 /// groups be created, answers other ranks, and leaves the core to others. After
 /// the time limit it ends the job, with the ranks that do not answer.
 void mpiLinger(struct MpiWorker *worker, int64_t *end);

@@ -3,7 +3,7 @@
 //
 // What pipesched_rt_train does beyond pipesched_rt_main. Losses are kept when a
 // step has ended, since the next one replaces them, and are added up and
-// printed behind the last.
+// printed after the last.
 //
 //===----------------------------------------------------------------------===//
 

@@ -272,7 +272,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler silence(&context,
                                   [](Diagnostic &) { return success(); });
-  // Copy the input, since MLIR's lexer reads the zero behind the text.
+  // Copy the input, since MLIR's lexer reads the zero after the text.
   std::string input(reinterpret_cast<const char *>(data), size);
   OwningOpRef<ModuleOp> module = read(input, &context);
   if (!module)

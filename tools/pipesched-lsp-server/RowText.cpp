@@ -67,7 +67,7 @@ static bool isNumber(StringRef word) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Reads the words of a row behind its bracket. What no cell can begin with
+/// Reads the words of a row after its bracket. What no cell can start with
 /// ends a row that is not closed.
 static void readWords(RowText &row, Scanner &scanner) {
   StringRef chunk = row.chunk;
@@ -83,7 +83,7 @@ static void readWords(RowText &row, Scanner &scanner) {
     if (isCell)
       row.words.push_back(span);
   }
-  if (!row.isClosed) // Behind the last word, and not before the next line.
+  if (!row.isClosed) // After the last word, and not before the next line.
     row.end = chunk.take_front(row.end).rtrim().size();
 }
 
@@ -220,8 +220,8 @@ std::optional<TextSpan> pipesched::findFamily(StringRef file, size_t offset) {
 // Places
 //===----------------------------------------------------------------------===//
 
-/// The UTF-16 units of the character that begins with a byte: none for the
-/// bytes behind the first, two for characters of four bytes.
+/// The UTF-16 units of the character that starts with a byte: none for the
+/// bytes after the first, two for characters of four bytes.
 static int64_t unitsOf(char byte) {
   auto bits = static_cast<unsigned char>(byte);
   return (bits & 0xc0) == 0x80 ? 0 : bits >= 0xf0 ? 2 : 1;

@@ -25,7 +25,7 @@ struct TextSpan {
 /// those of `chunk`.
 struct RowText {
   /// The part of the file between the lines `// -----` around the place, which
-  /// is a module of its own, and where it begins in the file.
+  /// is a separate module, and where it starts in the file.
   std::string chunk;
   size_t chunkBegin = 0;
   /// The line and column, from 1, of the op.
@@ -36,7 +36,7 @@ struct RowText {
   size_t end = 0;
   bool isClosed = false;
   /// The place, the number of words before it, and that of the word that it is
-  /// in or behind.
+  /// in or after.
   size_t place = 0, numBefore = 0;
   std::optional<size_t> word;
 
@@ -52,12 +52,12 @@ struct RowText {
 /// The row around an offset in a file, or nothing.
 std::optional<RowText> findRow(llvm::StringRef file, size_t offset);
 
-/// The text in quotes behind the word `family`, up to its closing quote or the
+/// The text in quotes after the word `family`, up to its closing quote or the
 /// end of the line, if the offset lies in it.
 std::optional<TextSpan> findFamily(llvm::StringRef file, size_t offset);
 
 /// The offset of a line and a UTF-16 character, both from 0, in a file, and
-/// back. Places behind the end of a line are its end.
+/// back. Places after the end of a line are its end.
 size_t offsetOf(llvm::StringRef file, int64_t line, int64_t character);
 std::pair<int64_t, int64_t> placeOf(llvm::StringRef file, size_t offset);
 

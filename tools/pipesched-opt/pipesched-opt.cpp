@@ -4,7 +4,7 @@
 // MLIR's optimizer with PipeSched's dialects and passes, and the upstream
 // passes that make sense on any IR (canonicalize, cse, view-op-graph, ...). The
 // output file appears only if all passes succeed; it may be the input, which
-// MLIR maps into memory. The input may begin with a byte order mark, and names
+// MLIR maps into memory. The input may start with a byte order mark, and names
 // in it may hold what a terminal obeys.
 //
 //===----------------------------------------------------------------------===//

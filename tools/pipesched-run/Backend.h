@@ -15,7 +15,7 @@
 namespace pipesched::run {
 
 /// Runs all steps of a training, and prints the loss and the time of each step.
-/// Errors: those of the runtime, such as what each worker waits for in a
+/// Errors: as for the runtime, such as what each worker waits for in a
 /// deadlock.
 llvm::Expected<RunResult> runLoopback(const PreparedProgram &program,
                                       const llvm::MemoryBuffer &object,

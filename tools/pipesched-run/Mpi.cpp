@@ -1,7 +1,7 @@
 //===- Mpi.cpp - Runs compiled schedules under MPI ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Everything happens in a folder of its own, which is removed at the end:
+// Everything happens in a separate folder, which is removed at the end:
 //
 //   main.c schedule.o libpipesched_rt_mpi.a -> program
 //   mpirun program -> after.<worker>, log.<worker>, and the losses
@@ -226,7 +226,7 @@ static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
   return makeError(StringRef(text).rtrim());
 }
 
-/// The folder with include/, lib/ and build-mpi.sh: beside the tool, in the
+/// The folder with include/, lib/ and build-mpi.sh: alongside the tool, in the
 /// tree of an installation or of a build.
 static llvm::Expected<std::string> findRuntime(const Options &options) {
   static int anchor; // in the executable

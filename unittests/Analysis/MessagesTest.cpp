@@ -140,7 +140,7 @@ private:
     insert(rows[target], {{cell, source, InstructionKind::Recv}, number + 1});
   }
   /// All-reduces of all workers or of all but one, at one or two cells:
-  /// neighbours of one cell begin together.
+  /// neighbours of one cell start together.
   void addAllReduces() {
     for (unsigned i = 0, e = random() % 3; i < e; ++i) {
       size_t absent = random() % (2 * rows.size());

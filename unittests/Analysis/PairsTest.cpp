@@ -85,7 +85,7 @@ TEST(Pairs, FamiliesOfOneWayFinishOnThreeWorkers) {
     }
 }
 
-/// The receive of a message is issued behind the cell before it, so that each
+/// The receive of a message is issued after the cell before it, so that each
 /// message is exposed: with D > 1 workers, forwards and backwards take
 /// (N + D - 2) (F + B + 2 c) + F + B.
 TEST(Pairs, GPipeHasAClosedForm) {
@@ -105,7 +105,7 @@ TEST(Pairs, GPipeHasAClosedForm) {
     }
 }
 
-/// 0F1 is computed at 20 and stands behind the receive of 2F0 in no queue: it
+/// 0F1 is computed at 20 and comes after the receive of 2F0 in no queue: it
 /// is of another pair. Its own receive is issued when 1F0 is done, at 23.
 TEST(Pairs, HaveAQueueEach) {
   test::ProgramBuilder builder;

@@ -60,7 +60,7 @@ TEST(TaskGraph, AllReduceStartsWhenTheGroupIsReady) {
               timed.task("0G0", InstructionKind::AllReduce));
     EXPECT_EQ(timed.graph.workersOf(0).vec(), std::vector<int32_t>({0, 1}));
     EXPECT_EQ(timed.start("0G0", InstructionKind::AllReduce), 20);
-    // It runs beside compute unless messages hold rows.
+    // It runs alongside compute unless messages hold rows.
     bool isBlocking = transport == Transport::Blocking;
     EXPECT_EQ(timed.start("0F1"), isBlocking ? 45 : 10);
     EXPECT_EQ(timed.start("1F2"), isBlocking ? 45 : 20);
@@ -91,7 +91,7 @@ TEST(TaskGraph, WaitsForAnAllReduceAreIdleTime) {
 }
 
 TEST(TaskGraph, AllReducesHaveAQueueOfTheirOwn) {
-  // 0F0 is sent from 10 to 17. The all-reduce stands behind that send on worker
+  // 0F0 is sent from 10 to 17. The all-reduce comes after that send on worker
   // 0 and ahead of a receive on worker 1, whose message is ready at 20. Neither
   // waits for the other.
   ProgramBuilder builder;

@@ -110,7 +110,7 @@ TEST(Timeline, MessagesLeavePairsBeforeTheirEnd) {
   costs.stages[1].gradient.occupancyPs = 40;
   EXPECT_EQ(timeWith(6, Transport::Overlap).start("1B1", InstructionKind::Send),
             56 + 40);
-  // Messages that hold rows have nothing behind them.
+  // Messages that hold rows have nothing after them.
   EXPECT_EQ(timeWith(20, Transport::Blocking).timeline.makespanPs,
             timeWith(0, Transport::Blocking).timeline.makespanPs);
 }
@@ -148,8 +148,8 @@ TEST(Timeline, BlockingByHand) {
   EXPECT_EQ(timed.timeline.makespanPs, 150);
 
   IdleTimes idle = timed.idle();
-  // Worker 0 sends for 15 and 15. It then waits from 50 for a send that begins
-  // at 80 and ends at 95, and from 115 for one that begins then.
+  // Worker 0 sends for 15 and 15. It then waits from 50 for a send that starts
+  // at 80 and ends at 95, and from 115 for one that starts then.
   EXPECT_EQ(idle.dependencyPs[0], 30);
   EXPECT_EQ(idle.communicationPs[0], 60);
   // Worker 1 receives from 35 to 50 and sends from 80 to 95.

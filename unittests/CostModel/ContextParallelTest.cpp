@@ -72,7 +72,7 @@ struct RingPs {
   int64_t all = 0, sends = 0;
 };
 
-/// One rank of a ring: when it may begin its next step, and what it holds.
+/// One rank of a ring: when it may start its next step, and what it holds.
 struct Rank {
   int64_t ready = 0;               ///< its step and what it waits for are done
   int64_t block = 0;               ///< of keys and values that it works on
@@ -83,7 +83,7 @@ struct Rank {
 };
 
 /// All ranks of a ring in lockstep: what they send while they compute has to
-/// arrive before the next step begins.
+/// arrive before the next step starts.
 class Ring {
 public:
   Ring(int64_t degree, int64_t part, int64_t latencyPs)

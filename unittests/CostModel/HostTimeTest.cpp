@@ -105,7 +105,7 @@ TEST(HostTime, WaitingEndsWhatIsAhead) {
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * (75 + 7));
 }
 
-/// Each of the experts of a rank is a product of its own: launched by itself,
+/// Each of the experts of a rank is a separate product: launched by itself,
 /// and at the rate of its own size.
 TEST(HostTime, ExpertsAreProductsOfTheirOwn) {
   SystemFacts system = toySystem();
@@ -129,7 +129,7 @@ TEST(HostTime, ExpertsAreProductsOfTheirOwn) {
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 160);
   system.operationPs = system.launchPs = 1000;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 2000);
-  // Rows of experts are no part of a graph, which is launched beside them.
+  // Rows of experts are no part of a graph, which is launched alongside them.
   system.kernelLaunch = KernelLaunch::Graphs;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 3000);
   system.operationPs = system.launchPs = 0;
@@ -137,7 +137,7 @@ TEST(HostTime, ExpertsAreProductsOfTheirOwn) {
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 320);
 }
 
-/// Sorting rows is needed where each expert gets a copy of its own.
+/// Sorting rows is needed where each expert gets a separate copy.
 TEST(HostTime, RowsAreSortedWhereTheyAreExchanged) {
   SystemFacts system = toySystem();
   system.accelerators = 2;
@@ -183,7 +183,7 @@ TEST(TensorExposed, LinearLayersHideWhatTheyCan) {
   EXPECT_EQ(ps(firstCost(reduceBetween(), system), Phase::Forward),
             compute + 163);
   // A fifth is always seen, 32.6. Of the halves of the rest, 65.2 each, the
-  // layer before hides 40 and the one behind all.
+  // layer before hides 40 and the next one all.
   system.tensorExposed = 20;
   EXPECT_EQ(ps(firstCost(reduceBetween(), system), Phase::Forward),
             std::llround(compute + 32.6 + 25.2));

@@ -79,7 +79,7 @@ TEST(ExpertLayers, SayWhatIsOfExperts) {
   EXPECT_EQ(block.experts->rows, 2 * kTokens);
   EXPECT_EQ(block.experts->parameters, 6 * 3 * 8 * 4);
   // Rows; input of mlp2, of the gate and of the activation. Gradients of what
-  // mlp1 and mlp2 put out, beside rows and the input of mlp2.
+  // mlp1 and mlp2 put out, alongside rows and the input of mlp2.
   EXPECT_EQ(block.experts->activationBytes, 2 * 30 * (8 + 3 * 4));
   EXPECT_EQ(block.experts->weightGradBytes, 2 * 30 * (8 + 4 + 2 * 4 + 8));
   EXPECT_EQ(block.experts->groups, 3);

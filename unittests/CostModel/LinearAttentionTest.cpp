@@ -227,7 +227,7 @@ static SystemFacts twoRanks() {
 }
 
 /// Ranks keep half of what they exchange: before the recurrence in_proj's 72
-/// outputs of 16 tokens, behind it 24; the part of a rank is half of that.
+/// outputs of 16 tokens, after it 24; the part of a rank is half of that.
 TEST(LinearLayers, RanksOfSequencesExchangeHeads) {
   Architecture arch = hybrid();
   arch.layers = 1;

@@ -1,8 +1,8 @@
 //===- OverlappedLayersTest.cpp - Parts of layers on two streams ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pairs that are counted by hand, and the best order beside all orders, which
-// code of its own times.
+// Pairs that are counted by hand, and the best order alongside all orders,
+// which code of its own times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,10 +99,10 @@ TEST(OverlappedLayers, DeepSeekAndMegatronEndTogether) {
   }
 }
 
-/// Exchanges of 10 beside compute of 1 each: the exchange stream is the bound
-/// but for the first attention and the last parts.
-/// exchange  | combI 0-10 | dispF 10-20 | dispI 20-30 | combF 30-40
-/// compute   attF 0-1, mlpI 10-11, mlpW 11-12, mlpF 20-21, attI 30-31, attW
+/// Exchanges of 10 alongside compute of 1 each: the exchange stream is the
+/// bound but for the first attention and the last parts. exchange  | combI 0-10
+/// | dispF 10-20 | dispI 20-30 | combF 30-40 compute   attF 0-1, mlpI 10-11,
+/// mlpW 11-12, mlpF 20-21, attI 30-31, attW
 TEST(OverlappedLayers, SlowExchangesByHand) {
   LayerTimes slow = layer({1, 1, 1}, 10, 10, {1, 1, 1}, 10, 10);
   PairSchedule pair = scheduled(slow, slow, by(PairOrder::DeepSeek));
@@ -120,8 +120,8 @@ TEST(OverlappedLayers, InTurnIsTheSum) {
             2 * 16 + 24);
 }
 
-/// combine.I (3) beside attention.F (4) at 200 percent each: 3 of the exchange
-/// take 6, in which compute does 3; its last 1 takes 1.
+/// combine.I (3) alongside attention.F (4) at 200 percent each: 3 of the
+/// exchange take 6, in which compute does 3; its last 1 takes 1.
 TEST(OverlappedLayers, ContentionByHand) {
   LayerTimes forward = layer({4, 0, 0}, 0, 0, {0, 0, 0}, 0, 0);
   LayerTimes backward = layer({0, 0, 0}, 0, 0, {0, 0, 0}, 0, 3);
@@ -360,7 +360,7 @@ TEST(OverlappedPairs, HideMessagesBehindWeightGradients) {
   EXPECT_EQ(behindBy(PairOrder::Fluid, kF, kB), 0);
 }
 
-/// What a cell has besides its layers runs before or behind them.
+/// What a cell has besides its layers runs before or after them.
 TEST(OverlappedPairs, AddWhatIsNoLayer) {
   ModelFacts model = expertModel();
   BlockFacts embedding;

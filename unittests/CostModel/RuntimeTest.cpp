@@ -65,7 +65,7 @@ TEST(Runtime, TorchRunsWholeBackwardsInWOfFirstStages) {
     EXPECT_FALSE(stage.overlappedPs.has_value());
 }
 
-/// W runs all of I, also the rows that I sends to experts beside those of W,
+/// W runs all of I, also the rows that I sends to experts alongside those of W,
 /// and slice by slice.
 TEST(Runtime, TorchMovesAllSegmentsOfI) {
   StageCosts stageCosts;

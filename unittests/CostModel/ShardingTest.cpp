@@ -231,7 +231,7 @@ TEST(Sharding, MemoryHasShardsAndWhatIsGathered) {
   EXPECT_EQ(kept.optimizerBytes, 360 / 4);
   EXPECT_EQ(memoryOf(Sharding::Full, model, 7).weightBytes, 9 + 2 * 20);
   EXPECT_EQ(memoryOf(Sharding::Full, model, 1).weightBytes, 60);
-  // An embedding of 40 parameters stands before the layers; two of either kind
+  // An embedding of 40 parameters is before the layers; two of either kind
   // are never whole at a time.
   BlockFacts embedding = model.blocks[0];
   embedding.position = BlockPosition::First;
@@ -335,7 +335,7 @@ TEST(Sharding, AWorkerGathersForOneStageAtATime) {
 //===----------------------------------------------------------------------===//
 
 /// Runs the streams of a cell layer by layer: one computes, one moves. What is
-/// moved for neighbours of a layer begins with that layer, which nothing
+/// moved for neighbours of a layer starts with that layer, which nothing
 /// overtakes.
 static double simulate(llvm::ArrayRef<ShardedBlocks> runs) {
   std::vector<ShardedBlocks> layers;

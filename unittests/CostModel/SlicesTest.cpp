@@ -107,7 +107,7 @@ static int64_t sumOf(const ModelFacts &model, Work Kernel::*phase,
   return sum;
 }
 
-/// FLOPs and activations of all slices are those of the microbatch; each slice
+/// FLOPs and activations of all slices are the microbatch's; each slice
 /// adds its gradients to the sum by itself.
 TEST(Slices, MakeUpTheMicrobatch) {
   ModelFacts model = expandToy(Attention::Fused, Recompute::None);

@@ -189,8 +189,8 @@ TEST(SavedBits, OfGradientsInEightBits) {
 }
 
 /// Every second product of q, k, v, proj, gate, up and down is kept: of 8, 4,
-/// 12 and 8, beside the input of 8, the attention's output of 8 and a statistic
-/// for each head.
+/// 12 and 8, alongside the input of 8, the attention's output of 8 and a
+/// statistic for each head.
 TEST(RecomputedOutputs, Operations) {
   Architecture arch = plain();
   arch.recomputed.operations = true;

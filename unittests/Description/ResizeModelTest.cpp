@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Shipped models, expanded with all kinds of options, can be resized. Any other
-// model needs a model of the other size beside it, or is refused.
+// model needs a model of the other size alongside it, or is refused.
 //
 //===----------------------------------------------------------------------===//
 

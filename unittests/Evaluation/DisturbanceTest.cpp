@@ -14,7 +14,7 @@
 
 using namespace pipesched;
 
-/// Each phase takes a time of its own, a multiple of 100 ps.
+/// Each phase takes a separate time, a multiple of 100 ps.
 static CostInputs distinctTimes() {
   Profile profile;
   kCostedPhases.forEach([&](Phase phase) {

@@ -175,8 +175,8 @@ TEST_P(IdleCauses, AddUpAndFreeMessagesAreNoCommunication) {
 INSTANTIATE_TEST_SUITE_P(All, IdleCauses, testing::ValuesIn(allFamilies()),
                          printFamily);
 
-/// A V placement with one long stage: worker 0 needs a message that stands
-/// behind another in its receive queue which was not sent yet.
+/// A V placement with one long stage: worker 0 needs a message that is
+/// after another in its receive queue which was not sent yet.
 TEST(IdleCauses, QueueOrderIsNotCommunication) {
   Table table = llvm::cantFail(generate(*findFamily("zb-v"), 4, 16));
   CostInputs costs;

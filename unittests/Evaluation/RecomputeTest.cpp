@@ -103,7 +103,7 @@ TEST(RecomputeCosts, CellsTakeTheSameMemoryForOneBlock) {
   });
 }
 
-/// R does not wait for the gradient, so nothing starts later. Receives stand at
+/// R does not wait for the gradient, so nothing starts later. Receives are at
 /// their consumers, in the same order with and without R.
 TEST(RecomputeCosts, CellsTakeNoMoreTime) {
   TimingOptions options = {Transport::Delay, ReceivePlacement::Consumer};

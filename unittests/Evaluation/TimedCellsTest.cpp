@@ -14,7 +14,7 @@
 
 using namespace pipesched;
 
-/// Each phase takes a time of its own, so that no cell passes for another.
+/// Each phase takes a separate time, so that no cell passes for another.
 static CostInputs distinctTimes() {
   Profile profile;
   kCostedPhases.forEach([&](Phase phase) {

@@ -121,7 +121,7 @@ TEST(Nodes, MessagesTakeTheLinkInside) {
   EXPECT_EQ(stageCosts.stages[1].activation.latencyPs, 7);
   EXPECT_EQ(stageCosts.stages[2].gradient.occupancyPs, 400);
   EXPECT_EQ(stageCosts.stages[2].activation.occupancyPs, 40);
-  // Peers stand between the workers.
+  // Peers are between the workers.
   system.dataParallel = 2;
   EXPECT_EQ(cost(4, toyModel(), system).stages[0].activation.occupancyPs, 400);
   system.rankOrder = RankOrder::Pipeline;

@@ -258,7 +258,7 @@ TEST(Pairs, RunSegmentsInOrder) {
   EXPECT_EQ(inOrder({compute(4), rows(2), compute(2), rows(2)},
                     {compute(3), rows(2), compute(2), rows(2)}),
             13u);
-  // Rows behind all compute of the first cell are hidden; those at the end of
+  // Rows after all compute of the first cell are hidden; those at the end of
   // the second are not, whereas divided finely enough they would be.
   EXPECT_EQ(inOrder({compute(10), rows(4)}, {compute(10), rows(4)}), 24u);
   // The first cell computes again at 9 and waits for the second till 14.
@@ -289,7 +289,7 @@ TEST(Pairs, ExposeWhatNoComputeHides) {
   };
   EXPECT_EQ(dispatches(first, std::nullopt), (Exchange{4, 4, 0}));
   EXPECT_EQ(dispatches(second, std::nullopt), (Exchange{9, 9, 0}));
-  // Rows of 13 beside compute of 9.
+  // Rows of 13 alongside compute of 9.
   EXPECT_EQ(dispatches(first, second), (Exchange{13, 4, 0}));
   // |0 c 5|x 9|10 c|    the second: |5 c 8|   |9 x 18|
   costs.pairRule = PairRule::InOrder;

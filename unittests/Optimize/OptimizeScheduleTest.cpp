@@ -229,7 +229,7 @@ static int64_t startOf(const Execution &execution, Cell cell) {
   return -1;
 }
 
-/// The times of the optimizer are those of the timeline, cell by cell.
+/// The times of the optimizer are the timeline's, cell by cell.
 static void expectTimesOfTheTimeline(const OptimizedSchedule &optimized,
                                      const CostInputs &costs) {
   const optimize::Solution &solution = optimized.result.solution;
@@ -316,9 +316,9 @@ TEST(OptimizeSchedule, TakesTheBestCandidate) {
   }
 }
 
-/// Beside a candidate with 6 microbatches there is one with half as many that
-/// take three times as long, and one with twice as many that take as long. The
-/// bounds of both are above the makespan of the first.
+/// Alongside a candidate with 6 microbatches there is one with half as many
+/// that take three times as long, and one with twice as many that take as long.
+/// The bounds of both are above the makespan of the first.
 TEST(OptimizeSchedule, LeavesOutWhatABoundRulesOut) {
   std::vector<ScheduleCandidate> candidates =
       candidatesOn({makeLinear(2, 3), makeLinear(2, 6), makeLinear(2, 12)});

@@ -72,7 +72,7 @@ TEST(Search, PlansHaveTheObjectiveOfTheirRows) {
 }
 
 /// With the joins of one of many steps the first step, in which all workers
-/// begin at once, exceeds the memory: 0F5 has to join 0D3.
+/// start at once, exceeds the memory: 0F5 has to join 0D3.
 Problem makeFirstStepProblem() {
   Problem problem = makeProblem(llvm::cantFail(Placement::create(
       2, 6, llvm::cantFail(placeBidirectional(2, 6, 1, Assign::Alternate)))));
@@ -177,7 +177,7 @@ uint64_t countLateSchedules(uint64_t evaluations, int64_t numMicrobatches) {
   return limit.numSingle;
 }
 
-/// Where there is time, a search begins again with other schedules.
+/// Where there is time, a search starts again with other schedules.
 TEST(Search, BeginsAnewWhereThereIsTime) {
   EXPECT_GE(countLateSchedules(150'000, 2), 1000u);
   EXPECT_LT(countLateSchedules(40'000, 2), 100u);

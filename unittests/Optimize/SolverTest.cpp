@@ -209,7 +209,7 @@ void expectSame(const SolverResult &first, const SolverResult &second) {
   EXPECT_EQ(first.status, second.status);
 }
 
-/// Several searches with proofs beside them: problems that are proven before
+/// Several searches with proofs alongside them: problems that are proven before
 /// the limit, that stop at a gap, and that use all evaluations.
 TEST(Solver, DoesNotDependOnThreads) {
   for (auto [name, gap] : {std::pair("V02_d4n8_u_m2", 0.0),

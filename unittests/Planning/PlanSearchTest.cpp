@@ -100,7 +100,7 @@ TEST_F(PlanSearchTest, ExpandsSchedulesByKind) {
 TEST_F(PlanSearchTest, BoundsTheBusiestWorker) {
   int32_t usual = expand(addShape(4), PlanKind::Usual).front();
   PlanBounds free = search.bounds(usual, kNoLimit);
-  // Worker 1 has two layers and the head: it begins after 2 ps, takes 8 ps for
+  // Worker 1 has two layers and the head: it starts after 2 ps, takes 8 ps for
   // each of 4 microbatches, and the backward of two layers follows.
   EXPECT_NEAR(free.stepPs, 2 + 4 * 8 + 2, 1e-3);
   EXPECT_EQ(free.peakBytes, 32); // 30 and one microbatch of 3, rounded down
@@ -110,7 +110,7 @@ TEST_F(PlanSearchTest, BoundsTheBusiestWorker) {
 
 TEST_F(PlanSearchTest, EvaluatesEachCandidateOnce) {
   std::vector<int32_t> all = expand(addShape(4), PlanKind::All);
-  // On two stages each, worker 1 begins earlier: the bound is lower.
+  // On two stages each, worker 1 starts earlier: the bound is lower.
   EXPECT_EQ(search.round(all, kNoLimit, evaluate()),
             std::vector<int32_t>({all[1], all[0]}));
   search.evaluate(all, evaluate());

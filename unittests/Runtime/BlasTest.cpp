@@ -16,7 +16,7 @@
 namespace {
 
 /// How the elements of a matrix lie: rows follow each other, or columns do;
-/// behind each are `gap` others.
+/// after each are `gap` others.
 struct Order {
   bool isTurned;
   int64_t gap;

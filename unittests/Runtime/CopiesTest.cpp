@@ -1,7 +1,7 @@
 //===- CopiesTest.cpp - Copies to and from host memory --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Copies run beside the worker, in order for each direction.
+// Copies run alongside the worker, in order for each direction.
 //
 //===----------------------------------------------------------------------===//
 

@@ -290,7 +290,7 @@ TEST(World, PacesCopiesAndSums) {
 //===----------------------------------------------------------------------===//
 
 /// Runs a training of two workers and two microbatches. A step doubles the
-/// number that its block begins with, and leaves it as a loss.
+/// number that its block starts with, and leaves it as a loss.
 static std::string train(const PipeschedTraining &training, int32_t &status) {
   program.sizes = Sizes();
   program.step = [](const Worker &w) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rows by hand, then over all families and random tables: which activations are
-// offloaded, and where their copies and joins stand. The memory limit is tested
+// offloaded, and where their copies and joins are. The memory limit is tested
 // in unittests/Evaluation/OffloadTest.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -48,7 +48,7 @@ static OffloadOptions half() {
 //===----------------------------------------------------------------------===//
 
 TEST(AddOffload, LeavesOutWhatCannotBeHidden) {
-  // There is one cell between 0F0 and 0B0, and none behind 0F2.
+  // There is one cell between 0F0 and 0B0, and none after 0F2.
   Table table = makeTable(makeLinear(1, 3), {"0F0 _9 0F1 0B0 0F2 0I2 0W2 0B1"});
   OffloadChange change = applyTo(table);
   EXPECT_EQ(printRow(change.rows[0]), "0F0 _9 0F1 0D1 0B0 0F2 0I2 0U1 0W2 0B1");

@@ -219,7 +219,7 @@ TEST(OptimizerStep, OfAnyPaths) {
 // G cells at any position
 //===----------------------------------------------------------------------===//
 
-/// Inserts a G for each stage that owns blocks, anywhere behind the last weight
+/// Inserts a G for each stage that owns blocks, anywhere after the last weight
 /// gradient of these blocks.
 static void addReductions(Table &table, std::mt19937 &random) {
   const Placement &placement = table.placement;

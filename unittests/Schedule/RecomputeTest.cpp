@@ -1,7 +1,7 @@
 //===- RecomputeTest.cpp - Where activations are computed again -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows by hand, then over all families: which cells get an R, where it stands,
+// Rows by hand, then over all families: which cells get an R, where it is,
 // and how many slots it takes.
 //
 //===----------------------------------------------------------------------===//
@@ -270,7 +270,7 @@ TEST(AddRecompute, AheadIsNeverLonger) {
   int64_t numShorter = 0;
   forAllFamilies(6, 13, {}, [&](const Family &, const Table &table) {
     if (hasShards(table))
-      return; // a shard behind an R keeps all workers waiting
+      return; // a shard after an R keeps all workers waiting
     int64_t slots = measure(apply(table)).slots;
     for (int64_t most : {1, 2, 4}) {
       int64_t shorter = measure(apply(table, ahead(most))).slots;

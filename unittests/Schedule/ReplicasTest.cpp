@@ -198,7 +198,7 @@ static void checkSets(const Placement &placement, const ParameterSets &sets) {
 }
 
 /// The owners of a worker, by the ends of what they own, are in the order of
-/// the model: none begins before another's blocks end.
+/// the model: none starts before another's blocks end.
 static void checkOrder(const Placement &placement, const ParameterSets &sets) {
   for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker) {
     int64_t last = -1;

@@ -23,7 +23,7 @@ using pipe::StageRole;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The memory of a worker: what stands where, and what is under way.
+/// The memory of a worker: what is where, and what is under way.
 class Memory {
 public:
   struct Range {
@@ -183,7 +183,7 @@ void Walk::copy(exec::InstructionOpInterface op, ArrayRef<int64_t> offsets) {
     Memory::Range there{offsets[0], offsets[0] + offsets[2]};
     Memory::Range inHost{offsets[1], offsets[1] + offsets[2]};
     EXPECT_LE(inHost.end, worker.getHost().value_or(0));
-    // Which tensor it is: the one that stands in the source.
+    // Which tensor it is: the one that is in the source.
     bool isFound = false;
     for (ActivationName name : names) {
       std::string text = nameOf(cell, name);
@@ -321,7 +321,7 @@ TEST_F(DamagedBuffers, EachAddedWaitIsNeeded) {
       Value token = op->getOperands().back();
       op->eraseOperand(op->getNumOperands() - 1);
       EXPECT_THAT(walk(*module), testing::HasSubstr("under way"));
-      // Behind the walk the instruction goes on without it: one at a time.
+      // After the walk the instruction goes on without it: one at a time.
       op->insertOperands(op->getNumOperands(), token);
       break;
     }

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace pipesched;
 
 // Parameter "w" has 10 numbers (40 bytes, one slot), "b" 20 bytes; the f16
-// gradient of "h" stands between them in the function and behind them in the
+// gradient of "h" is between them in the function and after them in the
 // block.
 static constexpr char kText[] = R"mlir(
 func.func private @f0(%w: tensor<10xf32> {pipe.param = "w"},

@@ -89,7 +89,7 @@ pipe.schedule @p workers 2 microbatches 3 {
 
 namespace {
 /// Records calls. Each result of the n-th call, and each sum, is a new tensor,
-/// which begins with the f32 n (or that of the sum).
+/// which starts with the f32 n (or that of the sum).
 class RecordingCaller : public ReferenceCaller {
 public:
   struct Call {
@@ -227,7 +227,7 @@ TEST_F(ReferenceTest, Arguments) {
   EXPECT_EQ(microbatches, (std::vector<int64_t>{0, 1, 2}));
 }
 
-/// The sums of gradients begin at zero in each step. A function that gives the
+/// The sums of gradients start at zero in each step. A function that gives the
 /// part of a microbatch has it added, one that takes the sum gives the new one.
 TEST_F(ReferenceTest, Gradients) {
   numberOf(PersistentKind::Gradient, 0) = 1000;

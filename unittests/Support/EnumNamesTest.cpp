@@ -141,7 +141,7 @@ TEST(EnumNames, ADefaultIsMarked) {
 }
 
 //===----------------------------------------------------------------------===//
-// Enums that stand twice
+// Enums that are twice
 //===----------------------------------------------------------------------===//
 
 TEST(EnumNames, RecomputeIsThatOfTheDialect) {

@@ -44,6 +44,6 @@ TEST(PrintableText, EscapesInIR) {
 TEST(PrintableText, KeepsLinesOfIR) {
   using pipesched::escapeHidden;
   EXPECT_EQ(escapeHidden("a\r\nb\rc"), "a\r\nb\nc");
-  // A string ends with its line, and a quote in a comment begins none.
+  // A string ends with its line, and a quote in a comment starts none.
   EXPECT_EQ(escapeHidden("\"a\n\r\" // \"\r"), "\"a\n\n\" // \"\n");
 }

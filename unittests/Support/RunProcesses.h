@@ -36,7 +36,7 @@ public:
     return llvm::equal(next, llvm::drop_begin(program.rowBegins));
   }
 
-  /// The end of the batch that begins at a send or receive.
+  /// The end of the batch that starts at a send or receive.
   uint32_t batchEnd(uint32_t begin, uint32_t rowEnd) const {
     uint32_t end = begin;
     while (end < rowEnd && !interruptsBatch(end, begin))
@@ -92,7 +92,7 @@ private:
     isReached[instruction] = true;
   }
 
-  /// The end of the all-reduces of one G cell, which begin together.
+  /// The end of the all-reduces of one G cell, which start together.
   uint32_t reductionsEnd(uint32_t begin, uint32_t rowEnd) const {
     uint32_t end = begin;
     while (end < rowEnd && at(end).kind == InstructionKind::AllReduce &&

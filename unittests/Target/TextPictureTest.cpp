@@ -38,7 +38,7 @@ static std::string draw(const Table &table,
 static std::vector<llvm::StringRef> linesOf(llvm::StringRef text) {
   llvm::SmallVector<llvm::StringRef> lines;
   text.split(lines, '\n');
-  EXPECT_EQ(lines.back(), ""); // behind the last newline
+  EXPECT_EQ(lines.back(), ""); // after the last newline
   return {lines.begin(), lines.end() - 1};
 }
 
@@ -152,7 +152,7 @@ static TextPictureOptions everythingIn(int64_t width) {
   return options;
 }
 
-/// The text behind the label of a worker, panels joined.
+/// The text after the label of a worker, panels joined.
 static std::string joinPanels(llvm::StringRef text, int64_t worker) {
   std::string label = "worker " + std::to_string(worker) + "  ", joined;
   for (llvm::StringRef line : linesOf(text))

@@ -1,9 +1,9 @@
 //===- hidden.c - Forward and input gradient of a hidden layer ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels that mlp.mlir beside this file names as extern functions. Each tensor
-// is a pointer and its sizes; arguments come before results; the stream is for
-// accelerators (docs/Stages.md). They work for all sizes.
+// Kernels that mlp.mlir alongside this file names as extern functions. Each
+// tensor is a pointer and its sizes; arguments come before results; the stream
+// is for accelerators (docs/Stages.md). They work for all sizes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,11 +13,11 @@
 
 namespace pipesched {
 
-/// The attribute beside the name of a family that says that its rows were made
-/// for slots of measured lengths. These lengths are those of the schedule.
+/// The attribute alongside the name of a family that says that its rows were
+/// made for slots of measured lengths. These lengths are the schedule's.
 inline constexpr llvm::StringLiteral kSlotsOption = "slots";
 
-/// The attributes that a schedule has beside the name of its family: those
+/// The attributes that a schedule has besides the name of its family: those
 /// options that affect rows, do not follow from the paths or the gradient rule,
 /// and differ from their default.
 llvm::SmallVector<mlir::NamedAttribute>

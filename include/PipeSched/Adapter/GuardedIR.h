@@ -28,7 +28,7 @@ namespace pipesched {
 /// so that this process reads only what MLIR itself has written. Of text there
 /// is nothing to change, and the result is null. Errors: text or bytecode that
 /// is nested too deeply (findDeepIR); bytecode that the child cannot read, or
-/// whose reading ends the child, takes too long or too much memory. They begin
+/// whose reading ends the child, takes too long or too much memory. They start
 /// with the name of the buffer.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 guardIR(llvm::MemoryBufferRef ir, const mlir::DialectRegistry &registry);

@@ -1,7 +1,7 @@
 //===- PrintableDiagnostics.h - IR and errors on a terminal -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Files from elsewhere may begin with a byte order mark, and their names may
+// Files from elsewhere may start with a byte order mark, and their names may
 // contain characters that a terminal obeys instead of showing them. MLIR knows
 // neither, so tools pass their inputs and their diagnostics through these
 // functions.

@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// What the pipeline begins with.
+/// What the pipeline starts with.
 enum class ToLLVMStart { Schedule, Program, Buffers };
 
 template <>

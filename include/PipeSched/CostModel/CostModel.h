@@ -18,7 +18,7 @@ namespace pipesched {
 
 /// One slot takes 1 us, of a microbatch with k slices a k-th, and messages are
 /// free. A stage with blocks or weights
-/// takes as many slots as stageLengths says. Errors: those of stageLengths;
+/// takes as many slots as stageLengths says. Errors: as for stageLengths;
 /// times over int64.
 llvm::Expected<StageCosts> costUnit(const Placement &placement);
 
@@ -49,7 +49,7 @@ llvm::Expected<StageCosts> costRoofline(const Placement &placement,
 /// blocks that it owns, so that a worker's stages add up to what the worker
 /// holds. `system` gives the capacity and may be null. If the model recomputes
 /// and `phases` has no R, every backward recomputes block by block. Boundary
-/// bytes follow `model.recompute`; None counts as Full. Errors: those of
+/// bytes follow `model.recompute`; None counts as Full. Errors: as for
 /// splitLayers; bytes over int64.
 llvm::Expected<MemoryFacts> computeMemoryFacts(const Placement &placement,
                                                const ModelFacts &model,
@@ -68,7 +68,7 @@ overlayProfile(const Placement &placement, StageCosts stageCosts,
 /// Adds what cells and pairs with times of this profile wait for parameters
 /// that peers divide, and what they send: measured times are those of compute.
 /// Blocks divide the time of a cell as they divide the roofline's. For costs
-/// after overlayProfile. Errors: those of splitLayers; a missing link; times or
+/// after overlayProfile. Errors: as for splitLayers; a missing link; times or
 /// bytes over int64.
 llvm::Error shardMeasured(const Placement &placement, const ModelFacts &model,
                           const SystemFacts &system, const Profile &profile,

@@ -81,7 +81,7 @@ llvm::ArrayRef<EmbeddedFile> embeddedModels();
 /// the one model in `others` that differs only in size (areSizesOfOne), or else
 /// from a shipped description that gives exactly `model` under some options.
 /// Error texts continue "the schedule ": neither is found; several of `others`
-/// match; those of expandArchitecture.
+/// match; as for expandArchitecture.
 llvm::Expected<ModelFacts> resizeModel(const ModelFacts &model, int64_t size,
                                        llvm::ArrayRef<ModelFacts> others);
 

@@ -23,7 +23,7 @@ struct Instance {
 /// Reads an instance. Errors, "<file>:<line>:<column>: ..." or "<file>: <field
 /// path>: ...": text that is no JSON; a field that is missing, of a wrong type
 /// or out of range; lists that do not have one entry for each stage or worker;
-/// a path with unknown workers; those of checkProblem. Unknown fields are
+/// a path with unknown workers; as for checkProblem. Unknown fields are
 /// ignored.
 llvm::Expected<Instance> instanceFromJson(llvm::StringRef text,
                                           llvm::StringRef file);
@@ -35,8 +35,8 @@ readInstance(llvm::StringRef path,
              const std::atomic<bool> *interrupted = nullptr);
 
 /// Reads the rows of an answer to a problem, without joins, as a seed for
-/// solve(). D and U stand at the last position at which they can have been
-/// issued: a copy that starts while a cell runs stands before that cell.
+/// solve(). D and U are at the last position at which they can have been
+/// issued: a copy that starts while a cell runs is before that cell.
 /// Errors,
 /// "<file>: <field path>: ...": text that is no JSON; no list `cells`; an entry
 /// that is not [phase, stage, microbatch, worker, start, end] with numbers of
@@ -56,7 +56,7 @@ llvm::StringRef nameOf(Status status);
 /// each cell, by worker and start. Where memory has to suffice at any times, it
 /// also writes the rows with their joins, since these guarantee it. If the
 /// objective is the period, it writes `period` and the cells of one step in
-/// steady state (steadyState). Errors: those of steadyState.
+/// steady state (steadyState). Errors: as for steadyState.
 llvm::Error writeAnswer(const Problem &problem, const SolverResult &result,
                         llvm::raw_ostream &os);
 

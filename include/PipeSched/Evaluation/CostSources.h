@@ -36,7 +36,7 @@ llvm::Expected<int64_t> microbatchSizeOf(const Architecture &architecture,
                                          int64_t numMicrobatches,
                                          int64_t dataParallel = 1);
 
-/// The facts for a schedule of `numMicrobatches`. Errors: those of
+/// The facts for a schedule of `numMicrobatches`. Errors: as for
 /// microbatchSizeOf and expandArchitecture.
 llvm::Expected<CostInputs> resolveCosts(const CostSources &sources,
                                         int64_t numMicrobatches);

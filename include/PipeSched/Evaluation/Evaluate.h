@@ -39,7 +39,7 @@ struct TiedGradients {
   std::string name;
   int64_t bytes = 0; ///< of each of them
   /// By stage in ascending order, one for each parameter: a stage that has
-  /// several stands here as often.
+  /// several is here as often.
   std::vector<int64_t> stages;
 };
 

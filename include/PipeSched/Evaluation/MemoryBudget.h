@@ -50,7 +50,7 @@ countActivations(const Execution &execution, const Placement &placement);
 ///
 /// Errors, as ViolationError: the worker that exceeds the budget most, at the
 /// cell at which it holds most, with what it holds. Other errors: bytes without
-/// a model; System without a system or its memory size; those of lowerTable and
+/// a model; System without a system or its memory size; as for lowerTable and
 /// computeAnyTimePeaks or computeMemory, and with D or U for given times also
 /// those of buildTaskGraph and computeStageCosts.
 llvm::Error verifyMemory(const TableView &table, const CostInputs &costs,

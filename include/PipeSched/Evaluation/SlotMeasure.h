@@ -32,7 +32,7 @@ struct EnumNames<SlotMeasure> {
 
 /// A cell takes its unit slots times the layers that its stage holds: those of
 /// the model (splitLayers) or, without a model, those that stageLengths says.
-/// Errors: those of either; stages of more than 2^61.
+/// Errors: as for either; stages of more than 2^61.
 llvm::Expected<std::vector<StageSlots>>
 slotsByBlocks(const Placement &placement, const ModelFacts *model);
 

@@ -24,7 +24,7 @@ struct Problem {
   std::vector<Path> paths; ///< empty: the family's default placement
 };
 
-/// Errors: those of Placement::create for the paths; those of generate().
+/// Errors: as for Placement::create for the paths; as for generate().
 llvm::Expected<Table> generate(const Problem &problem);
 
 /// A schedule to generate and to evaluate.
@@ -52,7 +52,7 @@ struct EvaluatedTable {
   EvaluatedTable &operator=(EvaluatedTable &&) = default;
 };
 
-/// Errors: those of generate(), resolveCosts(), addOptimizerStep() and
+/// Errors: as for generate(), resolveCosts(), addOptimizerStep() and
 /// evaluateTable().
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
@@ -72,7 +72,7 @@ struct SweepCalls {
 /// Evaluates configurations 0 .. count-1 on `numThreads` threads (0: one per
 /// core) and returns when all threads have finished: true if every
 /// configuration was evaluated. Configurations that ask for numbers alone, have
-/// the same table and stand at most 4,096 numbers apart generate the table once
+/// the same table and are at most 4,096 numbers apart generate the table once
 /// and are evaluated together, up to 16 at once. Results do not
 /// depend on threads or on each other.
 bool sweep(size_t count, unsigned numThreads, const SweepCalls &calls);

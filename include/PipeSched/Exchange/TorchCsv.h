@@ -31,7 +31,7 @@ public:
   llvm::StringRef getText() const { return text; }
   llvm::ArrayRef<std::string> getNotes() const { return notes; }
 
-  /// `line 2, column 15: ` and the text; each note on a line of its own.
+  /// `line 2, column 15: ` and the text; each note on a separate line.
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override;
 

@@ -56,7 +56,7 @@ Resource resourceOf(Phase phase);
 struct Segment {
   Resource resource = Resource::Compute;
   int64_t ps = 0; ///< of the time of the cell
-  /// For how much longer the resource is in use beside the rest of the cell.
+  /// For how much longer the resource is in use alongside the rest of the cell.
   int64_t hiddenPs = 0;
   /// What all accelerators of the worker send; 0 if no cost model says it.
   int64_t bytes = 0;

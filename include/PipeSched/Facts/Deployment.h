@@ -59,7 +59,7 @@ struct EnumNames<RankOrder> {
 /// (docs/CostModel.md, "Context parallelism").
 enum class ContextExchange : uint8_t {
   Ring,  ///< passed from rank to rank while the attention computes
-  Gather ///< all of them gathered before the attention begins
+  Gather ///< all of them gathered before the attention starts
 };
 
 template <>
@@ -155,7 +155,7 @@ struct EnumNames<PairOrder> {
 /// In which pieces gradients and weights of a stage go among those that hold
 /// the same (docs/CostModel.md, "Under the backward and the forward").
 enum class GradientBuckets : uint8_t {
-  Auto,  ///< layers if all-reduces run beside the compute, else whole
+  Auto,  ///< layers if all-reduces run alongside the compute, else whole
   Whole, ///< when the last backward of the stage has ended
   Layers ///< those of a layer while the last backward and the first forward run
 };

@@ -33,7 +33,7 @@ std::vector<int64_t> *findTimes(Profile &profile, llvm::StringRef name);
 
 /// Reads `F=18.522ms,I=[0.8ms,1ms],comm=601us` and skips spaces between words.
 /// Errors: an unknown name, with the closest known one; a name given twice; an
-/// empty profile; those of parseTime.
+/// empty profile; as for parseTime.
 llvm::Expected<Profile> parseProfile(llvm::StringRef text);
 
 /// Prints what parseProfile reads, without spaces, in the order of

@@ -22,7 +22,7 @@ struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
   /// How long before the end of what it waits for it can start. The pieces of
   /// an all-reduce are there one after the other, and weight gradients of an
-  /// overlapped pair may run behind its messages. Never so much that it arrives
+  /// overlapped pair may run after its messages. Never so much that it arrives
   /// before that end; of an all-reduce never more than the occupancy.
   int64_t aheadPs = 0;
 
@@ -65,7 +65,7 @@ struct StageCost : StageMessages {
 /// How the segments of an overlapped pair share resources. Rows on their way to
 /// experts (Resource::Experts) are one lane, everything else is the other.
 enum class PairRule : uint8_t {
-  InTurn, ///< not at all: the second cell runs behind the first
+  InTurn, ///< not at all: the second cell runs after the first
   /// Segments are divided as finely as needed, so that the pair takes the
   /// longest of: either lane for both cells, either cell by itself. Without
   /// rows for experts this is the sum of the cells.

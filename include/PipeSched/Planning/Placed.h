@@ -70,7 +70,7 @@ private:
   bool hasOnePath;
   int64_t accelerators; ///< of a worker
   OfWorkers layers, workPs, stash, bytes;
-  OfWorkers readyPs; ///< when a worker can begin
+  OfWorkers readyPs; ///< when a worker can start
   OfWorkers tailPs;  ///< what follows the last backward of a worker
   std::array<OfWorkers, 2> held;
   /// Most schedules have the bounds of others.

@@ -151,7 +151,7 @@ private:
   std::map<int32_t, ShapeRows> shapeRows;
   /// By shape, placement, layers, and whether the head is spread.
   std::map<std::array<int32_t, 4>, std::unique_ptr<Placed>> places;
-  /// The fullest worker of rows, and what it has held beside what it always
+  /// The fullest worker of rows, and what it has held besides what it always
   /// holds.
   std::map<Candidates::RowsKey, std::pair<int64_t, double>> held;
   std::vector<PlanOutcome> outcomes;

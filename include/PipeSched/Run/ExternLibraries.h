@@ -23,7 +23,7 @@ struct ExternLibrary {
 };
 
 /// The files of all extern functions of the module that something names, in the
-/// order of the functions. Paths begin at `folder`. Errors, emitted at the
+/// order of the functions. Paths start at `folder`. Errors, emitted at the
 /// function: it names no file; a file that cannot be read, or is neither an
 /// object nor a library of this machine; a file without the function; two files
 /// that both have it.

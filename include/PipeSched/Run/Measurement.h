@@ -1,7 +1,7 @@
 //===- Measurement.h - Measured beside predicted times ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From logs of workers to a profile, and to an execution that stands beside the
+// From logs of workers to a profile, and to an execution that is alongside the
 // predicted one.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ namespace pipesched::run {
 /// for the first time, unless there is only one.
 class Measurement {
 public:
-  /// Errors: those of listWorkerPrograms.
+  /// Errors: as for listWorkerPrograms.
   static llvm::Expected<Measurement> make(const PreparedProgram &program,
                                           const RunResult &result);
 

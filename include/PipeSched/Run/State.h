@@ -16,7 +16,7 @@
 
 namespace pipesched::run {
 
-/// Bytes that begin at a multiple of 64, zero at first.
+/// Bytes that start at a multiple of 64, zero at first.
 class Memory {
 public:
   explicit Memory(int64_t bytes);

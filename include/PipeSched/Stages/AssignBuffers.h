@@ -66,8 +66,8 @@ struct BufferAssignment {
   }
 };
 
-/// Finds places, tags and waits, and changes no op. Errors: those of
-/// assignBuffers behind loadStageFunctions, emitted at the op of the
+/// Finds places, tags and waits, and changes no op. Errors: as for
+/// assignBuffers after loadStageFunctions, emitted at the op of the
 /// instruction, or at `owner` where they are of the whole program. `deadlock`
 /// emits one.
 mlir::FailureOr<BufferAssignment>

@@ -30,7 +30,7 @@ namespace pipesched {
 struct ArenaComparison {
   int64_t predicted = 0;
   std::optional<Cell> peakCell; ///< where the analysis has its peak
-  /// The same peak if copies begin and end at their places in the row. It
+  /// The same peak if copies start and end at their places in the row. It
   /// equals `predicted` in a row without copies.
   int64_t peakInRow = 0;
   uint32_t instruction = 0; ///< at which the arena has grown, of the program

@@ -85,7 +85,7 @@ struct KernelBuffer {
   /// In full; of what slices share, a part.
   bool isWritten = false;
 
-  /// Of what slices share and this kernel changes: the slice whose cell begins
+  /// Of what slices share and this kernel changes: the slice whose cell starts
   /// it at zero. F runs from the first slice on, the backward from the last.
   std::optional<int64_t> begunBy(int64_t numSlices) const {
     if (!name.isShared() || !isWritten)

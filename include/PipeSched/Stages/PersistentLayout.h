@@ -19,7 +19,7 @@ class OStream;
 
 namespace pipesched {
 
-/// Tensors and slots of compiled programs begin at multiples of this.
+/// Tensors and slots of compiled programs start at multiples of this.
 inline constexpr int64_t kSlotAlignment = 64;
 
 /// A size or offset, rounded up to the next multiple of kSlotAlignment.
@@ -55,7 +55,7 @@ struct PersistentTensor {
   int64_t offset, bytes; ///< the offset is a multiple of kSlotAlignment
 };
 
-/// Gradients of one element type, one behind the other: all of them together
+/// Gradients of one element type, one after the other: all of them together
 /// are `bytes / sizeof(element)` numbers. The gaps between tensors are zero in
 /// each block that began as zeros.
 struct GradientRun {
@@ -69,7 +69,7 @@ struct GradientRun {
 
 /// The block of one worker. For each stage number that the worker holds by any
 /// path, in ascending order and once: parameters, states, gradients (those of
-/// one element type together); behind all, on a worker of the last stage, the
+/// one element type together); after all, on a worker of the last stage, the
 /// losses of all microbatches of the step.
 struct PersistentLayout {
   std::vector<PersistentTensor> tensors; ///< by offset

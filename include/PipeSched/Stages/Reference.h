@@ -27,7 +27,7 @@ PersistentLayout layOutReference(const StageFunctions &functions,
 /// The bytes of a tensor, which do not change. Null: there is none.
 using ReferenceTensor = std::shared_ptr<char>;
 
-/// A tensor of zeros, which begins at a multiple of kSlotAlignment.
+/// A tensor of zeros, which starts at a multiple of kSlotAlignment.
 ReferenceTensor makeReferenceZeros(mlir::RankedTensorType type);
 
 /// What a function takes: a tensor, or a number.

@@ -81,7 +81,7 @@ struct Stage {
 struct Tie {
   std::string name;
   /// The stages in ascending order, each with an index into its gradients. A
-  /// stage stands here more than once if it has several such parameters.
+  /// stage is here more than once if it has several such parameters.
   llvm::SmallVector<std::pair<int64_t, unsigned>> gradients;
 
   bool has(int64_t stage) const {
@@ -142,7 +142,7 @@ mlir::FailureOr<StageFunctions>
 loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
 
 /// Verifies that the functions cover the cells: I and W need functions of their
-/// own, B one or both of these, O an update, and a stage behind another one the
+/// own, B one or both of these, O an update, and a stage after another one the
 /// gradient of its input. `phases` is what runs, by stage, as a bit set over
 /// Phase. Errors are emitted at the stage.
 mlir::LogicalResult verifyPhasesHaveFunctions(const StageFunctions &functions,

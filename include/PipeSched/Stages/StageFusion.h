@@ -14,7 +14,7 @@ namespace pipesched {
 
 /// Which ops of a function share a kernel.
 enum class StageFusion : uint8_t {
-  None, ///< each op is a kernel of its own
+  None, ///< each op is a separate kernel
   Full  ///< all of them, which reads arguments and writes results once
 };
 

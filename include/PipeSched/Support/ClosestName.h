@@ -17,7 +17,7 @@ namespace pipesched {
 
 /// The known name with the least edit distance, ignoring case, if it is close:
 /// at most one edit more than a third of the letters, and fewer than there are
-/// letters. A name that begins another one is one edit away from it. The first
+/// letters. A name that starts another one is one edit away from it. The first
 /// on a tie; empty if none is close.
 llvm::StringRef closeName(llvm::StringRef name,
                           llvm::ArrayRef<llvm::StringRef> known);

@@ -31,7 +31,7 @@ struct EnumName {
   llvm::StringLiteral meaning;
 };
 
-/// All values of an enum. Specialize it beside the enum:
+/// All values of an enum. Specialize it alongside the enum:
 ///
 ///   template <> struct EnumNames<Transport> {
 ///     static constexpr EnumName<Transport> values[] = {..};

@@ -19,11 +19,12 @@ namespace pipesched {
 /// An output that is written to a temporary file, its part, and replaces the
 /// file at its path when it is kept. Until then that file can still be read.
 ///
-/// The part lies beside the file, is renamed to it, and takes its permissions
-/// and, where the system lets us, its owner; a symbolic link keeps pointing to
-/// the file. What is no regular file (a FIFO, a device, an inherited descriptor
-/// such as /dev/stdout) is opened at once and gets the contents when they are
-/// complete. A signal that ends the process removes the part, except SIGKILL.
+/// The part lies alongside the file, is renamed to it, and takes its
+/// permissions and, where the system lets us, its owner; a symbolic link keeps
+/// pointing to the file. What is no regular file (a FIFO, a device, an
+/// inherited descriptor such as /dev/stdout) is opened at once and gets the
+/// contents when they are complete. A signal that ends the process removes the
+/// part, except SIGKILL.
 class OutputFile {
 public:
   /// Errors: `path` is a folder or cannot be written, or its folder cannot.

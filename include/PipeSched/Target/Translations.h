@@ -22,7 +22,7 @@ void registerDescriptionTranslations();
 
 /// Registers --import-torch-csv, --export-torch-csv, --export-shardy-rules and
 /// --export-megatron-layout, and the options --keep-columns and those that
-/// begin with --torch, --shardy and --megatron.
+/// start with --torch, --shardy and --megatron.
 void registerExchangeTranslations();
 
 } // namespace pipesched

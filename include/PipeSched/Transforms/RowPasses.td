@@ -69,7 +69,7 @@ def PipeSplitBackwardPass : Pipe_SchedulePass<"pipe-split-backward"> {
 }
 
 def PipeMergeBackwardPass : Pipe_SchedulePass<"pipe-merge-backward"> {
-  let summary = "Merge each I with the W behind it";
+  let summary = "Merge each I with the W after it";
   let description = [{
     Replaces each I that its own W follows, apart from idle slots, by a B. This
     is the inverse of `pipe-split-backward`, and what PyTorch does to merge its

@@ -51,7 +51,7 @@ private:
     /// Idle time since the last cell. It counts only if another cell follows;
     /// otherwise it is part of the drain.
     int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;
-    /// How many spans are followed by a cell. Later spans lie behind the last
+    /// How many spans are followed by a cell. Later spans lie after the last
     /// cell.
     size_t numSpans = 0;
   };
@@ -73,7 +73,7 @@ private:
   std::vector<RowState> rows; ///< by worker
   /// Spans by worker; null if nobody asked for them.
   std::vector<std::vector<IdleSpan>> *spans = nullptr;
-  /// By task: when the gapless run of transfers that ends with it begins.
+  /// By task: when the gapless run of transfers that ends with it starts.
   std::vector<int64_t> runBeginPs;
 };
 
@@ -145,7 +145,7 @@ void IdleWalk::splitWait(int64_t worker, uint32_t task) {
 }
 
 /// Visits the next task that holds a row. Under `blocking`, sends, receives and
-/// all-reduces stand between the cells.
+/// all-reduces are between the cells.
 void IdleWalk::visit(int64_t worker, uint32_t task) {
   RowState &row = rows[worker];
   bool isCell = graph.is(task, InstructionRole::Compute);

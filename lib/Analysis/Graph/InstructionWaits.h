@@ -115,7 +115,7 @@ private:
   /// By Send or Recv: the last Compute before it in its row, unless that is an
   /// operand. Empty unless messages have a queue per pair.
   std::vector<uint32_t> issuedBehind;
-  /// By peer: the last message of the pair. If that stands in an earlier row,
+  /// By peer: the last message of the pair. If that is in an earlier row,
   /// it belongs to another pair.
   std::vector<uint32_t> lastWithPeer;
   /// Linked lists of Waits: a Compute or Reload has the last Wait that holds

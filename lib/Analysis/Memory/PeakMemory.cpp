@@ -103,7 +103,7 @@ private:
   TaskEnds ends;
   QueueTasks offloads, reloads, lookups, gradients;
   ActivationLedger activations;
-  /// By task: cells and offloads; empty: nothing is beside the rows.
+  /// By task: cells and offloads; empty: nothing is alongside the rows.
   std::vector<bool> hasEnded;
   std::vector<WorkerState> states;
 };
@@ -144,7 +144,7 @@ QueueTasks MemoryWalk::collect(InstructionKind kind) const {
 }
 
 /// The cells and copies of each worker in the order of its row. A task has its
-/// row's task before it as its first edge: a copy stands behind the last cell
+/// row's task before it as its first edge: a copy comes after the last cell
 /// before it, and copies of a queue stay in their order.
 static std::vector<Cell> cellsOfRows(const TaskGraph &graph) {
   struct Place {

@@ -23,7 +23,7 @@ static bool isCall(const Instruction &instruction) {
          instruction.is(InstructionRole::Collective);
 }
 
-/// Whether it is a collective beside which its row goes on.
+/// Whether it is a collective alongside which its row goes on.
 static bool isDetached(const Instruction &instruction) {
   return traitsOf(instruction.kind).isDetached;
 }
@@ -32,7 +32,7 @@ namespace {
 
 /// Calls are the instructions that involve other workers, numbered row by row;
 /// computes and copies between them wait only for their own row. Collectives
-/// beside rows hold none; what waits for one is a call too, as computes and
+/// alongside rows hold none; what waits for one is a call too, as computes and
 /// copies are that take its token, directly or by a join. A step here is
 /// the calls that a row waits for at once. A meeting is a send and its receive,
 /// or the calls of an all-reduce.
@@ -67,7 +67,7 @@ private:
   void orderChannels();
   void noteAwaited(uint32_t call, uint32_t instruction);
   void orderDetached();
-  /// Calls `visit(call)` for each collective beside rows that a call awaits.
+  /// Calls `visit(call)` for each collective alongside rows that a call awaits.
   template <typename Visit>
   void forAwaited(uint32_t call, Visit &&visit) const {
     for (auto it = llvm::lower_bound(awaited, std::pair(call, uint32_t(0)));
@@ -103,10 +103,11 @@ private:
   std::vector<uint32_t> meetingOf;  ///< by call: the leading call
   /// By meeting, under Fifo only: the one before it in its channel, or kNone.
   std::vector<uint32_t> previousInChannel;
-  /// By call: the collective beside rows that is before it in its queue, or
+  /// By call: the collective alongside rows that is before it in its queue, or
   /// kNone. Empty if there are none.
   std::vector<uint32_t> previousDetached;
-  /// Pairs of a call, ascending, and an instruction beside rows that it awaits.
+  /// Pairs of a call, ascending, and an instruction alongside rows that it
+  /// awaits.
   std::vector<std::pair<uint32_t, uint32_t>> awaited;
   std::vector<uint32_t> stepBegins;   ///< by step: its first call; and the end
   std::vector<uint32_t> previousStep; ///< by step: in its row, or kNone
@@ -242,7 +243,7 @@ void MessageGraph::findMeetings() {
 
 void MessageGraph::orderChannels() {
   previousInChannel.assign(numCalls(), kNone);
-  // By destination: the last send. If that stands in an earlier row, it belongs
+  // By destination: the last send. If that is in an earlier row, it belongs
   // to another channel.
   std::vector<uint32_t> lastTo(program.getNumWorkers(), kNone);
   for (int64_t row = 0; row < program.getNumWorkers(); ++row)
@@ -257,7 +258,7 @@ void MessageGraph::orderChannels() {
     }
 }
 
-/// Finds what is before each collective beside rows in its queue.
+/// Finds what is before each collective alongside rows in its queue.
 void MessageGraph::orderDetached() {
   auto isAny = [&](uint32_t call) { return isDetached(instructionOf(call)); };
   if (llvm::none_of(llvm::seq<uint32_t>(0, numCalls()), isAny))
@@ -341,7 +342,7 @@ llvm::Error MessageGraph::verify() {
 // The counterexample
 //===----------------------------------------------------------------------===//
 
-/// The call of a meeting that stands right after a step.
+/// The call of a meeting that is right after a step.
 uint32_t MessageGraph::findWaiter(uint32_t meeting, uint32_t stepNode) const {
   uint32_t found = kNone;
   forMeeting(meeting, [&](uint32_t call) {
@@ -367,7 +368,7 @@ uint32_t MessageGraph::findAwaited(uint32_t stepNode, uint32_t meeting) const {
 }
 
 /// The wait of a meeting for the one before it in a channel, or in a queue of
-/// collectives beside rows.
+/// collectives alongside rows.
 Wait MessageGraph::channelWait(uint32_t meeting, uint32_t previous) const {
   Wait wait = {kNone, kNone, WaitReason::Queue};
   if (isDetached(instructionOf(meeting)))
@@ -385,7 +386,7 @@ Wait MessageGraph::channelWait(uint32_t meeting, uint32_t previous) const {
 /// Turns the steps between two meetings into one wait in their row:
 ///
 ///   cycle   meeting 3  ->  step 8  ->  step 7  ->  meeting 5  ->  ..
-///   waits   a call of 3 stands behind a call of 5; if the next wait begins at
+///   waits   a call of 3 comes after a call of 5; if the next wait starts at
 ///           the other call of 5, the first call of 5 waits for that one
 Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
   std::vector<uint32_t> cycle(nodes.begin(), nodes.end());
@@ -411,7 +412,7 @@ Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
     if (waits[i].awaited != next)
       deadlock.cycle.push_back({waits[i].awaited, next, WaitReason::Need});
   }
-  // Begin with a message that cannot happen: a reader looks there first.
+  // Start with a message that cannot happen: a reader looks there first.
   if (deadlock.cycle.back().reason == WaitReason::Need)
     std::rotate(deadlock.cycle.begin(), std::prev(deadlock.cycle.end()),
                 deadlock.cycle.end());
@@ -576,7 +577,7 @@ Deadlock PostedGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
     uint32_t next = cycle[(i + 1) % cycle.size()];
     return next + 1 == cycle[i] && !isRowBegin[cycle[i]];
   };
-  // Begin where the cycle enters a row from another row.
+  // Start where the cycle enters a row from another row.
   for (std::size_t i = 0; i < cycle.size(); ++i)
     if (!isStep(i)) {
       std::rotate(cycle.begin(), cycle.begin() + i + 1, cycle.end());
@@ -649,7 +650,7 @@ Deadlock pipesched::explainCycle(const InstructionWaits &waits,
     deadlock.cycle.push_back(
         findWait(waits, cycle[i], cycle[(i + 1) % cycle.size()]));
 
-  // If one wait ends at an instruction and the next begins at another one of
+  // If one wait ends at an instruction and the next starts at another one of
   // the same node (a recv and its send), a wait between the two joins them.
   std::vector<Wait> chain;
   for (std::size_t i = 0; i < cycle.size(); ++i) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Follows bindings back from the last cell. A cell that a walk leapt over has
-// the binding of the cell that stands some periods before it.
+// the binding of the cell that is some periods before it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,9 +19,10 @@ using namespace pipesched;
 
 namespace {
 
-/// The all-reduces of a table. An all-reduce runs beside the rows of its group.
-/// It starts when all of these rows are free, or so much ahead as its cost
-/// says, and when their queues of all-reduces are free if messages have queues:
+/// The all-reduces of a table. An all-reduce runs alongside the rows of its
+/// group. It starts when all of these rows are free, or so much ahead as its
+/// cost says, and when their queues of all-reduces are free if messages have
+/// queues:
 ///
 ///   row 0       | W | F | .. | O |      the rows go on; O waits
 ///   row 1    | W |  F  |       | O |
@@ -689,7 +690,7 @@ struct TableQuestion {
         llvm::all_of(answers, [](const auto &answer) { return answer; }))
       return;
     // The leap may be wrong here. What an F keeps depends on its R, which may
-    // stand behind the part that repeats, so that a backward found other
+    // come after the part that repeats, so that a backward found other
     // activations than those of its period. Walk again and visit each cell.
     std::vector<WalkInputs> eachCell(scenarios.begin(), scenarios.end());
     for (WalkInputs &scenario : eachCell)

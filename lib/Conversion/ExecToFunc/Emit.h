@@ -68,7 +68,7 @@ public:
       : builder(builder), runtime(runtime), plan(plan), kernels(kernels),
         members(members) {}
 
-  /// Arguments of the function in which actions stand, from the context on.
+  /// Arguments of the function in which actions are, from the context on.
   void enter(mlir::ValueRange arguments);
 
   /// Emits one action; returns its status, or null if it has none.

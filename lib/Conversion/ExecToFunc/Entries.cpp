@@ -48,7 +48,7 @@ void StepPlan::describe(uint32_t instruction, std::string &text) const {
 }
 
 /// Whether two instructions of a worker differ in nothing but their
-/// microbatches; of pairs the second halves likewise, which stand behind them.
+/// microbatches; of pairs the second halves likewise, which come after them.
 static bool areAlike(const StepPlan &plan, uint32_t a, uint32_t b) {
   ArrayRef<Instruction> all = plan.placed.loaded.program.instructions;
   auto isSame = [](const Instruction &x, const Instruction &y) {

@@ -3,7 +3,7 @@
 //
 // Table: one constant with the actions of all workers as sections, and one loop
 // that brings each repetition of a section into a buffer and walks it there.
-// Straight: the same actions one behind the other.
+// Straight: the same actions one after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,7 +83,7 @@ static std::string workerName(StringRef program, size_t worker) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads words from the buffer, behind the opcode at `position`.
+/// Reads words from the buffer, after the opcode at `position`.
 class TableWords final : public Words {
 public:
   TableWords(ImplicitLocOpBuilder &builder, Value table, Value position,
@@ -117,13 +117,13 @@ private:
   Value table, position, current;
 };
 
-/// Reads words of the table that stand behind one another.
+/// Reads words of the table that come after one another.
 class TableReader {
 public:
   TableReader(ImplicitLocOpBuilder &builder, Value table)
       : builder(builder), table(table) {}
 
-  /// Word `index` behind `position`, which are numbers of type index.
+  /// Word `index` after `position`, which are numbers of type index.
   Value i32(Value position, unsigned index) const {
     Value offset = arith::ConstantIndexOp::create(builder, index);
     Value place = builder.createOrFold<arith::AddIOp>(position, offset);
@@ -178,7 +178,7 @@ private:
 ///         switch (buffer[position])
 ///           case opcode: run it; position += its words; status = its status
 ///
-/// Behind each kEnd it counts one instruction more.
+/// After each kEnd it counts one instruction more.
 class WalkEmitter {
 public:
   WalkEmitter(ImplicitLocOpBuilder &builder, StringRef program,

@@ -143,7 +143,7 @@ Value KernelEmitter::putPartial(Value partial, Value all) {
 
 /// Results go through a copy on tensors into what the memref held, and from
 /// there to the memref at the end of the kernel: bufferization sees it write
-/// the memref, keeps it behind the reads of what was there, and drops it where
+/// the memref, keeps it after the reads of what was there, and drops it where
 /// the result already is in place. It sees no writes to memrefs, so that one
 /// between other ops could overwrite what these read (RationaleRun.md).
 void KernelEmitter::write(const KernelCall &call, unsigned index,

@@ -233,8 +233,8 @@ static ReduceGroups collectGroups(const LoadedProgram &loaded,
   return groups;
 }
 
-/// Appends the sections of a worker to the table, behind what they refer to. A
-/// row of words is an action with the waits, begins and ends behind it, so that
+/// Appends the sections of a worker to the table, after what they refer to. A
+/// row of words is an action with the waits, begins and ends after it, so that
 /// rows that look alike do the same.
 static void writeTable(StepPlan &plan, WorkerPlan &worker,
                        ArrayRef<uint32_t> words) {
@@ -290,7 +290,7 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Instructions are all that becomes code: what else stands in a worker would
+/// Instructions are all that becomes code: what else is in a worker would
 /// be gone without a word.
 static LogicalResult verifyOnlyInstructions(exec::WorkerOp worker) {
   for (Operation &op : *worker.getBody())

@@ -17,7 +17,7 @@
 
 namespace pipesched {
 
-/// The first word of an action. The words behind it, each of 32 bits ("slot":
+/// The first word of an action. The words after it, each of 32 bits ("slot":
 /// an offset in units of kSlotAlignment; "size": two words, the low one first):
 enum Opcode : uint32_t {
   kWait,        ///< request
@@ -70,7 +70,7 @@ struct KernelPlan {
 
 struct WorkerPlan {
   std::vector<uint32_t> words; ///< the actions of a step, for the straight form
-  /// Of the table: where the descriptions of its sections stand.
+  /// Of the table: where the descriptions of its sections are.
   size_t sectionsBegin = 0, sectionsEnd = 0;
   /// Instructions of the program, but Waits and second halves of pairs.
   std::vector<uint32_t> instructions;
@@ -102,7 +102,7 @@ struct StepPlan {
   std::vector<KernelPlan> kernels;            ///< by opcode - kFirstKernel
   std::vector<WorkerPlan> workers;
   ActionTable table;             ///< empty for the straight form
-  std::vector<uint32_t> members; ///< of all groups, one behind the other
+  std::vector<uint32_t> members; ///< of all groups, one after the other
 
   unsigned getNumWords(uint32_t opcode) const {
     return opcode < kFirstKernel

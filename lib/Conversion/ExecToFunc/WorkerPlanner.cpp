@@ -57,7 +57,7 @@ void WorkerPlanner::putWaits(uint32_t instruction) {
   }
 }
 
-/// An instruction starts its requests one behind the other.
+/// An instruction starts its requests one after the other.
 uint32_t WorkerPlanner::startRequest(uint32_t instruction) {
   if (freeRequests.empty()) {
     freeRequests.push_back(plan.numRequests++);
@@ -117,7 +117,7 @@ LogicalResult WorkerPlanner::verifyBuffers(uint32_t instruction,
 }
 
 /// Plans one cell with as many of `offsets` as it has buffers, and drops these.
-/// What slices share begins at zero, with F of the first slice or the backward
+/// What slices share starts at zero, with F of the first slice or the backward
 /// of the last.
 void WorkerPlanner::putBegun(Cell cell, const StageKernel &kernel,
                              ArrayRef<int64_t> offsets) {
@@ -320,7 +320,7 @@ LogicalResult WorkerPlanner::planShardSums(uint32_t instruction) {
 // Ties
 //===----------------------------------------------------------------------===//
 
-/// Workers wait here for each other. None waits for one that is behind this, as
+/// Workers wait here for each other. None waits for one that is after this, as
 /// long as nothing but steps of the optimizer is.
 LogicalResult WorkerPlanner::verifyLast(uint32_t instruction, const Tie &tie) {
   for (uint32_t i = instruction + 1; i < rowEnd; ++i) {

@@ -70,17 +70,17 @@ public:
                       Share share = Share::Divided);
   /// Adds parameters; one token uses `active` of them.
   void parameters(llvm::StringRef name, CheckedInt count, CheckedInt active);
-  /// Begins or ends the work on rows of experts: kernels, tensors, gradients
+  /// Starts or ends the work on rows of experts: kernels, tensors, gradients
   /// and parameters in between are those of experts.
   void route(bool begins) { isRouting = begins; }
-  /// Begins the attention core, in which a token sees at most so many others,
+  /// Starts the attention core, in which a token sees at most this many others,
   /// or ends it with 0.
   void sees(CheckedInt tokens) { seen = tokens.get(); }
-  /// Begins or ends a part that the backward runs again: each kernel has a twin
+  /// Starts or ends a part that the backward runs again: each kernel has a twin
   /// `..._again` with the work of its forward in I, and of the tensors none is
   /// kept. I leaves those that W needs.
   void again(bool begins) { isAgain = begins; }
-  /// Begins or ends a whole layer of that kind, whatever its parts say.
+  /// Starts or ends a whole layer of that kind, whatever its parts say.
   void layerAgain(bool begins) { isLayerAgain = begins; }
   /// Says what the experts are whose rows the block works on.
   void experts(const ExpertFacts &facts) { block.experts = facts; }

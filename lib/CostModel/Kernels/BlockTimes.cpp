@@ -199,7 +199,7 @@ llvm::Error pipesched::checkBackwards(const ModelFacts &model,
 }
 
 /// Checks that the ranks that divide a sequence get equal parts of it: two
-/// pieces each, from its begin and its end, so that a causal mask leaves each
+/// pieces each, from its start and its end, so that a causal mask leaves each
 /// of them as much work.
 static llvm::Error checkSequence(const ModelFacts &model,
                                  const SystemFacts &system) {

@@ -132,7 +132,7 @@ static double allToAllPs(double bytes, const BlockFacts &block,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Passes parts of keys and values among c ranks, each of which begins with one
+/// Passes parts of keys and values among c ranks, each of which starts with one
 /// part. Times are those that the attention waits.
 class ContextTimes {
 public:
@@ -401,7 +401,7 @@ double KernelTimes::computePs(const Work &work, const Kernel &kernel,
 }
 
 /// An all-reduce is a reduce-scatter, which the linear layer before it can
-/// hide, and a gather, which the one behind can; the layer behind the last of a
+/// hide, and a gather, which the next one can; the layer behind the last of a
 /// block is the first of the next one. A part of each is always seen.
 double KernelTimes::reducePs(const Work &work, const Kernel &kernel,
                              bool isBackward) const {
@@ -568,7 +568,7 @@ ContextSums pipesched::contextSums(const BlockFacts &block, Phase phase,
                      : 0;
         });
   };
-  // Beside no attention at all, everything would be waited for.
+  // Alongside no attention at all, everything would be waited for.
   auto unhiddenPs = [](double bytes, const Kernel &kernel, bool isBackward,
                        const SystemFacts &facts) {
     return contextPs(bytes, kernel, /*attentionPs=*/0, isBackward, facts);

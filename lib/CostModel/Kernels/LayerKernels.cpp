@@ -329,7 +329,7 @@ void BlockExpander::fusedActivation(const Mlp &mlp) {
   }
   linear(mlp.prefix + "mlp1", mlp.rows, z.h, (hasGate ? 2 : 1) * mlp.width,
          byColumns(), mlp.copies);
-  // The fourth linear layer is that behind the attention, so that the first
+  // The fourth linear layer is the one after the attention, so that the first
   // matrix here is kept, and the second of a gate is not.
   if (arch.recomputed.operations && hasGate)
     productAgain(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width);

@@ -50,7 +50,7 @@ void BlockExpander::product(StringRef name, CheckedWork forward, bool isAgain) {
 }
 
 /// A convolution over the last tokens of each channel, and SiLU unless it
-/// stands alone. Its input is kept by whoever calls this.
+/// is alone. Its input is kept by whoever calls this.
 void BlockExpander::convolve(const LinearAttention &linear, CheckedInt width) {
   bool hasSilu = linear.recurrence != Recurrence::Convolution;
   CheckedInt taps = linear.convolution, elements = z.T * width;
@@ -66,7 +66,7 @@ void BlockExpander::convolve(const LinearAttention &linear, CheckedInt width) {
 }
 
 /// Ranks that divide sequences divide heads while the recurrence runs, since it
-/// goes over all tokens in turn: one all-to-all before it and one behind it.
+/// goes over all tokens in turn: one all-to-all before it and one after it.
 void BlockExpander::exchangeHeads(CheckedInt width, CheckedInt outputs) {
   for (auto [name, count] :
        {std::pair("heads_exchange", width), {"tokens_exchange", outputs}}) {

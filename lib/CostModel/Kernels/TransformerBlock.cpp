@@ -458,7 +458,7 @@ void BlockExpander::head() {
 /// DeepSeek-V3 (arXiv 2412.19437), equations 21 to 23: the embedding of the
 /// next token and what comes out of the model, both normalized, go through one
 /// linear layer into a layer like the last one, and from there through the
-/// head. Table and head are those of the model; the head is on the same stage.
+/// head. Table and head are the model's; the head is on the same stage.
 void BlockExpander::predictionLayer(const LayerRun &kind) {
   CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
   CheckedInt ids = kIdBytes * z.T, rows = z.T * width;

@@ -58,7 +58,7 @@ static std::optional<int64_t> scaleBound(int64_t bound, int64_t from,
   return static_cast<int64_t>(scaled / from);
 }
 
-/// A range with a stride above 1 keeps its begin and its stride: paths take
+/// A range with a stride above 1 keeps its start and its stride: paths take
 /// turns.
 static std::optional<MicrobatchRange> scaleRange(const MicrobatchRange &range,
                                                  int64_t from, int64_t to) {

@@ -300,7 +300,7 @@ public:
 
   /// Divides times of reducing and gathering parameters of a kind.
   void add(Parameters which, double reduce, double gather);
-  /// How long before the end of a backward of `ps` its gradients can begin to
+  /// How long before the end of a backward of `ps` its gradients can start to
   /// go.
   double aheadPs(double ps) const;
   /// How much of the gathering a forward of `ps` hides, if each layer's weights

@@ -16,7 +16,7 @@ namespace pipesched {
 
 /// Bytes of parameters that the accelerators of one worker hold while they are
 /// whole, and the group that divides them; each accelerator of a
-/// tensor-parallel group divides its part with a group of its own.
+/// tensor-parallel group divides its part with a separate group.
 struct ShardPart {
   RingGroup group;
   double weightBytes = 0, gradientBytes = 0;
@@ -33,7 +33,7 @@ llvm::SmallVector<ShardPart, 2> shardPartsOf(const BlockFacts &block,
 bool movesInCells(const SystemFacts &system);
 
 /// Some equal blocks of a cell, in the order in which it runs them. Before each
-/// its weights are gathered, behind each its gradients are reduce-scattered.
+/// its weights are gathered, after each its gradients are reduce-scattered.
 struct ShardedBlocks {
   int64_t count = 1;
   double computePs = 0, gatherPs = 0, scatterPs = 0;
@@ -41,7 +41,7 @@ struct ShardedBlocks {
 
 /// The time of a cell. While a block computes, the weights of the next one are
 /// gathered and the gradients of the one before are reduced, one after the
-/// other; the next block begins when all three are done. So the first gather
+/// other; the next block starts when all three are done. So the first gather
 /// and the last reduce-scatter are exposed:
 ///
 ///   gathers   0     1     2
@@ -59,7 +59,7 @@ using BlockTime = llvm::function_ref<double(uint32_t block, Phase phase)>;
 /// The cells that wait for parameters: those of `phases` among F, R, I, W, B.
 struct ShardedCells {
   PhaseSet phases;
-  bool recomputesInBackward = false; ///< B and I begin with the work of R
+  bool recomputesInBackward = false; ///< B and I start with the work of R
   BlockTime timeOf;
   /// Whether blocks take their parts, by timeOf, of the time that a cell has;
   /// else they take timeOf.
@@ -68,7 +68,7 @@ struct ShardedCells {
 
 /// Adds to the times of cells what gathers and reduce-scatters take beyond the
 /// compute, as a segment on Resource::Sharding. Does nothing if nothing moves
-/// in cells. Errors: those of sumRings; times or bytes over int64.
+/// in cells. Errors: as for sumRings; times or bytes over int64.
 llvm::Error shardCells(const StageBlocks &blocks, const ModelFacts &model,
                        const SystemFacts &system, const RankLayout &layout,
                        int64_t worker, const ShardedCells &sharded,

@@ -195,7 +195,7 @@ public:
 
   /// The bytes that a core reads and writes of the part of the attention that
   /// the slice with more pairs gives away, which has as many queries as that
-  /// slice, and keys and values of so many tokens that the pairs are even.
+  /// slice, and keys and values of this many tokens that the pairs are even.
   int64_t ofPart(int64_t bytes, int64_t keyBytes, int64_t seen) const {
     __int128 own = pairsOf(span, seen), others = pairsOf(other, seen);
     if (own == others)
@@ -490,7 +490,7 @@ pipesched::pairSlices(const Placement &placement,
 }
 
 namespace {
-/// How a row begins.
+/// How a row starts.
 struct Lead {
   int64_t forwards = 0, all = 0; ///< before the first backward, and in all
   bool isOver = false;

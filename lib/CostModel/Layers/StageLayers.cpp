@@ -225,7 +225,7 @@ pipesched::ownedBlocksOfStages(const Placement &placement,
   if (!sets)
     return sets.takeError();
 
-  // Sets begin and end where stages do, which is between layers.
+  // Sets start and end where stages do, which is between layers.
   int64_t layers = model.getNumLayers();
   int64_t numBlocks = sets->getReplicas().getNumBlocks();
   auto layerAt = [&](int64_t block) {

@@ -285,7 +285,7 @@ void Streams::issue(PartPhase what, int64_t layer) {
 }
 
 /// The forward goes attention, dispatch, mlp, combine, and on to the next
-/// layer; I the other way; W behind its I.
+/// layer; I the other way; W after its I.
 void Streams::linkTasks() {
   for (Task &task : tasks) {
     auto part = size_t(task.what.part);
@@ -493,7 +493,7 @@ static int64_t boundPair(const PairLayers &layers) {
   };
   add(int64_t(layers.forward.size()), true, forward);
   add(int64_t(layers.backward.size()), false, backward);
-  // W of the first layer's attention comes behind all of I.
+  // W of the first layer's attention comes after all of I.
   if (layers.delaysWeights && !layers.backward.empty())
     backward += layers.timeOf({LayerPart::Attention, Phase::WeightGrad}, 0);
   return std::max({streams[0], streams[1], forward, backward});

@@ -100,7 +100,7 @@ private:
             std::min(ps, behindOf(*pair))};
   }
 
-  /// For how long weight gradients run behind the messages of both cells.
+  /// For how long weight gradients run after the messages of both cells.
   /// Megatron-Core sends between the gradient of the first layer's input and
   /// W of its attention, DualPipe when the pair has ended.
   int64_t behindOf(const PairSchedule &pair) const {

@@ -314,7 +314,7 @@ llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
   return times.storeIn(cells, slice);
 }
 
-/// Messages take the link of a node if both workers stand on it, else the
+/// Messages take the link of a node if both workers are on it, else the
 /// network of a pod, else the spine.
 static llvm::Expected<std::vector<StageMessages>>
 costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
@@ -353,7 +353,7 @@ costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
 }
 
 namespace {
-/// What the costs of a slice are computed of, beside its model.
+/// What the costs of a slice are computed of, besides its model.
 struct RooflineInputs {
   const Placement &placement;
   const SystemFacts &system;
@@ -459,7 +459,7 @@ static llvm::Error costSlice(const RooflineInputs &inputs,
   return llvm::Error::success();
 }
 
-/// Costs by slice: messages of slices that are all equal stand once.
+/// Costs by slice: messages of slices that are all equal are once.
 static llvm::Expected<StageCosts> costSlices(const RooflineInputs &inputs,
                                              llvm::ArrayRef<TokenSpan> slices,
                                              const ModelFacts &model) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A whole head reads its scores once for the loss and once for their gradient.
-// Shards know the maximum and the sum of a row only behind Y, so that they pass
+// Shards know the maximum and the sum of a row only after Y, so that they pass
 // over their scores more often.
 //
 //===----------------------------------------------------------------------===//

@@ -35,12 +35,12 @@ private:
   int64_t vocabulary, entries, numShards;
 };
 
-/// Whether a block stands behind the layers.
+/// Whether a block comes after the layers.
 bool isHead(const BlockFacts &block);
 
 /// The model without its head; without its head and embedding; and without what
 /// shards do of both: the layers, and what the first stage does in front of
-/// them by itself. Its lookups are those of the shards, as are its parameters,
+/// them by itself. Its lookups are the shards', as are its parameters,
 /// of which `spreads` says whether they are counted with them.
 ModelFacts withoutHead(const ModelFacts &model);
 ModelFacts withoutEnds(const ModelFacts &model);

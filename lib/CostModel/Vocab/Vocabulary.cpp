@@ -44,7 +44,7 @@ static bool hasLookups(PhaseSet phases) {
   return phases.intersects(kEmbeddingPhases);
 }
 
-/// Shards of an embedding have costs beside those of a head alone.
+/// Shards of an embedding have costs besides those of a head alone.
 static Error checkHasHead(PhaseSet phases) {
   if (!hasLookups(phases) || phases.contains(Phase::Logits))
     return Error::success();
@@ -53,7 +53,7 @@ static Error checkHasHead(PhaseSet phases) {
                      "have none; give a profile");
 }
 
-/// The only block behind the layers of a model.
+/// The only block after the layers of a model.
 static Expected<const BlockFacts *> findHead(const ModelFacts &model,
                                              const Placement &placement) {
   int64_t count = llvm::count_if(model.blocks, isHead);

@@ -17,8 +17,8 @@ namespace pipesched {
 /// The costs of stages without the head, and of S, T, X, Y and Z on each of
 /// them; all stages of a path have the same, since any may run a shard.
 /// `phases` has some of these; with Z the algorithm is Vocab-1. An O of the
-/// last stage of each worker also steps its shard. Errors: those of
-/// costRoofline; a model without a head, or with more blocks behind its layers;
+/// last stage of each worker also steps its shard. Errors: as for
+/// costRoofline; a model without a head, or with more blocks after its layers;
 /// slices; for G those of costShardReductions.
 llvm::Expected<StageCosts> costShards(const Placement &placement,
                                       const ModelFacts &model,
@@ -28,7 +28,7 @@ llvm::Expected<StageCosts> costShards(const Placement &placement,
 /// Memory of stages without the head and without the parameters of the
 /// embedding; the last stage of each worker on a path has a shard of both, and
 /// all have what a shard of the head keeps from S to T.
-/// Errors: those of computeMemoryFacts and the first two of costShards.
+/// Errors: as for computeMemoryFacts and the first two of costShards.
 llvm::Expected<MemoryFacts> computeShardMemory(const Placement &placement,
                                                const ModelFacts &model,
                                                const SystemFacts *system,

@@ -396,7 +396,7 @@ static Bound makespanBound(const BoundsGraph &graph) {
 
 /// Heads and tails along chains that start and end on the row of one worker.
 /// The period is at least the length of that row, because the row of the next
-/// step begins when this one has ended.
+/// step starts when this one has ended.
 static void headsWithinRow(const BoundsGraph &graph, int64_t worker,
                            std::vector<int64_t> &heads,
                            std::vector<int64_t> &tails) {

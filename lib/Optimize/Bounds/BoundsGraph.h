@@ -30,7 +30,7 @@ inline int64_t addTimes(int64_t a, int64_t b) {
 ///                                 | I W of stage S-1, ..., 1, 0
 ///
 /// Without split backwards I is the whole B and there is no W. With slices, F
-/// of a microbatch stand by slice and stage, then I and W by slice from the
+/// of a microbatch are by slice and stage, then I and W by slice from the
 /// last one on.
 class BoundsGraph {
 public:

@@ -65,7 +65,7 @@ int64_t EventRules::allocatedBy(uint32_t pair, Phase phase) const {
                   problem.stages[stage].amounts());
 }
 
-/// A whole backward stands here as an I that frees all.
+/// A whole backward is here as an I that frees all.
 int64_t EventRules::freedBy(uint32_t pair, Phase phase) const {
   int32_t stage = pairStages[pair];
   HeldAmounts amounts = problem.stages[stage].amounts();

@@ -206,7 +206,7 @@ void Evaluator<Clock, Copies>::touch(uint32_t worker, uint32_t begin,
 }
 
 /// Marks the cell that waits for the one at `pos` if its start changes. False:
-/// that cell stands earlier in the same row.
+/// that cell is earlier in the same row.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::send(const Plan &plan, uint32_t pos,
                                     Clock before, Clock end) {

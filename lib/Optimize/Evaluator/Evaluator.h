@@ -157,7 +157,7 @@ private:
   int64_t reorderedUntil = 0; ///< cells that start later keep their tails
   int64_t reorderedFrom = 0;  ///< when the first of `changedRow` that changed
                               ///< places started
-  uint32_t reorderedEnd = 0;  ///< behind the last of them
+  uint32_t reorderedEnd = 0;  ///< after the last of them
   uint32_t numDirty = 0, numEarlier = 0;
   uint64_t numWalked = 0;
   // State of repairInOrder().

@@ -17,7 +17,7 @@ PeriodEvaluator<Copies>::PeriodEvaluator(const Encoding &encoding)
       keptOffsets(encoding.numWorkers), origins(encoding.numWorkers),
       lengths(encoding.numWorkers), visits(encoding.numWorkers) {}
 
-/// Delays rows that would begin before their previous step ends. Returns
+/// Delays rows that would start before their previous step ends. Returns
 /// whether any was delayed.
 template <bool Copies>
 bool PeriodEvaluator<Copies>::delayRows(int64_t period) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The period of a plan: the maximum cycle ratio of its rows, each of which
-// begins again when it has ended.
+// starts again when it has ended.
 //
 //===----------------------------------------------------------------------===//
 

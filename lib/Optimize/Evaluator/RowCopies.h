@@ -21,7 +21,7 @@ inline constexpr int64_t kInfeasible = std::numeric_limits<int64_t>::max();
 /// Cells of a row run one after the other, each as early as its message, its
 /// reload and memory allow. Memory is counted along the row: the next cell can
 /// use what compute has freed. A cell that lacks memory waits for offloads that
-/// stand before it, in the order of their queue. A reload counts as memory from
+/// are before it, in the order of their queue. A reload counts as memory from
 /// its place in the row on, which is safe even if it starts later. It is issued
 /// there, or after the first later compute cell at whose end memory is free, or
 /// as soon as an offload has freed enough.
@@ -50,7 +50,7 @@ protected:
     bool operator==(const CopyState &other) const;
   };
   /// `ends` are by cell, everything else by position: the entries of a row
-  /// begin where its tokens begin.
+  /// start where its tokens begin.
   struct Arrays {
     std::vector<Clock> ends;
     std::vector<CopyState> states;        ///< before the cell, at checkpoints
@@ -66,7 +66,7 @@ protected:
     Value value;
   };
   /// The changed positions of a row that has to be timed again. Timing may stop
-  /// only behind the last of them.
+  /// only after the last of them.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
     // How many of the first copies may have changed, and of the offloads that

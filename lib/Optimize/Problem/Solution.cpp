@@ -53,7 +53,7 @@ constexpr unsigned kNumStepClocks = 4;
 /// The cells of a table in an order in which they can run. Besides its queue,
 /// each waits for:
 ///
-///   F, B, I   the message from the stage before or behind; B and I: own U
+///   F, B, I   the message from the stage before or after; B and I: own U
 ///   R         own U
 ///   D         own F, and its message
 ///   U, d, u   a copy
@@ -225,7 +225,7 @@ void StepSweep::run(llvm::MutableArrayRef<Moment> clocks) {
 
 namespace {
 
-/// Looks for times x of the clocks such that a step that begins with x ends
+/// Looks for times x of the clocks such that a step that starts with x ends
 /// with at most x + period. Raises x from 0 as in the algorithm of Bellman and
 /// Ford:
 ///

@@ -298,7 +298,7 @@ private:
 /// An activation has to leave the device if its worker cannot keep one of each
 /// of its stages and slices on the path, unless it is used next. Slices of a
 /// stage leave together, since later ones need their keys and values; where
-/// they do not fit beside each other, they are recomputed.
+/// they do not fit side by side, they are recomputed.
 void LoneMicrobatch::setLeaving() {
   std::vector<int64_t> total(encoding.numWorkers);
   std::vector<uint32_t> last(encoding.numWorkers, kNone);

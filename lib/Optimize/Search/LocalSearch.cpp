@@ -111,7 +111,7 @@ std::pair<uint32_t, uint32_t> Annealing<Objective>::drawPlace() {
           encoding.rowBegins[worker] + random.below(plan.sizes[worker])};
 }
 
-/// How much of the way from `begin` to `end` is behind `now`, from 0 to 1.
+/// How much of the way from `begin` to `end` is after `now`, from 0 to 1.
 static double shareOf(double now, double begin, double end) {
   return now < end ? (now - begin) / (end - begin) : 1;
 }
@@ -426,7 +426,7 @@ bool Mover::draw(Plan &plan, uint32_t row, uint32_t position, Random &random) {
 /// The largest distance of two microbatches of a stage of which one is evicted
 /// in place of the other.
 static constexpr uint32_t kFarthestTransfer = 4;
-/// A new reload or R stands fewer than this many cells ahead of its I.
+/// A new reload or R is fewer than this many cells ahead of its I.
 static constexpr uint32_t kMostAhead = 4;
 /// How far a forward moves at most into memory that has become free.
 static constexpr uint32_t kFarthestPull = 12;
@@ -490,7 +490,7 @@ void Mover::evict(Plan &plan, Token forward, CellType back, Random &random) {
   plan.refreshRow(encoding, worker);
 }
 
-/// Moves a forward that stands between F and I of this microbatch to an earlier
+/// Moves a forward that is between F and I of this microbatch to an earlier
 /// place, into the memory that the eviction frees.
 void Mover::pullForward(Plan &plan, Token forward, Random &random) {
   uint32_t from = plan.positions[forward.cell] + 1;

@@ -1,7 +1,7 @@
 //===- Search.cpp - One search of many ------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Keeps a pool of good plans; each annealing run begins with one of them.
+// Keeps a pool of good plans; each annealing run starts with one of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 
 namespace {
-/// How many plans the first runs begin with, how many of these may have one
+/// How many plans the first runs start with, how many of these may have one
 /// origin, and how many plans are kept for later runs.
 constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
 /// The product of the list schedules of a search, its cells and its workers.
@@ -127,7 +127,7 @@ private:
   std::vector<Entry> elite;          ///< the best of earlier generations
   uint64_t number = 0;               ///< of the next run of this generation
   double generationBegin = 0, generationEnd = 1; ///< progress
-  double annealedFrom = -1; ///< progress at the begin of the first run
+  double annealedFrom = -1; ///< progress at the start of the first run
 };
 } // namespace
 
@@ -403,7 +403,7 @@ bool SearchOf<Objective>::runOnce(double until, Stopper &stopper) {
   return goesOn;
 }
 
-/// Keeps the best plans of this generation and begins another one; after the
+/// Keeps the best plans of this generation and starts another one; after the
 /// last, goes on with the best of all.
 template <typename Objective>
 void SearchOf<Objective>::endGeneration(Stopper &stopper) {

@@ -286,7 +286,7 @@ static constexpr double kProofWorkPerCell = 0.5;
 
 namespace {
 /// The share of its limits up to which each search runs in this round, and the
-/// share of all limits that the proof beside them gets.
+/// share of all limits that the proof alongside them gets.
 struct Round {
   double until, proofShare;
 };
@@ -470,7 +470,7 @@ void Portfolio::takePlans(Search &search) {
 }
 
 /// Merges the results of a round. If results have to be repeatable, it skips
-/// the tasks behind the first that has reached the goal, since how far these
+/// the tasks after the first that has reached the goal, since how far these
 /// came depends on timing.
 void Portfolio::merge() {
   if (proven)

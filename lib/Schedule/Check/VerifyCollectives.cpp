@@ -163,8 +163,8 @@ private:
 };
 } // namespace
 
-/// Beside rows: what uses a cell of the group starts when the last row has come
-/// to its own.
+/// Alongside rows: what uses a cell of the group starts when the last row has
+/// come to its own.
 std::optional<Violation> MeetingVerifier::checkUsers(int64_t group) const {
   ArrayRef<CellRef> members = groups.membersOf(group);
   CellRef last = *llvm::max_element(

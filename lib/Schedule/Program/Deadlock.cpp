@@ -38,7 +38,7 @@ std::string pipesched::describeInstruction(const Program &program,
 }
 
 /// The queue that two neighbours share under the transport `overlap`. If they
-/// share none there, messages hold rows, and both stand in the row.
+/// share none there, messages hold rows, and both are in the row.
 static llvm::StringRef queueName(InstructionKind waiter,
                                  InstructionKind awaited) {
   QueueSet ofWaiter = queuesOf(waiter, Transport::Overlap);

@@ -33,7 +33,7 @@ struct Message {
 /// Messages by destination, in the order of the receives:
 ///
 ///   messages   | to worker 0 ... | to worker 1 ... |      sorted by slot,
-///   begins     ^                 ^                 ^      then by source
+///   starts     ^                 ^                 ^      then by source
 struct Inboxes {
   std::vector<Message> messages;
   std::vector<uint32_t> begins;
@@ -350,7 +350,7 @@ void Lowering::emitReceiveFor(Cell cell) {
 }
 
 /// Writes the receives whose message was sent before `slot`, so that they do
-/// not wait for the collective that begins there.
+/// not wait for the collective that starts there.
 void Lowering::emitArrivals(int64_t slot) {
   for (; !arrivals.empty() && arrivals.front().slot < slot;
        arrivals = arrivals.drop_front())
@@ -358,7 +358,7 @@ void Lowering::emitArrivals(int64_t slot) {
       emitReceive(arrivals.front());
 }
 
-/// An overlapped pair is written as one: its receives stand before it, and its
+/// An overlapped pair is written as one: its receives are before it, and its
 /// sends follow it.
 void Lowering::emitRow(int64_t worker) {
   row = worker;
@@ -463,7 +463,7 @@ int64_t Lowering::freeSlotFor(CellRef at) const {
 /// The first slot at which a group of a cell meets. It is the slot of the cell
 /// unless the cell is in several groups: its slot is that at which the last of
 /// them meets, but its row must reach it before the first one meets. Messages
-/// that arrive later stand behind the cell.
+/// that arrive later come after the cell.
 int64_t Lowering::meetingSlot(CellRef at) {
   const Groups &groups = *index.getGroups();
   int64_t first = slots.start[index.rowBegin(at.row) + at.index];
@@ -504,7 +504,7 @@ void Lowering::emitReductions(Cell cell) {
     }
 }
 
-/// Begins a collective and adds it to its group, a ring whose last instruction
+/// Starts a collective and adds it to its group, a ring whose last instruction
 /// points to the first.
 uint32_t Lowering::beginCollective(Cell cell, int64_t group) {
   uint32_t instruction = begin(program.groups[group].kind, cell, group);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Each row has a line for each queue. A group meets when it is at the head of
-// all its lines, which lets the groups behind it move up.
+// all its lines, which lets the groups after it move up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ void DetachedGroups::pass(CellRef at) {
   }
 }
 
-/// The first row in whose queue a group stands behind another one; all rows
+/// The first row in whose queue a group comes after another one; all rows
 /// have passed it.
 DetachedGroups::Block DetachedGroups::findBlock(int64_t group) const {
   for (CellRef member : groups.membersOf(group)) {
@@ -66,7 +66,7 @@ CellRef DetachedGroups::memberOn(int64_t group, int64_t row) const {
                         [&](CellRef member) { return member.row == row; });
 }
 
-/// Each group stands behind the next one in a row, and the last behind the
+/// Each group comes after the next one in a row, and the last after the
 /// first: what is at the head there waits for its cell in the next row.
 std::vector<CellWait> DetachedGroups::describe(ArrayRef<Block> cycle) const {
   std::vector<CellWait> waits;

@@ -1,7 +1,7 @@
 //===- ParameterSets.cpp - Blocks that a worker holds ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Cuts the model, for each worker, where its stages begin and end.
+// Cuts the model, for each worker, where its stages start and end.
 //
 //===----------------------------------------------------------------------===//
 

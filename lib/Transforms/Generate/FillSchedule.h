@@ -17,7 +17,7 @@ namespace pipesched::pipe {
 /// differ from those of the problem, and the family with its options. Slots
 /// other than unit slots are for the greedy rule only: the table is generated
 /// for cells of those lengths, and its rows are aligned. A remark says when
-/// microbatches move to another path. Errors: those of generate(),
+/// microbatches move to another path. Errors: as for generate(),
 /// measureSlots() and alignRows().
 mlir::LogicalResult fillSchedule(ScheduleOp problem, const Family &family,
                                  const FamilyOptions &options,

@@ -42,7 +42,7 @@ static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
         << " between forward and backward";
 }
 
-/// Says what stays on the device: a D right behind the F of a slice cannot take
+/// Says what stays on the device: a D right after the F of a slice cannot take
 /// the keys and values that later slices read.
 static void remarkKeptKeys(ScheduleOp schedule, int64_t numSlices) {
   if (numSlices > 1)

@@ -30,7 +30,7 @@ static void report(exec::ProgramOp program, ArrayRef<ArenaUse> uses) {
   }
 }
 
-/// Reports the predicted peak beside the size of the arena, and explains the
+/// Reports the predicted peak next to the size of the arena, and explains the
 /// difference.
 static void report(const ArenaComparison &result, StringRef at,
                    int64_t numSlices, InFlightDiagnostic remark) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Proves programs free of deadlock; loading them proves that instructions wait
-// for what they read. This is a pass of its own and not part of pipe-verify: a
-// program already says where its receives stand, and it need not be a complete
+// for what they read. This is a separate pass and not part of pipe-verify: a
+// program already says where its receives are, and it need not be a complete
 // schedule.
 //
 //===----------------------------------------------------------------------===//

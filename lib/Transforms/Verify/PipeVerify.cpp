@@ -59,7 +59,7 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
   if (std::optional<Violation> violation = verifyFamily(schedule, table))
     return emitViolation(schedule, *violation);
   // If sends never wait, rows without a cycle always finish, wherever receives
-  // stand (MessagesTest). So there is nothing left to prove.
+  // are (MessagesTest). So there is nothing left to prove.
   if (semantics != MessageSemantics::Unbounded &&
       failed(proveFinish(schedule, table, semantics, timing.receivePlacement)))
     return failure();

@@ -1,7 +1,7 @@
 """The steps of one's own to which a system is corrected, and the band that they leave.
 
 What a cluster is off in common is known then. What remains is how far layouts of one cluster are
-off beside it, and how sure the common part is, which few steps say.
+off alongside it, and how sure the common part is, which few steps say.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ else:
 
 def unlike(values: Mapping[str, Any], *, effective: bool = False) -> dict[str, Any]:
     """The options, by flag, whose values are not the defaults; with `effective` only those that
-    matter beside the others.
+    matter alongside the others.
     """
     return {
         option.flag: option.text(values[name]) if option.kind == "sizes" else values[name]

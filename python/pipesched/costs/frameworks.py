@@ -15,7 +15,7 @@ the weight in 4 bytes and Adam's two moments of 4 bytes each. They differ in wha
   and until then FSDP2 sums whole gradients in the type of the reduction, 4 bytes
   (`to_accumulated_grad_if_needed` in PyTorch's `_fsdp_param.py`; `PipelineStage` turns
   `set_requires_gradient_sync` off). Without a pipeline every microbatch reduces into sharded
-  gradients, 4 / d bytes. If it reshards behind each layer (`full`), no copy in 2 bytes stays but
+  gradients, 4 / d bytes. If it reshards after each layer (`full`), no copy in 2 bytes stays but
   that of gathered layers, so that 12 / d are all that is held of weight and state: 2 / d count as
   weight and 10 / d as state.
 """
@@ -66,7 +66,7 @@ def parameter_bytes(
     """The bytes of a parameter in a framework. With `--fp8-format` Megatron-LM's linear layers keep
     an 8-bit copy of their weights and its transpose from one microbatch to the next. With the
     distributed optimizer `--fp8-param-gather` drops the 16-bit weights, which leaves 2 bytes;
-    without it all 4 stay. torchtitan's `full` has no sharded weight beside the state.
+    without it all 4 stay. torchtitan's `full` has no sharded weight alongside the state.
     """
     if launcher == "torchtitan" and sharding == "full":
         return 2, 4, 10

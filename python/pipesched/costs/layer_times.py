@@ -37,7 +37,7 @@ LAYERS, COUNT = "layers", "count"
 _BACKWARD = ("B", "I", "W")
 
 Parts = dict[str, dict[str, Any]]
-"""The times by phase of `layers`, `embedding` and `head`; those of messages stand under an empty
+"""The times by phase of `layers`, `embedding` and `head`; those of messages are under an empty
 name, and the number of layers, if it is given, under `count` of the layers.
 """
 

@@ -40,7 +40,7 @@ Range = tuple[int, int]
 @dataclass(frozen=True)
 class PartRun:
     """A part of a layer as it ran. `layer` counts within the cell, which is the forward for F and
-    the backward for I and W; `hidden_ps` is how long an exchange ran beside compute.
+    the backward for I and W; `hidden_ps` is how long an exchange ran alongside compute.
     """
 
     part: str
@@ -133,7 +133,7 @@ class Pair:
 
     def hidden_by_part(self) -> dict[str, tuple[int, int]]:
         """For dispatch.F, dispatch.I, combine.F and combine.I: how long they run, and for how long
-        compute runs beside them, ps.
+        compute runs alongside them, ps.
         """
         sums = {f"{part}.{phase}": (0, 0) for part in EXCHANGES for phase in ("F", "I")}
         for run in self.runs:
@@ -315,7 +315,7 @@ def overlap(
 
     `segments` has measured times of the parts of layers (docs/schemas/layer-segments.schema.json);
     in their place `costs` give those of a model on a system. The cells go through the layers
-    `forward` and `backward`, by default all; layer i of the forward runs beside layer L-1-i of the
+    `forward` and `backward`, by default all; layer i of the forward runs with layer L-1-i of the
     backward. `order` is "deepseek", "megatron", "best", "in-turn", or the parts themselves,
     "combine.I,attention.F,...". With `whole_backward` W is not apart from I. `contention` says how
     many times as long compute takes while an exchange goes on, and, as a second number, how many

@@ -2,7 +2,7 @@
 
 Terms are factors on times, from a prior that they are 1: the logarithm of each is taken from a
 normal distribution whose spread is how far such a term is usually off. Steps are measured with an
-error as large as published layouts of one cluster are off beside it, which no term explains. The
+error as large as published layouts of one cluster are off besides it, which no term explains. The
 most probable factors are those of least squares (Gauss-Newton); a term is determined if the steps
 at least halve its variance, and otherwise it stays as it was.
 """

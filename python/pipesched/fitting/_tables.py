@@ -172,7 +172,7 @@ def _operation(row: Row, part: str, place: str) -> tuple[str, int]:
     return operation, int(group)
 
 
-# The text that nccl-tests and rccl-tests print. Which collective a run measured stands in its text,
+# The text that nccl-tests and rccl-tests print. Which collective a run measured is in its text,
 # or follows from the reduction, the root and the ratio of both bandwidths (nccl-tests,
 # doc/PERFORMANCE.md): 2 (n - 1)/n for an all-reduce of n ranks, (n - 1)/n for all-gather,
 # reduce-scatter and all-to-all, and 1 for messages and what has a root.

@@ -88,7 +88,7 @@ def export(
         is the mean.
     optimizer: `sgd`, `adam` or `adamw`. Without one parameters stay as they are.
     batches: the batches of the steps, cut along dimension 0 into the microbatches of the schedule.
-        Behind the last one the first one follows again; by default every microbatch is the example.
+        After the last one the first one follows again; by default every microbatch is the example.
 
     Values between stages are one array each. Raises FrontendError for what has no form as functions
     of stages.

@@ -86,16 +86,16 @@ def export(
 ) -> ExportedModel:
     """The model as functions of the stages of a schedule.
 
-    example: inputs and targets of one microbatch, whose sizes are those of the functions.
+    example: inputs and targets of one microbatch, whose sizes are the functions's.
     loss: the loss of a microbatch, as for `PipelineRuntime`; that of a step is the mean.
     optimizer: SGD, Adam or AdamW, or a function from parameters to it. Without one, parameters stay
         as they are.
     stages: what `split_sequential` or `split_model` has made of the model. By default an
         `nn.Sequential` is divided by the numbers of its children.
     batches: the batches of the steps, which are cut along dimension 0 into the microbatches of the
-        schedule, as in `PipelineRuntime.step`. Behind the last one the first one follows again. By
+        schedule, as in `PipelineRuntime.step`. After the last one the first one follows again. By
         default every microbatch is the example.
-    seed: that of the masks of dropout, an integer of 64 bits (`dropout_mask`). It stands in the
+    seed: that of the masks of dropout, an integer of 64 bits (`dropout_mask`). It is in the
         arrays, not in the functions.
     compare: whether the functions of each stage run once, and what they give is compared with
         PyTorch. They run without the optimizations of a compiler, in seconds for small models.

@@ -1,7 +1,7 @@
 """The tables, figures and findings of arXiv 2605.24006, computed again: what `pipesched reproduce`
 prints and draws.
 
-Each target is a function that returns a `Study`: a frame with our numbers beside the published
+Each target is a function that returns a `Study`: a frame with our numbers next to the published
 ones, what is given, fitted and open about them, and pictures.
 
 >>> from pipesched.paper import study

@@ -193,7 +193,7 @@ def local_hops(workers: Sequence[int]) -> list[int]:
 def charge_hops(point: Configuration, report: Simulation) -> Configuration:
     """The same times, with a message added for each stage whose next one is on the same worker.
 
-    A send stands in its row right behind its cell, and holds the row. If the receive is in the same
+    A send is in its row right after its cell, and holds the row. If the receive is in the same
     row it is free, so it is equivalent to lengthen the cell by the message.
     """
     assert point.costs is not None and point.paths is not None

@@ -1,7 +1,7 @@
 """Execution traces of Chakra (MLCommons), which simulators such as ASTRA-sim run: one file per
 worker, with a node for each instruction.
 
-A file is a GlobalMetadata and then Nodes, each behind its length. The names and numbers of fields
+A file is a GlobalMetadata and then Nodes, each after its length. The names and numbers of fields
 are those of `schema/protobuf/et_def.proto` of github.com/mlcommons/chakra (commit f5124d7); fields
 that nothing here reads or writes are left out.
 """

@@ -1,6 +1,6 @@
-"""A measured step beside the predicted one, and where the difference comes from.
+"""A measured step next to the predicted one, and where the difference comes from.
 
-The time of each worker, from the begin of the step to its end, is divided into causes, once as
+The time of each worker, from the start of the step to its end, is divided into causes, once as
 measured and once as predicted:
 
     start        before its first cell

@@ -83,7 +83,7 @@ class Configuration:
     With an `optimizer_step` all times are those of a whole training step, which ends with optimizer
     steps. All-reduces of gradients come before these if there are other pipelines (by the costs, or
     by a time for `G`) or if paths place blocks more than once. With `overlapped` the all-reduces
-    run beside the compute, those of a model on a system layer by layer, with `exposed` after it
+    run alongside the compute, those of a model on a system layer by layer, with `exposed` after it
     (docs/CostModel.md, "Under the backward and the forward").
 
     >>> point = Configuration("chimera", workers=4, microbatches=8, options={"pairs": 2})
@@ -134,7 +134,7 @@ class Configuration:
 
     @cached_property
     def made_options(self) -> FamilyOptions:
-        """The options. For a family whose order depends on B beside F, the costs say it, at most
+        """The options. For a family whose order depends on B besides F, the costs say it, at most
         two F with receives at arrival: messages of longer ones overtake each other.
         """
         if self.costs is None or self.options.get("backward") or not takes_backward(self.family):

@@ -151,7 +151,7 @@ class Measurement:
     def to_frame(self) -> pd.DataFrame:
         """One row per instruction and step: step (its number), worker, index, kind, cell, path,
         stage, phase, microbatch, peer, message, ready_s, start_s, end_s, done_s, arrived_s. Times
-        count from the begin of their step. `cell` names both cells of an overlapped pair, the other
+        count from the start of their step. `cell` names both cells of an overlapped pair, the other
         columns have the first. `arrived_s` is when the message arrived, at a receive and at its
         send; -1 and NaN stand for what there is not or is not known.
         """
@@ -182,7 +182,7 @@ class Measurement:
     def compare(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]
     ) -> Comparison:
-        """Predicts the step as `Schedule.simulate` does, and puts it beside the step with the
+        """Predicts the step as `Schedule.simulate` does, and puts it alongside the step with the
         median time. Without costs the prediction is by the `profile` of this measurement.
         `transport` is `delay` if it is not given.
         """

@@ -17,7 +17,7 @@ from .registry import key_of, own_families, own_family
 @dataclass(frozen=True)
 class Family:
     """A schedule family. `sizes` says which numbers of workers D and microbatches N it supports.
-    For a registered family without a source of its own, `source` says where its function is;
+    For a registered family without a separate source, `source` says where its function is;
     `sizes` is empty.
     """
 

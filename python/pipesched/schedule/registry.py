@@ -177,7 +177,7 @@ def register_family(
     publication that the family is from, such as `"Qi et al. 2024, arXiv 2401.10241"`. `formula` is
     what it states for the bubble: a function from workers and microbatches, and options of the
     family as keywords, to the part of all slots that is idle. `check_formula` compares it with
-    tables; rows of `compare` and `sweep` have it beside that of the table.
+    tables; rows of `compare` and `sweep` have it alongside that of the table.
 
     >>> @register_family("serial")
     ... def serial(problem):

@@ -1,4 +1,4 @@
-"""What layers need so that experts' exchanges of one microbatch run beside compute of another.
+"""What layers need so that experts' exchanges of one microbatch run alongside compute of another.
 
 A layer with experts has four parts: attention, dispatch, mlp and combine. Where a schedule has an
 overlapped pair (`combined-1f1b`, DualPipe), the runtime issues the parts of the forward and of the

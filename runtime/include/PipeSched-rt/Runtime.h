@@ -111,7 +111,7 @@ PIPESCHED_RT_API int32_t pipesched_rt_recv(void *context, void *data,
 //===----------------------------------------------------------------------===//
 
 /// Starts to copy `bytes` bytes from `data` to `host`. Offloads of a worker run
-/// one after the other in the order of their calls, and beside its reloads.
+/// one after the other in the order of their calls, and alongside its reloads.
 /// There is no order between the two: wait for an offload before its reload.
 PIPESCHED_RT_API int32_t pipesched_rt_offload(void *context, void *host,
                                               const void *data, int64_t bytes,
@@ -164,7 +164,7 @@ PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
 ///
 ///   c[i][j] += a[i][0] * b[0][j] + .. + a[i][k - 1] * b[k - 1][j]
 ///
-/// Here x[i][j] is the element `i * x_row + j * x_column` behind the first. A
+/// Here x[i][j] is the element `i * x_row + j * x_column` after the first. A
 /// BLAS library multiplies where rows or columns of each matrix are contiguous;
 /// it decides the order and the rounding of the sums. Else, and without a
 /// library, plain loops do. `c` must not overlap `a` or `b`. The element type
@@ -247,7 +247,7 @@ typedef struct PipeschedPiece {
 typedef struct PipeschedTraining {
   /// Steps to run where the command line does not say how many.
   int64_t steps;
-  /// What blocks begin with; all other bytes are 0.
+  /// What blocks start with; all other bytes are 0.
   int64_t num_pieces;
   const PipeschedPiece *pieces;
   /// Each step leaves one loss for each microbatch in the persistent blocks:
@@ -260,7 +260,7 @@ typedef struct PipeschedTraining {
   const int64_t *const *paces;
 } PipeschedTraining;
 
-/// Does what pipesched_rt_main does, but begins with the pieces of `training`
+/// Does what pipesched_rt_main does, but starts with the pieces of `training`
 /// instead of zeros, and prints the loss of each step: the sum over its
 /// microbatches in their order, whichever workers had them.
 PIPESCHED_RT_API int32_t pipesched_rt_train(int argc, char **argv,

@@ -32,7 +32,7 @@ def main():
         print(f"worker {worker}: steps from {first}, instructions that ran: {ran}")
     # Steps start together: on one clock, each starts after all of those before it have ended.
     # Ranks learn how far their clocks are apart by messages, which wait for a core on a loaded
-    # machine. The last worker is late by much more, so others would begin long before it ends.
+    # machine. The last worker is late by much more, so others would start long before it ends.
     blur = 50_000_000
     for step in range(len(logs[0][4]) - 1):
         ends = [steps[step][1] for *_, steps in logs]

@@ -111,7 +111,7 @@ static int32_t startSum(void *context, int64_t *value, int32_t group,
                                  members, 2, group);
 }
 
-/// Each worker gives the others what it has, in group 0 behind the sums.
+/// Each worker gives the others what it has, in group 0 after the sums.
 static int32_t broadcastAll(int32_t worker, void *context, int64_t step) {
   const int32_t all[] = {0, 1, 2, 3};
   int64_t given[4][300];

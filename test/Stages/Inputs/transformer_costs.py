@@ -29,7 +29,7 @@ NORMS = {"embedding": 0, "layer": 2, "head": 1}
 
 class Work(collections.Counter):
     """FLOPs and bytes by kind of kernel and phase. The sum over gradient times scale in the I of a
-    norm is a product of a matrix and a vector: it has a kind of its own."""
+    norm is a product of a matrix and a vector: it has a separate kind."""
 
     def __init__(self, text=""):
         super().__init__()

@@ -1,5 +1,5 @@
 """Columns that can be compared among schedules: activations of equal parts of the model, formulas
-beside the measure that they are about, and MFU by the data sheet.
+alongside the measure that they are about, and MFU by the data sheet.
 """
 
 import json

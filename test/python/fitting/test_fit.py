@@ -73,7 +73,7 @@ def test_exact_times_give_the_system_back(name: str) -> None:
     samples = [sample for sample in made(true) if sample.part in true]
     fit = pipesched.fit(system=name, samples=samples)
     rows = fit.residuals()
-    # Some points of its curves stand between the sizes that a fit chooses from.
+    # Some points of its curves are between the sizes that a fit chooses from.
     assert rows["error"].abs().max() < 0.02
     assert rows["error"].abs().median() < 1e-3
     for part in ("link", "network", "host"):

@@ -30,7 +30,7 @@ else:
 
 OVERLAP = "--overlap-moe-expert-parallel-comm"
 
-# A recipe has a division of its own, of which nothing may stay.
+# A recipe has a separate division, of which nothing may stay.
 RECIPE = """
 import json, os
 class Config:

@@ -9,7 +9,7 @@ CROSSING = [[0, 1, 2], [2, 1, 0]]
 
 
 def _texts(schedule: Schedule, worker: int) -> list[str]:
-    """The sets of a worker as "begin-end: stage/path ...", the owner with a star."""
+    """The sets of a worker as "start-end: stage/path ...", the owner with a star."""
     return [
         f"{held.blocks.start}-{held.blocks.stop}: "
         + " ".join(f"{s}/{p}{'*' * ((p, s) == held.owner)}" for p, s in held.stages)

@@ -130,7 +130,7 @@ def mlp_kept(m: Sizes, layer: int) -> int:
 
 def attention_kept(m: Sizes) -> int:
     """What a token keeps of attention: its input; queries, keys, values and the result; one number
-    of 4 bytes for each head; what stands before norms; latent vectors before and behind theirs.
+    of 4 bytes for each head; what is before norms; latent vectors before and after theirs.
     """
     value = m.value or m.key
     result = m.value or m.query

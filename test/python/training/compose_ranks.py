@@ -1,4 +1,4 @@
-"""Trains with pipelines beside each other; `runtime_runs.run` starts it.
+"""Trains with pipelines side by side; `runtime_runs.run` starts it.
 
 usage: compose_ranks.py FOLDER SECONDS
 """

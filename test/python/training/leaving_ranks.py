@@ -1,4 +1,4 @@
-"""One rank of a pipeline that fails, as a process of its own; its environment says which.
+"""One rank of a pipeline that fails, as a separate process; its environment says which.
 
 usage: leaving_ranks.py raise|freeze
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import SplitPoint
 
-# Children that stand in a model several times
+# Children that are in a model several times
 
 
 def with_one_activation() -> nn.Sequential:
@@ -380,7 +380,7 @@ class Scaling(Plain):
 
 
 class Skipping(nn.Module):
-    """A model with values that skip blocks, a parameter of its own that is used at both ends, a
+    """A model with values that skip blocks, a separate parameter that is used at both ends, a
     number that depends on the input, and an argument that is left out.
     """
 

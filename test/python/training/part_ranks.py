@@ -1,4 +1,4 @@
-"""Trains the model of examples/moe, whose experts are shared by pipelines beside each other, and
+"""Trains the model of examples/moe, whose experts are shared by pipelines side by side, and
 compares with the model that has all experts on one rank and no pipeline.
 
 usage: part_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.

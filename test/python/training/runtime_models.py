@@ -71,7 +71,7 @@ class Doubling(torch.autograd.Function):
 
 
 class Shared(nn.Module):
-    """A layer used twice, a weight used directly and through a graph of its own, a custom function,
+    """A layer used twice, a weight used directly and through a separate graph, a custom function,
     a hook on a tensor inside, a parameter that nothing uses, and a slice of a parameter.
     """
 

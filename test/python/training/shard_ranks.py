@@ -1,4 +1,4 @@
-"""Trains models whose head is divided among the ranks, beside the same models with a whole head.
+"""Trains models whose head is divided among the ranks, alongside the same models with a whole head.
 
 usage: shard_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 """
@@ -38,7 +38,7 @@ class ShardJob:
     entries: int = 24
     """Of the vocabulary."""
     kind: str = "plain"
-    """plain, tied (to the embedding), biased, scaled (logits behind the head), frozen, padded (an
+    """plain, tied (to the embedding), biased, scaled (logits after the head), frozen, padded (an
     embedding of which one row gets no gradient), still (a frozen embedding)."""
     ignored: int = -100
     loss: str = "mean"

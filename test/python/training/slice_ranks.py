@@ -1,4 +1,4 @@
-"""Trains small GPTs by schedules with slices, beside the same model on whole microbatches.
+"""Trains small GPTs by schedules with slices, alongside the same model on whole microbatches.
 
 usage: slice_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 """

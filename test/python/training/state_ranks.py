@@ -2,8 +2,8 @@
 
 usage: state_ranks.py FOLDER SECONDS
 
-Every job trains with one placement, saves, loads into another placement that begins with other
-values, and trains on, beside a model without a pipeline that does not stop.
+Every job trains with one placement, saves, loads into another placement that starts with other
+values, and trains on, alongside a model without a pipeline that does not stop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Failures of pipelines in real processes, and what else they do beside training: see
+"""Failures of pipelines in real processes, and what else they do alongside training: see
 runtime_cases.py. No process is ever left hanging.
 """
 

@@ -1,4 +1,4 @@
-"""Pipelines beside each other in PyTorch, by sums of the runtime, by DDP and by fully_shard: they
+"""Pipelines side by side in PyTorch, by sums of the runtime, by DDP and by fully_shard: they
 train as the model without a pipeline does with the batches of all of them, in real processes over
 gloo and in float64.
 """
@@ -103,7 +103,7 @@ STEPS = 2
 def test_gradients_travel_once_in_a_step(trained: dict[str, list[Found]]) -> None:
     for name in ("1f1b plain", "1f1b ddp", "1f1b steps plain"):
         assert [r.calls for r in trained[name]] == 4 * [{"all_reduce": STEPS}]
-    both = STEPS * 2  # The stage has no parameters beside those of its two blocks.
+    both = STEPS * 2  # The stage has no parameters besides those of its two blocks.
     calls = {"all_gather_single": both, "reduce_scatter_single": both}
     assert [r.calls for r in trained["zb-v blocks"]] == 4 * [calls]
     for result in trained["zb-v again"]:

@@ -178,7 +178,7 @@ def test_a_budget_of_the_peak_at_any_times(counted: dict[str, list[Result]]) -> 
     assert max(result.peak for result in counted["within a budget"]) <= 4
 
 
-# Beside activations
+# Besides activations
 
 
 def test_a_checksum_needs_little_memory() -> None:
@@ -239,7 +239,7 @@ def test_a_budget_is_kept_at_the_peak_and_not_below(transform: str) -> None:
         step(schedule, 100, census.look)
     program = schedule.program(0)
     assert census.peak == peak_in_order(program)
-    # Between its begin and its end a cell holds what it adds; on a CPU nothing is on its way.
+    # Between its start and its end a cell holds what it adds; on a CPU nothing is on its way.
     held, first = 0, ""
     for instruction, added, freed in steps_of(program):
         held += added

@@ -129,7 +129,7 @@ def moved(device: Device) -> tuple[list[tuple[Clock, Clock]], Tensor]:
     saved.await_on_device()
     backward = streams["compute"].run()
     away, back = device.copies
-    assert not is_before(away, beside) and not is_before(beside, away)  # One beside the other.
+    assert not is_before(away, beside) and not is_before(beside, away)  # One alongside the other.
     assert not is_before(back, later) and not is_before(later, back)
     torch.autograd.backward(output)
     assert weight.grad is not None
@@ -293,7 +293,7 @@ def test_only_what_uses_a_message_waits_for_it(monkeypatch: pytest.MonkeyPatch) 
         for index, clock in rank.computes.items()
         if index > run[-1].index and not is_before(batch.clock, clock)
     ]
-    assert later  # Some computes run beside the batch that was issued before them.
+    assert later  # Some computes run alongside the batch that was issued before them.
     for each in rank.program:  # A batch sends what was computed before.
         if each.kind == "send":
             (made,) = (rank.computes[i] for i in each.waits if i in rank.computes)

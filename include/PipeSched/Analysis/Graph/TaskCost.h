@@ -26,7 +26,7 @@ inline TaskCost chargeMessage(const MessageCost &message, Transport transport) {
     return {occupancyPs, latencyPs, uint64_t(message.aheadPs)};
   case HeldPart::None:
     return {0, occupancyPs + latencyPs, uint64_t(message.aheadPs)};
-  case HeldPart::All: // it holds the row, so that nothing computes beside it
+  case HeldPart::All: // it holds the row, so that nothing computes alongside it
     return {occupancyPs + latencyPs, 0};
   }
   llvm_unreachable("covered switch");

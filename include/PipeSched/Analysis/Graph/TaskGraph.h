@@ -40,14 +40,14 @@ private:
 /// The first edge of a task leads to the task before it in its row, if there is
 /// one. A group is one task, with the cell and the worker of its first
 /// instruction: it starts when all of its members are ready. An all-reduce runs
-/// on the network, beside the compute of its workers, unless messages hold
+/// on the network, alongside the compute of its workers, unless messages hold
 /// rows.
 struct TaskGraph {
   static constexpr uint32_t kNone = Program::kNone;
 
   std::vector<Cell> cell; ///< of a message: the cell that produced it
   /// A Send and its Recv are one task of kind Send; only where messages hold
-  /// rows is the Recv a task of its own. No task is a Wait.
+  /// rows is the Recv a separate task. No task is a Wait.
   std::vector<InstructionKind> kind;
   std::vector<int32_t> worker; ///< of a Send: the source; a Recv: its own
   /// Send: the destination; Recv: the source; a collective: its group, an index
@@ -71,7 +71,7 @@ struct TaskGraph {
   /// Task of each instruction, for annotation: a merged Send and Recv have the
   /// same task, a Wait has kNone.
   std::vector<uint32_t> taskOfInstruction;
-  /// Where the instructions of each worker begin in taskOfInstruction, and its
+  /// Where the instructions of each worker start in taskOfInstruction, and its
   /// end.
   std::vector<uint32_t> instructionBegins;
   int64_t numSlices = 1; ///< of a microbatch
@@ -81,7 +81,7 @@ struct TaskGraph {
   bool is(uint32_t task, InstructionRole role) const {
     return traitsOf(kind[task]).role == role;
   }
-  /// Whether the task runs in the row of its worker, not beside it.
+  /// Whether the task runs in the row of its worker, not alongside it.
   bool holdsRow(uint32_t task) const {
     return pipesched::holdsRow(kind[task], transport);
   }

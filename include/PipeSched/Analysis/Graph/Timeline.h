@@ -68,7 +68,7 @@ std::vector<PathStep> describePath(const TaskGraph &graph,
 ///   fill           before the first cell
 ///   dependency     the data that the next cell needs was not computed yet
 ///   queue order    the data was computed, but its message stood in a queue
-///                  behind one that was not ready (head of line)
+///                  after one that was not ready (head of line)
 ///   communication  the message was under way, or waited while another one used
 ///                  the bandwidth; under Blocking also the time in which a
 ///                  send or an all-reduce of the worker itself holds its row
@@ -89,7 +89,7 @@ struct IdleTimes {
       communicationPs, imbalancePs, weightsPs, expertsPs, contextPs;
   /// Start of the first cell and end of the last, by worker; 0 without cells.
   std::vector<int64_t> firstPs, lastPs;
-  /// Busy time of the copy queues, which run beside the cells.
+  /// Busy time of the copy queues, which run alongside the cells.
   std::vector<int64_t> offloadPs, reloadPs;
 
   /// For how long cells of a worker run, while they compute or wait.
@@ -122,7 +122,7 @@ inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
-/// What data of cells take to others, beside the messages between stages.
+/// What data of cells take to others, alongside the messages between stages.
 inline constexpr Resource kExchanged[] = {Resource::Experts, Resource::Sharding,
                                           Resource::Context};
 

@@ -33,10 +33,10 @@ struct InstructionCells {
 /// overlapped pair is one instruction. Instructions are numbered from 0 in each
 /// row; -1 stands for "none".
 ///
-///   rowBegins    D + 1 entries: where each row begins in the columns
+///   rowBegins    D + 1 entries: where each row starts in the columns
 ///   waitBegins   one entry per instruction and one more per row, from 0 in
 ///                each row: row w has entries rowBegins[w] + w and following
-///   rowWaits     D + 1 entries: where the waits of each row begin in `waits`
+///   rowWaits     D + 1 entries: where the waits of each row start in `waits`
 struct WorkerPrograms {
   int64_t numSlices = 1; ///< of a microbatch; then `microbatch` is a unit
   std::vector<uint32_t> rowBegins;
@@ -49,7 +49,7 @@ struct WorkerPrograms {
   /// Send, Recv: the number of the message, dense from 0 by worker and order of
   /// the sends. Both ends have the same.
   std::vector<int32_t> message;
-  /// Send, Recv: how many sends from the same worker to the same worker stand
+  /// Send, Recv: how many sends from the same worker to the same worker are
   /// before the message's own.
   std::vector<int32_t> sequence;
   std::vector<int32_t> group; ///< a collective: the number of its group
@@ -109,7 +109,7 @@ struct WorkerStages {
 
 /// Lists the stages of a placement, with blocks in the unit of Replicas: layers
 /// of the model if all paths give theirs. Linear in stages and in the stages of
-/// all sets, after ParameterSets::create. Errors: those of
+/// all sets, after ParameterSets::create. Errors: as for
 /// ParameterSets::create. Also: more than 2^31 - 1 stages of all sets.
 llvm::Expected<WorkerStages> listWorkerStages(const Placement &placement);
 

@@ -91,7 +91,7 @@ struct AnyTimePeak {
 };
 
 /// The peak of each worker, linear in instructions. Needs a program made by
-/// lowerTable from a verified table: each copy is issued behind the compute
+/// lowerTable from a verified table: each copy is issued after the compute
 /// before it. Errors: activations that sum to more than 2^63-1 bytes; those of
 /// computeMemory for sparse programs.
 llvm::Expected<std::vector<AnyTimePeak>>

@@ -16,7 +16,7 @@ namespace pipesched {
 
 /// Decides whether a program finishes. Linear in instructions and operands.
 ///
-/// Except under Pairs, the all-reduces of one G cell begin together, and the
+/// Except under Pairs, the all-reduces of one G cell start together, and the
 /// row continues when all of them are done.
 ///
 /// The batches of a row are its longest runs of sends and receives that no
@@ -26,7 +26,7 @@ namespace pipesched {
 ///                                                  them do not interrupt
 ///
 /// A send or receive that waits for a message of its own run, directly or
-/// through a copy, begins the next batch.
+/// through a copy, starts the next batch.
 ///
 /// A program that finishes under Rendezvous also finishes under Batched, Fifo
 /// and Unbounded; one that finishes under Fifo also finishes under Unbounded.

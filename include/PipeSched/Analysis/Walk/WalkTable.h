@@ -47,7 +47,7 @@ std::optional<Traffic> sumTraffic(const TableView &table,
 using ChangePs = llvm::function_ref<int64_t(
     int32_t worker, Cell cell, std::optional<Cell> overlapped, int64_t ps)>;
 
-/// What the walk reads beside the table. Memory is asked for if `memoryFacts`
+/// What the walk reads besides the table. Memory is asked for if `memoryFacts`
 /// is not null. Times must add up (canAddUp).
 struct WalkInputs {
   const StageCosts *costs = nullptr;

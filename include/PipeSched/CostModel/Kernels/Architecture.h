@@ -161,7 +161,7 @@ struct EnumNames<NormPlacement> {
 };
 
 /// Attention and MLP one after the other, or both on the input of the layer,
-/// each behind its own norm or behind one that they share.
+/// each after its own norm or after one that they share.
 enum class Branches : uint8_t { Sequential, Parallel, ParallelSharedNorm };
 
 template <>
@@ -277,10 +277,10 @@ struct Architecture {
   Window window;
   std::optional<LinearAttention> linear;
   /// Whether attention outputs are multiplied by the sigmoid of a gate for each
-  /// element, which is computed beside the queries.
+  /// element, which is computed alongside the queries.
   bool attentionGate = false;
   /// Layers that are an MLP, or experts, without attention before it, and those
-  /// that are attention, or a recurrence, without an MLP behind it.
+  /// that are attention, or a recurrence, without an MLP after it.
   LayerSet feedforwardOnly = LayerSet::none(), mixerOnly = LayerSet::none();
   Activation activation = Activation::Gelu;
   Norm norm = Norm::LayerNorm;
@@ -305,7 +305,7 @@ struct Architecture {
   bool finalNorm = true;
   int64_t learnedPositions = 0; ///< rows of the position table; needs
                                 ///< vocabulary
-  /// Layers behind the last one that predict one more token each, with the
+  /// Layers after the last one that predict one more token each, with the
   /// embedding and the head of the model (arXiv 2412.19437, section 2.2).
   int64_t predictionLayers = 0;
   RecomputedOutputs recomputed;

@@ -33,7 +33,7 @@ struct ExpansionOptions {
 /// the all-reduces of tensor parallelism (Engine::Link); the system decides how
 /// many accelerators take part.
 ///
-/// Errors: those of checkArchitecture; sizes whose products overflow int64,
+/// Errors: as for checkArchitecture; sizes whose products overflow int64,
 /// with the name of the kernel.
 llvm::Expected<ModelFacts> expandArchitecture(const Architecture &architecture,
                                               const ExpansionOptions &options);

@@ -25,7 +25,7 @@ struct BlockSummary {
   int64_t activationBytes = 0, weightGradBytes = 0, recomputedBytes = 0;
 };
 
-/// FLOPs are those of the model, not of a schedule: three times the GEMMs of
+/// FLOPs are the model's, not of a schedule: three times the GEMMs of
 /// the forward, because input and weight gradient cost as much each.
 /// Recomputation, kernels that compute scores twice, and vector kernels do not
 /// count (as in Megatron, arXiv 2104.04473, section 5, and PaLM, 2204.02311,
@@ -56,7 +56,7 @@ struct ModelSummary {
 };
 
 /// The FLOPs of the forward by this definition, of a microbatch: of the model,
-/// and by global stage. Errors: those of splitLayers.
+/// and by global stage. Errors: as for splitLayers.
 double forwardFlops(const ModelFacts &model);
 llvm::Expected<std::vector<double>>
 forwardFlopsOfStages(const Placement &placement, const ModelFacts &model);

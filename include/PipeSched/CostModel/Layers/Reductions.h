@@ -24,14 +24,14 @@ struct Reduction {
 };
 
 /// Ring all-reduces of the gradients of blocks, among workers and their peers
-/// in other pipelines. Errors: those of ringExchange and of Replicas.
+/// in other pipelines. Errors: as for ringExchange and of Replicas.
 llvm::Expected<std::vector<MessageCost>>
 costReductions(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
                const ModelFacts &model, const SystemFacts &system);
 
 /// The same if the G times of stages are given: an all-reduce takes the share
 /// of its cell's G time that its blocks have among those that the stage owns.
-/// `model` gives the bytes and may be null. Errors: those of Replicas; bytes
+/// `model` gives the bytes and may be null. Errors: as for Replicas; bytes
 /// over int64.
 llvm::Expected<std::vector<MessageCost>>
 shareReductions(const Placement &placement,
@@ -42,7 +42,7 @@ shareReductions(const Placement &placement,
 /// last backward of the stage runs (W if `phases` has it, else B), and weights,
 /// if they are gathered, while its first forward does. Changes the part that
 /// nothing hides, and how far ahead an all-reduce starts; bytes stay. Times of
-/// cells are those of `stageCosts`. Errors: those of costReductions and of
+/// cells are those of `stageCosts`. Errors: as for costReductions and of
 /// costBlocks.
 llvm::Error reduceByLayers(const Placement &placement,
                            llvm::ArrayRef<Reduction> reductions,
@@ -64,12 +64,12 @@ using CostReductions =
         llvm::ArrayRef<Reduction>)>;
 
 /// Writes the G times of all stages: the sums over the pieces that they own, as
-/// `cost` gives those of reductions. Errors: those of `cost`; times over int64.
+/// `cost` gives those of reductions. Errors: as for `cost`; times over int64.
 llvm::Error costStageReductions(const Placement &placement, CostReductions cost,
                                 StageCosts &stageCosts);
 
 /// Adds to a reduction, of one worker and its peers, that of another block
-/// which the worker holds, behind it. Errors: those of ringExchange.
+/// which the worker holds, after it. Errors: as for ringExchange.
 llvm::Error addReduction(const Reduction &reduction, const BlockFacts &block,
                          const ModelFacts &model, const SystemFacts &system,
                          const RankLayout &layout, MessageCost &cost);

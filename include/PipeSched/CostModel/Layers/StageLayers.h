@@ -37,7 +37,7 @@ splitLayers(int64_t number, const Path &path, int64_t layers);
 
 /// Sets the bytes of the messages of stages, of which slices have equal shares.
 /// Their times stay as they are.
-/// Errors: those of splitLayers.
+/// Errors: as for splitLayers.
 llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
                             StageCosts &stageCosts);
 
@@ -47,7 +47,7 @@ llvm::Expected<std::vector<StageBlocks>>
 blocksOfStages(const Placement &placement, const ModelFacts &model);
 
 /// Of these blocks, `held`, those that each stage owns (ParameterSets.h): over
-/// the stages of a worker, every block that it holds, once. Errors: those of
+/// the stages of a worker, every block that it holds, once. Errors: as for
 /// ParameterSets.
 llvm::Expected<std::vector<StageBlocks>>
 ownedBlocksOfStages(const Placement &placement, const ModelFacts &model,

@@ -22,7 +22,7 @@
 namespace pipesched {
 
 /// The parts of a layer, in the order of its forward. Attention also holds what
-/// stands around it: the router, and the sum of the experts' results.
+/// is around it: the router, and the sum of the experts' results.
 enum class LayerPart : uint8_t { Attention, Dispatch, Mlp, Combine };
 
 template <>
@@ -89,7 +89,7 @@ struct PairOptions {
   PairOrder order = PairOrder::DeepSeek;
   /// In place of `order`, if it is not empty.
   PairPattern pattern;
-  /// Whether W runs apart from I, behind it. Otherwise I takes I + W.
+  /// Whether W runs apart from I, after it. Otherwise I takes I + W.
   bool delaysWeights = true;
   /// How long a part takes while the other stream is in use, in percent of its
   /// time alone; 100 or more, and at most kMaxSlowdown.
@@ -124,14 +124,14 @@ struct PairSchedule {
   int64_t numTimed = 0, numCut = 0;
 };
 
-/// Schedules a forward through `forward` beside a backward through `backward`,
-/// each in the order of its layers. The i-th forward layer goes with the i-th
-/// layer from the end of the backward; what one of them has more runs behind
-/// the others. Either may be empty.
+/// Schedules a forward through `forward` alongside a backward through
+/// `backward`, each in the order of its layers. The i-th forward layer goes
+/// with the i-th layer from the end of the backward; what one of them has more
+/// runs after the others. Either may be empty.
 ///
 /// A stream runs one part at a time, in the order of issue. A part of the
 /// forward waits for the one before it, through the layers; I of a part waits
-/// for that of the part behind it, and W for the I of its part. With factors,
+/// for that of the part after it, and W for the I of its part. With factors,
 /// the parts that run at the same time go slower.
 ///
 /// `Best` finds the first end of all orders that are the same for each pair of
@@ -149,7 +149,7 @@ llvm::Expected<PairSchedule> schedulePair(llvm::ArrayRef<LayerTimes> forward,
 /// first exchange are the attention, those between the exchanges the experts;
 /// what follows the second one, such as the sum of the results, runs before the
 /// next layer and counts as attention. In a layer without exchanges the MLP
-/// begins with the first kernel of that name. The parts of a phase add up to
+/// starts with the first kernel of that name. The parts of a phase add up to
 /// the time of the layer. Compute takes the longer of device and host.
 struct LayerKind {
   std::string name;

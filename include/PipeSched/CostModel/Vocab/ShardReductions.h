@@ -15,9 +15,9 @@ namespace pipesched {
 
 /// What costReductions says of the layers, by `gradient-buckets` layer by layer
 /// (reduceByLayers); the last stage of each worker also reduces its shard,
-/// behind its layers, since T of the last microbatch may be the last cell in
-/// front of it. `phases` are those of the table. Errors: those of
-/// costReductions; a model without a head, or with more blocks behind its
+/// after its layers, since T of the last microbatch may be the last cell in
+/// front of it. `phases` are the table's. Errors: as for
+/// costReductions; a model without a head, or with more blocks after its
 /// layers; several paths; weights that are gathered in cells.
 llvm::Expected<std::vector<MessageCost>>
 costShardReductions(const Placement &placement,

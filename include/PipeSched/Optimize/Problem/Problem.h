@@ -140,7 +140,7 @@ llvm::Error checkSize(int64_t numPairs, int64_t numSlices);
 llvm::Error checkTime(const Problem &problem, double limitSeconds);
 
 /// The placement of a problem: microbatches with slices as `placement` of
-/// Problem has them. Needs a placement that is assigned. Errors: those of
+/// Problem has them. Needs a placement that is assigned. Errors: as for
 /// checkSize and Placement::create.
 llvm::Expected<Placement> divideSlices(const Placement &placement);
 /// The inverse: the placement of whole microbatches, and of their slices.

@@ -39,7 +39,7 @@ llvm::Expected<Solution> timeRows(const Problem &problem,
 /// Times the rows as one of many steps that follow each other without a
 /// barrier, `period` apart. On each worker the step takes at most a period from
 /// its first start to its last end, so its memory is that of all steps.
-/// `makespan` is that of this one step. Errors: those of timeRows.
+/// `makespan` is that of this one step. Errors: as for timeRows.
 llvm::Expected<Solution> steadyState(const Problem &problem,
                                      llvm::ArrayRef<llvm::ArrayRef<Cell>> rows);
 

@@ -51,7 +51,7 @@ private:
 /// within the gap, or was found within limits no smaller than these. Otherwise
 /// the entry is one of the seeds, and the result is stored. With an empty
 /// `directory` this is solve(). Problems with the folder go to `warning` and
-/// change nothing else. Errors: those of solve.
+/// change nothing else. Errors: as for solve.
 llvm::Expected<SolverResult> solveCached(const Problem &problem,
                                          llvm::ArrayRef<Seed> seeds,
                                          const SolverOptions &options,

@@ -58,7 +58,7 @@ struct OptimizedStart {
   OptimizedSchedule best;   ///< its schedule, and what the others take
 };
 
-/// The best schedule of any candidate. Errors: those of listCandidates and
+/// The best schedule of any candidate. Errors: as for listCandidates and
 /// optimizeSchedule.
 llvm::Expected<OptimizedStart> optimizeStart(const ScheduleStart &start,
                                              const CandidateOptions &candidates,

@@ -43,7 +43,7 @@ std::optional<MemoryBudget> budgetFor(const CostInputs &costs,
 /// ends; verifyMemory counts only the checkpoint. So what the optimizer finds
 /// is within the budget.
 ///
-/// Needs a placement that is assigned. Errors: those of computeStageCosts and
+/// Needs a placement that is assigned. Errors: as for computeStageCosts and
 /// computeMemoryFacts; a budget in bytes without a model, or the system's
 /// budget where the system has none; a budget that parameters alone exceed,
 /// with the worker; copies without times in profile or system; `recompute` with
@@ -68,7 +68,7 @@ struct EnumNames<PlacementKind> {
       {PlacementKind::Wave, "wave", "Down and up the workers several times"}};
 };
 
-/// Errors: those of Placement::create and of the placement.
+/// Errors: as for Placement::create and of the placement.
 llvm::Expected<Placement> placeBy(PlacementKind kind, int64_t numWorkers,
                                   int64_t numMicrobatches, int64_t chunks,
                                   int64_t waves, int64_t numSlices = 1);
@@ -127,7 +127,7 @@ struct OptimizedSchedule {
 /// Candidates share the limits. The one with the least lower bound comes first.
 /// A candidate is not searched if it has no schedule, or if its bound is no
 /// better than a schedule that was found. All get equal parts of half of the
-/// limits; the best gets what is left. Errors: those of makeProblem and solve,
+/// limits; the best gets what is left. Errors: as for makeProblem and solve,
 /// if every candidate has one.
 llvm::Expected<OptimizedSchedule>
 optimizeSchedule(llvm::ArrayRef<ScheduleCandidate> candidates,

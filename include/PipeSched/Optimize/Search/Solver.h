@@ -1,7 +1,7 @@
 //===- Solver.h - Search for schedules --------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Constructive heuristics, seeds, local search, bounds and exact search behind
+// Constructive heuristics, seeds, local search, bounds and exact search after
 // one call (docs/Optimize.md, the methods).
 //
 //===----------------------------------------------------------------------===//
@@ -106,7 +106,7 @@ std::vector<Seed> familySeeds(const Problem &problem, SolverOptions &options);
 /// interrupted or its time is over while it reads them. The fixed rules are not
 /// tried on problems of more than 16384 stages times microbatches. Without a
 /// time limit the result depends only on the arguments, and not on `pool` and
-/// `threads`. Errors: those of checkProblem, checkCapacity and
+/// `threads`. Errors: as for checkProblem, checkCapacity and
 /// checkTime.
 llvm::Expected<SolverResult> solve(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds,

@@ -44,13 +44,13 @@ struct SplitOptions {
   Remainder overlapped = Remainder::Keep;
 };
 
-/// Replaces each B by I and, right behind it, W. In an aligned table they take
+/// Replaces each B by I and, right after it, W. In an aligned table they take
 /// the slots of B. If the table's lengths of I and W differ from those of B and
 /// the written slots are no longer valid, cells go to their earliest slots
 /// (alignRows). Linear in entries. Errors, as ViolationError: an overlapped B
 /// if the options refuse it; split backwards that send the gradient after a
 /// cell other than `gradientAfter`; lengths that are not known. Others: a table
-/// of more than kMaxTableCells entries; those of alignRows.
+/// of more than kMaxTableCells entries; as for alignRows.
 llvm::Expected<BackwardChange> splitBackward(const TableView &table,
                                              const SplitOptions &options = {});
 
@@ -61,7 +61,7 @@ struct MergeOptions {
 };
 
 /// Replaces each I whose own W follows it by B, in the slots of both; idle
-/// slots between the two move behind it. A B sends the gradient at its end,
+/// slots between the two move after it. A B sends the gradient at its end,
 /// later than the I did. Rows without a deadlock stay so, but in an aligned
 /// table a cell may now be too early for its gradient: then cells go to their
 /// earliest slots (alignRows). If no split backwards are left, `gradientAfter`

@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// Where the gradient all-reduces stand in their rows.
+/// Where the gradient all-reduces are in their rows.
 enum class ReductionPlace : uint8_t {
   End,   ///< after all other cells
   Eager, ///< as soon as all workers of a group have their gradients, unless
@@ -53,12 +53,12 @@ struct OptimizerChange {
 ///   Eager   0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0     3O1 0O0
 ///
 /// Each worker thus reaches its all-reduces in the order of the model, so they
-/// cannot deadlock: the blocks that a worker reduces at a cell lie behind those
+/// cannot deadlock: the blocks that a worker reduces at a cell lie after those
 /// of its earlier cells, because a block that several of its stages hold is
 /// owned by the one that ends last.
 ///
 /// `Eager` uses the slots of the unit alignment. The all-reduces of a piece
-/// (Replicas.h) stand in all rows at the first slot at which its weight
+/// (Replicas.h) are in all rows at the first slot at which its weight
 /// gradients are present on all workers, so no worker waits for them longer
 /// than the slots say; pieces follow the order of these slots. A cycle of waits
 /// would have to lead back to an earlier slot, so an order that the slots allow

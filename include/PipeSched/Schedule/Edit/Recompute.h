@@ -26,7 +26,7 @@ struct RecomputeOptions {
   /// nothing is freed in between.
   bool skipAdjacent = false;
   /// How many recomputed activations of a worker may wait for their backward at
-  /// a time. 0: every R stands right before its backward. Otherwise an R may
+  /// a time. 0: every R is right before its backward. Otherwise an R may
   /// move up the row, into slots in which the worker waits for a message.
   int64_t ahead = 0;
 };
@@ -39,7 +39,7 @@ struct RecomputeChange {
 };
 
 /// Adds an R for each selected backward (B or I), right before it or its
-/// overlapped pair, but behind copies and joins that stand there. Present R
+/// overlapped pair, but after copies and joins that are there. Present R
 /// cells do not move. In an aligned table all cells go to their earliest slots
 /// (alignRows).
 ///

@@ -33,7 +33,7 @@ struct EnumNames<VocabularyAlgorithm> {
 /// The rows of a table with S, T and their collectives. The other cells keep
 /// their order, so that workers hold as many activations as before. All workers
 /// run the steps of the head in one order, that in which the last stages need
-/// them: S of a microbatch behind its last F, T one step later, or before the
+/// them: S of a microbatch after its last F, T one step later, or before the
 /// backward that waits for it. In unit slots, each worker runs a step as soon
 /// as it can. With Vocab-1 each has Z, with Vocab-2 it has none. The cells of a
 /// worker are those of its last stage on the path.

@@ -107,7 +107,7 @@ generateInterleavedZB(const Placement &placement,
                       const InterleavedOptions &options = {});
 
 /// The interleaved order with one more forward in the warm-up, min((V-1)group +
-/// 2(D-1-r) + 1, NV); then each forward overlaps the backward behind it, which
+/// 2(D-1-r) + 1, NV); then each forward overlaps the backward after it, which
 /// so needs nothing that the forward makes (Megatron-Core, combined_1f1b.py and
 /// schedules.py). V may be 1, where the group does not matter. Whole backwards.
 /// Peak: min((V-1)group + 2D, NV).
@@ -226,7 +226,7 @@ llvm::Expected<Table> generateDualPipe(const Placement &placement,
 
 //===----------------------------------------------------------------------===//
 // A vocabulary that is spread over the workers: each has a shard of the head,
-// so that F .. X S Y T Z of a microbatch stand on all workers (arXiv
+// so that F .. X S Y T Z of a microbatch are on all workers (arXiv
 // 2411.05288, vocabulary parallelism)
 //===----------------------------------------------------------------------===//
 
@@ -236,7 +236,7 @@ struct VocabularyOptions : GeneratorOptions {
 
 struct Vocab1F1BOptions : VocabularyOptions {
   /// The time of B in percent of that of F, from 1 to kMostBackward; by default
-  /// that of unit slots. It says where the steps of the head stand.
+  /// that of unit slots. It says where the steps of the head are.
   std::optional<int64_t> backward;
 
   static constexpr int64_t kUnitBackward = 200, kMostBackward = 10000;
@@ -275,7 +275,7 @@ struct GreedyOptions {
 /// several, it runs the one that was ready first, then the one that the worker
 /// with the lowest number made ready (arXiv 2605.24006). All microbatches are
 /// ready at slot 0. Paths without a list of microbatches take turns (m mod P of
-/// P paths). A slice is ready once the one before it (in a backward: behind it)
+/// P paths). A slice is ready once the one before it (in a backward: after it)
 /// has run on the stage too, and the first slice of a microbatch once the
 /// microbatches before it on its path have begun all theirs. O(cells log(D V)).
 llvm::Expected<Table> generateGreedy(const Placement &placement,

@@ -100,7 +100,7 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Cell cell) {
 }
 
 /// A cell of a table whose microbatches have this many slices, as text: `2F3.1`
-/// is slice 1 of microbatch 3, and `2F3` stands where there are no slices.
+/// is slice 1 of microbatch 3, and `2F3` is where there are no slices.
 struct CellName {
   Cell cell;
   int64_t numSlices = 1;

@@ -87,7 +87,7 @@ enum class Queue : uint8_t {
   Offloads,    ///< copies to the host
   Reloads,     ///< copies from the host
   Pair,        ///< messages with one other worker, a queue for each
-  Collectives, ///< collectives, beside the messages
+  Collectives, ///< collectives, alongside the messages
   Broadcasts,  ///< outputs of last stages, to the shards of a vocabulary
   Reductions,  ///< what shards of a vocabulary put together
   Lookups,     ///< sums of lookups, for first stages
@@ -197,7 +197,7 @@ struct InstructionTraits {
   QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
   /// Of a collective: who meets.
   Grouping grouping = Grouping::None;
-  /// What the names of its results begin with. If it is empty, they have the
+  /// What the names of its results start with. If it is empty, they have the
   /// letter of the cell.
   llvm::StringLiteral resultName = "";
   /// Whether compiled programs run it. They refuse the others.

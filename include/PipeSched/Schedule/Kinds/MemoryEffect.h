@@ -38,11 +38,11 @@ struct HeldAmounts {
   int64_t activation; ///< between F and the end of its backward
   int64_t kept;       ///< of it, what a recomputed F keeps until R
   int64_t inputGrad;  ///< of it, what I frees
-  int64_t shard = 0;  ///< beside it, what a shard keeps between S and T
-  /// Beside it, the output of an embedding in shards: where it is the input of
+  int64_t shard = 0;  ///< alongside it, what a shard keeps between S and T
+  /// Besides it, the output of an embedding in shards: where it is the input of
   /// F, and where only the sum of the lookups takes it. One of both is 0.
   int64_t lookupSum = 0, lookupPart = 0;
-  int64_t lookupGrad = 0; ///< beside it, the gradient of that output
+  int64_t lookupGrad = 0; ///< alongside it, the gradient of that output
 };
 
 /// How much more is held after a change than before.

@@ -56,7 +56,7 @@ constexpr PhaseSet phasesOfRole(InstructionRole role) {
 /// The phases whose cells meet those of other workers (Groups.h): G.
 inline constexpr PhaseSet kCollectivePhases =
     phasesOfRole(InstructionRole::Collective);
-/// Of them, those beside which rows go on, without slots: X, Y, Z, A and C.
+/// Of them, those alongside which rows go on, without slots: X, Y, Z, A and C.
 inline constexpr PhaseSet kDetachedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.instruction && traitsOf(*traits.instruction).isDetached;
@@ -175,7 +175,7 @@ inline constexpr PhaseMap<OwnEdges> kOwnEdges = [] {
   return all;
 }();
 
-/// By phase: those that must not stand before it in the row of its stage and
+/// By phase: those that must not be before it in the row of its stage and
 /// unit. They are its alternatives, and what uses it.
 inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
   PhaseMap<PhaseSet> excluded = {};
@@ -268,7 +268,7 @@ inline constexpr PhaseMap<PhaseMemory> kMemoryOf = [] {
 }();
 
 /// The letters of a set in the order of the enum, such as "B, I and W" with
-/// " and " as what stands before the last.
+/// " and " as what is before the last.
 std::string describePhases(PhaseSet phases, llvm::StringRef beforeLast);
 /// The name of a phase with its article: "an all-reduce".
 std::string describePhase(Phase phase);

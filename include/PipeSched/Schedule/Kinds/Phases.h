@@ -17,7 +17,7 @@
 
 namespace pipesched {
 
-/// What the number behind the letter of a cell counts.
+/// What the number after the letter of a cell counts.
 enum class CellNumber : uint8_t {
   Unit,  ///< microbatches, in a table with slices their slices
   Path,  ///< paths: the cell concerns a stage as a whole
@@ -42,7 +42,7 @@ enum class Occurrence : uint8_t {
 enum class SliceOrder : uint8_t {
   Any,
   Ascending, ///< each slice after the one before it
-  Descending ///< each slice after the one behind it
+  Descending ///< each slice after the one after it
 };
 
 /// The stage of a path from which shards take, and to which they give.
@@ -83,12 +83,12 @@ constexpr bool isWide(Flow flow) {
 /// The order of the cells of one stage and unit.
 struct PhaseOrder {
   Occurrence occurrence = Occurrence::Optional;
-  /// Phases that have to stand before it in the row.
+  /// Phases that have to be before it in the row.
   PhaseSet needs = {};
   /// Phases that it waits for where the table has them, so that none of them
   /// may come after it.
   PhaseSet uses = {};
-  /// Phases that must not occur beside it.
+  /// Phases that must not occur alongside it.
   PhaseSet alternatives = {};
   /// The phase that has to follow it.
   std::optional<Phase> followedBy = {};
@@ -381,7 +381,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      {},
      {MemoryEffect::Same, MemoryEffect::FreePart},
      {{0x44, 0x5a, 0x6b}, {0xbf, 0xcf, 0xdb}}},
-    // C: behind I, whatever the gradient rule, since I finds the gradient
+    // C: after I, whatever the gradient rule, since I finds the gradient
     {19,
      CellNumber::Unit,
      /*unitSlots=*/0,

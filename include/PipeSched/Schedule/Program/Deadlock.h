@@ -18,9 +18,9 @@ namespace pipesched {
 /// Why the waiter cannot start before the awaited instruction.
 enum class WaitReason : uint8_t {
   Need,   ///< it uses its result, or both are one message, group or pair
-  Pair,   ///< it stands behind it among the messages of two workers
-  Queue,  ///< it stands behind it in a queue
-  Row,    ///< it stands behind it in the row
+  Pair,   ///< it comes after it among the messages of two workers
+  Queue,  ///< it comes after it in a queue
+  Row,    ///< it comes after it in the row
   Channel ///< both receive, and its message was sent after the other one
 };
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Decides, for both dialects, which sends, receives and operands a cell implies
-// and where they stand (arXiv 2605.24006, table to execution graph).
+// and where they are (arXiv 2605.24006, table to execution graph).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,10 @@ namespace pipesched {
 
 struct SlotAssignment;
 
-/// Where a receive stands in its row.
+/// Where a receive is in its row.
 enum class ReceivePlacement : uint8_t {
   Arrival, ///< at the slot in which the message arrives
-  /// Right before the cell that needs it, or before an all-reduce that begins
+  /// Right before the cell that needs it, or before an all-reduce that starts
   /// after the message is sent and would delay it.
   Consumer
 };
@@ -45,7 +45,7 @@ struct EnumNames<ReceivePlacement> {
 /// become Offload and Reload, joins become Wait, a cell that meets others one
 /// collective for each of its groups (Groups.h); idle entries vanish. The
 /// operands of a cell are its dependences (Dependences.h), where a receive
-/// stands for a cell of another worker. Those of a copy or a collective begin
+/// stands for a cell of another worker. Those of a copy or a collective start
 /// with the compute cell before it, its issue point; an Offload also waits for
 /// the Send of its forward's output, whose memory it frees. An all-reduce also
 /// waits for the last weight gradient of each stage of its worker that holds

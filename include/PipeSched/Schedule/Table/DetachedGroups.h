@@ -16,8 +16,8 @@
 
 namespace pipesched {
 
-/// Calls `visit(group)` for each group beside rows that a cell waits for: those
-/// of the X, Y and Z of its stage and unit that the table has.
+/// Calls `visit(group)` for each group alongside rows that a cell waits for:
+/// those of the X, Y and Z of its stage and unit that the table has.
 template <typename Visit>
 void forEachAwaitedGroup(const CellIndex &index, Cell cell, Visit &&visit) {
   if (traitsOf(cell.getPhase()).number != CellNumber::Unit)
@@ -60,7 +60,7 @@ private:
     std::vector<int64_t> groups;
     size_t head = 0;
   };
-  /// A group that stands behind another one in the queue of a row.
+  /// A group that comes after another one in the queue of a row.
   struct Block {
     int64_t group, row, behind;
   };

@@ -35,7 +35,7 @@ namespace pipesched {
 /// cell holds the row until all of them have met.
 class Groups {
 public:
-  /// The groups of a table, which must outlive the result. Errors: those of
+  /// The groups of a table, which must outlive the result. Errors: as for
   /// ParameterSets::create if the table has cells that are grouped by blocks.
   static llvm::Expected<Groups> create(const TableView &table);
   /// Linear in the table's entries, in the pieces of all stages and in the
@@ -96,7 +96,7 @@ private:
   PhaseSet phases;
   std::shared_ptr<const ParameterSets> parameterSets;
   /// What a provider tells groups of a phase apart by: a piece or a unit. The
-  /// keys of a phase begin at firstKey; `numbers` has the group of each, or -1.
+  /// keys of a phase start at firstKey; `numbers` has the group of each, or -1.
   PhaseMap<int64_t> firstKey;
   std::vector<int64_t> numbers;
   /// By global stage, from firstIndex of the phase on (-1: not by blocks).

@@ -19,7 +19,7 @@ namespace pipesched {
 using IndexRange = MicrobatchRange;
 
 /// Reads "5", "0:4" or "0:8:2", the syntax of `takes` of a path. Errors: any
-/// other text; an end that is not above the begin; a step below 1.
+/// other text; an end that is not above the start; a step below 1.
 llvm::Expected<IndexRange> parseIndexRange(llvm::StringRef text);
 
 /// Checks ranges for `count` indices. Errors: a range that is not within them,
@@ -28,7 +28,7 @@ llvm::Error checkIndexRanges(llvm::StringRef what,
                              llvm::ArrayRef<IndexRange> ranges, int64_t count);
 
 /// Checks the ranges of a transform against the stages on the longest path, the
-/// workers and the microbatches of a placement. Errors: those of
+/// workers and the microbatches of a placement. Errors: as for
 /// checkIndexRanges.
 llvm::Error checkSelection(const Placement &placement,
                            llvm::ArrayRef<IndexRange> stages,

@@ -31,17 +31,17 @@ namespace pipesched {
 ///
 /// One of the stages owns the set: its O steps the blocks and its G reduces
 /// their gradients. The owner is the stage that ends last in the model. Among
-/// stages that end together it is the one that begins first, and among these
+/// stages that end together it is the one that starts first, and among these
 /// the one of the lowest path. In the picture stage 1 of path 1 owns sets 1 and
 /// 2. So a stage owns its blocks from the first one up to where an owner that
-/// ends later begins: one run, and the runs of a worker in the order of their
+/// ends later starts: one run, and the runs of a worker in the order of their
 /// ends are in the order of the model. The all-reduces of G cells in that order
 /// cannot deadlock.
 class ParameterSets {
 public:
   /// The sets of a placement, which must outlive the result; its microbatches
   /// need not be assigned. O(stages log stages) and linear in the stages of all
-  /// sets (getStages). Errors: those of Replicas.
+  /// sets (getStages). Errors: as for Replicas.
   static llvm::Expected<ParameterSets> create(const Placement &placement);
 
   const Replicas &getReplicas() const { return replicas; }
@@ -71,7 +71,7 @@ public:
   llvm::iota_range<int64_t> piecesOf(int64_t set) const {
     return llvm::seq(pieceBegins[set], pieceEnds[set]);
   }
-  /// The first block and the one behind the last, in the numbering of Replicas.
+  /// The first block and the one after the last, in the numbering of Replicas.
   /// Empty for a set that has only what is pinned to an end of the model.
   BlockSpan blocksOf(int64_t set) const {
     return replicas.blocksOf(piecesOf(set));
@@ -129,7 +129,7 @@ public:
 
   /// Sets by worker: those of worker w are [w] to [w + 1] - 1.
   llvm::ArrayRef<int64_t> getSetBegins() const { return setBegins; }
-  /// The stages of all sets, one set behind the other.
+  /// The stages of all sets, one set after the other.
   llvm::ArrayRef<int64_t> getStages() const { return stages; }
 
 private:

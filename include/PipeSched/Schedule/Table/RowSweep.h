@@ -163,7 +163,7 @@ private:
     return table.rows[step.row][step.index].isIn(kMeetingPhases);
   }
 
-  /// The wait of a step for a group beside which rows go on, or a cycle of
+  /// The wait of a step for a group alongside which rows go on, or a cycle of
   /// such groups; nothing if there is none.
   std::vector<CellWait> findDetachedWait(const RowStep &step) const {
     std::vector<CellWait> found;
@@ -180,7 +180,7 @@ private:
     return found;
   }
 
-  /// The row goes on behind a step.
+  /// The row goes on after a step.
   void pass(const RowStep &step) {
     next[step.row] += step.count;
     if (isWide && table.rows[step.row][step.index].isIn(kDetachedPhases))
@@ -252,7 +252,7 @@ inline bool needsWideSweep(const CellIndex &index) {
 
 /// Visits every entry of a table whose rows are verified: producers first, each
 /// row from left to right. Returns nothing, or a cycle of waits w0 .. wk-1: the
-/// awaited cell of w(i) is the waiting cell of w(i+1), or behind it in its row.
+/// awaited cell of w(i) is the waiting cell of w(i+1), or after it in its row.
 ///
 ///   row 0   . . . F        each row stops at the first cell that waits;
 ///                  \       the row it waits for is swept up to that cell
@@ -261,8 +261,8 @@ inline bool needsWideSweep(const CellIndex &index) {
 ///   row 2   . F
 ///
 /// A cell that meets others is visited when the rows of its groups have reached
-/// their cells, which are visited later. Of collectives beside which rows go on
-/// (X, Y, Z) the cells that use them wait, until their group has met.
+/// their cells, which are visited later. Of collectives alongside which rows go
+/// on (X, Y, Z) the cells that use them wait, until their group has met.
 /// O(entries): when the sweep returns to a row that waited, it advances by at
 /// least one entry.
 class RowSweep {

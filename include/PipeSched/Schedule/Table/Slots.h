@@ -50,12 +50,12 @@ llvm::Expected<SlotAssignment> assignSlots(const TableView &table,
 /// SlotLengths.h.
 int64_t slotsOf(const TableView &table, CellRef at);
 
-/// Rows with idle entries such that each cell stands at its slot, filled up to
+/// Rows with idle entries such that each cell is at its slot, filled up to
 /// `numSlots` at the end.
 std::vector<Row> withIdleSlots(const TableView &table,
                                const SlotAssignment &slots);
 
-/// Rows in which each cell stands at its earliest slot. Errors: those of
+/// Rows in which each cell is at its earliest slot. Errors: as for
 /// alignSlots and CellIndex; rows of more than kMaxTableCells entries, because
 /// an idle entry counts at most 2^31 - 1 slots.
 llvm::Expected<std::vector<Row>> alignRows(const TableView &table);

@@ -23,7 +23,7 @@
 
 namespace pipesched {
 
-/// A phase of a global stage, as one number. Those of a stage begin with its
+/// A phase of a global stage, as one number. Those of a stage start with its
 /// firstKindOf.
 inline uint32_t firstKindOf(uint32_t stage) { return stage * kNumPhases; }
 inline uint32_t kindOf(uint32_t stage, Phase phase) {
@@ -66,7 +66,7 @@ public:
     bits[worker / 64][slot % kNumSets] |= uint64_t(1) << (worker % 64);
   }
   /// Takes the workers of each slot, from 0 on until none are left, with
-  /// `visit(worker, slot)`, which may add to the seven slots behind this one.
+  /// `visit(worker, slot)`, which may add to the seven slots after this one.
   /// Calls `leave(slot)` at the end of each slot that has workers.
   template <typename Visit, typename Leave>
   void takeAll(Visit &&visit, Leave &&leave) {
@@ -84,14 +84,14 @@ public:
         leave(now);
     }
   }
-  /// Moves the current slot, and all sets behind it, later by a number of
+  /// Moves the current slot, and all sets after it, later by a number of
   /// slots.
   void leap(uint64_t numSlots) {
     for (Sets &sets : bits)
       std::rotate(sets.begin(), sets.end() - numSlots % kNumSets, sets.end());
     now += numSlots;
   }
-  /// The sets of the slots behind this one.
+  /// The sets of the slots after this one.
   template <typename Visit>
   void forEachBehind(uint64_t slot, Visit &&visit) const {
     for (uint64_t behind = 1; behind != kNumSets; ++behind)

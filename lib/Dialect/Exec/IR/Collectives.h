@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks that the collectives of all workers match, and that each block of a
-// worker is stepped and reduced once, behind all of its gradients.
+// worker is stepped and reduced once, after all of its gradients.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- BytecodeVersion.cpp - Versions of bytecode -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MLIR asks for the version of each dialect when it begins to write a file.
+// MLIR asks for the version of each dialect when it starts to write a file.
 //
 //===----------------------------------------------------------------------===//
 

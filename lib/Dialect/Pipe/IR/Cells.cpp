@@ -142,7 +142,7 @@ static ParseResult parseNoCell(AsmParser &parser, SMLoc loc) {
   return emitCellError(parser, loc, number, word);
 }
 
-/// Reads the digits at `text` and moves behind them. The source text ends with
+/// Reads the digits at `text` and moves after them. The source text ends with
 /// a zero, so that the first character that is no digit can always be read.
 static int64_t scanNumber(const char *&text, int64_t limit) {
   int64_t value = 0;
@@ -152,7 +152,7 @@ static int64_t scanNumber(const char *&text, int64_t limit) {
   return value;
 }
 
-/// Reads `.1` behind a microbatch, moves behind it and returns the unit; -1 if
+/// Reads `.1` after a microbatch, moves after it and returns the unit; -1 if
 /// there is no such slice.
 static int64_t scanSlice(const char *&text, int64_t microbatch,
                          int64_t numSlices) {
@@ -191,7 +191,7 @@ static const PhasesByLetter &phasesByLetter() {
   return phases;
 }
 
-/// Reads a cell at `text`; returns the text behind it, or null if there is no
+/// Reads a cell at `text`; returns the text after it, or null if there is no
 /// cell.
 static const char *scanCell(const char *text, const PhasesByLetter &phases,
                             int64_t numSlices, Cell &cell) {

@@ -59,7 +59,7 @@ Expected<FormulaResult> formulas::evaluateGPipe(StringRef family,
 
 /// The number of message delays on 1F1B's critical path. It is not from the
 /// literature but from simulated delays, which the unit tests repeat. If a W
-/// follows the gradient, messages travel beside it.
+/// follows the gradient, messages travel alongside it.
 static double count1F1BMessages(int64_t workers, int64_t microbatches,
                                 bool sendsAfterInput) {
   if (microbatches < 2 || sendsAfterInput)

@@ -28,7 +28,7 @@ static Error checkPairs(StringRef family, const FormulaInputs &inputs) {
 }
 
 /// Idle time of K units with a ramp of D / pairs - 2 cells. Within a unit a
-/// forward runs beside a backward; between units their difference is idle.
+/// forward runs alongside a backward; between units their difference is idle.
 static double chimeraIdle(const FormulaInputs &inputs, const StageTimes &times,
                           int64_t numUnits) {
   double ramp = 2.0 * inputs.workers / inputs.paths - 2;

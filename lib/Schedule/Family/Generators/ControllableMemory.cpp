@@ -256,7 +256,7 @@ int64_t LeftShift::run() {
 /// Fills rows on a V path, which have their final lengths, and returns the
 /// slots that they take, or the limit if that is reached. Linear in cells.
 ///
-/// In each slot, every worker runs the ready cell that stands first in the
+/// In each slot, every worker runs the ready cell that is first in the
 /// block, or its oldest W if no cell is ready or a forward finds no memory.
 /// This ends: take the first cell in the block's order that has not run. All
 /// that it waits for has run. A gradient is therefore ready. A forward finds

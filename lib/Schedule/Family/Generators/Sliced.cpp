@@ -16,7 +16,7 @@ using llvm::Expected;
 using llvm::StringRef;
 
 namespace {
-/// How a row of a worker begins and goes on.
+/// How a row of a worker starts and goes on.
 struct RowShape {
   int64_t warmUp;    ///< forwards before anything else
   bool forwardFirst; ///< in turn: a forward, then a backward
@@ -66,7 +66,7 @@ static Expected<Table> generateInTurn(const Placement &given,
 /// The units that go through a chunk before the next one has its turn: as many
 /// as workers, and whole microbatches, since the last chunk runs the backward
 /// of the last slice first. Error: a last group of fewer units than workers,
-/// behind others: its forwards would wait for backwards of the group before.
+/// after others: its forwards would wait for backwards of the group before.
 static Expected<int64_t> groupOfSeq1F1B(const Placement &placement) {
   int64_t numWorkers = placement.getNumWorkers();
   int64_t slices = placement.getNumSlices();

@@ -21,7 +21,7 @@ public:
   ShardRow(RowWriter &row, int64_t stage, int64_t numUnits, bool reduces)
       : row(row), stage(stage), numUnits(numUnits), reduces(reduces) {}
 
-  /// F, and X behind it: a worker is ready for the last output early, so that
+  /// F, and X after it: a worker is ready for the last output early, so that
   /// nobody waits for it.
   void forward(int64_t unit) {
     if (!isInRange(unit))
@@ -69,10 +69,10 @@ struct StepPlace {
 
 static int64_t cellsPerUnit(bool reduces) { return reduces ? 7 : 6; }
 
-/// From the last worker to the first, its steps stand ever earlier beside those
-/// of the last worker, by a forward for each worker, but by no more than a
-/// backward: there the step goes behind the forward of its interval. `offset`
-/// is how much later than on the last worker a step begins. In units of F, with
+/// From the last worker to the first, its steps are ever earlier alongside
+/// those of the last worker, by a forward for each worker, but by no more than
+/// a backward: there the step goes after the forward of its interval. `offset`
+/// is how much later than on the last worker a step starts. In units of F, with
 /// B = 2:
 ///
 ///   worker      p-1  p-2  p-3  p-4  p-5  p-6
@@ -101,7 +101,7 @@ static std::vector<StepPlace> placeSteps(int64_t numWorkers, int64_t backward) {
   return places;
 }
 
-/// With `w` forwards to warm up, of which the last one or two stand behind a
+/// With `w` forwards to warm up, of which the last one or two come after a
 /// step:
 ///
 ///   F .. F S0 F (S1 F) S .. S | B0 S F  B1 S F ..

@@ -142,7 +142,7 @@ def _routing_keys(entry: Entry) -> dict[str, float | None]:
     if isinstance(entry, FromFamily):
         routed = replace(entry, point=replace(entry.point, costs=costs))
     elif entry.ending:
-        return {NATURAL: None}  # whose costs stand in its passes
+        return {NATURAL: None}  # whose costs are in its passes
     else:
         routed = replace(entry, costs=costs)
     try:

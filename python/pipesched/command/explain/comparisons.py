@@ -1,7 +1,7 @@
 """What slices of sequences and shards of a vocabulary gain, and why: sentences below a comparison.
 
 Each comparison of sliced and whole schedules under costs of a model is repeated at other lengths of
-sequences. Context parallelism is tried beside them on the same accelerators: half the workers, each
+sequences. Context parallelism is also tried on the same accelerators: half the workers, each
 of twice as many, which divide the sequences.
 
 A head that takes as long as several layers can be divided among the workers, or the worker that has

@@ -153,7 +153,7 @@ def memory_of(
     named: Saved | None = None,
     reserve: str = DEFAULT_RESERVE,
 ) -> dict[str, Any]:
-    """Peak memory of the fullest worker and its accelerators, and whether it fits beside the
+    """Peak memory of the fullest worker and its accelerators, and whether it fits alongside the
     reserve.
     """
     memory = simulation.memory

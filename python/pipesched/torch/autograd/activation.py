@@ -182,7 +182,7 @@ class Saved:
 
     def reload(self, stream: Any) -> None:
         """Starts to copy everything back, after what was computed before in the program, as its
-        table counts memory, and beside what is computed later.
+        table counts memory, and alongside what is computed later.
         """
         entries = self._entries
         for entry in entries:

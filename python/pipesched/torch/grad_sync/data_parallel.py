@@ -1,4 +1,4 @@
-"""Pipelines beside each other: the same stages on several ranks, each with batches of its own.
+"""Pipelines side by side: the same stages on several ranks, each with batches of its own.
 
 A device mesh has a dimension for the pipeline and others along which pipelines are repeated. Along
 some each pipeline has a part of every tensor (tensor parallelism by the modules); along the others

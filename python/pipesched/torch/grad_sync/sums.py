@@ -78,7 +78,7 @@ class Sums:
         return [tensor for each in self.shared for tensor in each.tensors()]
 
     def bytes_aside(self, key: StageKey) -> tuple[int, int]:
-        """Returns the size of gradients of earlier steps of a stage, which lie beside those of this
+        """Returns the size of gradients of earlier steps of a stage, next to those of this
         one.
         """
         late = self.find_late()

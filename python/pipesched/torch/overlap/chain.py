@@ -1,12 +1,12 @@
 """Stages whose layers run part by part, so that a backward can run between the parts of a forward.
 
-A stage is a chain of links: the parts of its layers, and the modules before, between and behind
-them. Each link has a graph of its own, which begins at leaves, so that gradients go link by link:
+A stage is a chain of links: the parts of its layers, and the modules before, between and after
+them. Each link has a separate graph, which starts at leaves, so that gradients go link by link:
 
     x | attention | dispatch | mlp | combine | output | attention | .. | output
         layer 0       ~>              ~>                 layer 1                    ~> exchange
 
-Behind a link with an exchange its rows are on their way; the next link that reads them waits.
+After a link with an exchange its rows are on their way; the next link that reads them waits.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only the code between the cuts is traced: the forwards of the modules that contain a module at which
 is cut. All others run as they are, so that their modes, hooks, random numbers and control flow are
-those of the model. What the code has computed before a cut and needs behind it passes between the
+those of the model. What the code has computed before a cut and needs after it passes between the
 stages, also over several of them:
 
     def forward(self, x):               stage 0: x -> (skip, h)

@@ -9,7 +9,7 @@ code.
                                                                     layers before
     part 2    gives    gives    runs                                the norm and the head are here
 
-A layer behind a part ends its forward; a layer before it gives what the part has got. Whether only
+A layer after a part ends its forward; a layer before it gives what the part has got. Whether only
 the hidden state passes between layers is tried once, with one part for each layer.
 """
 

@@ -9,7 +9,7 @@ An activation is what PyTorch really keeps of it after each of its cells:
            with
     D, B, W  nothing
 
-Beside activations there are outputs and gradients that wait to be sent, buffers of messages from
+Besides activations there are outputs and gradients that wait to be sent, buffers of messages from
 the start of their receive, and those in which a G, or a mean over pipelines, sums small gradients.
 Gradients of parameters are not counted, unless those of earlier steps (`float16`, DTensors) are set
 aside from the first B or W of a stage until those of this step are summed.
@@ -51,7 +51,7 @@ class StageBytes:
     gradient: int = 0
     """Of a message with the gradient of the output."""
     aside: int = 0
-    """Of gradients of earlier steps that lie beside those of this one until the sum of the blocks
+    """Of gradients of earlier steps that lie next to those of this one until the sum of the blocks
     of the stage; those of all its microbatches."""
     late: int = 0
     """Of those that lie there until the end of the step, as of tied parameters."""

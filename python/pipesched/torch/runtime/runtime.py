@@ -192,7 +192,7 @@ class PipelineRuntime:
     def step(self, inputs: Any = None, targets: Any = None) -> Tensor | None:
         """Runs one step, and adds the gradients of the mean of the losses of all microbatches to
         the parameters of this rank. Gradients by which O cells have stepped are dropped when the
-        next step begins. Returns the mean of the losses that this rank computed, None if it
+        next step starts. Returns the mean of the losses that this rank computed, None if it
         computed none.
 
         inputs, targets: a batch, whose tensors are cut along dimension 0 into equal microbatches
@@ -261,7 +261,7 @@ class PipelineRuntime:
         `torch.nn.utils.clip_grad_norm_` does with the whole model. Replicas and tied parameters
         count once, shards of `fully_shard` together. Returns the norm before, the same on all
         ranks. All ranks of all pipelines call it, between `step` and the step of the optimizer;
-        with a GradScaler behind `scaler.unscale_`.
+        with a GradScaler after `scaler.unscale_`.
         """
         if self.optimizers:
             raise PipelineError(
@@ -373,7 +373,7 @@ class PipelineRuntime:
     ) -> None:
         """Writes a checkpoint of `torch.distributed.checkpoint`, with "model" and, if there are
         optimizers, "optimizer". All ranks of all pipelines call it, those of `process_group`; by
-        default the ranks of the pipeline, or of the job if that has pipelines beside it.
+        default the ranks of the pipeline, or of the job if that has pipelines alongside it.
 
         others: what else has a state that is the same on all ranks, by any names: schedulers of
             learning rates, a GradScaler. That of the first rank is written. Random states of each

@@ -395,7 +395,7 @@ class Shards:
         if self._rows_of(cell) < 0:  # other ranks do not know how many tokens there are
             size = torch.tensor([rows], device=self._device)
             self._sizes[instruction.index] = size, self._send(self._gradients, size, instruction)
-            if len(self._sources) > 1:  # All ranks begin in one order, whoever is the source.
+            if len(self._sources) > 1:  # All ranks start in one order, whoever is the source.
                 return
         if rows >= 0:
             self._works[instruction.index] = own, self._send(self._inputs, own, instruction)

@@ -1,4 +1,4 @@
-"""files.py PAGE FOLDER: writes the files that a page prints: each block of code behind a line that
+"""files.py PAGE FOLDER: writes the files that a page prints: each block of code after a line that
 ends in the name of a file, as in "`main.cpp`:".
 """
 

@@ -63,7 +63,7 @@ mlir::LogicalResult cellsFromAttribute(std::vector<Cell> &cells,
 /// Writes and reads a cell as a variable-length integer, and a row as a blob of
 /// 8 bytes per cell, little endian, as toStored gives them. MLIR refers to
 /// blobs until a file is written: `cells` must outlive the writing, and copies
-/// of rows are kept until this thread begins the next file (dropWrittenCells).
+/// of rows are kept until this thread starts the next file (dropWrittenCells).
 /// Errors of reading: a size that is no multiple of 8; bits that are no cell.
 void writeCell(mlir::DialectBytecodeWriter &writer, Cell cell);
 mlir::LogicalResult readCell(mlir::DialectBytecodeReader &reader, Cell &cell);

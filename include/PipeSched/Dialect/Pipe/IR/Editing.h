@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Interfaces of the dialect for those who write rows by hand: where each cell
-// stands in the text, so that a diagnostic points at the cell, and further
+// is in the text, so that a diagnostic points at the cell, and further
 // checks while a schedule is edited.
 //
 //===----------------------------------------------------------------------===//
@@ -17,7 +17,7 @@
 
 namespace pipesched::pipe {
 
-/// Where the cells of rows stand that were read from text. IR has no room for
+/// Where the cells of rows are that were read from text. IR has no room for
 /// it: a row is one op with one location, that of its first word.
 class CellPlaces : public mlir::DialectInterface::Base<CellPlaces> {
 public:
@@ -27,8 +27,8 @@ public:
   /// Longer rows are not kept: nobody reads them cell by cell.
   static constexpr size_t kMostCells = 4096;
 
-  /// Keeps the places of the cells of a row at `row`. `text` begins with its
-  /// bracket, and `bracket` is where that stands.
+  /// Keeps the places of the cells of a row at `row`. `text` starts with its
+  /// bracket, and `bracket` is where that is.
   void keep(mlir::Location row, llvm::ArrayRef<Cell> cells, const char *text,
             mlir::FileLineColLoc bracket) const;
 
@@ -49,7 +49,7 @@ private:
   mutable llvm::StringMap<Row> rows; ///< by "line:column file"
 };
 
-/// Where a cell stands in the text, or the location of its row if that is not
+/// Where a cell is in the text, or the location of its row if that is not
 /// known.
 mlir::Location locationOfCell(WorkerOp row, int64_t index);
 

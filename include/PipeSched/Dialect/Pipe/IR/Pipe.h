@@ -44,7 +44,7 @@ namespace pipesched::pipe {
 /// not exist; a microbatch on no path or on several.
 mlir::FailureOr<Placement> loadPlacement(PlacementOwnerOpInterface owner);
 
-/// Whether an op of a schedule or program stands in front of its rows: a path,
+/// Whether an op of a schedule or program is in front of its rows: a path,
 /// or a clause that names functions.
 bool isHeaderOp(mlir::Operation &op);
 
@@ -52,13 +52,13 @@ bool isHeaderOp(mlir::Operation &op);
 /// there is at most one for data, target and loss each.
 mlir::LogicalResult verifyClauses(PlacementOwnerOpInterface owner);
 
-/// Verifies that options stand only with a family, and are not empty. The
+/// Verifies that options are only with a family, and are not empty. The
 /// family need not be one of ours: a generator elsewhere may name itself.
 mlir::LogicalResult verifyFamilyClause(mlir::Operation *op,
                                        mlir::StringAttr family,
                                        mlir::DictionaryAttr options);
 
-/// The name of a cell of `op`, which stands in a schedule or a program: with
+/// The name of a cell of `op`, which is in a schedule or a program: with
 /// its slice, if microbatches have several there.
 CellName nameCell(mlir::Operation *op, Cell cell);
 

@@ -53,11 +53,11 @@ enum class StageRole {
   Partials
 };
 
-/// The attribute beside `pipe.param` that makes parameters of several stages
+/// The attribute alongside `pipe.param` that makes parameters of several stages
 /// one: those with the same text as its value.
 inline constexpr llvm::StringLiteral kTiedAttrName = "pipe.tied";
 
-/// Where a role may stand in a function.
+/// Where a role may be in a function.
 enum class RolePlace : uint8_t { Nowhere = 0, Argument = 1, Result = 2 };
 
 /// Whether a function of this kind may have an argument (or a result) of this
