@@ -20,6 +20,7 @@ from ..schedule.generation import problem
 from ..schedule.schedule import Schedule
 from ..support.options import ContextExchange, Recompute, Sharding, names_of
 from ..support.text import gib, plural
+from ..support.units import PARTS, bytes_of
 from .candidate import ALONE, Candidate, Shape, describe
 from .launch.launchers import layout_of
 from .launch.recipes import Recipe
@@ -269,10 +270,12 @@ class Check:
             self._add("memory", None, "adapters (LoRA) are not modelled, nor their step", True)
         each = " ".join(f"{peak / 2**30:.1f}" for peak in peaks)
         held = f"{gib(max(peaks))} of {gib(request.usable_bytes)}, by worker {each}"
-        spare = request.capacity_bytes - max(peaks)
-        if not proposal.fits and spare > 0:
-            held += f"; fits only with a reserve below {gib(spare)}"
-        self._add("memory", proposal.fits, held)
+        capacity = request.capacity_bytes
+        if not proposal.fits and capacity > max(peaks):
+            held += f"; fits only with a reserve below {gib(capacity - max(peaks))}"
+        # The reserve is an estimate, mostly its share for fragmentation.
+        is_near = proposal.missing_bytes <= bytes_of("", PARTS["fragmentation"], capacity)
+        self._add("memory", proposal.fits or (None if is_near else False), held)
         low, high = proposal.band.seconds(step) if proposal.band else (None, None)
         band = f", from {low:.4g} to {high:.4g}" if low and high else ", no rows for a band"
         said = f"{proposal.expected_s:.4g} s{band}; idle {report.execution.idle_ratio:.1%}"

@@ -168,6 +168,14 @@ def test_listed_defaults_move_answers(option: str, capsys: Capture) -> None:
     assert max(abs(b / a - 1) for a, b in pairs) > 0.01
 
 
+def test_parts_of_sequences_share_the_optimizer(capsys: Capture) -> None:
+    given = ["1f1b", *MODEL, "--cp", "2", "--global-batch", "8"]
+    row, assumed = compared(capsys, given)
+    assert "sharding optimizer" in assumed
+    whole, _ = compared(capsys, [*given, "--sharding", "none"])
+    assert row["peak_bytes"] < 0.9 * whole["peak_bytes"]
+
+
 def test_every_option_is_considered() -> None:
     """A new option of costs, timing or families has to say where its default is printed."""
     made = parser_of("simulate")

@@ -37,6 +37,18 @@ def test_the_schedule_gets_the_name_that_is_given(capsys: Capture) -> None:
     assert row["schedule"] == "mine" and row["valid"]
 
 
+def test_groups_that_megatron_core_refuses_are_noted(capsys: Capture) -> None:
+    """A schedule may be valid and yet need a flag of Megatron-LM, or be refused by it."""
+    for sizes, said in (
+        ((9, 20), "stage 10; without it Megatron-LM interleaves 9 microbatches at a time, which"),
+        ((8, 4), "interleaves 8 or more microbatches here, not 4"),
+        ((4, 8), ""),
+    ):
+        given = ["VPP", "--vpp", "2", "--pp", str(sizes[0]), "--microbatches", str(sizes[1])]
+        assert main(["check", *given]) == 0
+        assert said in (out := capsys.readouterr().out) and ("note:" in out) == bool(said)
+
+
 def test_a_page_is_written(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
     assert main(["show", "1f1b", *SIZES, "--draw", str(page)]) == 0

@@ -112,6 +112,8 @@ def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool, paired: 
         is_tensor = option.name == "tensor_exposed"
         divides = not is_tensor or (costs._accelerators or 1) > costs.context_parallel
         return divides and getattr(costs, option.name) != option.unsaid
+    if option.name == "sharding":  # Megatron-LM divides among the parts of sequences, too
+        return costs.data_parallel * costs.context_parallel > 1
     if option.matters in _deployment.OPTIONS:
         return int(getattr(costs, option.matters)) > 1
     return option.matters == "always"

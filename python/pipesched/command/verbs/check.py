@@ -5,6 +5,8 @@ of a launcher runs and fits.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from itertools import takewhile
 
 import pipesched
 from pipesched import PipeSchedError, Schedule, VerificationError
@@ -71,6 +73,27 @@ def _passes(arguments: argparse.Namespace, origin: files.Origin, schedules: list
     return passes.command_line(made, origin)
 
 
+def _note_groups(schedule: Schedule) -> Iterator[str]:
+    """Says whether Megatron-Core runs the groups of an interleaved schedule, and by which flag."""
+    if schedule.kind != "schedule" or schedule.family != "interleaved-1f1b":
+        return
+    from pipesched.planning.launch.rules import VERSIONS, Layout, broken_rules
+
+    def refused(group: int) -> list[str]:
+        layout = Layout(pipeline=workers, chunks=2, microbatches=microbatches, group=group)
+        return [each.text for each in broken_rules("megatron", VERSIONS["megatron"][0], layout)]
+
+    workers, microbatches = schedule.workers, schedule.microbatches
+    forwards = (cell for cell in schedule.rows[0] if "F" in cell)
+    group = len([*takewhile(lambda cell: cell.startswith("0F"), forwards)])
+    if own := refused(group):
+        yield f"note: {schedule.name}: {own[0]}"
+    elif group != workers:
+        why = "".join(f"; without it {each}" for each in refused(workers))
+        flag = f"--microbatch-group-size-per-virtual-pipeline-stage {group}"
+        yield f"note: {schedule.name}: Megatron-LM runs these rows with {flag}{why}"
+
+
 def _refuse(arguments: argparse.Namespace, names: str, about: str) -> None:
     """Raises an error if one of the options is given, which says what it is about."""
     for name in names.split():
@@ -132,5 +155,6 @@ def run(arguments: argparse.Namespace) -> int:
                 "diagnostics": [str(found) for found in error.diagnostics] if error else [],
             }
         )
-    write_rows(arguments, rows, COLUMNS)
+    notes = [note for schedule in schedules for note in _note_groups(schedule)]
+    write_rows(arguments, rows, COLUMNS, above=notes)
     return 0 if all(row["valid"] for row in rows) else 1

@@ -88,6 +88,8 @@ def _groups(layout: Layout) -> str | None:
     if count is None or not layout.is_interleaved:
         return None
     group = layout.group or workers
+    if count < workers:
+        return f"Megatron-LM interleaves {workers} or more microbatches here, not {count}"
     if not workers <= group <= count:
         return (
             f"Megatron-LM interleaves groups of {workers} to {count} microbatches, from the workers"
