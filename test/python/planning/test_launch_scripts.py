@@ -16,7 +16,7 @@ import pytest
 from pipesched import Plan, Proposal
 from pipesched.command import main
 from pipesched.planning.launch.launchers import Launcher
-from pipesched.planning.launch.scripts import _assignments, model_arguments
+from pipesched.planning.launch.scripts import _assignments, model_arguments, read_config
 
 TORCHRUN = f"""#!{sys.executable}
 import json, os, runpy, sys
@@ -213,6 +213,40 @@ def test_arguments_of_models() -> None:
     for name in ("mistral-7b", "deepseek-v3", "qwen3-next-80b-a3b", "nemotron-h-8b"):
         assert model_arguments(pipesched.models()[name]) is None
     assert model_arguments({"hidden_size": 4}) is None
+
+
+HUGGING_FACE = Path(__file__).parents[2] / "data/huggingface"
+
+
+def test_arguments_of_a_configuration_of_hugging_face(
+    tmp_path: Path, tools: dict[str, str]
+) -> None:
+    """The script of a plan with a config.json asks for no arguments, and gives those of the model
+    that ships.
+    """
+    config = HUGGING_FACE / "llama-3-8b.json"
+    usual: dict[str, Any] = {"schedules": ["1f1b"], "pp": [2], "sharding": ["optimizer"]}
+    found = []
+    for model in (str(config), "llama3-8b"):
+        best = planned(model=model, **usual).fitting[0]
+        got, _ = run(written(best, tmp_path)["megatron"], {**tools, "MEGATRON": "x"})
+        found.append(got)
+    at = found[1].index("--kv-channels")  # its head size follows from the others
+    assert found[0] == found[1][:at] + found[1][at + 2 :]
+    assert found[0][found[0].index("--rotary-base") + 1] == "500000"
+    assert found[0][found[0].index("--norm-epsilon") + 1] == "1e-05"
+    fields = json.loads(config.read_text())
+    for changes, said in (
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, "--rope-scaling-factor 8.0"),
+        ({"model_type": "qwen2"}, "--add-qkv-bias"),
+        ({"model_type": "qwen3"}, "--qk-layernorm"),
+        ({"rope_scaling": {"type": "yarn", "factor": 4.0}}, None),
+        ({"model_type": "gemma3"}, None),
+        ({"mlp_bias": True}, None),
+        ({"sliding_window": 4096}, None),
+    ):
+        made = model_arguments(read_config({**fields, **changes}))
+        assert said in made if made is not None and said else made is None
     assert _assignments(["--bf16", "--fp8-format hybrid"]) is None
 
 

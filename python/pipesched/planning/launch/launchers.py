@@ -388,6 +388,10 @@ def _torch_notes(request: Request, candidate: Candidate) -> list[str]:
         tokens.insert(0, f"--parallelism.num_pp_microbatches {shape.microbatches}")
         replaced = f"pipeline_parallel_microbatch_size, {replaced}"
     notes += torch_notes(request, candidate)
+    notes.append(
+        f"0.2.2 has --activation_checkpoint.mode {shape.recompute} for the last line, no"
+        " --training.disable_cuda_graphs, and the module output for lm_head"
+    )
     notes.append(f"behind 0.3.0, {' '.join(tokens)} replace {replaced}")
     return notes
 

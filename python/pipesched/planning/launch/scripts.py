@@ -48,6 +48,37 @@ BRIDGE = {
 }
 """Recipes of Megatron-Bridge 0.3.1 for models that ship."""
 
+ROTARY: dict[str, dict[str, Any]] = {
+    "llama3": {"rotary_base": 500000, "norm_epsilon": 1e-05},
+    "qwen3": {"rotary_base": 1000000, "norm_epsilon": 1e-06},
+    "mixtral": {"rotary_base": 1000000, "norm_epsilon": 1e-05},
+}
+"""The base of the rotary embedding and the epsilon of norms for families that ship, by `rope_theta`
+and `rms_norm_eps` of their configurations at Hugging Face.
+"""
+
+_CONFIGURED = {
+    "hidden": "hidden_size",
+    "layers": "num_hidden_layers",
+    "attention_heads": "num_attention_heads",
+    "key_value_heads": "num_key_value_heads",
+    "head_size": "head_dim",
+    "feedforward": "intermediate_size",
+    "vocabulary": "vocab_size",
+    "tied_embeddings": "tie_word_embeddings",
+    "window": "sliding_window",
+    "norm_epsilon": "rms_norm_eps",
+}
+"""Our fields by their names in configurations of Hugging Face."""
+
+_LIKE_LLAMA: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "mistral": {},
+    "qwen2": {"query_biases": True},
+    "qwen3": {"query_key_norm": "head"},
+}
+"""The types of models that differ from Llama in these fields alone."""
+
 _UNKNOWN_TO_ARGUMENTS = (
     "latent_attention",
     "window",
@@ -197,8 +228,17 @@ def _parts(fields: Mapping[str, Any]) -> Iterator[str]:
     yield f"--position-embedding-type {'learned_absolute' if learned else 'rope'}"
     if not fields.get("tied_embeddings"):
         yield "--untie-embeddings-and-output-weights"
+    if "rotary_base" in fields:
+        yield f"--rotary-base {int(fields['rotary_base'])}"
+    if "rotary_factor" in fields:
+        yield "--use-rope-scaling"
+        yield f"--rope-scaling-factor {fields['rotary_factor']}"
+    if "norm_epsilon" in fields:
+        yield f"--norm-epsilon {fields['norm_epsilon']}"
     if not fields.get("biases"):
         yield "--disable-bias-linear"
+    if fields.get("query_biases"):
+        yield "--add-qkv-bias"
     if not fields.get("dropout"):
         yield "--attention-dropout 0"
         yield "--hidden-dropout 0"
@@ -227,12 +267,31 @@ def _connections(lines: Sequence[str]) -> str:
     return f"export CUDA_DEVICE_MAX_CONNECTIONS={count}"
 
 
+def read_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the fields of a configuration of Hugging Face for a model like Llama, else none."""
+    rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    kind = rotary.get("rope_type", rotary.get("type", "default"))
+    is_plain = config.get("hidden_act") == "silu" and kind in ("default", "llama3")
+    biases = config.get("attention_bias") or config.get("mlp_bias")
+    if config.get("model_type") not in _LIKE_LLAMA or not is_plain or biases:
+        return {}
+    read = {name: config.get(key) for name, key in _CONFIGURED.items()}
+    if not config.get("use_sliding_window", True):
+        read["window"] = None
+    read["rotary_base"] = config.get("rope_theta", rotary.get("rope_theta", 10000))
+    read["rotary_factor"] = rotary.get("factor") if kind == "llama3" else None
+    known = {name: value for name, value in read.items() if value is not None}
+    return {"activation": "swiglu", "norm": "rms", **_LIKE_LLAMA[config["model_type"]], **known}
+
+
 def _fields_or_none(proposal: Proposal) -> Mapping[str, Any]:
     model = proposal.request.model
     try:
-        return _fields_of("model", model) if model is not None else {}
+        fields = _fields_of("model", model) if model is not None else {}
     except (PipeSchedError, OSError):
         return {}  # another format
+    name = str(fields.get("name", "")).partition("-")[0]
+    return read_config(fields) if "model_type" in fields else {**ROTARY.get(name, {}), **fields}
 
 
 def _megatron(proposal: Proposal, lines: Sequence[str]) -> str:
