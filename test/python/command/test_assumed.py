@@ -176,6 +176,25 @@ def test_parts_of_sequences_share_the_optimizer(capsys: Capture) -> None:
     assert row["peak_bytes"] < 0.9 * whole["peak_bytes"]
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--tp", "3"], "Megatron-LM takes tensor 3 only if it divides the 8 key-value heads"),
+        (["--tp", "16"], ""),
+        (
+            ["--tp", "16", "--for", "torchtitan"],
+            "torchtitan divides no 8 key-value heads by tensor",
+        ),
+    ],
+)
+def test_heads_that_the_framework_refuses(words: list[str], said: str, capsys: Capture) -> None:
+    """The rule is that of the lines of plans, and of check."""
+    sizes = ["--pp", "2", "--microbatches", "4", "--model", "llama3-8b", "--system", "dgx-h100"]
+    assert main(["simulate", "1f1b", *sizes, *words]) == 0
+    assert said in (out := capsys.readouterr().out)
+    assert ("note: llama3-8b: " in out) == bool(said)
+
+
 def test_every_option_is_considered() -> None:
     """A new option of costs, timing or families has to say where its default is printed."""
     made = parser_of("simulate")

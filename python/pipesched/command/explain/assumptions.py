@@ -284,9 +284,26 @@ def join(facts: Iterable[Facts]) -> Facts:
 
 
 def notes_of(costs: Iterable[Costs | None]) -> list[str]:
-    """What the readers of models assumed or left out."""
-    read = [json.loads(each._raw.model()) for each in costs if each is not None and each.model]
-    return list(dict.fromkeys(f"note: {m['model']}: {note}" for m in read for note in m["notes"]))
+    """What the readers of models assumed or left out, and heads that the framework refuses."""
+    notes: dict[str, None] = {}
+    for each in costs:
+        if each is not None and each.model:
+            read = json.loads(each._raw.model())
+            found = [*read["notes"], *_refused_heads(each)]
+            notes |= dict.fromkeys(f"note: {read['model']}: {note}" for note in found)
+    return list(notes)
+
+
+def _refused_heads(costs: Costs) -> list[str]:
+    """Why the framework does not divide the key-value heads by this tensor size, if so."""
+    tensor = (costs._accelerators or 1) // costs.context_parallel
+    heads = _core.sizes(costs._raw)["key_value_heads"]
+    if costs.framework == "none" or not heads or heads % tensor == 0:
+        return []
+    from pipesched.planning.launch.rules import VERSIONS, Layout, broken_rules
+
+    layout, version = Layout(tensor=tensor, key_value_heads=heads), VERSIONS[costs.framework][0]
+    return [each.text for each in broken_rules(costs.framework, version, layout)]
 
 
 def line(facts: Facts) -> list[str]:
