@@ -94,5 +94,8 @@ install_python() {
   make_venv || return
   .venv/bin/pip install -q --no-build-isolation ".${1:+[$1]}" \
     --config-settings=cmake.define.PIPESCHED_PYTHON_TOOLS=OFF \
-    --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched
+    --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched ||
+    return
+  # A reader of traces that tests use. It would also install Jupyter, which it reads them without.
+  [ "${1:-}" != test ] || .venv/bin/pip install -q --no-deps HolisticTraceAnalysis==0.5.0
 }

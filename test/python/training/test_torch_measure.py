@@ -10,6 +10,7 @@ import pickle
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -422,6 +423,22 @@ def test_traces_of_our_runtime_say_what_it_records(
     assert traced.step_s == pytest.approx(measured[name].step_s, rel=0.2)
     comparison = traced.compare(times=measured[name].profile())
     assert comparison.predicted_s == measured[name].compare().predicted_s
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_hta_finds_the_cells(ran: Path) -> None:
+    """Holistic Trace Analysis divides traces at `ProfilerStep`, and leaves out the last step."""
+    hta = pytest.importorskip("hta.common.trace", reason="needs HTA: . scripts/lib/setup.sh")
+    files = {rank: str(ran / f"line.{rank}.trace.json") for rank in range(2)}
+    traces = hta.Trace(trace_files=files, trace_dir=str(ran))
+    traces.parse_traces(use_multiprocessing=False)
+    traces.align_and_filter_trace()
+    names = traces.symbol_table.get_sym_table()
+    for rank in range(2):
+        found = Counter(names[each] for each in traces.get_trace(rank).name)
+        cells = [each.cell for each in SCHEDULES["line"].program(rank) if each.kind == "compute"]
+        wanted = {f"{cell.phase} {cell.stage} mb {cell.microbatch}" for cell in cells}
+        assert len(wanted) == 8 and {found[name] for name in wanted} == {STEPS - 1}
 
 
 def test_waits_for_receives_are_taken_out(traces: Path) -> None:
