@@ -5,6 +5,7 @@ those of its model without a pipeline.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.skipif(
     reason="needs torchtitan: pip install 'pipesched[test]'",
 )
 
-RANKS, MICROBATCHES = 4, 8
+RANKS, MICROBATCHES, LENGTH = 4, 8, 16
+TOKENS = MICROBATCHES * LENGTH
 LOOP, VEE = "Interleaved1F1B", "ZBVZeroBubble"
 AFTER_I = {"gradient_after": "I"}
 """PyTorch's runtime sends the gradient of an input as soon as I has computed it."""
@@ -27,6 +29,8 @@ TABLES: list[tuple[str, str, dict[str, Any]]] = [
     ("greedy", "1F1B", AFTER_I),
     *((name, LOOP, {}) for name in "interleaved-1f1b interleaved-zb looped-bfs".split()),
     ("mpmd-circular", LOOP, {}),
+    ("combined-1f1b", LOOP, {"chunks": 2}),
+    *((name, LOOP, {"chunks": 4}) for name in "interleaved-1f1b interleaved-zb looped-bfs".split()),
     *((name, VEE, {}) for name in "zb-v v-half v-min zb-auto dualpipe-v".split()),
     ("hanayo", VEE, AFTER_I),
 ]
@@ -40,16 +44,53 @@ class TitanJob:
     name: str
     file: str
     kind: str
+    layers: int | None = None
+    """How many layers a stage has, if it is not torchtitan's own choice of two stages per rank."""
     ranks: int = RANKS
+    is_own: bool = False
+    """Whether the loss is torchtitan's own, a sum over tokens."""
+    has_trainer: bool = False
+    """Whether torchtitan's own Trainer runs the steps."""
 
 
-def test_torchtitan_trains_by_a_csv(tmp_path: Path) -> None:
-    jobs = []
-    for family, kind, options in TABLES:
-        file = tmp_path / f"{family}.csv"
-        table = generate(family, workers=RANKS, microbatches=MICROBATCHES, **options)
-        file.write_text(table.to_csv())
-        jobs.append(TitanJob(family, str(file), kind))
-    for name, ranks in run(jobs, tmp_path, "titan_ranks.py").items():
-        for losses, gradients in ranks:
+def jobs_in(folder: Path) -> Iterator[TitanJob]:
+    for number, (family, kind, options) in enumerate(TABLES):
+        file = folder / f"{number}-{family}.csv"
+        generate(family, workers=RANKS, microbatches=MICROBATCHES, **options).save(file)
+        yield TitanJob(file.stem, str(file), kind, 1 if options.get("chunks") == 4 else None)
+    whole = generate("1f1b", workers=RANKS, microbatches=MICROBATCHES)
+    split = folder / "split.csv"
+    whole.transform("pipe-split-backward{gradient-after=I}").save(split)
+    yield TitanJob("split", str(split), "1F1B")
+    yield TitanJob("sum", str(split), "1F1B", is_own=True)
+    vee = folder / "vee.csv"
+    generate("zb-v", workers=RANKS, microbatches=MICROBATCHES).save(vee)
+    yield TitanJob("Trainer", str(vee), VEE, is_own=True, has_trainer=True)
+    yield TitanJob("Trainer without a file", "", VEE, is_own=True, has_trainer=True)
+    yield TitanJob("Trainer with a mean", str(vee), VEE, has_trainer=True)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("titan")
+    return run(list(jobs_in(folder)), folder, "titan_ranks.py")
+
+
+def test_torchtitan_trains_by_a_csv(found: dict[str, Any]) -> None:
+    trained = {name: ranks for name, ranks in found.items() if not name.startswith("Trainer")}
+    assert len(trained) == 23
+    for name, ranks in trained.items():
+        for losses, gradients, ratio in ranks:
             assert losses <= 1e-9 and gradients <= 1e-9, name
+            # With its own loss the gradients are those of the sum over all tokens.
+            assert ratio == pytest.approx(TOKENS if name == "sum" else 1, rel=1e-4), name
+
+
+def test_the_trainer_trains_by_a_csv(found: dict[str, Any]) -> None:
+    assert found["Trainer"] == found["Trainer without a file"]
+    # The first rank has both ends of the V.
+    (loss, norm), *_ = found["Trainer"][0]
+    (mean_loss, mean_norm), *_ = found["Trainer with a mean"][0]
+    print(f"norm {norm:.4f} with torchtitan's loss, {mean_norm:.4f} with the mean over tokens")
+    assert norm == pytest.approx(TOKENS * mean_norm, rel=1e-5)
+    assert loss == pytest.approx(TOKENS * mean_loss, rel=1e-5)

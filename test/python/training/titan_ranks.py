@@ -6,8 +6,12 @@ usage: titan_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 from __future__ import annotations
 
 import copy
+import gc
 import importlib.util
+import os
 import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -16,9 +20,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from runtime_ranks import main, train_each
-from test_torch_titan import MICROBATCHES, RANKS, TitanJob
+from test_torch_titan import LENGTH, MICROBATCHES, RANKS, TOKENS, TitanJob
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
+
+if not torch.cuda.is_available():  # which torchtitan assumes
+    torch._utils._get_available_device_type = lambda: "cpu"
 
 if importlib.util.find_spec("triton") is None:
     # The build of PyTorch for CPUs comes without it, and these kernels, of mixtures of experts, are
@@ -27,12 +34,15 @@ if importlib.util.find_spec("triton") is None:
     vars(kernels).update(generate_permute_indices=None)
     sys.modules[kernels.__name__] = kernels
 
+from torchtitan.components.loss import cross_entropy_loss
 from torchtitan.config import JobConfig
 from torchtitan.distributed.pipeline_parallel import pipeline_llm
-from torchtitan.models.llama3 import Transformer, TransformerModelArgs
+from torchtitan.models.llama3 import Transformer, TransformerModelArgs, get_train_spec
+from torchtitan.protocols import train_spec
+from torchtitan.tools.utils import NoColor
+from torchtitan.train import Trainer
 
-STEPS = 2
-LENGTH, VOCABULARY = 16, 64
+STEPS, VOCABULARY = 2, 64
 
 
 def loss_of(output: Tensor, target: Tensor) -> Tensor:
@@ -41,13 +51,15 @@ def loss_of(output: Tensor, target: Tensor) -> Tensor:
     return nn.functional.cross_entropy(flat, target.flatten()) / MICROBATCHES
 
 
+def sizes() -> TransformerModelArgs:
+    return TransformerModelArgs(
+        dim=16, n_layers=14, n_heads=2, vocab_size=VOCABULARY, max_seq_len=LENGTH
+    )
+
+
 def model() -> Any:
     torch.manual_seed(0)
-    made = Transformer(
-        TransformerModelArgs(
-            dim=16, n_layers=14, n_heads=2, vocab_size=VOCABULARY, max_seq_len=LENGTH
-        )
-    )
+    made = Transformer(sizes())
     with torch.no_grad():
         made.init_weights()
     return made.double()
@@ -60,6 +72,7 @@ def config(job: TitanJob) -> Any:
     found.parallelism.pipeline_parallel_microbatch_size = 1
     found.parallelism.pipeline_parallel_schedule = job.kind
     found.parallelism.pipeline_parallel_schedule_csv = job.file
+    found.parallelism.pipeline_parallel_layers_per_stage = job.layers
     return found
 
 
@@ -69,8 +82,16 @@ def batch(step: int) -> tuple[Tensor, Tensor]:
     return tokens[:, :-1], tokens[:, 1:]
 
 
+def norm(gradients: Iterable[Any]) -> float:
+    found: float = torch.stack([each.norm() for each in gradients]).norm().item()
+    return found
+
+
 def run(job: TitanJob, _: dist.ProcessGroup) -> list[float]:
-    """Returns the largest errors of losses and gradients."""
+    """Returns the largest errors of losses and gradients, and the norm of the first gradients
+    divided by the norm of the gradients of the mean over tokens.
+    """
+    loss = cross_entropy_loss if job.is_own else loss_of
     mesh, whole = init_device_mesh("cpu", (RANKS,), mesh_dim_names=("pp",)), model()
     dims: Any = SimpleNamespace(pp=RANKS, get_mesh=lambda name: mesh)
     schedule, parts, is_first, is_last = pipeline_llm(
@@ -80,31 +101,97 @@ def run(job: TitanJob, _: dist.ProcessGroup) -> list[float]:
         torch.device("cpu"),
         whole.model_args,
         lambda part, *_: part,
-        loss_of,
+        loss,
     )
     optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (whole, *parts)]
-    worst = [0.0, 0.0]
+    worst = [0.0, 0.0, 1.0]
     for step in range(STEPS):
         inputs, labels = batch(step)
         losses: list[Tensor] = []
         options = {"target": labels, "losses": losses} if is_last else {}
         schedule.step(*([inputs] if is_first else []), **options)
-        pairs = zip(inputs.chunk(MICROBATCHES), labels.chunk(MICROBATCHES), strict=True)
-        wanted = torch.stack([loss_of(whole(x), y) for x, y in pairs])
+        pairs = list(zip(inputs.chunk(MICROBATCHES), labels.chunk(MICROBATCHES), strict=True))
+        like = dict(whole.named_parameters())
+        wanted = torch.stack([loss(whole(x), y) for x, y in pairs])
         torch.autograd.backward(wanted.sum())
         if is_last:
             worst[0] = max(worst[0], (torch.stack(losses) - wanted).abs().max().item())
-        like = dict(whole.named_parameters())
-        for part in parts:
-            for name, parameter in part.named_parameters():
-                error = (parameter.grad - like[name].grad).abs().max() / like[name].grad.abs().max()
-                worst[1] = max(worst[1], error.item())
+        own = {name: each.grad for part in parts for name, each in part.named_parameters()}
+        for name, gradient in own.items():
+            error = (gradient - like[name].grad).abs().max() / like[name].grad.abs().max()
+            worst[1] = max(worst[1], error.item())
+        if step == 0 and job.is_own:
+            mean = torch.stack([loss_of(whole(x), y) for x, y in pairs]).sum()
+            means = torch.autograd.grad(mean, [like[name] for name in own])
+            worst[2] = norm(own.values()) / norm(means)
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
     return worst
 
 
+class Log(list[tuple[float, float]]):
+    """The losses and the norms of the gradients that the Trainer would print."""
+
+    def __init__(self, *_: Any) -> None:
+        super().__init__()
+        self.color = NoColor()
+        stats = SimpleNamespace(max_reserved_gib=0.0, max_reserved_pct=0.0)
+        self.device_memory_monitor = SimpleNamespace(
+            device_name="cpu", get_peak_stats=lambda: stats
+        )
+        self.ntokens_since_last_log = 0
+        self.data_loading_times: list[float] = []
+
+    def should_log(self, _: int) -> bool:
+        return True
+
+    def log(self, _: int, loss: float, __: float, norm: float, **___: Any) -> None:
+        self.append((loss, norm))
+
+
+def batches() -> Iterator[tuple[dict[str, Tensor], Tensor]]:
+    for step in range(STEPS):
+        inputs, labels = batch(step)
+        yield {"input": inputs}, labels
+
+
+def run_trainer(job: TitanJob, _: dist.ProcessGroup) -> list[tuple[float, float]]:
+    """Trains as torchtitan's own Trainer does. Returns loss and norm of each step; the loss is -1
+    on ranks without the last stage.
+    """
+    loss = cross_entropy_loss
+    if not job.is_own:
+        loss = lambda output, target: cross_entropy_loss(output, target) / TOKENS
+    spec = replace(
+        get_train_spec(),
+        model_args={"tiny": sizes()},
+        build_tokenizer_fn=None,
+        build_dataloader_fn=lambda **_: list(batches()),
+        build_loss_fn=lambda *_, **__: loss,
+        build_metrics_processor_fn=Log,
+    )
+    train_spec._extra_train_specs["tiny"] = spec
+    found = config(job)
+    found.model.name = found.model.flavor = "tiny"
+    found.training.seq_len, found.training.steps, found.debug.seed = LENGTH, STEPS, 1
+    found.activation_checkpoint.mode = "none"
+    os.environ["LOCAL_RANK"] = "0"
+    trainer = Trainer(found)
+    try:
+        given = trainer.batch_generator(trainer.dataloader)
+        for _step in range(STEPS):
+            trainer.step += 1
+            trainer.train_step(given)
+        return list(trainer.metrics_processor)
+    finally:
+        gc.enable()  # which the Trainer has switched off
+
+
+def run_each(job: TitanJob, group: dist.ProcessGroup) -> Any:
+    return run_trainer(job, group) if job.has_trainer else run(job, group)
+
+
 if __name__ == "__main__":
-    train = partial(train_each, run=run)
+    train = partial(train_each, run=run_each)
     sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
