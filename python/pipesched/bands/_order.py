@@ -47,7 +47,7 @@ def _is_slower(step: Step, other: Step) -> bool:
 def order_of(steps: Sequence[Step]) -> Order:
     """The order of steps that all take time.
 
-    Any two of those that may be the shortest are not told apart. A run of one of them leaves
+    No two of those that may be the shortest can be ranked. A run of one of them leaves
     another one as unknown in terms of it as before, so that no fewer runs than those of all decide,
     but for those that are as fast as another one on their layout.
     """
@@ -83,7 +83,7 @@ def _from(tolerance: Tolerance) -> str:
 
 
 def _tolerances_of(steps: Sequence[Step]) -> str:
-    """From where on the steps are told apart: `schedules of a layout from 7 % on`."""
+    """From where on published rows rank steps: `schedules of one layout from 7 % on`."""
     known = tolerances(steps[0].traits)
     layouts = {step.layout for step in steps}
     found = []
@@ -100,19 +100,22 @@ def tell(steps: Sequence[Step], order: Order) -> list[str]:
     >>> traits = Traits("computed", "Hopper", "under load", "dense")
     >>> steps = [Step("a", 1.0, 0, traits), Step("b", 1.05, 0, traits), Step("c", 1.5, 0, traits)]
     >>> print("; ".join(tell(steps, order_of(steps))))
-    not told apart from a: b; published rows tell schedules of one layout apart from 8 % on (37 \
-differences of 12 runs); short runs of a and b decide
+    b is within the prediction error of a: published rows rank schedules of one layout only from \
+8 % on (37 differences of 12 runs); short runs of a and b decide
     """
     if len(steps) < 2:
         return []
     fastest, *others = order.first
     name = steps[fastest].name
-    apart = f"published rows tell {_tolerances_of(steps)}".replace(" from ", " apart from ", 1)
+    ranked = f"published rows rank {_tolerances_of(steps)}".replace(" from ", " only from ", 1)
     if not others:
-        return [f"{name} is the fastest by more than predictions are off: {apart}"]
-    parts = [f"not told apart from {name}: {', '.join(steps[i].name for i in others)}", apart]
+        return [f"{name} is the fastest by more than predictions are off: {ranked}"]
+    near = [steps[i].name for i in sorted(others)]
+    verb = "is" if len(near) == 1 else "are"
+    parts = [f"{_list_names(near)} {verb} within the prediction error of {name}: {ranked}"]
     if order.runs:
-        parts.append(f"short runs of {_list_names([steps[i].name for i in order.runs])} decide")
+        runs = [steps[i].name for i in sorted(order.runs)]
+        parts.append(f"short runs of {_list_names(runs)} decide")
     alike: dict[int, list[str]] = {}
     for i, run in order.alike:
         alike.setdefault(run, []).append(steps[i].name)

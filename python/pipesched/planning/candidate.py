@@ -104,6 +104,12 @@ class Candidate(NamedTuple):
         return self.schedule, self.options, self.receives
 
     @property
+    def row(self) -> tuple[object, ...]:
+        """Degrees and schedule, which a plan lists once. Rows of the optimizer are all listed."""
+        own = self.options if self.schedule == OPTIMIZED else ()
+        return self.shape.degrees, self.schedule, self.vocabulary, own
+
+    @property
     def is_even(self) -> bool:
         return len({count for counts in self.layers for count in counts}) == 1
 
@@ -136,17 +142,23 @@ def receives_text(candidate: Candidate) -> str:
     return ", receives at their consumers" if candidate.receives == "consumer" else ""
 
 
-def describe(candidate: Candidate) -> str:
+def describe(candidate: Candidate, names_context: bool = False) -> str:
+    """The configuration in words; `names_context` names the context where sequences are whole too,
+    for lists in which others divide theirs.
+    """
     shape, chunks = candidate.shape, candidate.chunks
     batch = plural(shape.microbatches, "microbatch")
     cut = f" in {candidate.slices} slices" if candidate.slices > 1 else ""
+    context = ["context 1"] if names_context else []
+    if shape.context > 1:
+        context = [f"context {shape.context} by {shape.exchange}"]
     by = f" by {candidate.vocabulary}" if "vocabulary" in dict(candidate.options) else ""
     parts = [
         f"{candidate.schedule}{by} on {plural(shape.pipeline, 'worker')}"
         + (f" of {chunks} stages each" if chunks > 1 else "")
         + receives_text(candidate),
         f"tensor {shape.tensor}",
-        *([f"context {shape.context} by {shape.exchange}"] if shape.context > 1 else []),
+        *context,
         *([f"expert {shape.expert}"] if shape.expert > 1 else []),
         f"data {shape.data}",
         f"{batch} of {plural(shape.microbatch_size, 'sequence')}{cut}",
@@ -160,4 +172,6 @@ def describe(candidate: Candidate) -> str:
             *(["offload in part"] if free.get("offload") else []),
             f"recompute {free['recompute']} in part" if "recompute" in free else parts[-1],
         ]
+    if shape.stage > 1:
+        parts.append(f"sharding {shape.sharding}")
     return ", ".join(parts)

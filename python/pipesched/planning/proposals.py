@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from math import gcd
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ..bands import Band, band_of
 from ..costs.costs import Costs, Description, with_natural_routing
-from ..costs.frameworks import ParameterBytes, sharding_of
+from ..costs.frameworks import FRAMEWORKS, ParameterBytes, sharding_of
 from ..costs.settings import both
 from ..errors import PipeSchedError
 from ..results.configuration import Configuration
@@ -21,7 +21,7 @@ from ..schedule.families import PlacementKind, placement_kind
 from ..schedule.schedule import Schedule
 from ..support.options import Recompute, Sharding, callable_of, integer, list_of, names_of
 from ..support.units import seconds_of
-from .candidate import Candidate, Shape, receives_text
+from .candidate import Candidate, Shape, describe, receives_text
 from .expenses import expenses
 from .explain.reasons import explain_proposal, findings, order_keys
 from .explain.tables import (
@@ -36,12 +36,13 @@ from .launch.launchers import Launcher, Launchers, launchers, needs_csv
 from .launch.scripts import scripts_of
 from .layer_times import holds
 from .request import Limits, Progress, Request, check_limits, divisors
+from .search.choice import KEPT, Choice, choose
 from .search.disturbances import Slow, slow_by, slow_of
-from .search.moves import Moved, ends_of, move_layers, try_moves
+from .search.moves import Moved, ends_of, move_layers, move_of_best, try_moves
 from .search.nearby import find_nearby
 from .search.optimizer import Attempt, Optimized, optimize_best
 from .search.search import Counts, Found, Outcome, Search, by_step, few_collections
-from .space.heads import RECEIVES, drop_equal_rows
+from .space.heads import drop_equal_rows
 from .space.space import Space
 
 if TYPE_CHECKING:
@@ -133,6 +134,9 @@ are left out: no single change makes up for that much at nearly the same step.
 
 TIGHT = 0.98
 """The part of the usable memory above which a configuration is marked as nearly full."""
+
+OWN_RUNTIME = "pipesched.torch"
+"""The runtime of all that no framework runs."""
 
 MOST_ALIKE = 8
 """The maximal number of schedules to compare with the best on its shape."""
@@ -319,6 +323,13 @@ class Proposal:
         csv = os.path.join(folder, f"{self.name}.csv")
         return launchers(self.request, self.candidate, csv, self._launch_problem)
 
+    @cached_property
+    def runs_in(self) -> tuple[str, ...]:
+        """The frameworks that run it as it is, or `pipesched.torch` if none does."""
+        made = self.launchers()
+        found = [f.title for name, f in FRAMEWORKS.items() if getattr(made, name).lines]
+        return tuple(found) or (OWN_RUNTIME,)
+
     def scripts(self) -> dict[str, str]:
         """Bash scripts that start a training by torchrun, by launcher: `torchtitan`, `megatron` and
         `bridge`. A CSV file for PyTorch is expected next to the script.
@@ -360,6 +371,7 @@ class Proposal:
             "rank": self.place,
             "name": self.name,
             "fits": self.fits if is_known else None,
+            "runs_in": list(self.runs_in),
             "step_s": self.step_s,
             "disturbed_step_s": self.disturbed_step_s,
             "expected_disturbed_s": self.expected_disturbed_s,
@@ -421,6 +433,15 @@ def _band_keys(proposal: Proposal) -> dict[str, Any]:
     return {"expected_s": proposal.expected_s, "step_low_s": low, "step_high_s": high, "band": told}
 
 
+def _steps_of(proposal: Proposal, **keys: Any) -> dict[str, Any]:
+    """The steps of a proposal that is not listed, after the keys that name it."""
+    return {**keys, "step_s": proposal.step_s, "expected_s": proposal.expected_s}
+
+
+def _named(proposal: Proposal) -> dict[str, Any]:
+    return {"configuration": describe(proposal.candidate), "runs_in": list(proposal.runs_in)}
+
+
 @dataclass(frozen=True)
 class Plan:
     """The best configurations that fit, in order, then the nearest that do not."""
@@ -440,6 +461,10 @@ class Plan:
     nearby: tuple[Proposal, ...] = field(default=(), repr=False)
     """The best of fewer accelerators, if that is faster, and of the next number that divides well.
     """
+    fastest: Proposal | None = field(default=None, repr=False)
+    """The fastest, if a simpler configuration that is as fast is the best."""
+    elsewhere: Proposal | None = field(default=None, repr=False)
+    """The fastest that no framework runs as it is, if it is faster than the best."""
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
@@ -448,20 +473,19 @@ class Plan:
 
     def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
         rows = (proposal.to_dict(folder) for proposal in self.proposals)
-        near = {
-            "nearby": [
-                {"gpus": p.shape.gpus, "step_s": p.step_s, "expected_s": p.expected_s}
-                for p in self.nearby
-            ]
+        same = {
+            "nearby": [_steps_of(p, gpus=p.shape.gpus) for p in self.nearby],
+            "fastest": self.fastest and _steps_of(self.fastest, **_named(self.fastest)),
+            "elsewhere": self.elsewhere and _steps_of(self.elsewhere, **_named(self.elsewhere)),
         }
-        return [{**row, **keys, **near} for row, keys in zip(rows, order_keys(self), strict=True)]
+        return [{**row, **keys, **same} for row, keys in zip(rows, order_keys(self), strict=True)]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per proposal: its numbers, without launchers and paths."""
         import pandas as pd
 
         nested = {"name", "band", "options", "paths", "help", "optimized", "launcher", "request"}
-        nested.add("nearby")
+        nested |= {"nearby", "fastest", "elsewhere", "runs_in"}
         rows = [
             {key: value for key, value in row.items() if key not in nested}
             for row in self.to_dicts()
@@ -520,7 +544,8 @@ def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidat
 def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
     """The changes that help: the fastest that fit, then those that lack the least memory."""
     usable = search.space.request.usable_bytes
-    changed = [*_best_move(search, outcome.candidate), *_others(search, outcome.candidate)]
+    others = (*_best_move(search, outcome.candidate), *_others(search, outcome.candidate))
+    changed = [(change, other) for change, other in others if search.is_listed(other)]
     search.evaluate([candidate for _, candidate in changed])
     found: list[tuple[Help, Candidate]] = []
     for change, candidate in changed:
@@ -580,10 +605,28 @@ def _proposal(
     )
 
 
-def _in_order(proposals: Iterable[Proposal]) -> list[Proposal]:
-    """The proposals by the steps that are to be expected, with their places."""
-    ordered = sorted(proposals, key=lambda each: each.ranked_s * each.middle)
-    return [replace(each, place=place) for place, each in enumerate(ordered, start=1)]
+def _choose(space: Space, found: Found, top: int) -> Choice | None:
+    """The outcomes to list, the best first; None if nothing fits."""
+    if not found.fitting:
+        return None
+    middles: dict[int, float] = {}
+
+    def expected(outcome: Outcome) -> float:
+        # In one plan bands differ only between degrees of tensor parallelism.
+        tensor = outcome.candidate.shape.tensor
+        if tensor not in middles:
+            middles[tensor] = _proposal(space, 0, outcome).middle
+        return outcome.step_ps * middles[tensor]
+
+    return choose(drop_equal_rows(found.fitting), top, expected)
+
+
+def _faster(space: Space, other: Outcome | None, fitting: list[Proposal]) -> Proposal | None:
+    """The proposal of an outcome that is not listed, if it is faster than the best."""
+    if other is None or not fitting:
+        return None
+    made, best = _proposal(space, 0, other), fitting[0]
+    return made if made.ranked_s * made.middle < best.ranked_s * best.middle else None
 
 
 def _drop_hopeless(search: Search, found: Found) -> None:
@@ -604,6 +647,7 @@ def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
             if o.peak_bytes <= search.usable
             and (best is None or by_step(o) < by_step(best))
             and search.space.allows(o.candidate)
+            and search.is_listed(o.candidate)
         ]
         if not better:
             return helps
@@ -612,17 +656,16 @@ def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
         found.missing = [o for o in found.missing if o.step_ps < fastest]
 
 
-def _make_plan(
-    search: Search, found: Found, attempts: list[Attempt], top: int, move: Moved | None
-) -> Plan:
+def _make_plan(search: Search, found: Found, attempts: list[Attempt], top: int) -> Plan:
     """The plan of what a search found."""
     space = search.space
     rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
     helps = _helps(search, found)
-    fitting = _in_order(
-        _proposal(space, 0, o, optimized=rows.get(o.candidate))
-        for o in drop_equal_rows(found.fitting)[:top]
-    )
+    choice = _choose(space, found, top)
+    fitting = [
+        _proposal(space, i, o, optimized=rows.get(o.candidate))
+        for i, o in enumerate(choice.rows if choice else (), start=1)
+    ]
     alike = _alike(search, fitting[0].shape) if fitting else []
     first = len(fitting) + 1
     missing = [
@@ -630,8 +673,7 @@ def _make_plan(
         for i, o in enumerate(found.missing, start=first)
     ]
     same = tuple(_proposal(space, i, o) for i, o in enumerate(alike, start=1))
-    if fitting and (fitting[0].optimized or fitting[0].candidate != found.fitting[0].candidate):
-        move = None  # it is one of another configuration
+    has_family = choice is not None and not fitting[0].optimized
     return Plan(
         space.request,
         tuple(fitting),
@@ -639,8 +681,10 @@ def _make_plan(
         same,
         found.counts,
         tuple(attempts),
-        move,
+        move_of_best(search, choice.rows[0]) if choice and has_family else None,
         search.slow,
+        fastest=_faster(space, choice and choice.fastest, fitting),
+        elsewhere=_faster(space, found.elsewhere, fitting),
     )
 
 
@@ -674,9 +718,9 @@ def plan(
     disturbance: str | None = None,
     **limits: Unpack[Limits],
 ) -> Plan:
-    """Finds the schedule, placement, microbatch size, recomputation and degrees of parallelism with
-    the shortest training step of a model on `gpus` accelerators: the `top` ones that fit, then
-    `misses` that nearly fit.
+    """Finds the schedule, placement, microbatch size, recomputation and degrees of parallelism for
+    a model on `gpus` accelerators: the simplest of the fastest that fit and that a framework runs,
+    then others by their steps, `top` in all, then `misses` that nearly fit.
 
     `limits` restrict the choice; `Limits` lists them.
 
@@ -698,7 +742,7 @@ def plan(
     >>> import pipesched
     >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, pp=[2, 4])
     >>> best = made.fitting[0]
-    >>> best.shape.gpus, best.fits, best.expected_s <= made.fitting[1].expected_s
+    >>> best.shape.gpus, best.fits, best.expected_s <= 1.02 * made.fitting[1].expected_s
     (16, True, True)
     """
     chosen = check_limits(limits)
@@ -713,14 +757,14 @@ def plan(
     top, misses = integer("top", top, 1, 1000), integer("misses", misses, 0, 1000)
     seconds = None if optimize is None else seconds_of("optimize", optimize)
     space = Space(request)
-    search = Search(space, threads, progress, slow, seeds)
+    search = Search(space, threads, progress, slow, seeds, False if seconds else None)
     with few_collections():
-        found = search.run(top * len(RECEIVES) if space.spreads else top, misses)
+        found = search.run(max(top, KEPT), misses)
         if not search.outcomes:
             reasons = "; ".join(list(search.reasons)[:3])
             raise PipeSchedError(f"there is nothing to plan: {reasons}")
-        move = try_moves(search, found)
+        try_moves(search, found)
         _drop_hopeless(search, found)
         attempts = optimize_best(search, found, seconds, progress) if seconds else []
-        made = _make_plan(search, found, attempts, top, move)
+        made = _make_plan(search, found, attempts, top)
         return replace(made, nearby=_nearby(search, found, made))

@@ -23,7 +23,7 @@ def test_fewer_accelerators_that_are_faster_are_said() -> None:
     assert fewer.step_s < made.fitting[0].step_s
     for each in made.nearby:
         own = planned(each.shape.gpus).fitting[0]
-        assert own.step_s <= each.step_s <= 1.02 * own.step_s
+        assert own.step_s / 1.02 <= each.step_s <= 1.02 * own.step_s
     least = 1 - fewer.expected_s / made.fitting[0].expected_s
     line = f"fewer accelerators are faster than 63: {fewer.shape.gpus} take"
     (said,) = (text for text in made.why() if text.startswith(line))

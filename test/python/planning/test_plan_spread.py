@@ -121,7 +121,8 @@ def test_what_the_option_finds_is_no_slower_than_the_hint(tmp_path: Path, entrie
     for kinds in ([named[1]], ["whole", named[1]], ["whole", *SHARDS]):
         found = planned(tmp_path, entries, vocabulary=kinds)
         # As many digits as the sentence has.
-        assert float(f"{found.fitting[0].expected_s:.4g}") <= float(hint[1])
+        fastest = min(p.expected_s for p in (*found.fitting, found.fastest) if p)
+        assert float(f"{fastest:.4g}") <= float(hint[1])
         assert not [line for line in found.why() if "would take" in line]
 
 
@@ -177,7 +178,7 @@ def test_a_saved_plan_has_its_shards(tmp_path: Path, capsys: Capture) -> None:
     assert " vocabulary " in table and " vocab-1 " in table and "pipesched.torch runs" in table
     assert "receive placement arrival or consumer," in " ".join(table.split())
     rows = [json.loads(file.read_text())[0] for file in sorted(folder.glob("*.json"))]
-    assert {row["vocabulary"] for row in rows} <= {"vocab-1", "interlaced"} and len(rows) == 4
+    assert {row["vocabulary"] for row in rows} <= {"vocab-1", "interlaced"} and len(rows) == 3
     for row in rows:
         assert row["request"]["vocabulary"] == ["vocab-1", "interlaced"]
         receives = ["--receive-placement", row["receive_placement"]]

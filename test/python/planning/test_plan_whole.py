@@ -1,5 +1,6 @@
-"""The best is the best: no restriction of a search finds anything faster than the search without
-it, and what is said to be faster, and may be chosen, was chosen.
+"""The best is the best: no restriction of a search finds anything that a framework runs and that is
+faster by more than what counts as equal, and what is said to be faster, and may be chosen, was
+chosen.
 """
 
 import re
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipesched import Configuration, Costs, PipeSchedError, Plan, families, plan
+from pipesched.bands import band_of
+from pipesched.planning.proposals import OWN_RUNTIME
 from pipesched.planning.request import Request, divisors
 from pipesched.planning.space import schedules
 from pipesched.planning.space.space import Space
@@ -41,8 +44,16 @@ def some(values: Any) -> st.SearchStrategy[list[Any]]:
 
 
 def fastest(made: Plan) -> float:
-    """The shortest computed step, which the search finds; rows go by expected ones."""
-    return min(each.step_s for each in made.fitting)
+    """The shortest computed step that a framework runs."""
+    return min(each.step_s for each in (*made.fitting, made.fastest) if each)
+
+
+def largest_middle(case: int) -> float:
+    """The largest ratio of expected to computed steps."""
+    space = Space(whole(case).request)
+    shapes = {shape.tensor: shape for shape in space.shapes()}
+    bands = (band_of(space.costs(shape)) for shape in shapes.values())
+    return max(band.middle for band in bands if band)
 
 
 restrictions = st.fixed_dictionaries(
@@ -74,8 +85,12 @@ def test_no_restriction_finds_better(case: int, limits: dict[str, Any]) -> None:
     except PipeSchedError as error:
         assert "nothing to plan" in str(error)
         return
-    if found.fitting:
-        assert fastest(found) >= fastest(whole(case))
+    best = whole(case).fitting[0]
+    for each in found.fitting:
+        if each.runs_in != (OWN_RUNTIME,):
+            # Equal to 1.02 * each.expected_s where all have the same band.
+            assert best.expected_s <= 1.02 * each.step_s * largest_middle(case)
+            assert each.step_s >= fastest(whole(case))
 
 
 def test_the_run_that_was_beaten() -> None:
@@ -86,7 +101,7 @@ def test_the_run_that_was_beaten() -> None:
     limited: list[dict[str, Any]] = [{"context": [1]}, {"recompute": ["none"]}, {"context": [2]}]
     for limits in limited:
         part = plan("llama3-70b", "dgx-h100", **run, **limits).fitting[0]
-        assert part.step_s >= best.step_s, limits
+        assert 1.02 * part.step_s >= best.step_s, limits
 
 
 @pytest.mark.parametrize("memory", ["16GiB", "20GiB", "80GiB"])

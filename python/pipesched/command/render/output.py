@@ -273,8 +273,8 @@ BAND = (
 )
 """The band of a step: between which times measured ones are."""
 
-MAY_BE_FIRST = Column("may be first", "may_be_first", lambda may: "yes" if may else "no", detail=2)
-"""Whether a schedule may be the fastest, as far as predictions tell them apart."""
+MAY_BE_FIRST = Column("within error", "may_be_first", lambda may: "yes" if may else "no", detail=2)
+"""Whether the step is within the prediction error of the fastest."""
 
 _RESULTS = {
     column.key: column

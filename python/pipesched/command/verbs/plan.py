@@ -73,6 +73,7 @@ def _mark_full(row: Mapping[str, Any]) -> str:
 
 COLUMNS = (
     Column("", "name", left=True),
+    Column("runs in", "runs_in", ", ".join, left=True, detail=1),
     Column("step", "expected_s", seconds),
     Column("disturbed", "expected_disturbed_s", seconds),
     *BAND,

@@ -14,6 +14,7 @@ from ...results.configuration import head_in_layers
 from ...support.text import gib, plural, readable
 from ..candidate import OPTIMIZED, Candidate, describe
 from ..search.moves import Moved
+from ..search.search import EQUAL
 from ..space.heads import SHARDS
 from ..space.schedules import splits_backward
 from ..space.space import Space
@@ -119,25 +120,46 @@ def _too_short(best: Proposal) -> list[str]:
     ]
 
 
+def _describe(plan: Plan, candidate: Candidate) -> str:
+    """The configuration, with its context if the contexts of the plan differ."""
+    contexts = {each.shape.context for each in (*plan.proposals, *plan.alike)}
+    return describe(candidate, len(contexts) > 1)
+
+
 def _against(best: Proposal, other: Proposal) -> str:
-    """How far another proposal is behind the best."""
-    behind = other.ranked_s / best.ranked_s - 1
-    far = "as fast" if behind < NOTHING else f"{percent(behind)} behind"
-    kind = other.candidate.shape.sharding
-    sharding = f", sharding {kind}"
-    differs = kind != best.candidate.shape.sharding
-    return f"{far}: {describe(other.candidate)}{sharding if differs else ''}"
+    """How much slower or faster another proposal is than the best."""
+    behind = other.ranked_s * other.middle / (best.ranked_s * best.middle) - 1
+    if abs(behind) < NOTHING:
+        return "as fast"
+    return f"{percent(abs(behind))} {'slower' if behind > 0 else 'faster'}"
+
+
+def _simpler(plan: Plan) -> Iterator[str]:
+    """The fastest, if a simpler one is the best."""
+    if (fastest := plan.fastest) is not None:
+        far, text = _against(plan.fitting[0], fastest), _describe(plan, fastest.candidate)
+        yield f"it is the simplest of those within {100 * EQUAL:g} % of the fastest, {far}: {text}"
+
+
+def _elsewhere(plan: Plan) -> Iterator[str]:
+    """The fastest that no framework runs as it is."""
+    if (other := plan.elsewhere) is not None:
+        far = _against(plan.fitting[0], other)
+        text = _describe(plan, other.candidate)
+        yield f"{far} with {', '.join(other.runs_in)}: {text}"
 
 
 def _next(plan: Plan) -> Iterator[str]:
     """The best other schedule on the same shape, and the best on another shape."""
-    best = plan.fitting[0]
-    schedules = [p for p in plan.alike if p.schedule != best.schedule and p.fits]
-    if schedules:
-        yield f"next on the same shape, {_against(best, schedules[0])}"
-    degrees = [p for p in plan.fitting if p.shape != best.shape]
-    if degrees:
-        yield f"next of another shape, {_against(best, degrees[0])}"
+    best, said = plan.fitting[0], plan.fastest and plan.fastest.candidate
+    same = [p for p in plan.alike if p.schedule != best.schedule and p.fits]
+    other = [
+        p for p in plan.fitting if p.shape.degrees != best.shape.degrees and p.candidate != said
+    ]
+    for place, found in (("on the same shape", same), ("of another shape", other)):
+        if found:
+            text = _describe(plan, found[0].candidate)
+            yield f"next {place}, {_against(best, found[0])}: {text}"
 
 
 def _nearby(plan: Plan) -> Iterator[str]:
@@ -305,8 +327,9 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
     changes = [h for h in proposal.help if h.fits][:4] or list(proposal.help[:2])
     effects = "; ".join(_effect(change, proposal.middle) for change in changes)
     ways = effects or "no single change helps"
+    missing = gib(proposal.missing_bytes)
     return (
-        f"{describe(proposal.candidate)}{faster} misses {gib(proposal.missing_bytes)} on worker"
+        f"{_describe(plan, proposal.candidate)}{faster} misses {missing} on worker"
         f" {proposal.worst_worker}{at}: {ways}"
     )
 
@@ -368,9 +391,10 @@ def _rows(made: Made, plan: Plan, given: Candidate) -> str:
 
 def _tell_attempt(attempt: Attempt, plan: Plan) -> Iterator[str]:
     if attempt.reason:
-        yield f"{describe(attempt.candidate)} was not found: {readable(attempt.reason)}"
+        text = _describe(plan, attempt.candidate)
+        yield f"{text} was not found: {readable(attempt.reason)}"
     for made in attempt.results:
-        yield f"{describe(made[0].candidate)}: {_rows(made, plan, attempt.candidate)}"
+        yield f"{_describe(plan, made[0].candidate)}: {_rows(made, plan, attempt.candidate)}"
 
 
 def _counts(plan: Plan) -> str:
@@ -388,7 +412,8 @@ def findings(plan: Plan) -> list[str]:
     found = []
     if plan.fitting:
         best = plan.fitting[0]
-        found += [f"best: {describe(best.candidate)}", *_slow(plan), _time(best), _memory(best)]
+        found += [f"best: {_describe(plan, best.candidate)}", *_simpler(plan), *_elsewhere(plan)]
+        found += [*_slow(plan), _time(best), _memory(best)]
         found += _too_short(best)
         if plan.moved:
             found.append(_tell_move(plan.moved, _middle(plan)))

@@ -37,6 +37,7 @@ def _memory(proposal: Proposal) -> str:
 
 COLUMNS = (
     Shown("", lambda p: p.name, True),
+    Shown("runs in", lambda p: ", ".join(p.runs_in), True),
     Shown("step", lambda p: f"{p.expected_s:.4g} s"),
     Shown("disturbed", lambda p: _text(p.expected_disturbed_s, "{:.4g} s".format)),
     Shown("tokens/s/GPU", lambda p: _text(p.tokens_per_s_per_gpu, "{:,.0f}".format)),

@@ -169,16 +169,17 @@ def _movable(search: Search, limit_ps: float) -> list[Candidate]:
     return [o.candidate for o in search.movable(near, MOST_LAYERS) if o.step_ps <= near]
 
 
-def try_moves(search: Search, found: Found) -> Moved | None:
+def try_moves(search: Search, found: Found) -> None:
     """Adds configurations that fit and are better than the best once layers are moved, in several
-    rounds. Returns the effect of moves on the best of all.
+    rounds.
     """
     limit = float(found.fitting[0].step_ps) if found.fitting else math.inf
     frontier = _movable(search, limit) if found.fitting else _nearest(found)
     for _ in range(MOST_TRIES):
         wide = limit * search.widening
         variants = [v for c in frontier for v in _variants(search, c, wide)]
-        new = [c for c in dict.fromkeys(variants) if c not in search.outcomes]
+        untried = (c for c in dict.fromkeys(variants) if c not in search.outcomes)
+        new = [c for c in untried if search.is_listed(c)]
         search.moved.update(new)
         fitting = search.evaluate_small(new)
         found.fitting = only_better([*found.fitting, *fitting], set(new))
@@ -189,8 +190,6 @@ def try_moves(search: Search, found: Found) -> Moved | None:
     if found.fitting:
         fastest = found.fitting[0].step_ps
         found.missing = [o for o in found.missing if o.step_ps < fastest]
-        return move_of_best(search, found.fitting[0])
-    return None
 
 
 def _nearest(found: Found) -> list[Candidate]:

@@ -11,7 +11,6 @@ and these evaluated, in order of the first bound, until it exceeds the slowest o
 from __future__ import annotations
 
 import gc
-import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +22,8 @@ from ...results.batch import evaluate_points
 from ...results.configuration import Configuration
 from ...results.disturbances import SEEDS
 from ...support.options import integer
-from ..candidate import Candidate, Shape
+from ..candidate import ALONE, Candidate, Shape
+from ..launch.launchers import launchers
 from ..request import Progress
 from ..space.space import Kind, Space
 from .bounds import Bounds
@@ -37,6 +37,14 @@ the results of each prune the next ones, and large enough to keep all cores busy
 
 LEAST_SHAPES = 48
 """The least number of shapes of a round, of which most are pruned."""
+
+EQUAL = 0.02
+"""Steps that differ by at most this part are as fast: predictions are not more exact."""
+
+SLOWEST = 2.0
+"""Configurations that take this many times as long as the fastest are not listed, whoever runs
+them.
+"""
 
 COLLECTED = 100_000
 """The number of new objects after which Python looks for cycles during a search."""
@@ -98,12 +106,14 @@ class Found:
     """The result of a search."""
 
     fitting: list[Outcome] = field(default_factory=list)
-    """The best outcomes that fit, in order of step time."""
+    """The best outcomes that fit and may be listed, in order of step time."""
     missing: list[Outcome] = field(default_factory=list)
     """The outcomes that nearly fit, the nearest first. If anything fits, each of these is faster
     than the best that fits.
     """
     counts: Counts = field(default_factory=Counts)
+    elsewhere: Outcome | None = None
+    """The fastest that fits, if it is not listed, because no framework runs it as it is."""
 
 
 def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
@@ -137,8 +147,13 @@ class Search:
         progress: Progress | None,
         slow: Slow | None = None,
         seeds: int = SEEDS,
+        only_run: bool | None = None,
     ) -> None:
+        """`only_run` lists only configurations that a framework runs as they are; by default it
+        does unless the request names schedules or shards of the vocabulary.
+        """
         self.space = space
+        self.only_run = self._may_run(only_run)
         self.slow, self.seeds = slow, integer("seeds", seeds, 1, 10_000)
         self.widening = 1 / slow.least() if slow else 1.0
         """How many times as long limits are for bounds, which know no disturbances."""
@@ -159,6 +174,28 @@ class Search:
         """The shapes that were tried first, which are not tried again."""
         self.visited: list[tuple[float, Shape]] = []
         """The shapes that were reached, with their bounds on the step, in order of these."""
+
+    # Listed configurations
+
+    def _may_run(self, only_run: bool | None) -> bool:
+        """Whether only configurations that a framework runs are listed: if any can be run."""
+        request = self.space.request
+        if only_run is None:
+            only_run = request.schedules is None and request.vocabulary in (None, ("whole",))
+        plain = (Shape(1, 1, 1, 1, 1, "none", kind) for kind in request.sharding or ())
+        alone = (Candidate(shape, ALONE, (), ((0,),), ((1,),), 0) for shape in plain)
+        return only_run and request.sizes["sequence"] > 0 and any(map(self._is_run, alone))
+
+    def _is_run(self, candidate: Candidate) -> bool:
+        made = launchers(self.space.request, candidate, "")
+        return bool(made.megatron.lines or made.torchtitan.lines)
+
+    def is_listed(self, candidate: Candidate) -> bool:
+        """Whether a plan may list a candidate: whether a framework runs it, if that is needed."""
+        return not self.only_run or self._is_run(candidate)
+
+    def _listed(self, outcomes: list[Outcome]) -> list[Outcome]:
+        return [outcome for outcome in outcomes if self.is_listed(outcome.candidate)]
 
     # Evaluation
 
@@ -231,13 +268,18 @@ class Search:
 
     def run(self, top: int, misses: int) -> Found:
         """Finds the best that fit and those that nearly fit."""
-        fitting, large = self._best(top)
+        found, large, limit_ps = self._best(top)
+        fitting = self._listed(found)
+        if found and not fitting:
+            self.only_run, fitting = False, found
         fitting = self._others(fitting)
         missing = self._nearest(large, fitting, misses)
         if not self.counts.considered:
             raise self.space.nothing()
-        self.counts.fitting = len(fitting)
-        return Found(fitting[:top], missing, replace(self.counts))
+        self.counts.fitting = len(found)
+        listed = [o for o in fitting if o.step_ps <= limit_ps]
+        elsewhere = found[0] if found and found[0].step_ps < listed[0].step_ps else None
+        return Found(listed, missing, replace(self.counts), elsewhere)
 
     def _expand(self, shapes: Sequence[Shape], limit_ps: float, kind: Kind = "usual") -> list[int]:
         """The numbers of the candidates of some shapes that may take at most `limit_ps`."""
@@ -265,12 +307,15 @@ class Search:
         self.core.evaluate(numbers, self._by_python)
         return self._outcomes_of(numbers)
 
-    def _best(self, top: int) -> tuple[list[Outcome], list[tuple[Shape, Bounds]]]:
-        """The best of the usual schedules that fit, and the shapes that cannot fit."""
+    def _best(self, top: int) -> tuple[list[Outcome], list[tuple[Shape, Bounds]], float]:
+        """The best of the usual schedules that fit, the shapes that cannot fit, and the step up to
+        which nothing that fits is missing.
+        """
         fitting: dict[Candidate, Outcome] = {}
         large: list[tuple[Shape, Bounds]] = []
         queue, budget = Queue(self.limits), FIRST_CELLS
-        found, steps = self._seeds(), Slowest(top)
+        most = SLOWEST if self.only_run else math.inf
+        found, steps = self._seeds(), Slowest(top, self.is_listed, most)
         while True:
             new = {o.candidate: o for o in found if o.candidate not in fitting}
             steps.add(new.values())
@@ -296,7 +341,7 @@ class Search:
         self._report(queue.total, queue.total)
         self.counts.shapes = queue.total
         self.counts.left_out += queue.total - len(self.visited) + len(large)
-        return sorted(fitting.values(), key=by_step), large
+        return sorted(fitting.values(), key=by_step), large, steps.limit_ps
 
     def _seeds(self) -> list[Outcome]:
         """Some outcomes that fit, so that the bounds on memory of others hold from the begin."""
@@ -321,7 +366,7 @@ class Search:
             if begin == at:
                 break
             shapes, _, _ = self.limits.prune(self.visited[begin:at], limit)
-            found = self._round(shapes, limit, "unusual")
+            found = self._listed(self._round(shapes, limit, "unusual"))
             variants += found
             limit = min(limit, *(self.widening * o.step_ps for o in found), math.inf)
         # A shape is visited once, so that all its variants are among those of one round.
@@ -350,37 +395,42 @@ class Search:
         self.core.evaluate(numbers, self._by_python)
         tried += self._outcomes_of(numbers)
         tried = [o for o in tried if o.step_ps < fastest and o.peak_bytes > self.usable]
+        tried = self._listed(tried) or ([] if fitting else tried)
         tried.sort(key=nearness)
         degrees = {o.candidate.shape.degrees: o for o in reversed(tried)}
         return sorted(degrees.values(), key=nearness)[:misses]
 
 
 class Slowest:
-    """The slowest of the best steps so far."""
+    """The step up to which outcomes are of interest: at least that of the slowest of the best rows
+    of a plan so far, and all that are as fast as the best of them.
+    """
 
-    def __init__(self, top: int) -> None:
-        self.top = top
-        self.best: list[int] = []
-        """The fastest steps with their signs changed: a heap, the slowest first."""
+    def __init__(
+        self, top: int, is_listed: Callable[[Candidate], bool], most: float = math.inf
+    ) -> None:
+        self.top, self.is_listed, self.most = top, is_listed, most
+        self.rows: dict[object, int] = {}
+        """The fastest step of each row."""
+        self.fastest_ps = math.inf
+        """Of all that fit, listed or not."""
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
-        """Takes note of some outcomes, each of which is given once."""
+        """Takes note of some outcomes that fit."""
         for outcome in outcomes:
-            if len(self.best) < self.top:
-                heapq.heappush(self.best, -outcome.step_ps)
-            else:
-                heapq.heappushpop(self.best, -outcome.step_ps)
+            self.fastest_ps = min(self.fastest_ps, outcome.step_ps)
+            row = outcome.candidate.row
+            is_faster = outcome.step_ps < self.rows.get(row, math.inf)
+            if is_faster and self.is_listed(outcome.candidate):
+                self.rows[row] = outcome.step_ps
 
     @property
     def limit_ps(self) -> float:
-        """Infinite until there are enough.
-
-        >>> steps = Slowest(2)
-        >>> steps.add(Outcome(None, ps, 0) for ps in (5, 3, 4, 9))
-        >>> steps.limit_ps, Slowest(1).limit_ps
-        (4.0, inf)
-        """
-        return float(-self.best[0]) if len(self.best) == self.top else math.inf
+        """Infinite until there are enough."""
+        steps = sorted(self.rows.values())
+        slowest = steps[self.top - 1] if len(steps) >= self.top else math.inf
+        as_fast = (1 + EQUAL) * steps[0] if steps else math.inf
+        return min(max(slowest, as_fast), self.most * self.fastest_ps)
 
 
 def only_better(fitting: list[Outcome], variants: set[Candidate]) -> list[Outcome]:
