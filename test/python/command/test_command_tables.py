@@ -29,6 +29,10 @@ LINES = {
 }
 
 
+SAME = "all rows: "
+"""How a line begins that has the columns which are the same in all rows."""
+
+
 def in_terminal(columns: int, *words: str) -> list[str]:
     """The lines that the command prints in a terminal of so many columns."""
     reads, writes = pty.openpty()
@@ -55,7 +59,7 @@ def in_terminal(columns: int, *words: str) -> list[str]:
 
 def table_of(lines: list[str]) -> list[str]:
     """The lines of the first table: below the title, up to an empty line."""
-    titles = ("assumed:", "band", "no band", "changed:", "order:", "note:", "times ", "work ")
+    titles = ("assumed:", "band", "no band", "changed:", "order:", "note:", "times ", "work ", SAME)
     body = lines[: lines.index("")] if "" in lines else lines
     body = joined(body)
     start = max((i + 1 for i, line in enumerate(body) if line.startswith(titles)), default=0)
@@ -78,14 +82,19 @@ def joined(lines: list[str]) -> list[str]:
 @pytest.mark.parametrize("columns", [100, 80])
 def test_fits_a_terminal(name: str, columns: int) -> None:
     """No line is longer, and each column is shown or named."""
-    lines = table_of(in_terminal(columns, *LINES[name]))
+    printed = in_terminal(columns, *LINES[name])
+    same = next((line for line in joined(printed) if line.startswith(SAME)), SAME)
+    lines = table_of(printed)
     hidden = [line for line in lines if line.startswith("(no room for ")]
     rows = [line for line in lines if line not in hidden]
     assert max(map(cell_len, rows)) <= columns
     whole = table_of(in_terminal(columns, *LINES[name], "--columns", "all"))
     missing = hidden[0].removeprefix("(no room for ").partition(":")[0] if hidden else ""
     headings = [each for each in missing.split(", ") if each]
-    assert [word for word in whole[0].split() if word not in rows[0].split()] == [
+    named = [part.split()[0] for part in same.removeprefix(SAME).split("; ") if part]
+    shown = [*rows[0].split(), *named]
+    assert (name == "plan") == bool(named) and not {*named} & {*rows[0].split()}
+    assert [word for word in whole[0].split() if word not in shown] == [
         word for heading in headings for word in heading.split() if word not in rows[0].split()
     ]
     for heading in headings:
@@ -102,6 +111,12 @@ def test_changes_of_a_plan_fit(tmp_path: Path) -> None:
         lines = joined(in_terminal(columns, "whatif", plan, *changes))
         assert max(map(cell_len, lines[1:])) <= columns
         assert lines[1].split()[-1] == "why"
+
+
+def test_expected_times_of_plans_are_shown() -> None:
+    for columns in (80, 100):
+        head = table_of(in_terminal(columns, *LINES["plan"]))[0].split()
+        assert head[:3] == ["step", "from", "to"]
 
 
 def test_what_rows_lack_is_shown() -> None:

@@ -31,11 +31,12 @@ def outcome(
 
 IN_ORDER = [
     outcome(1),
-    outcome(1, peak=101),
+    outcome(1, sharding="optimizer", peak=101),
     outcome(1, pipeline=4, layers=(4, 4, 4, 4), peak=50),
     outcome(1, tensor=2),
-    outcome(1, recompute="selective"),
-    outcome(1, sharding="optimizer"),
+    outcome(1, recompute="selective", sharding="optimizer"),
+    outcome(1, sharding="gradients", recompute="none"),
+    outcome(1, sharding="full"),
     outcome(1, context=2),
     outcome(1, layers=(2, 2, 2, 2)),
     outcome(1, layers=(5, 3)),

@@ -152,16 +152,18 @@ def test_bounds_leave_out_no_pairs_that_are_best(pp: list[int], memory: str) -> 
     everything = Search(Space(request), None, None)
     outcomes = everything.evaluate(everything.space.candidates())
     fitting = [o for o in outcomes if o.peak_bytes <= request.usable_bytes]
-    best = sorted((o.step_ps, o.peak_bytes) for o in fitting)[:5]
-    found = Search(Space(request), None, None).run(5, 3)
-    assert best and [(o.step_ps, o.peak_bytes) for o in found.fitting] == best
+    best = sorted((o.step_ps, o.peak_bytes) for o in fitting)
+    found = Search(Space(request), None, None).run(5, 3).fitting
+    assert len({o.candidate.row for o in found}) >= 5
+    assert [(o.step_ps, o.peak_bytes) for o in found] == best[: len(found)]
 
 
 def test_one_worker_hides_exchanges_of_experts() -> None:
     given = {**EXPERTS, **FEW, "global_batch": 128, "pp": [1], "expert": [8]}
     best, *others = plan(**given, launcher="megatron", memory="120GiB").fitting
     assert best.schedule == "combined-1f1b"
-    plain = next(o for o in others if o.schedule == "1f1b" and o.shape == best.shape)
+    degrees = best.shape.degrees
+    plain = next(o for o in others if o.schedule == "1f1b" and o.shape.degrees == degrees)
     assert best.step_s < plain.step_s
     lines = best.launchers().megatron.lines, plain.launchers().megatron.lines
     assert set(FLAGS) <= set(flags(lines[0] or ()))

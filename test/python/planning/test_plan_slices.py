@@ -1,18 +1,23 @@
 """Slices in a search that names no schedules: where sequences are long."""
 
+import re
 from typing import Any
 
 import pytest
 from pipesched.command import main
-from pipesched.planning import plan
+from pipesched.planning import Request, plan
+from pipesched.planning.space.space import Space
 
 
 def found(sequence: int) -> list[tuple[str, int]]:
-    """The schedules of the best plans without context parallelism, and their slices."""
+    """The schedules of the best plans without context parallelism, and their slices: first the one
+    that no framework runs.
+    """
     given: dict[str, Any] = {"gpus": 64, "global_batch": 8, "context": [1], "top": 8}
     given |= {"rates": "data-sheet", "attention": "fused", "tensor_exposed": 100}
     plans = plan("llama3-8b", "dgx-h100", sequence=sequence, **given)
-    return [(each.candidate.schedule, each.candidate.slices) for each in plans.fitting]
+    rows = [each for each in (plans.elsewhere, *plans.fitting) if each]
+    return [(each.candidate.schedule, each.candidate.slices) for each in rows]
 
 
 def test_long_sequences_are_sliced() -> None:
@@ -22,9 +27,10 @@ def test_long_sequences_are_sliced() -> None:
 
 
 def test_slices_have_4096_tokens_or_more() -> None:
-    slices = {slices for _, slices in found(32768)}
-    assert slices <= {1, 2, 4, 8}
-    assert len(slices) > 1
+    given: dict[str, Any] = {"gpus": 64, "global_batch": 8, "tensor": [8], "sequence": 32768}
+    request = Request(model="llama3-8b", system="dgx-h100", **given)
+    slices = {candidate.slices for candidate in Space(request).candidates()}
+    assert slices == {1, 2, 4, 8}
 
 
 def test_short_sequences_are_whole() -> None:
@@ -35,6 +41,8 @@ def test_launchers_say_that_they_run_none(capsys: pytest.CaptureFixture[str]) ->
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
     line += ["--global-batch", "8", "--sequence", "131072", "--cp", "1"]
     assert main(line) == 0
+    assert re.search(r"faster with pipesched.torch: .* slices", capsys.readouterr().out)
+    assert main([*line, "--schedules", "seq1f1b"]) == 0
     out = capsys.readouterr().out
     assert "torchtitan runs whole microbatches; pipesched.torch runs slices" in out
     assert main([*line, "--for", "torchtitan"]) == 0

@@ -46,9 +46,11 @@ from ..render.output import (
     add_output,
     gibibytes,
     json_text,
+    keep_columns,
     percent,
     say,
     seconds,
+    show_cell,
     thousands,
     view_of,
     write_rows,
@@ -71,38 +73,50 @@ def _mark_full(row: Mapping[str, Any]) -> str:
     return " (full)" if is_tight else ""
 
 
+def _show_runs(names: Sequence[str]) -> str:
+    return "both" if len(names) > 1 else names[0]
+
+
 COLUMNS = (
     Column("", "name", left=True),
-    Column("runs in", "runs_in", ", ".join, left=True, detail=1),
     Column("step", "expected_s", seconds),
     Column("disturbed", "expected_disturbed_s", seconds),
-    *BAND,
-    MAY_BE_FIRST,
-    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=2),
-    Column("MFU", "mfu", percent),
+    *(replace(column, detail=0) for column in BAND),
+    replace(MAY_BE_FIRST, detail=9),
+    Column("runs in", "runs_in", _show_runs, left=True, detail=3),
+    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=9),
+    Column("MFU", "mfu", percent, detail=7),
     *EXPENSES,
     Column("memory/GPU", "peak_bytes_per_gpu", gibibytes, behind=_mark_full),
     Column("missing/GPU", "missing_bytes_per_gpu", _show_missing, detail=1),
     Column("tensor", "tensor"),
-    Column("context", "context", detail=1),
-    Column("exchange", "context_exchange", left=True, detail=2),
+    Column("context", "context", detail=2),
+    Column("exchange", "context_exchange", left=True, detail=8),
     Column("pp", "pipeline"),
-    Column("data", "data"),
-    Column("expert", "expert", detail=1),
-    Column("B", "microbatch_size"),
-    Column("N", "microbatches"),
-    Column("chunks", "chunks", detail=1),
-    Column("slices", "slices", detail=1),
-    Column("layers", "uneven_layers", left=True, detail=3),
-    Column("vocabulary", "vocabulary", left=True, detail=1),
-    Column("receives", "receive_placement", left=True, detail=1),
-    Column("placement", "placement", left=True, detail=3),
-    Column("recompute", "recompute", left=True, detail=1),
-    Column("free in", "free_in", left=True, detail=2),
-    Column("sharding", "sharding", left=True, detail=2),
-    Column("idle", "idle_ratio", percent, detail=2),
+    Column("data", "data", detail=7),
+    Column("expert", "expert", detail=2),
+    Column("B", "microbatch_size", detail=6),
+    Column("N", "microbatches", detail=8),
+    Column("chunks", "chunks", detail=3),
+    Column("slices", "slices", detail=3),
+    Column("layers", "uneven_layers", left=True, detail=6),
+    Column("vocabulary", "vocabulary", left=True, detail=2),
+    Column("receives", "receive_placement", left=True, detail=6),
+    Column("placement", "placement", left=True, detail=9),
+    Column("recompute", "recompute", left=True, detail=5),
+    Column("free in", "free_in", left=True, detail=6),
+    Column("sharding", "sharding", left=True, detail=4),
+    Column("idle", "idle_ratio", percent, detail=9),
 )
-"""What tells rows apart, and what they lack, goes last where a terminal has no room."""
+"""A terminal without room for all of them leaves out first those that follow from others."""
+
+SHARED = (
+    *("runs_in", "tensor", "context", "context_exchange", "pipeline", "data", "expert"),
+    *("microbatch_size", "microbatches", "chunks", "slices", "vocabulary", "receive_placement"),
+    *("placement", "recompute", "sharding"),
+)
+"""Keys of choices. A line above the table of a terminal has those that all rows share."""
+
 PAGE_COLUMNS = (Column("schedule", "schedule", left=True), *COLUMNS[1:])
 
 
@@ -420,6 +434,20 @@ def _drop_alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
+def _same_line(rows: list[dict[str, Any]]) -> list[str]:
+    """The line that says the choices that all rows share, which then have no columns."""
+    if len(rows) < 2:
+        return []
+    found = []
+    for column in keep_columns(rows, [each for each in COLUMNS if each.key in SHARED]):
+        texts = {show_cell(column, row) for row in rows}
+        if len(texts) == 1:
+            found.append(f"{column.heading} {texts.pop()}")
+            for row in rows:
+                row[column.key] = None
+    return [f"all rows: {'; '.join(found)}"] if found else []
+
+
 def _freedoms(freedoms: dict[str, Any]) -> str:
     recompute = freedoms["recompute"]
     found = ["offload"] if freedoms["offload"] else []
@@ -447,6 +475,8 @@ def run(arguments: argparse.Namespace) -> int:
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
     remarks[:0] = disturbances.remarks(disturbed, view_of(arguments).width)
     shown = _drop_alike(rows) if arguments.format in TABLES else rows
+    if arguments.format == "text" and view_of(arguments).width is not None:
+        above += _same_line(shown)
     write_rows(arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks)
     return 0 if plan.fitting else 1
 

@@ -35,10 +35,18 @@ def _memory(proposal: Proposal) -> str:
     return f"{used} (full)" if proposal.request.model is not None and proposal.is_tight else used
 
 
+def _band(proposal: Proposal, end: int) -> str:
+    """The lower or the upper end of the band of the step."""
+    ends = None if proposal.band is None else proposal.band.seconds(proposal.step_s)
+    return _text(ends and ends[end], "{:.4g} s".format)
+
+
 COLUMNS = (
     Shown("", lambda p: p.name, True),
     Shown("runs in", lambda p: ", ".join(p.runs_in), True),
     Shown("step", lambda p: f"{p.expected_s:.4g} s"),
+    Shown("from", lambda p: _band(p, 0)),
+    Shown("to", lambda p: _band(p, 1)),
     Shown("disturbed", lambda p: _text(p.expected_disturbed_s, "{:.4g} s".format)),
     Shown("tokens/s/GPU", lambda p: _text(p.tokens_per_s_per_gpu, "{:,.0f}".format)),
     Shown("MFU", lambda p: _text(p.mfu, lambda mfu: f"{100 * mfu:.2f} %")),

@@ -16,6 +16,9 @@ SIMPLE = (ALONE, "interleaved-1f1b")
 other.
 """
 
+SHARDED: dict[Sharding, int] = {"gradients": 1, "full": 2}
+"""How much more than the state of the optimizer is sharded, which every framework does."""
+
 KEPT = 10
 """The best is chosen among this many of the fastest rows, however many are shown."""
 
@@ -32,7 +35,7 @@ def simplicity(outcome: Outcome) -> tuple[object, ...]:
         not candidate.is_even,
         candidate.chunks,
         shape.context,
-        names_of(Sharding).index(shape.sharding),
+        SHARDED.get(shape.sharding, 0),
         names_of(Recompute).index(shape.recompute),
         shape.tensor,
         shape.pipeline,
