@@ -9,7 +9,6 @@ from typing import Any
 
 import pipesched
 from pipesched import Simulation
-from pipesched.viz.image import read_width
 
 from ..options import table
 from ..options.arguments import UsageError
@@ -23,6 +22,8 @@ ENDINGS = {f".{kind}": kind for kind in KINDS} | {".htm": "html", ".tex": "tikz"
 
 def width(text: str) -> str:
     """Parses `1600` or `180mm`."""
+    from pipesched.viz.image import read_width  # imports numpy
+
     try:
         read_width(text)
     except pipesched.PipeSchedError as error:
