@@ -318,13 +318,14 @@ std::vector<int32_t> PlanSearch::movable(double limitPs, int64_t mostLayers) {
   for (const Bounded &each : known) {
     const WorkerPaths &paths = candidates.scheduleOf(each.candidate).paths;
     if (each.bounds.stepPs > limitPs || paths.size() != 1 ||
-        paths.front().size() < 2 || bounds(each.candidate, wide).stepPs > wide)
+        paths.front().size() < 2)
       continue;
     // What moves take from a worker: all that its layers hold, in equal parts.
     double part =
         double(mostLayers) / std::max(1.0, placed(each.candidate).mostLayers());
     if (double(each.bounds.peakBytes) * (1 - part) <=
-        double(settings.usableBytes))
+            double(settings.usableBytes) &&
+        bounds(each.candidate, wide).stepPs <= wide)
       found.push_back(each.candidate);
   }
   return found;
