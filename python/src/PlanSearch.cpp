@@ -46,6 +46,9 @@ struct GivenSearch {
   unsigned threads;
   std::vector<std::unique_ptr<LayerSums>> layers;
   std::vector<std::unique_ptr<Sums>> sums;
+  /// The costs of shapes, which the search refers to. nb::keep_alive would look
+  /// through all of them for each new one.
+  std::vector<nb::object> costs;
 };
 
 /// Evaluates points on threads, or by the function of Python, if there is one.
@@ -129,12 +132,14 @@ static void addSchedule(GivenSearch &self, int64_t pipeline, int64_t order,
 }
 
 static int32_t addShape(GivenSearch &self, const ShapeTuple &given,
-                        const CostSources &costs) {
+                        nb::object costs) {
   PlanShape shape;
   std::tie(shape.tensor, shape.pipeline, shape.data, shape.microbatchSize,
            shape.microbatches, shape.recompute, shape.sharding, shape.context,
            shape.expert, shape.exchange) = given;
-  return self.search.candidates.addShape(std::move(shape), &costs);
+  const auto &sources = nb::cast<const CostSources &>(costs);
+  self.costs.push_back(std::move(costs));
+  return self.search.candidates.addShape(std::move(shape), &sources);
 }
 
 static size_t addLayers(GivenSearch &self, Sums forwardPs, Sums workPs,
@@ -273,7 +278,8 @@ void pipesched::python::bindPlanSearch(nb::module_ &m) {
            nb::arg("has_pairs"), nb::arg("needs_experts"),
            nb::arg("alone").none())
       .def("add_shape", addShape, nb::arg("shape"), nb::arg("costs"),
-           nb::keep_alive<1, 3>())
+           nb::sig("def add_shape(self, shape: tuple[int, int, int, int, int, "
+                   "str, str, int, int, str], costs: Costs) -> int"))
       .def("add_layers", addLayers, nb::arg("forward"), nb::arg("work"),
            nb::arg("stash"), nb::arg("held"), nb::arg("headless"))
       .def("add_sums", addSums, nb::arg("sums"))
