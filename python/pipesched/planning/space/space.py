@@ -29,7 +29,7 @@ from ..layer_times import make_costs
 from ..request import Request
 from .divisions import Base, Divisions, base_of
 from .heads import RECEIVES, list_kinds, receives_of, spread_by, variants_of
-from .schedules import Entry, alone, splits_backward
+from .schedules import Entry, Options, alone, splits_backward
 
 MOST_CELLS = 4_000_000
 """Configurations with more cells are left out; larger microbatches or more replicas have fewer
@@ -225,8 +225,23 @@ class Space:
                     reason = f"{family} is not defined on {pipeline} workers"
                 elif len(paths[0]) > layers:
                     reason = f"{len(paths[0])} stages are more than {layers} layers"
+                else:
+                    reason = self._why_never_run(family, options, paths)
                 yield Entry(family, options, paths, order, reason)
                 order += 1
+
+    def _why_never_run(self, family: str, options: Options, paths: tuple[Workers, ...]) -> str:
+        """Why the launcher that the request names runs the schedule on no shape, if so."""
+        if self.request.launcher is None or family == COMBINED:  # this one depends on the shape
+            return ""
+        pipeline = len(set(paths[0]))
+        shape = Shape(1, pipeline, 1, 1, pipeline, "none", "none")
+        layers = tuple((1,) * len(path) for path in paths)
+        try:
+            check_runs(self.request.launcher, Candidate(shape, family, options, paths, layers, 0))
+        except Cannot as reason:
+            return str(reason)
+        return ""
 
     def _entries_of(self, pipeline: int) -> list[Entry]:
         """The schedules of a number of workers, which the library knows from then on."""
