@@ -9,6 +9,7 @@
 #include "Bindings.h"
 #include "Diagnostics.h"
 #include "Enums.h"
+#include "PipeSched/Planning/ShapeCosts.h"
 #include "Problem.h"
 #include "Summaries.h"
 
@@ -26,6 +27,9 @@ using ShapeTuple =
 using CandidateTuple = std::tuple<int32_t, int32_t, LayerCounts, int>;
 /// Candidate, step, bytes, step without disturbances.
 using OutcomeTuple = std::tuple<int32_t, int64_t, int64_t, int64_t>;
+/// Makespan, persistent bytes, peak bytes, error.
+using WholeTuple =
+    std::tuple<int64_t, int64_t, int64_t, std::optional<std::string>>;
 /// Error, makespan, peak bytes, fullest worker.
 using RowTuple =
     std::tuple<std::optional<std::string>, int64_t, int64_t, int64_t>;
@@ -46,6 +50,7 @@ struct GivenSearch {
   unsigned threads;
   std::vector<std::unique_ptr<LayerSums>> layers;
   std::vector<std::unique_ptr<Sums>> sums;
+  std::vector<ParameterSums> parameters;
   /// The costs of shapes, which the search refers to. nb::keep_alive would look
   /// through all of them for each new one.
   std::vector<nb::object> costs;
@@ -131,28 +136,43 @@ static void addSchedule(GivenSearch &self, int64_t pipeline, int64_t order,
   self.search.candidates.addSchedule(pipeline, std::move(schedule));
 }
 
-static int32_t addShape(GivenSearch &self, const ShapeTuple &given,
-                        nb::object costs) {
+static PlanShape readShape(const ShapeTuple &given) {
   PlanShape shape;
   std::tie(shape.tensor, shape.pipeline, shape.data, shape.microbatchSize,
            shape.microbatches, shape.recompute, shape.sharding, shape.context,
            shape.expert, shape.exchange) = given;
+  return shape;
+}
+
+static int32_t addShape(GivenSearch &self, const ShapeTuple &given,
+                        nb::object costs) {
   const auto &sources = nb::cast<const CostSources &>(costs);
   self.costs.push_back(std::move(costs));
-  return self.search.candidates.addShape(std::move(shape), &sources);
+  return self.search.candidates.addShape(readShape(given), &sources);
 }
 
-static size_t addLayers(GivenSearch &self, Sums forwardPs, Sums workPs,
-                        Sums stashBytes, std::array<Sums, 2> held,
-                        std::array<Sums, 2> headless) {
-  self.layers.push_back(std::make_unique<LayerSums>(
-      LayerSums{std::move(forwardPs), std::move(workPs), std::move(stashBytes),
-                std::move(held), std::move(headless)}));
-  return self.layers.size() - 1;
+/// Returns the number of the sums, and the whole of bytes by time with split
+/// backwards, with the head and without its time.
+static std::tuple<size_t, double, double>
+addLayers(GivenSearch &self, const CostSources &costs,
+          const std::vector<int64_t> &runs, bool hasSplit) {
+  LayerSums sums = runFree([&] { return sumLayers(costs, runs, hasSplit); });
+  double held = sums.held[1].back(), headless = sums.headless[1].back();
+  self.layers.push_back(std::make_unique<LayerSums>(std::move(sums)));
+  return {self.layers.size() - 1, held, headless};
 }
 
-static size_t addSums(GivenSearch &self, Sums sums) {
-  self.sums.push_back(std::make_unique<Sums>(std::move(sums)));
+static size_t addParameters(GivenSearch &self, const CostSources &costs,
+                            const std::vector<int64_t> &runs) {
+  self.parameters.push_back(
+      runFree([&] { return sumParameters(costs, runs); }));
+  return self.parameters.size() - 1;
+}
+
+static size_t addSums(GivenSearch &self, size_t parameters,
+                      const std::array<double, 3> &parts) {
+  self.sums.push_back(
+      std::make_unique<Sums>(addParts(self.parameters.at(parameters), parts)));
   return self.sums.size() - 1;
 }
 
@@ -170,6 +190,53 @@ static void setRows(GivenSearch &self, int32_t shape,
                     std::vector<std::vector<std::string>> draws) {
   self.search.setRows(shape, {most ? self.sums.at(*most).get() : nullptr,
                               unsharded, waits, std::move(draws)});
+}
+
+//===----------------------------------------------------------------------===//
+// Costs and probes
+//===----------------------------------------------------------------------===//
+
+static CostSources divide(const CostSources &whole, const ShapeTuple &shape,
+                          const std::array<int64_t, 3> &parameterBytes,
+                          bool hasHost) {
+  return valueOf(costsOn(whole, readShape(shape), parameterBytes, hasHost));
+}
+
+/// Probes with one worker that has all layers.
+static std::vector<WholeTuple>
+probeWhole(const std::vector<const CostSources *> &costs,
+           const std::vector<int64_t> &microbatches, int64_t layers,
+           unsigned threads) {
+  Swept swept = sweepNumbers(costs.size(), threads, [&](size_t index) {
+    return llvm::Expected<Configuration>(
+        probeOf(*costs[index], layers, microbatches[index]));
+  });
+  std::vector<WholeTuple> rows;
+  for (auto [summary, error] : llvm::zip_equal(swept.summaries, swept.errors))
+    rows.emplace_back(summary.makespanPs,
+                      std::max<int64_t>(summary.persistentBytes, 0),
+                      std::max<int64_t>(summary.peakBytes, 0),
+                      error.empty() ? std::nullopt : std::optional(error));
+  return rows;
+}
+
+static std::tuple<int64_t, int64_t, int64_t> timeAll(const CostSources &costs,
+                                                     int64_t layers) {
+  WholeTimes found = runFree([&] { return timeWhole(costs, layers); });
+  return {found.makespanPs, found.exchangedPs, found.exposedPs};
+}
+
+static std::vector<int64_t> listRuns(const CostSources &costs, int64_t layers) {
+  return runFree([&] { return findRuns(costs, layers); });
+}
+
+static void bindProbes(nb::module_ &m) {
+  m.def("divide_costs", divide, nb::arg("whole"), nb::arg("shape"),
+        nb::arg("parameter_bytes"), nb::arg("has_host"));
+  m.def("probe_whole", probeWhole, nb::arg("costs"), nb::arg("microbatches"),
+        nb::arg("layers"), nb::arg("threads"));
+  m.def("time_whole", timeAll, nb::arg("costs"), nb::arg("layers"));
+  m.def("find_runs", listRuns, nb::arg("costs"), nb::arg("layers"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -280,9 +347,10 @@ void pipesched::python::bindPlanSearch(nb::module_ &m) {
       .def("add_shape", addShape, nb::arg("shape"), nb::arg("costs"),
            nb::sig("def add_shape(self, shape: tuple[int, int, int, int, int, "
                    "str, str, int, int, str], costs: Costs) -> int"))
-      .def("add_layers", addLayers, nb::arg("forward"), nb::arg("work"),
-           nb::arg("stash"), nb::arg("held"), nb::arg("headless"))
-      .def("add_sums", addSums, nb::arg("sums"))
+      .def("add_layers", addLayers, nb::arg("costs"), nb::arg("runs"),
+           nb::arg("has_split"))
+      .def("add_parameters", addParameters, nb::arg("costs"), nb::arg("runs"))
+      .def("add_sums", addSums, nb::arg("parameters"), nb::arg("parts"))
       .def(
           "set_balanced",
           [](GivenSearch &self, int32_t shape, Numbers workers,
@@ -333,4 +401,5 @@ void pipesched::python::bindPlanSearch(nb::module_ &m) {
           "counts", listCounts,
           nb::for_getter(nb::sig("def counts(self) -> dict[str, int]")));
   bindRounds(c);
+  bindProbes(m);
 }

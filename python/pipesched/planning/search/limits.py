@@ -11,27 +11,21 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from ... import _core
 from ...errors import PipeSchedError
-from ...results.configuration import Configuration
 from ...schedule.families import overlaps
 from ...schedule.megatron import NAME as COMBINED
 from ...support.options import Sharding
 from ..candidate import Candidate, Shape
 from ..space.divisions import Base, Split, base_of
 from ..space.schedules import alone
-from ..space.space import Space
-from . import bounds
-from .bounds import CLOSE, Bounds, Layers
+from ..space.space import Probe, Space
 from .disturbances import Slow
-
-if TYPE_CHECKING:
-    from .bounds import Array
 
 BASES = 32
 """The number of bases whose sizes of microbatches are probed at once."""
@@ -40,19 +34,28 @@ SEEDS = 12
 """The number of shapes to try first."""
 
 
-class Numbers(NamedTuple):
-    """The numbers of an evaluated configuration that a search needs. They are valid only if there
-    is no error. Bytes are those of a worker, and 0 if they are not known, because there is no
-    model.
-    """
+CLOSE = 1 - 1e-6
+"""Times and bytes of stages are rounded otherwise than the sums of their layers."""
 
-    makespan_ps: int
-    idle_ratio: float
-    persistent_bytes: int
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower bounds for all schedules of a candidate."""
+
+    step_ps: float
     peak_bytes: int
-    worker: int
-    """The fullest worker."""
-    error: str | None
+    """Peak memory of one accelerator."""
+
+
+class Layers(NamedTuple):
+    """The sums over the layers of a base, without what sharding adds."""
+
+    number: int
+    """By which the library knows them."""
+    held: float
+    """Bytes multiplied by the time for which they are held, of all layers, with split backwards."""
+    headless: float
+    """The same with a head that takes no time: at least that of one in shards."""
 
 
 WAITING = ("gradients", "full")
@@ -67,7 +70,6 @@ SHARDED: dict[Sharding, tuple[bool, bool, bool]] = {
 }
 """Whether weights, gradients and optimizer state are divided among the replicas."""
 
-Evaluate = Callable[[Iterable[Configuration]], list[Numbers]]
 Sized = tuple[Base, int]
 """A base, and the size of its microbatches."""
 
@@ -75,12 +77,9 @@ Sized = tuple[Base, int]
 class Limits:
     """Lower bounds on what shapes and candidates take."""
 
-    def __init__(
-        self, space: Space, evaluate: Evaluate, slow: Slow | None = None, seeds: int = 1
-    ) -> None:
+    def __init__(self, space: Space, slow: Slow | None = None, seeds: int = 1) -> None:
         self.space = space
         self.slow, self._seeds = slow, seeds
-        self.evaluate = evaluate
         self.usable = space.request.usable_bytes
         self.splits: dict[Base, list[Split]] = space.divisions.bases()
         self._times: dict[Sized, float | None] = {}
@@ -100,26 +99,31 @@ class Limits:
         self._visible: dict[tuple[Shape, tuple[str, ...]], float] = {}
         """What `visible_on` found."""
         self._layers: dict[Sized, Layers] = {}
-        self._bytes: dict[Shape, Array] = {}
-        self._parts: dict[Shape, Array] = {}
+        self._parameters: dict[Shape, int] = {}
+        """The numbers of weights, gradients and optimizer states of layers."""
         self._known: set[Shape] = set()
         """The shapes whose rows the library knows."""
         self._prepared: set[Shape] = set()
         """Those for whose schedules it also knows bounds."""
         self._most: dict[Shape, int | None] = {}
-        self._sums: dict[Shape, int] = {}
-        self._layer_sums: dict[Sized, int] = {}
+        """The numbers of what layers always hold at most; None for shapes without costs."""
+        self._least: dict[Shape, int] = {}
+        """The numbers of what layers always hold at least."""
 
     # Probes
 
     def _shape(self, base: Base, size: int) -> Shape:
         return self.space.shape_of(base, self.splits[base][0].data, size)
 
+    def _probe(self, shapes: Sequence[Shape]) -> list[Probe]:
+        """Probes a microbatch of each of some shapes."""
+        return self.space.probe(shapes, itertools.repeat(1, len(shapes))) if shapes else []
+
     def _probe_times(self, sized: Iterable[Sized]) -> None:
         new = [each for each in dict.fromkeys(sized) if each not in self._times]
         if not new:
             return
-        rows = self.evaluate(self.space.shape_probe(self._shape(*each)) for each in new)
+        rows = self._probe([self._shape(*each) for each in new])
         for each, row in zip(new, rows, strict=True):
             self._times[each] = None if row.error else float(row.makespan_ps)
 
@@ -129,12 +133,8 @@ class Limits:
             base: min(map(min, map(self._sizes, splits)), default=0)
             for base, splits in self._splits_with_sizes()
         }
-        configurations = [
-            self.space.shape_probe(self._shape(base, size), count)
-            for base, size in least.items()
-            for count in (1, 2)
-        ]
-        rows = iter(self.evaluate(configurations))
+        probed = [(self._shape(*each), count) for each in least.items() for count in (1, 2)]
+        rows = iter(self.space.probe(*zip(*probed, strict=True)) if probed else ())
         errors = []
         for base, size in least.items():
             one, two = next(rows), next(rows)
@@ -161,8 +161,7 @@ class Limits:
     def _held_by(self, shapes: Iterable[Shape]) -> None:
         """Probes what shapes of one worker always hold."""
         new = [shape for shape in dict.fromkeys(shapes) if shape not in self._held]
-        rows = self.evaluate(map(self.space.shape_probe, new)) if new else []
-        for shape, row in zip(new, rows, strict=True):
+        for shape, row in zip(new, self._probe(new), strict=True):
             self._held[shape] = math.inf if row.error else float(row.persistent_bytes)
 
     def _holder(self, shape: Shape) -> Shape:
@@ -181,21 +180,35 @@ class Limits:
     # Layers
 
     @cached_property
-    def _runs(self) -> tuple[int, ...]:
+    def _runs(self) -> list[int]:
+        """The lengths of runs of layers that cost the same, and 0 for the head."""
         base, splits = next(iter(self._splits_with_sizes()))
         shape = self._shape(base, self._sizes(splits[0])[0])
-        return bounds.alike(self.space.kernels(shape), self.space.request.sizes["layers"])
+        layers = self.space.request.sizes["layers"]
+        costs = self.space.stage_costs(shape, [*[1] * layers, 0], has_host=False)
+        return _core.find_runs(costs, layers)
 
     def layers(self, base: Base, size: int) -> Layers:
-        """What the layers of a base take, without what sharding adds."""
+        """The layers of a base, without sharding."""
         if (base, size) not in self._layers:
-            costs = self.space.kernels(self._shape(base, size))
-            self._layers[base, size] = Layers(costs, self._runs)
+            request, runs = self.space.request, self._runs
+            costs = self.space.stage_costs(self._shape(base, size), runs, has_host=False)
+            has_split = request.times is None or "I" in request.described._timed_names
+            self._layers[base, size] = Layers(*self.space.core.add_layers(costs, runs, has_split))
         return self._layers[base, size]
 
-    def _persistent(self, shape: Shape) -> Array:
+    def _parameters_of(self, shape: Shape) -> int:
+        if shape not in self._parameters:
+            costs = self.space.stage_costs(shape, self._runs)
+            self._parameters[shape] = self.space.core.add_parameters(costs, self._runs)
+        return self._parameters[shape]
+
+    def _least_of(self, shape: Shape) -> int:
+        """The number of what layers always hold at least. What sharding gathers for one layer at a
+        time is held once for all layers of a worker.
+        """
         holder = self._holder(shape)
-        if holder not in self._bytes:
+        if holder not in self._least:
             # Whole parameters take as much whatever the number of replicas is.
             data = self.splits[base_of(holder)][0].data
             whole = holder._replace(sharding="none", data=data)
@@ -205,10 +218,9 @@ class Limits:
             replicas = shape.data * shape.context * max(1.0, shape.tensor / shape.expert)
             sharded = SHARDED[shape.sharding]
             shares = [r / replicas if is_cut else r for r, is_cut in zip(ratios, sharded)]
-            if whole not in self._parts:
-                self._parts[whole] = bounds.persistent(self.space.costs(whole), self._runs)
-            self._bytes[holder] = np.asarray(shares) @ self._parts[whole]
-        return self._bytes[holder]
+            number = self._parameters_of(whole)
+            self._least[holder] = self.space.core.add_sums(number, shares)
+        return self._least[holder]
 
     # Bounds
 
@@ -239,10 +251,16 @@ class Limits:
             return 0.0
         sized = base, size
         if sized not in self._hidden:
-            costs = self.space.kernels(self._shape(base, size))
-            part = bounds.exchanged_part(costs, self.space.request.sizes["layers"])
-            self._hidden[sized] = min(0.9, part)
+            took, exchanged, _ = self._time_whole(self._shape(base, size), has_host=False)
+            self._hidden[sized] = min(0.9, exchanged / took)
         return self._hidden[sized]
+
+    def _time_whole(self, shape: Shape, *, has_host: bool = True) -> tuple[int, int, int]:
+        """The time of a microbatch through all layers, the exchanges of its experts meanwhile, and
+        the part of these that cells show.
+        """
+        layers = self.space.request.sizes["layers"]
+        return _core.time_whole(self.space.stage_costs(shape, [layers], has_host=has_host), layers)
 
     def shown(self, base: Base, size: int) -> float:
         """The part of a microbatch's time that experts exchange at least. A pair of cells takes
@@ -254,9 +272,8 @@ class Limits:
         if key not in self._shown:
             splits = self.splits[base]
             most = max((size for split in splits for size in self._sizes(split)), default=1)
-            costs = self.space.costs(self.space.shape_of(key, splits[0].data, most))
-            layers = self.space.request.sizes["layers"]
-            self._shown[key] = bounds.shown_ps(costs, layers) / most
+            shape = self.space.shape_of(key, splits[0].data, most)
+            self._shown[key] = self._time_whole(shape)[2] / most
         self._probe_times([(base, size)])
         return self._shown[key] * size / self.time(base, size)
 
@@ -304,8 +321,7 @@ class Limits:
 
     def _probe_sharded(self, shapes: Iterable[Shape]) -> None:
         new = [shape for shape in dict.fromkeys(shapes) if shape not in self._sharded]
-        rows = self.evaluate(map(self.space.shape_probe, new)) if new else []
-        for shape, row in zip(new, rows, strict=True):
+        for shape, row in zip(new, self._probe(new), strict=True):
             self._sharded[shape] = 0.0 if row.error else float(row.makespan_ps)
 
     def prune(
@@ -335,8 +351,8 @@ class Limits:
         least = self._held[holder] + self._stashes[base] * shape.microbatch_size
         if least <= self.usable * workers and math.isfinite(limit_ps):
             layers = self.layers(base, shape.microbatch_size)
-            sums = layers.headless if self.space.spreads else layers.held
-            held = float(sums[1][-1]) * shape.microbatches / limit_ps
+            sum_of_layers = layers.headless if self.space.spreads else layers.held
+            held = sum_of_layers * shape.microbatches / limit_ps
             if self._has_pairs:
                 held *= self.visible_on(shape)
             least = max(least, self._held[holder] + held)
@@ -405,21 +421,15 @@ class Limits:
         holder = self._holder(shape)
         if holder not in self._most:
             try:
-                held = bounds.at_most(self.space.costs(holder), self._runs)
+                number = self._parameters_of(holder)
             except PipeSchedError:
                 self._most[holder] = None
             else:
-                self._most[holder] = self.space.core.add_sums(held.tolist())
+                self._most[holder] = self.space.core.add_sums(number, (1.0, 1.0, 1.0))
         return self._most[holder]
 
     def _set_limits(self, shape: Shape) -> None:
         space, base, size = self.space, base_of(shape), shape.microbatch_size
-        holder = self._holder(shape)
-        bytes_of = self._persistent(shape)
-        if holder not in self._sums:
-            self._sums[holder] = space.core.add_sums(bytes_of.tolist())
-        if (base, size) not in self._layer_sums:
-            self._layer_sums[base, size] = self.layers(base, size).add_to(space.core)
         has_pairs = self._has_pairs
         factors: list[float] = []
         if self.slow is not None:
@@ -429,8 +439,8 @@ class Limits:
             space.core.set_slow(space.number(shape), workers=speeds, stages=stages)
         space.core.set_limits(
             space.number(shape),
-            layers=self._layer_sums[base, size],
-            bytes=self._sums[holder],
+            layers=self.layers(base, size).number,
+            bytes=self._least_of(shape),
             sharded_ps=self.of_sharding(shape),
             whole_ps=self.whole_step(shape),
             hidden=self.hidden(base, size) if has_pairs else 0.0,

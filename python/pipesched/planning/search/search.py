@@ -26,9 +26,8 @@ from ..candidate import ALONE, Candidate, Shape
 from ..launch.launchers import launchers
 from ..request import Progress
 from ..space.space import Kind, Space
-from .bounds import Bounds
 from .disturbances import Slow
-from .limits import Limits, Numbers, Queue
+from .limits import Bounds, Limits, Queue
 
 FIRST_CELLS, MOST_CELLS = 20_000, 50_000
 """The number of cells of the first round of evaluation and of the largest. Rounds are small because
@@ -163,7 +162,7 @@ class Search:
         self.outcomes: dict[Candidate, Outcome] = {}
         self.reasons: dict[str, None] = {}
         """The reasons why schedules are impossible, each once."""
-        self.limits = Limits(space, self._numbers, slow, self.seeds)
+        self.limits = Limits(space, slow, self.seeds)
         space.start(self.widening, self.threads)
         self._by_number: dict[int, Outcome] = {}
         self.moved: set[Candidate] = set()
@@ -199,17 +198,6 @@ class Search:
 
     # Evaluation
 
-    def _numbers(self, configurations: Iterable[Configuration]) -> list[Numbers]:
-        """Evaluates configurations on threads, in order. No frame: pandas takes longer to import
-        than most searches take.
-        """
-        found = evaluate_points(list(configurations), threads=self.threads)
-        names = ("persistent_bytes", "peak_bytes", "bottleneck_worker")
-        bytes_of = (found.columns[name].clip(0) for name in names)
-        columns = (found.columns["makespan_ps"], found.columns["idle_ratio"], *bytes_of)
-        numbers = zip(*(column.tolist() for column in columns), found.errors, strict=True)
-        return list(map(Numbers._make, numbers))
-
     @property
     def core(self) -> _core.PlanSearch:
         """What the library knows of the candidates."""
@@ -221,8 +209,11 @@ class Search:
 
     def _rows(self, points: list[tuple[int, bool, str]]) -> list[Row]:
         """Evaluates the points that only Python can make."""
-        found = self._numbers(itertools.starmap(self._configuration, points))
-        return [(r.error, r.makespan_ps, r.peak_bytes, r.worker) for r in found]
+        made = list(itertools.starmap(self._configuration, points))
+        found = evaluate_points(made, threads=self.threads)
+        names = ("makespan_ps", "peak_bytes", "bottleneck_worker")
+        columns = (found.columns[name].clip(0).tolist() for name in names)
+        return list(zip(found.errors, *columns, strict=True))
 
     def _configuration(self, number: int, is_short: bool, disturbance: str) -> Configuration:
         candidate = self.space.candidate(number)

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import gcd
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from ... import _core
 from ...costs.costs import Costs
 from ...costs.deployment import OPTIONS
 from ...costs.division import SPREAD
 from ...costs.settings import _fields_of
-from ...costs.stage_times import places_of_family
+from ...costs.stage_times import places_of, places_of_family
 from ...errors import PipeSchedError
 from ...results.configuration import Configuration, takes_backward
 from ...schedule.families import Family, families, overlaps
@@ -43,6 +43,17 @@ WAVES = (1, 2, 4)
 
 
 Kind = Literal["all", "usual", "unusual"]
+
+
+class Probe(NamedTuple):
+    """Time and bytes of one worker that has all layers. Bytes are 0 if they are not known, because
+    there is no model; numbers are valid only if there is no error.
+    """
+
+    makespan_ps: int
+    persistent_bytes: int
+    peak_bytes: int
+    error: str | None
 
 
 def paths_of(family: str, workers: int, options: tuple[tuple[str, Any], ...]) -> Sequence[Workers]:
@@ -94,7 +105,7 @@ class Space:
         """The reasons why divisions were left out, and how many for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
-        self._kernels: dict[Shape, Costs] = {}
+        self._raw_costs: dict[tuple[Shape, bool], _core.Costs] = {}
         self.start()
 
     def start(self, widening: float = 1.0, threads: int = 0) -> None:
@@ -279,7 +290,9 @@ class Space:
         """The number of a shape, by which the library knows it from then on."""
         if shape not in self._numbers:
             entries = self._entries_of(shape.pipeline)
-            self._numbers[shape] = self.core.add_shape(shape, self.costs(shape)._raw)
+            is_given = self.request.times is not None
+            costs = self.costs(shape)._raw if is_given else self.stage_costs(shape, ())
+            self._numbers[shape] = self.core.add_shape(shape, costs)
             self._shapes.append(shape)
             if self.request.times is not None:
                 self._balance(shape, {path for e in entries if not e.reason for path in e.paths})
@@ -394,52 +407,64 @@ class Space:
             exchange=base.exchange,
         )
 
-    def shape_probe(self, shape: Shape, microbatches: int = 1) -> Configuration:
-        """A probe with microbatches that are held together through all layers on one worker."""
+    def probe(self, shapes: Sequence[Shape], counts: Iterable[int]) -> list[Probe]:
+        """Times numbers of microbatches that are held together through all layers on one worker."""
         layers = self.request.sizes["layers"]
-        return Configuration(
-            "gpipe",
-            1,
-            microbatches,
-            paths=[Path((0,), blocks=(layers,))],
-            costs=self.costs(shape),
-            transport="delay",
-        )
+        costs = [self.stage_costs(shape, [layers]) for shape in shapes]
+        found = _core.probe_whole(costs, list(counts), layers, self._how[1])
+        return [*map(Probe._make, found)]
+
+    def stage_costs(
+        self, shape: Shape, stages: Sequence[int], *, has_host: bool = True
+    ) -> _core.Costs:
+        """The costs of a worker for each of some stages with these numbers of layers. A stage takes
+        the longer of what its kernels and what the host take, so only without the host it takes the
+        sum of its layers: the host may run ahead in some of them.
+        """
+        if self.request.times is not None:
+            costs = self.costs(shape)
+            if not has_host:
+                costs = costs.with_(system=self._without_host)
+            return costs._for(places_of([Path(tuple(range(len(stages))), blocks=stages)]))._raw
+        key = self.of_equal_costs(shape), has_host
+        if key not in self._raw_costs:
+            held = self.request.parameter_bytes(shape.sharding)
+            self._raw_costs[key] = _core.divide_costs(self._whole._raw, key[0], held, has_host)
+        return self._raw_costs[key]
+
+    @cached_property
+    def _whole(self) -> Costs:
+        """The costs of one accelerator without parallelism."""
+        return self._make_costs(Shape(1, 1, 1, 1, 1, "none", "none"), None)
 
     def costs(self, shape: Shape) -> Costs:
         """The costs of schedules of this shape."""
         key = self.of_equal_costs(shape)
         if key not in self._costs:
-            request = self.request
-            self._costs[key] = make_costs(
-                request,
-                model=request.model,
-                system=request.system,
-                sequence=request.sequence,
-                attention=request.described.attention,
-                accelerators=shape.worker,
-                microbatch_size=shape.microbatch_size,
-                recompute=shape.recompute,
-                precision=request.precision,
-                sequence_parallel=request.sequence_parallel,
-                parameter_bytes=request.parameter_bytes(shape.sharding),
-                **request.deployment(shape),
-            )
+            self._costs[key] = self._make_costs(shape, shape.worker)
         return self._costs[key]
+
+    def _make_costs(self, shape: Shape, accelerators: int | None) -> Costs:
+        request = self.request
+        return make_costs(
+            request,
+            model=request.model,
+            system=request.system,
+            sequence=request.sequence,
+            attention=request.described.attention,
+            accelerators=accelerators,
+            microbatch_size=shape.microbatch_size,
+            recompute=shape.recompute,
+            precision=request.precision,
+            sequence_parallel=request.sequence_parallel,
+            parameter_bytes=request.parameter_bytes(shape.sharding),
+            **request.deployment(shape),
+        )
 
     @cached_property
     def _without_host(self) -> dict[str, Any]:
         fields = _fields_of("system", self.request.system, self.request.rates)
         return {n: v for n, v in fields.items() if n not in ("host_time", "sources")}
-
-    def kernels(self, shape: Shape) -> Costs:
-        """The same without the host. A stage takes the longer of what its kernels and what the host
-        take, so only then it takes the sum of its layers: the host may run ahead in some of them.
-        """
-        key = self.of_equal_costs(shape)
-        if key not in self._kernels:
-            self._kernels[key] = self.costs(shape).with_(system=self._without_host)
-        return self._kernels[key]
 
     def configuration(self, candidate: Candidate) -> Configuration:
         """The whole training step, with all-reduces of gradients and optimizer steps."""
