@@ -43,7 +43,7 @@ MLIR_CAPI_EXPORTED MlirAttribute pipeschedSlotsAttrGet(MlirLocation location,
 //===----------------------------------------------------------------------===//
 
 MLIR_CAPI_EXPORTED bool pipeschedTypeIsAToken(MlirType type);
-/// `!exec.token`, what instructions give and wait for.
+/// `!exec.token`, which instructions return and wait for.
 MLIR_CAPI_EXPORTED MlirType pipeschedTokenTypeGet(MlirContext context);
 
 #ifdef __cplusplus

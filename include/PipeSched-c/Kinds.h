@@ -1,15 +1,15 @@
-//===- Kinds.h - C API for what cells are -------------------------*- C -*-===//
+//===- Kinds.h - C API for kinds of cells -------------------------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The numbers of phases, which are also those of files. They never change: a
-// new one gets the next number. The library checks the list against its own.
+// The numbers of phases; files use the same numbers. They never change: a new
+// phase gets the next number. The library checks the list against its own.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_C_KINDS_H
 #define PIPESCHED_C_KINDS_H
 
-/// What a cell does. PipeschedPhaseForward is F, and so on.
+/// The phase of a cell. PipeschedPhaseForward is F, and so on.
 // clang-format off
 #define PIPESCHED_PHASES(entry)                                                \
   entry(Forward, 0)   /* F */                                                  \

@@ -38,7 +38,7 @@ typedef struct PipeschedCell {
   int64_t slice; ///< of the microbatch; 0 where microbatches are whole
 } PipeschedCell;
 
-/// What a worker runs, in order.
+/// The cells of a worker, in order.
 typedef struct PipeschedRow {
   intptr_t numCells;
   const PipeschedCell *cells;
@@ -52,8 +52,8 @@ MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetNumRows(MlirOperation schedule);
 MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetRowSize(MlirOperation schedule,
                                                         intptr_t worker);
 /// Writes the row of a worker to `cells`, which has room for `numCells`.
-/// Errors, after which nothing is written: those of
-/// pipeschedScheduleGetRowSize; no room for exactly its entries.
+/// Errors, after which nothing is written: as for pipeschedScheduleGetRowSize;
+/// no room for exactly its entries.
 MLIR_CAPI_EXPORTED MlirLogicalResult
 pipeschedScheduleGetRow(MlirOperation schedule, intptr_t worker,
                         intptr_t numCells, PipeschedCell *cells);
@@ -69,9 +69,8 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleSetRows(
 // Instructions
 //===----------------------------------------------------------------------===//
 
-/// Writes what an instruction of an `exec.program` is about: its cell, or the
-/// second cell of an overlapped pair. False, and nothing is written, if there
-/// is none.
+/// Writes the cell of an instruction of an `exec.program`, or the second cell
+/// of an overlapped pair. False, and nothing is written, if there is none.
 MLIR_CAPI_EXPORTED bool pipeschedInstructionGetCell(MlirOperation instruction,
                                                     PipeschedCell *cell);
 MLIR_CAPI_EXPORTED bool

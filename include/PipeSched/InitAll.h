@@ -16,7 +16,7 @@ class DialectRegistry;
 namespace pipesched {
 
 /// The dialects of PipeSched; DLTI, in which `pipe` states the system; and
-/// those in which functions of stages are written.
+/// dialects in which functions of stages are written.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
 /// All passes, into MLIR's global registry.

@@ -17,7 +17,7 @@ namespace pipesched {
 /// made for slots of measured lengths. These lengths are the schedule's.
 inline constexpr llvm::StringLiteral kSlotsOption = "slots";
 
-/// The attributes that a schedule has besides the name of its family: those
+/// The attributes that a schedule has besides the name of its family: the
 /// options that affect rows, do not follow from the paths or the gradient rule,
 /// and differ from their default.
 llvm::SmallVector<mlir::NamedAttribute>
@@ -30,7 +30,7 @@ describeFamily(mlir::Builder builder, const Family &family,
 /// that describeFamily does not write are ignored.
 FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule);
 
-/// Checks that the rows of a schedule, which `table` has, are those of the
+/// Checks that the rows of a schedule, which `table` has, are the rows of the
 /// family that it names. There is no finding if it names no family, or one that
 /// is not ours.
 std::optional<Violation> verifyFamily(pipe::ScheduleOp schedule,

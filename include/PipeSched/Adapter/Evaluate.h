@@ -29,7 +29,7 @@ mlir::FailureOr<NamedTable> loadTable(mlir::Operation *op);
 mlir::FailureOr<NamedEvaluation> evaluate(mlir::Operation *op,
                                           const TimingOptions &options);
 
-/// The same, with these costs instead of those that the op names.
+/// The same, with these costs instead of the costs that the op names.
 mlir::FailureOr<NamedEvaluation> evaluate(mlir::Operation *op,
                                           const CostInputs &costs,
                                           const TimingOptions &options);

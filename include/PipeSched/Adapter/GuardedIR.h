@@ -1,8 +1,8 @@
 //===- GuardedIR.h - IR from elsewhere --------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MLIR's reader of bytecode trusts what it reads: a wrong index or count may
-// end the process or read beyond an array. Its parser of text recurses.
+// MLIR's reader of bytecode trusts its input: a wrong index or count may end
+// the process or read beyond an array. Its parser of text recurses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +25,9 @@ namespace pipesched {
 ///
 ///   bytes -- child reads --> module -- child writes --> bytes
 ///
-/// so that this process reads only what MLIR itself has written. Of text there
-/// is nothing to change, and the result is null. Errors: text or bytecode that
-/// is nested too deeply (findDeepIR); bytecode that the child cannot read, or
+/// so that this process reads only bytes that MLIR itself has written. Text
+/// needs no change, and the result is null. Errors: text or bytecode that is
+/// nested too deeply (findDeepIR); bytecode that the child cannot read, or
 /// whose reading ends the child, takes too long or too much memory. They start
 /// with the name of the buffer.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>

@@ -31,7 +31,7 @@ struct LoadedProgram {
 /// pipe.path ops has one implied path: stage s is on the worker that computes
 /// it. Errors, emitted at the op: an implied path for which two workers or none
 /// compute a stage; a wait for a token that no instruction makes; an
-/// instruction that does not wait for what it reads (EarlyReads.h); more than
+/// instruction that does not wait for its inputs (EarlyReads.h); more than
 /// 2^32 - 2 instructions. Linear in instructions, unless the ops are scattered
 /// in memory or messages are out of order.
 mlir::FailureOr<LoadedProgram> loadProgram(exec::ProgramOp program,

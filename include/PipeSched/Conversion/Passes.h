@@ -16,7 +16,7 @@
 
 namespace pipesched {
 
-/// How convert-exec-to-func writes what a worker runs.
+/// How convert-exec-to-func writes the program of a worker.
 enum class ProgramForm { Table, Straight };
 
 template <>

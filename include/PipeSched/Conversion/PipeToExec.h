@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The two parts of convert-pipe-to-exec: from a schedule to flat instructions,
-// and from those to ops.
+// and from flat instructions to ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace pipesched {
 
-/// Lowers a schedule. Errors, emitted at the schedule or its row: no rows; what
-/// pipe-verify rejects.
+/// Lowers a schedule. Errors, emitted at the schedule or its row: no rows; a
+/// schedule that pipe-verify rejects.
 mlir::FailureOr<Program> lowerSchedule(pipe::ScheduleOp schedule,
                                        ReceivePlacement placement);
 

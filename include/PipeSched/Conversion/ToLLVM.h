@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// What the pipeline starts with.
+/// The input of the pipeline.
 enum class ToLLVMStart { Schedule, Program, Buffers };
 
 template <>
@@ -67,8 +67,9 @@ void addNumberPasses(mlir::OpPassManager &manager);
 /// Into MLIR's global registry.
 void registerToLLVMPipeline();
 
-/// Registers what its passes need besides dialects: how ops of upstream
-/// dialects are inlined, bufferized and freed. Stock tools have it.
+/// Registers the interfaces that its passes need besides dialects: how ops of
+/// upstream dialects are inlined, bufferized and freed. Stock tools register
+/// them.
 void registerToLLVMInterfaces(mlir::DialectRegistry &registry);
 
 } // namespace pipesched

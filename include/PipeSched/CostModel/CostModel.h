@@ -37,17 +37,17 @@ llvm::Expected<StageCosts> costProfile(const Placement &placement,
 /// Roofline per kernel, max(F/(n peak e(F/n)) + L, V/(n BW e(V/n)) + L) on n
 /// accelerators, summed per phase; Hockney per message. If the model recomputes
 /// and `phases` has no R, the times of B and I include the recomputation; else
-/// R runs what `model.recompute` says, or everything if that is None. Errors:
-/// those of splitLayers; a missing link (host for D and U) or rate; I or W of a
-/// block that has work for a whole B only; times over int64.
+/// R recomputes according to `model.recompute`, or everything if it is None.
+/// Errors: as for splitLayers; a missing link (host for D and U) or rate; I or
+/// W of a block that has work for a whole B only; times over int64.
 llvm::Expected<StageCosts> costRoofline(const Placement &placement,
                                         const ModelFacts &model,
                                         const SystemFacts &system,
                                         PhaseSet phases);
 
 /// Memory per global stage; weights, gradients and optimizer state of the
-/// blocks that it owns, so that a worker's stages add up to what the worker
-/// holds. `system` gives the capacity and may be null. If the model recomputes
+/// blocks that it owns, so that a worker's stages add up to the memory of the
+/// worker. `system` gives the capacity and may be null. If the model recomputes
 /// and `phases` has no R, every backward recomputes block by block. Boundary
 /// bytes follow `model.recompute`; None counts as Full. Errors: as for
 /// splitLayers; bytes over int64.
@@ -65,11 +65,11 @@ overlayProfile(const Placement &placement, StageCosts stageCosts,
                const Profile &profile, PhaseSet phases,
                Recompute recompute = Recompute::Full);
 
-/// Adds what cells and pairs with times of this profile wait for parameters
-/// that peers divide, and what they send: measured times are those of compute.
-/// Blocks divide the time of a cell as they divide the roofline's. For costs
-/// after overlayProfile. Errors: as for splitLayers; a missing link; times or
-/// bytes over int64.
+/// Adds the time that cells and pairs with times of this profile wait for
+/// parameters that peers divide, and the bytes that they send: measured times
+/// count only compute. Blocks divide the time of a cell as they divide the
+/// roofline's. For costs after overlayProfile. Errors: as for splitLayers; a
+/// missing link; times or bytes over int64.
 llvm::Error shardMeasured(const Placement &placement, const ModelFacts &model,
                           const SystemFacts &system, const Profile &profile,
                           PhaseSet phases, StageCosts &stageCosts);

@@ -19,9 +19,9 @@ namespace pipesched {
 /// must in descriptions that ship.
 enum class SourceRule { Optional, Required };
 
-/// Which rates of a system are read: those under the load of a training, which
-/// its field `load` gives, or the peaks of data sheets. Auto: those under load
-/// if the system has them.
+/// Which rates of a system are read: the rates under the load of a training,
+/// which its field `load` gives, or the peaks of data sheets. Auto: rates under
+/// load if the system has them.
 enum class Rates { Auto, Load, DataSheet };
 
 template <>
@@ -41,8 +41,8 @@ llvm::Expected<HardwareFacts> systemFromJson(llvm::StringRef text,
                                              llvm::StringRef file,
                                              SourceRule rule,
                                              Rates rates = Rates::Auto);
-/// The fields decide the format. A `sequence` above 0 replaces that of the
-/// text; Hugging Face configurations have none. Further errors: those of
+/// The fields decide the format. A `sequence` above 0 replaces the text's;
+/// Hugging Face configurations have none. Further errors: as for
 /// checkArchitecture; a configuration for a kind of model without a cost model
 /// here.
 llvm::Expected<Architecture> architectureFromJson(llvm::StringRef text,

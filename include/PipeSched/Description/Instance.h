@@ -14,7 +14,7 @@
 
 namespace pipesched::optimize {
 
-/// A problem, and what is known about its best schedule, in ticks.
+/// A problem, and the known facts about its best schedule, in ticks.
 struct Instance {
   Problem problem;
   std::optional<int64_t> bestKnown, lowerBound;

@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// Each of these may be missing. computeStageCosts says what happens then.
+/// Each of these may be missing. computeStageCosts documents the result.
 struct CostSources {
   std::optional<Architecture> architecture;
   /// Sequences of a microbatch. Absent: the global batch is split evenly.

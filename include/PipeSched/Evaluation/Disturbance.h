@@ -1,8 +1,8 @@
 //===- Disturbance.h - Slow workers and stages, jitter ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What happens to the times of cells if workers or stages are slower than their
-// costs say, or if times vary from cell to cell.
+// Changes the times of cells as if workers or stages were slower than their
+// costs say, or as if times varied from cell to cell.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ struct Disturbance {
   /// Chooses the jitter of each cell. Cells with the same stage, phase and
   /// microbatch get the same jitter in every schedule.
   int64_t seed = 0;
-  std::string text; ///< what parseDisturbance has read
+  std::string text; ///< the input of parseDisturbance
 
   bool isEmpty() const {
     return workers.empty() && stages.empty() && jitter == 0;
@@ -44,8 +44,8 @@ llvm::Expected<Disturbance> parseDisturbance(llvm::StringRef text);
 /// Multiplies the times of compute tasks: by the factor of the worker, the
 /// factor of the stage and the jitter of the cell, rounded once to the nearest
 /// picosecond. A pair of overlapped cells takes the mean of the factors of its
-/// cells, weighted by what these take alone. Errors: a worker or a stage that
-/// the placement does not have; sums over 2^63 - 1 ps.
+/// cells, weighted by the times of the separate cells. Errors: a worker or a
+/// stage that the placement does not have; sums over 2^63 - 1 ps.
 llvm::Error disturb(const Disturbance &disturbance, const TaskGraph &graph,
                     const Placement &placement, const StageCosts &stageCosts,
                     TaskTimes &times);

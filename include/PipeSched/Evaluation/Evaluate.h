@@ -43,16 +43,17 @@ struct TiedGradients {
   std::vector<int64_t> stages;
 };
 
-/// What costs are computed from: nothing, a profile, or model and system, which
-/// a profile may refine.
+/// The sources of costs: nothing, a profile, or model and system, which a
+/// profile may refine.
 struct CostInputs {
   std::optional<ModelFacts> model;
   std::optional<SystemFacts> system;
   std::optional<Profile> profile;
-  /// What R cells compute again. Without R cells the model decides whether
+  /// The part that R cells recompute. Without R cells the model decides whether
   /// backwards recompute by themselves.
   Recompute recompute = Recompute::Full;
-  /// Those of the functions of stages. Without an O they are not added up.
+  /// Ties between parameters of functions of stages. Without an O their
+  /// gradients are not added up.
   std::vector<TiedGradients> ties = {};
 
   /// The model for a table or program with these phases: if they include R,
@@ -73,8 +74,8 @@ struct CostInputs {
   }
 };
 
-/// Level 3 of a table or program in numbers: what reports, comparisons and
-/// sweeps read.
+/// Level 3 of a table or program in numbers, for reports, comparisons and
+/// sweeps.
 struct ExecutionTotals {
   StageCosts stageCosts;
   int64_t makespanPs = 0;
@@ -113,8 +114,8 @@ struct Evaluation {
 
 /// Costs of a placement for the phases in use: the profile's times over a
 /// roofline of model and system, or unit slots without any input. A model
-/// without a system, or the reverse, needs a profile; the error says what is
-/// missing.
+/// without a system, or the reverse, needs a profile; the error names the
+/// missing input.
 llvm::Expected<StageCosts> computeStageCosts(const Placement &placement,
                                              const CostInputs &costs,
                                              PhaseSet phases);
@@ -148,8 +149,8 @@ struct Scenario {
 };
 
 /// The same for several scenarios, which share walks over the rows
-/// (walkTables): the results are those of evaluateTable for each, except that
-/// walked tables have no critical path.
+/// (walkTables): the results equal evaluateTable for each, except that walked
+/// tables have no critical path.
 std::vector<llvm::Expected<Evaluation>>
 evaluateTables(const TableView &table, llvm::StringRef family,
                llvm::ArrayRef<Scenario> scenarios,

@@ -22,7 +22,7 @@ inline constexpr int64_t kUnknownNs = std::numeric_limits<int64_t>::min();
 /// share: [step][instruction], with the numbers of WorkerPrograms.
 struct WorkerStamps {
   llvm::ArrayRef<int64_t> ready; ///< the worker came to it
-  llvm::ArrayRef<int64_t> start; ///< what it waits for was done
+  llvm::ArrayRef<int64_t> start; ///< its waits were done
   llvm::ArrayRef<int64_t> end;   ///< the worker went on
   /// Of a Recv, a copy or an AllReduce: the worker saw that it was done.
   llvm::ArrayRef<int64_t> done;
@@ -36,12 +36,12 @@ struct MeasuredRows {
   llvm::ArrayRef<WorkerStamps> workers;
 };
 
-/// Returns what the program took: means over steps and microbatches, for
+/// Returns the times of the program: means over steps and microbatches, for
 /// messages medians, one for each stage; one for all stages if paths have
 /// different numbers of stages. It has the phases that ran, FB for overlapped
-/// pairs, and comm. With `withIssue`, a cell also has what its worker did
-/// between it and the next one that was no wait. Linear in instructions and
-/// steps but for sorting. Errors: rows of other sizes than the program has.
+/// pairs, and comm. With `withIssue`, the time of a cell includes the worker's
+/// time until its next cell, without waits. Linear in instructions and steps
+/// but for sorting. Errors: rows of other sizes than the program has.
 llvm::Expected<Profile> makeProfile(const WorkerPrograms &programs,
                                     const WorkerStages &stages,
                                     const MeasuredRows &rows, bool withIssue);

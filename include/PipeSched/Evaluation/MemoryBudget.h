@@ -1,4 +1,4 @@
-//===- MemoryBudget.h - What a worker may hold ------------------*- C++ -*-===//
+//===- MemoryBudget.h - Memory budgets of workers ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Budgets in activations or bytes, and the check that a table stays within one
@@ -30,9 +30,9 @@ struct MemoryBudget {
 /// any other text, an amount of 0, and bytes over int64.
 llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
 
-/// The most activations that each worker holds at the times of an execution:
-/// those of TableMetrics, but for an offloaded one from the end of its D to the
-/// start of its U.
+/// The most activations that each worker holds at the times of an execution: as
+/// in TableMetrics, except that an offloaded one does not count from the end of
+/// its D to the start of its U.
 llvm::Expected<std::vector<int64_t>>
 countActivations(const Execution &execution, const Placement &placement);
 
@@ -40,19 +40,19 @@ countActivations(const Execution &execution, const Placement &placement);
 ///
 /// Activations: F holds one until B or W. A recomputed one counts from its R
 /// on. An offloaded one does not count from the end of its D to the start of
-/// its U. Bytes: those of computeMemory, which need a model.
+/// its U. Bytes: from computeMemory, which needs a model.
 ///
-/// What a worker holds depends only on the order of its row, unless there are D
-/// or U. MemoryTimes::Any then proves the budget for all times, from the waits
-/// alone (AnyTimeMemory.h); an offload counts until something waits for it.
-/// MemoryTimes::Given times the table and proves it for those times alone.
+/// The memory of a worker depends only on the order of its row, unless there
+/// are D or U. MemoryTimes::Any then proves the budget for all times, from the
+/// waits alone (AnyTimeMemory.h); an offload counts until something waits for
+/// it. MemoryTimes::Given times the table and proves it for these times only.
 /// Linear in cells.
 ///
 /// Errors, as ViolationError: the worker that exceeds the budget most, at the
-/// cell at which it holds most, with what it holds. Other errors: bytes without
-/// a model; System without a system or its memory size; as for lowerTable and
+/// cell at which it holds most, with its memory. Other errors: bytes without a
+/// model; System without a system or its memory size; as for lowerTable and
 /// computeAnyTimePeaks or computeMemory, and with D or U for given times also
-/// those of buildTaskGraph and computeStageCosts.
+/// errors of buildTaskGraph and computeStageCosts.
 llvm::Error verifyMemory(const TableView &table, const CostInputs &costs,
                          const MemoryBudget &budget, MemoryTimes times,
                          const TimingOptions &options = {});

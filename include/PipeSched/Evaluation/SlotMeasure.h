@@ -15,7 +15,7 @@
 
 namespace pipesched {
 
-/// What one slot stands for.
+/// The unit of one slot.
 enum class SlotMeasure : uint8_t {
   Unit,     ///< a phase of a stage; B is two
   Blocks,   ///< a phase of a block of the model; B of a block is two
@@ -30,9 +30,9 @@ struct EnumNames<SlotMeasure> {
       {SlotMeasure::Durations, "durations", "Time"}};
 };
 
-/// A cell takes its unit slots times the layers that its stage holds: those of
-/// the model (splitLayers) or, without a model, those that stageLengths says.
-/// Errors: as for either; stages of more than 2^61.
+/// A cell takes its unit slots times the layers that its stage holds: from the
+/// model (splitLayers) or, without a model, from stageLengths. Errors: as for
+/// either; stages of more than 2^61.
 llvm::Expected<std::vector<StageSlots>>
 slotsByBlocks(const Placement &placement, const ModelFacts *model);
 

@@ -1,9 +1,9 @@
 //===- StatedWork.h - Work that instructions state --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs written by hand may state what an instruction does, instead of what
-// its cell implies by model or profile. Stated work replaces costs, traffic and
-// memory.
+// Programs written by hand may state the work of an instruction, instead of the
+// work that its cell implies by model or profile. Stated work replaces costs,
+// traffic and memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace pipesched {
 
-/// What one instruction of a program states. An absent field follows from the
-/// cell.
+/// The stated work of one instruction of a program. An absent field follows
+/// from the cell.
 struct StatedWork {
   uint32_t instruction = 0;
   std::optional<int64_t> flops;      ///< of Compute, on the matrix engines
@@ -48,8 +48,8 @@ llvm::Error addStatedTraffic(llvm::ArrayRef<StatedWork> work,
                              const StageCosts &stageCosts,
                              const SystemFacts &system, Traffic &traffic);
 
-/// Replaces the activations in `usage` by those that instructions state; other
-/// instructions then hold nothing. Errors: sums over int64.
+/// Replaces the activations in `usage` by the stated activations of
+/// instructions; other instructions then hold nothing. Errors: sums over int64.
 llvm::Error addStatedMemory(llvm::ArrayRef<StatedWork> work,
                             const TaskGraph &graph, const TaskTimes &times,
                             const Timeline &timeline, MemoryUsage &usage);

@@ -21,7 +21,7 @@ struct ExecutionSummary {
   int64_t spanPs = 0;
   /// 1 - time of cells / span on the worker with that span (the lowest number
   /// on a tie), the bubble rate of the zero-bubble papers (Qi 2024a, arXiv
-  /// 2401.10241). What cells wait for is no bubble.
+  /// 2401.10241). Waits inside cells are not a bubble.
   double spanBubbleRatio = 0;
   /// Makespan minus the makespan of the same order with free messages.
   int64_t exposedCommunicationPs = 0;

@@ -1,8 +1,8 @@
 //===- MegatronLayout.h - Megatron-Core's pipeline layouts ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The string of --pipeline-model-parallel-layout, which says what each stage
-// holds. docs/Exchange.md describes the grammar and its limits.
+// The string of --pipeline-model-parallel-layout, which lists the layers of
+// each stage. docs/Exchange.md describes the grammar and its limits.
 //
 //===----------------------------------------------------------------------===//
 

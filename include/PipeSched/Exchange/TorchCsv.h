@@ -15,8 +15,8 @@
 
 namespace pipesched {
 
-/// What is wrong with a file, and where. Line and column count from 1; line 0
-/// is the file as a whole.
+/// An error in a file, and its place. Line and column count from 1; line 0 is
+/// the file as a whole.
 class TorchCsvError : public llvm::ErrorInfo<TorchCsvError> {
 public:
   static char ID; // NOLINT(readability-identifier-naming): LLVM's name
@@ -41,7 +41,8 @@ private:
   std::vector<std::string> notes;
 };
 
-/// What PyTorch would do wrong, without an error, with a file that can be read.
+/// A mistake that PyTorch would make, without an error, with a file that can be
+/// read.
 struct TorchCsvWarning {
   int64_t line, column; ///< from 1
   std::string text;
@@ -64,10 +65,10 @@ struct TorchCsvImport {
 /// The rows of the result pass verifyRow, but the table is not verified: it may
 /// be incomplete or cyclic. Time and memory are linear in the length of the
 /// text (n log n with messages), whatever numbers it contains. Errors are
-/// TorchCsvErrors. One of them is what findUnorderedForward finds in a file of
-/// one path. `warnings`, which may be null, gets what PyTorch would do wrong
-/// with such a file unless it is told otherwise: it does not divide gradients
-/// by N if the file has messages but no REDUCE_GRAD.
+/// TorchCsvErrors. One of them reports the result of findUnorderedForward for a
+/// file of one path. `warnings`, which may be null, gets the mistakes that
+/// PyTorch would make with such a file unless it is told otherwise: it does not
+/// divide gradients by N if the file has messages but no REDUCE_GRAD.
 llvm::Expected<Table>
 parseTorchCsv(llvm::StringRef text, const TorchCsvImport &options = {},
               std::vector<TorchCsvWarning> *warnings = nullptr);
@@ -92,11 +93,11 @@ struct EnumNames<TorchCsvFormat> {
 /// RESHARD, REDUCE_GRAD, SEND and RECV. Before they are written they pass the
 /// checks of parseTorchCsv, so that every RECV takes the message it names.
 ///
-/// Returns what the format cannot express or PyTorch would compute wrongly, and
-/// then writes nothing: several paths; phases other than F, B, I, W; overlapped
-/// pairs other than F + B; gradients sent after W; alignment by slots other
-/// than unit slots; a worker without cells; more than kMaxTableCells columns;
-/// what findUnorderedForward finds.
+/// Returns a violation if the format cannot express the table or PyTorch would
+/// compute it wrongly, and then writes nothing: several paths; phases other
+/// than F, B, I, W; overlapped pairs other than F + B; gradients sent after W;
+/// alignment by slots other than unit slots; a worker without cells; more than
+/// kMaxTableCells columns; a cell that findUnorderedForward finds.
 std::optional<Violation> writeTorchCsv(llvm::raw_ostream &os,
                                        const TableView &table,
                                        TorchCsvFormat format);

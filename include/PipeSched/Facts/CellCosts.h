@@ -13,8 +13,8 @@
 
 namespace pipesched {
 
-/// What a segment needs: the kernels of a worker, or one of the ways that its
-/// data take.
+/// The resource of a segment: the kernels of a worker, or one of the ways that
+/// its data take.
 enum class Resource : uint8_t {
   Compute,
   Experts,
@@ -58,7 +58,8 @@ struct Segment {
   int64_t ps = 0; ///< of the time of the cell
   /// For how much longer the resource is in use alongside the rest of the cell.
   int64_t hiddenPs = 0;
-  /// What all accelerators of the worker send; 0 if no cost model says it.
+  /// Bytes that all accelerators of the worker send; 0 if no cost model gives
+  /// it.
   int64_t bytes = 0;
 
   friend bool operator==(const Segment &a, const Segment &b) {
@@ -67,8 +68,8 @@ struct Segment {
   }
 };
 
-/// How long a resource is in use, for how much of that cells wait, and what is
-/// sent.
+/// How long a resource is in use, for which part of this time cells wait, and
+/// the bytes that are sent.
 struct Exchange {
   int64_t ps = 0, exposedPs = 0, bytes = 0;
 
@@ -82,8 +83,9 @@ struct Exchange {
 /// The sum over the segments of one resource.
 Exchange sumOn(Resource resource, llvm::ArrayRef<Segment> segments);
 
-/// What the cells of one stage cost, by slice and phase. The segments of a cell
-/// run one after the other, so that by itself it takes the sum of their `ps`.
+/// The costs of the cells of one stage, by slice and phase. The segments of a
+/// cell run one after the other, so that by itself it takes the sum of their
+/// `ps`.
 class CellCosts {
 public:
   /// No cell costs anything. With one slice, all slices of a microbatch cost
@@ -118,13 +120,13 @@ public:
 
   /// Makes a cell one segment of `ps`.
   void set(Phase phase, int64_t ps, int64_t slice = 0);
-  /// Makes a cell these segments, without those in which nothing happens.
-  /// Errors: a number below 0; a sum of times or bytes that is over int64.
+  /// Makes a cell of these segments, without empty ones. Errors: a number below
+  /// 0; a sum of times or bytes that is over int64.
   llvm::Error setSegments(Phase phase, llvm::ArrayRef<Segment> list,
                           int64_t slice = 0);
   /// Says that `part` is in the compute of a cell, which then takes as long as
-  /// before: at most all of the compute becomes another segment. Errors: those
-  /// of setSegments.
+  /// before: at most all of the compute becomes another segment. Errors: as for
+  /// setSegments.
   llvm::Error splitOff(Phase phase, Segment part, int64_t slice = 0);
 
 private:

@@ -20,8 +20,8 @@ namespace pipesched {
 // Choices
 //===----------------------------------------------------------------------===//
 
-/// What data-parallel pipelines divide among them (docs/CostModel.md, "A
-/// training step").
+/// The state that data-parallel pipelines divide among them (docs/CostModel.md,
+/// "A training step").
 enum class Sharding : uint8_t {
   None,
   Optimizer, ///< the optimizer's state (ZeRO-1)
@@ -42,7 +42,7 @@ struct EnumNames<Sharding> {
       {Sharding::Full, "full", "Weights too, gathered for each use (FSDP)"}};
 };
 
-/// What ranks count through after the accelerators of a worker.
+/// The dimension that ranks number after the accelerators of a worker.
 enum class RankOrder : uint8_t {
   Data,    ///< its peers in other pipelines, then workers
   Pipeline ///< the workers of a pipeline, then pipelines
@@ -71,7 +71,7 @@ struct EnumNames<ContextExchange> {
        "Keys and values are gathered before the attention"}};
 };
 
-/// What tokens send to experts on other nodes (docs/CostModel.md, "Expert
+/// How tokens are sent to experts on other nodes (docs/CostModel.md, "Expert
 /// parallelism").
 enum class ExpertDispatch : uint8_t {
   AllToAll, ///< a copy for each expert
@@ -119,8 +119,8 @@ struct EnumNames<SliceCut> {
        "Equal FLOPs, so that later slices are shorter"}};
 };
 
-/// What workers pass on while they compute slices with prefixes of different
-/// lengths (docs/CostModel.md, "Slices").
+/// The data that workers pass on while they compute slices with prefixes of
+/// different lengths (docs/CostModel.md, "Slices").
 enum class SliceExchange : uint8_t {
   None,
   Pairs ///< of two workers, the one with the shorter prefix takes a part
@@ -157,7 +157,7 @@ struct EnumNames<PairOrder> {
 enum class GradientBuckets : uint8_t {
   Auto,  ///< layers if all-reduces run alongside the compute, else whole
   Whole, ///< when the last backward of the stage has ended
-  Layers ///< those of a layer while the last backward and the first forward run
+  Layers ///< by layer, while the last backward and the first forward run
 };
 
 template <>
@@ -212,7 +212,7 @@ enum class DeploymentKind : uint8_t {
   Sizes   ///< the same, in whose place sizes may be given
 };
 
-/// A row of Deployment.def, which says what the columns mean.
+/// A row of Deployment.def, which explains the columns.
 struct DeploymentOption {
   int64_t (*get)(const Deployment &);
   void (*put)(Deployment &, int64_t);
@@ -268,7 +268,7 @@ llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
                       llvm::StringRef value);
 
 /// Sets an option of any kind by name and text. Errors: an unknown name; text
-/// that is no value of the option; those of the other functions.
+/// that is not a value of the option; errors of the other functions.
 llvm::Error setOption(Deployment &deployment, llvm::StringRef name,
                       llvm::StringRef value);
 

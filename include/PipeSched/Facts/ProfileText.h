@@ -36,7 +36,7 @@ std::vector<int64_t> *findTimes(Profile &profile, llvm::StringRef name);
 /// empty profile; as for parseTime.
 llvm::Expected<Profile> parseProfile(llvm::StringRef text);
 
-/// Prints what parseProfile reads, without spaces, in the order of
+/// Prints a profile for parseProfile, without spaces, in the order of
 /// profileNames().
 std::string printProfile(const Profile &profile);
 

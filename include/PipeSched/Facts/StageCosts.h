@@ -1,4 +1,4 @@
-//===- StageCosts.h - What cells and messages cost --------------*- C++ -*-===//
+//===- StageCosts.h - Costs of cells and messages ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Times, bytes and memory of each stage of a placement, as plain numbers: a
@@ -20,8 +20,8 @@ namespace pipesched {
 /// later.
 struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
-  /// How long before the end of what it waits for it can start. The pieces of
-  /// an all-reduce are there one after the other, and weight gradients of an
+  /// How long before the end of its predecessor it can start. The pieces of an
+  /// all-reduce are there one after the other, and weight gradients of an
   /// overlapped pair may run after its messages. Never so much that it arrives
   /// before that end; of an all-reduce never more than the occupancy.
   int64_t aheadPs = 0;
@@ -45,15 +45,15 @@ struct StageMessages {
   }
 };
 
-/// What one global stage (path, stage) costs.
+/// The costs of one global stage (path, stage).
 struct StageCost : StageMessages {
   /// O and G are about the blocks that the stage owns (ParameterSets.h).
   CellCosts cells;
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: by
                                        ///< StageCosts::pairPs
-  /// The messages by slice, if slices differ; empty: those of every unit are
-  /// the inherited ones.
+  /// The messages by slice, if slices differ; empty: the inherited messages
+  /// apply to every unit.
   std::vector<StageMessages> messagesOfSlices;
 
   const MessageCost &message(Flow flow, int64_t slice) const {
@@ -75,7 +75,7 @@ enum class PairRule : uint8_t {
   InOrder,
 };
 
-/// What an overlapped pair takes.
+/// The time of an overlapped pair.
 struct PairTime {
   int64_t ps = 0;
   /// For how long weight gradients run at its end, when the output of the
@@ -83,22 +83,22 @@ struct PairTime {
   int64_t behindPs = 0;
 };
 
-/// What overlapped pairs of a forward and a whole backward take whose layers
+/// The times of overlapped pairs of a forward and a whole backward whose layers
 /// run part by part, by the global stages of both.
 class PairTimes {
 public:
   virtual ~PairTimes();
-  /// At least what both take by PairRule::Fluid, and at most their sum. May be
-  /// called from several threads.
+  /// At least the time of both by PairRule::Fluid, and at most their sum. May
+  /// be called from several threads.
   virtual PairTime timeOf(int64_t forwardStage,
                           int64_t backwardStage) const = 0;
 };
 
-/// What a whole placement costs, by global stage (Placement::globalStage).
+/// The costs of a whole placement, by global stage (Placement::globalStage).
 struct StageCosts {
   std::vector<StageCost> stages;
-  /// By number of the all-reduce (Program::blocks); `bytes` is what each of its
-  /// workers sends. Empty: each all-reduce takes the G time of its cell.
+  /// By number of the all-reduce (Program::blocks); each of its workers sends
+  /// `bytes`. Empty: each all-reduce takes the G time of its cell.
   std::vector<MessageCost> reductions;
   PairRule pairRule = PairRule::Fluid;
   /// In place of the rule, for pairs of F and B; null: the rule is for all.
@@ -106,7 +106,7 @@ struct StageCosts {
 
   /// Whether any cell has a segment on one of these resources.
   bool useAny(llvm::ArrayRef<Resource> resources) const;
-  /// Error: a stage has costs of neither one slice nor those of a microbatch.
+  /// Error: a stage has costs neither of one slice nor of a microbatch.
   llvm::Error checkSlices(const Placement &placement) const;
   /// Whether the messages of slices differ.
   bool messagesVary() const {
@@ -142,9 +142,9 @@ struct StageCosts {
   /// time.
   int64_t behindPs(const Placement &placement, Cell first, Cell second) const;
   /// Adds for how long the rows of a cell, or of an overlapped pair, are on
-  /// their way to experts, and for how much of that no compute hides them. Of a
-  /// measured pair nothing is exposed, since its time does not say what waits.
-  /// Returns false if a sum is over int64.
+  /// their way to experts, and for how much of that no compute hides them. A
+  /// measured pair has no exposed part, since its time does not say which part
+  /// waits. Returns false if a sum is over int64.
   [[nodiscard]] bool addDispatches(const Placement &placement, Cell cell,
                                    std::optional<Cell> overlapped,
                                    Exchange &sum) const;
@@ -157,22 +157,22 @@ private:
 /// Memory of one global stage, bytes. Activations are of one unit.
 struct StageMemory {
   int64_t activationBytes = 0; ///< from F to the last phase that needs it
-  /// What a split I frees of the activations; negative if the gradients that it
-  /// leaves for W are larger.
+  /// The bytes of activations that a split I frees; negative if the gradients
+  /// that it leaves for W are larger.
   int64_t inputGradFreedBytes = 0;
   int64_t boundaryBytes = 0; ///< kept between F and R where R recomputes
   /// Needed in addition while B or I runs: the block that the backward itself
   /// recomputes.
   int64_t workingBytes = 0;
-  /// What the end of B or I leaves for the backwards of earlier slices of its
-  /// microbatch: their part of the gradients of keys and values. Below 0 if it
-  /// frees its own part, which a later slice has left.
+  /// The bytes that the end of B or I leaves for the backwards of earlier
+  /// slices of its microbatch: their part of the gradients of keys and values.
+  /// Below 0 if it frees its own part, which a later slice has left.
   int64_t leftForSlicesBytes = 0;
   /// Of the blocks that the stage owns: a worker holds a block once, whichever
   /// of its stages use it (ParameterSets.h).
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
-  /// What a shard of the vocabulary keeps between S and T: its logits, and the
-  /// output of the last stage.
+  /// The bytes that a shard of the vocabulary keeps between S and T: its
+  /// logits, and the output of the last stage.
   int64_t shardBytes = 0;
   /// The output of an embedding in shards: between E and the end of F where it
   /// is the input of the stage, else between E and A. One of both is 0.
@@ -187,10 +187,10 @@ struct StageMemory {
 };
 
 struct MemoryFacts {
-  /// By global stage; the bytes of units are those of the first slice.
+  /// By global stage; the bytes of units are the first slice's.
   std::vector<StageMemory> stages;
   /// By global stage and slice, if slices differ; else empty. Parameters are
-  /// those of the stage.
+  /// the stage's.
   std::vector<StageMemory> slices;
   int64_t numSlices = 1; ///< of a microbatch, if they differ
 

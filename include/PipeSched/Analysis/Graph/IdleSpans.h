@@ -25,7 +25,7 @@ struct IdleSpan {
 /// of a worker. Spans without length are left out. Neighbours with the same
 /// cause become one span if the same cell ends both, unless imbalance is
 /// between them. `idle` are the times of this timeline after attributeWaits, to
-/// which the spans of a cause add up: the first waits of a worker are those of
+/// which the spans of a cause add up: the first waits of a worker count as
 /// imbalance. Linear in tasks and edges.
 std::vector<std::vector<IdleSpan>> listIdle(const TaskGraph &graph,
                                             const TaskTimes &times,

@@ -32,7 +32,8 @@ public:
                                : releasePs(edge.task());
   }
   /// The first edge that ends when the task starts; null if the task waited for
-  /// nothing. A task that starts ahead waits for what ends so much later.
+  /// nothing. If the task may start ahead, its edges count as ended that much
+  /// earlier.
   const Edge *bindingEdge(uint32_t task) const {
     llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
     int64_t aheadPs = times.aheadOf(task);

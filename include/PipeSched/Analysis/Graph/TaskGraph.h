@@ -1,4 +1,4 @@
-//===- TaskGraph.h - Tasks and what they wait for ---------------*- C++ -*-===//
+//===- TaskGraph.h - Tasks and their dependences ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The tasks of a Program under a transport, in topological order, so that one
@@ -125,8 +125,8 @@ llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
 struct TaskTimes {
   std::vector<int64_t> occupancyPs;
   std::vector<int64_t> latencyPs;
-  /// Tasks that start before what they wait for has ended, but for the task in
-  /// front of them in a queue, and how much; by task.
+  /// Tasks that start before their predecessors have ended, except for the task
+  /// in front of them in a queue, and by which time; by task.
   std::vector<std::pair<uint32_t, int64_t>> aheadPs;
 
   int64_t aheadOf(uint32_t task) const {

@@ -28,7 +28,7 @@ Timeline computeTimeline(const TaskGraph &graph, const TaskTimes &times);
 /// use.
 bool isQueueOrder(const TaskGraph &graph, uint32_t task, Edge edge);
 
-/// The overlapped pair of cells that makes what a message carries; kNone if
+/// The overlapped pair of cells that makes the data of a message; kNone if
 /// another cell does.
 uint32_t pairThatSends(const TaskGraph &graph, uint32_t message);
 
@@ -122,19 +122,19 @@ inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
-/// What data of cells take to others, alongside the messages between stages.
+/// Resources for the data of cells other than messages between stages.
 inline constexpr Resource kExchanged[] = {Resource::Experts, Resource::Sharding,
                                           Resource::Context};
 
 /// The number of messages and of copies; the bytes that each worker sends in
-/// messages, in all-reduces and for parameters that peers divide; and what its
-/// cells have on their way to experts, to these peers, and among the ranks that
-/// divide a sequence. Bytes of the latter are not part of bytesSent.
+/// messages, in all-reduces and for parameters that peers divide; and the data
+/// of its cells on their way to experts, to these peers, and among the ranks
+/// that divide a sequence. Bytes of the latter are not part of bytesSent.
 struct Traffic {
   explicit Traffic(int64_t numWorkers = 0);
 
-  /// Adds what `count` cells wait for or pass on, but for rows of experts,
-  /// which depend on pairs. Returns false if a sum is over int64.
+  /// Adds the waits and the traffic of `count` cells, except for rows of
+  /// experts, which depend on pairs. Returns false if a sum is over int64.
   [[nodiscard]] bool addWaits(int64_t worker, llvm::ArrayRef<Segment> cell,
                               int64_t count);
 
@@ -144,15 +144,15 @@ struct Traffic {
   ResourceMap<std::vector<Exchange>> exchanges;
 };
 
-/// Completes idle times of computeIdle or of a walk. Takes what cells wait for
-/// from the time in which they run, and imbalance from waits between cells: as
-/// much as the cells of a worker take less than those of the worker whose cells
-/// take the longest, which no order of the same cells avoids. Dependency gives
-/// before queue order. Linear in workers.
+/// Completes idle times of computeIdle or of a walk. Subtracts the waits inside
+/// cells from their running time, and imbalance from waits between cells: the
+/// difference between the time of a worker's cells and the longest such time of
+/// any worker, which no order of the same cells avoids. Dependency gives before
+/// queue order. Linear in workers.
 void attributeWaits(const Traffic &traffic, IdleTimes &idle);
 
-/// Computes of `stated`, by task, have other times than those of the costs,
-/// which do not say what they wait for. Errors: bytes or times over int64.
+/// Computes of `stated`, by task, have times other than the costs; these times
+/// do not say for which data they wait. Errors: bytes or times over int64.
 llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,
                                        const Placement &placement,
                                        const StageCosts &stageCosts,

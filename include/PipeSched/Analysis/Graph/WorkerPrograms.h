@@ -1,9 +1,9 @@
-//===- WorkerPrograms.h - What each worker runs, for executors --*- C++ -*-===//
+//===- WorkerPrograms.h - Program of each worker for executors --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program as columns of numbers that a runtime can execute: each worker finds
-// its instructions, what each waits for, and names of messages and all-reduces
-// on which all workers agree.
+// its instructions, their dependences, and names of messages and all-reduces on
+// which all workers agree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// What happens between F and backward to the activation of a cell's stage and
-/// microbatch. Bits of InstructionCells::activation.
+/// How the activation of a cell's stage and microbatch is treated between F and
+/// backward. Bits of InstructionCells::activation.
 enum ActivationBits : int8_t {
   kActivationRecomputed = 1, ///< the program has an R for it
   kActivationOffloaded = 2   ///< the program has a D for it
@@ -55,16 +55,16 @@ struct WorkerPrograms {
   std::vector<int32_t> group; ///< a collective: the number of its group
   std::vector<int32_t> holds; ///< Wait: the first instruction that it holds
   /// The instructions of the same row that must be done first, each once. A
-  /// Wait is done when all that it waits for is done; what it holds waits for
-  /// the Wait.
+  /// Wait is done when all its operands are done; the instructions that it
+  /// holds wait for the Wait.
   std::vector<uint32_t> waitBegins, rowWaits;
   std::vector<int32_t> waits;
 
   /// Groups by their numbers (Program::groups): their kinds, and the blocks or
   /// the microbatch for which they meet (0 and -1 where it is the other).
-  /// Members are workers, ascending. The gradients that are summed are those of
-  /// `groupPaths` and `groupStages`, by path (CSR); other collectives have the
-  /// stages of their cells there.
+  /// Members are workers, ascending. The gradients of `groupPaths` and
+  /// `groupStages` are summed, by path (CSR); other collectives have the stages
+  /// of their cells there.
   std::vector<int8_t> groupKind;
   std::vector<int64_t> firstBlock, endBlock;
   std::vector<int32_t> groupMicrobatch;
@@ -75,11 +75,11 @@ struct WorkerPrograms {
   int64_t getNumGroups() const { return firstBlock.size(); }
 };
 
-/// Lists a program; `placement` is that of its cells. Joins hold what they hold
-/// in every other analysis of the program. Linear, with a factor logarithmic in
-/// the number of R and D if there are any, and in stages for all-reduces.
-/// Errors: more than 2^31 - 1 instructions, or waits of one worker; those of
-/// Replicas if there are all-reduces.
+/// Lists a program; `placement` is the placement of its cells. Joins hold the
+/// same instructions as in every other analysis of the program. Linear, with a
+/// factor logarithmic in the number of R and D if there are any, and in stages
+/// for all-reduces. Errors: more than 2^31 - 1 instructions, or waits of one
+/// worker; errors of Replicas if there are all-reduces.
 llvm::Expected<WorkerPrograms> listWorkerPrograms(const Program &program,
                                                   const Placement &placement);
 
@@ -101,7 +101,7 @@ struct WorkerStages {
   std::vector<int32_t> path, stage;
   std::vector<int64_t> firstBlock, endBlock; ///< [first, end) of its blocks
   /// The sets that it holds are [firstSet, endSet) of its worker's, of which it
-  /// owns those before endOwnedSet. All are 0 for a stage without sets.
+  /// owns the sets before endOwnedSet. All are 0 for a stage without sets.
   std::vector<int32_t> firstSet, endOwnedSet, endSet;
   WorkerParameterSets sets;
   int64_t numBlocks = 0; ///< of the model

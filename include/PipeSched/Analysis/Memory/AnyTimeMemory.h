@@ -30,9 +30,10 @@ struct EnumNames<MemoryTimes> {
       {MemoryTimes::Given, "given", "At the attached times, and only there"}};
 };
 
-/// The most that one worker can hold, followed along its row. The caller says
-/// what the row does, in its order. Offloads end in the order of their queue
-/// and reloads start in the order of theirs. Nothing else is known about them.
+/// The most that one worker can hold, followed along its row. The caller
+/// reports the actions of the row, in its order. Offloads end in the order of
+/// their queue and reloads start in the order of theirs. Nothing else is known
+/// about them.
 ///
 /// Let W(n) be the most that can be held once the first n offloads have ended,
 /// over all states that are possible then. W does not grow with n, so that one
@@ -46,10 +47,10 @@ struct EnumNames<MemoryTimes> {
 ///                               W(n) += b          for n >= k
 ///
 /// where k is the number of offloads that end before the U can start: its own,
-/// those that joins before it name, and those that earlier reloads wait for.
-/// Offloads that the row itself has waited for leave the sum. Each call takes
-/// amortized time near a constant. Sums must fit int64: the sum of all
-/// allocations does.
+/// the offloads that joins before it name, and the offloads that earlier
+/// reloads wait for. Offloads that the row itself has waited for leave the sum.
+/// Each call takes amortized time near a constant. Sums must fit int64: the sum
+/// of all allocations does.
 class AnyTimeMemory {
 public:
   /// The row allocates bytes, or frees them if the number is negative.
@@ -58,8 +59,8 @@ public:
   /// ended.
   uint32_t offload(int64_t bytes);
   /// A U is issued that starts once `numEnded` offloads have ended. Returns how
-  /// many offloads have ended at its start, those included that earlier reloads
-  /// wait for.
+  /// many offloads have ended at its start, including the offloads that earlier
+  /// reloads wait for.
   uint32_t reload(int64_t bytes, uint32_t numEnded);
   /// The row continues once `numEnded` offloads have ended.
   void await(uint32_t numEnded);
@@ -92,7 +93,7 @@ struct AnyTimePeak {
 
 /// The peak of each worker, linear in instructions. Needs a program made by
 /// lowerTable from a verified table: each copy is issued after the compute
-/// before it. Errors: activations that sum to more than 2^63-1 bytes; those of
+/// before it. Errors: activations that sum to more than 2^63-1 bytes; errors of
 /// computeMemory for sparse programs.
 llvm::Expected<std::vector<AnyTimePeak>>
 computeAnyTimePeaks(const Program &program, const Placement &placement,

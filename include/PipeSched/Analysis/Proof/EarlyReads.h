@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// Two instructions of one worker: `reader` needs what `source` makes, receives
-/// or brings back, and does not wait for it.
+/// Two instructions of one worker: `reader` needs data that `source` makes,
+/// receives or brings back, and does not wait for `source`.
 struct EarlyRead {
   uint32_t reader, source;
 };
@@ -23,10 +23,10 @@ struct EarlyRead {
 /// The first reader, in the order of the program, that does not wait for one of
 /// its sources; nothing if all wait.
 ///
-/// The sources of a cell are the instructions of its worker that run or receive
-/// what the cell needs by the rules of Dependences.h; of an O, the all-reduces
-/// of its stage. Cells that the program lacks are not needed, since a program
-/// may be a part of a step.
+/// The sources of a cell are the instructions of its worker that make or
+/// receive the inputs of the cell by the rules of Dependences.h; of an O, the
+/// all-reduces of its stage. Cells that the program lacks are not needed, since
+/// a program may be a part of a step.
 ///
 /// An instruction waits for its operands, for the operands of the joins that
 /// hold it, for all that these wait for, and if it is a compute, for the

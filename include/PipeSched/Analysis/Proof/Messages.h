@@ -37,17 +37,17 @@ llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
 
 /// Decides whether a program finishes in processes that are one thread each and
 /// post their messages: a process walks its row; before an instruction it waits
-/// for the operands of that instruction, and before a compute or reload for
-/// those of the Waits in front of it; sends, receives, copies and all-reduces
-/// are posted there and end on their own. A receive ends when its send is
-/// posted too, a collective when all of its group are, a send by `mode`.
-/// If sends block, a process waits for each send before it goes on. Linear.
-/// Requirements and errors as for verifyMessages, which judges processes whose
-/// receives block as well.
+/// for the operands of that instruction, and before a compute or reload for the
+/// operands of the Waits in front of it; sends, receives, copies and
+/// all-reduces are posted there and end on their own. A receive ends when its
+/// send is posted too, a collective when all of its group are, a send by
+/// `mode`. If sends block, a process waits for each send before it goes on.
+/// Linear. Requirements and errors as for verifyMessages, which judges
+/// processes whose receives block as well.
 llvm::Error verifyPosted(const Program &program, SendMode mode,
                          bool sendsBlock = false);
 
-/// The same for other operands than those of the program: CSR by instruction.
+/// The same with operands that differ from the program's: CSR by instruction.
 llvm::Error verifyPosted(const Program &program,
                          llvm::ArrayRef<uint32_t> operandBegins,
                          llvm::ArrayRef<uint32_t> operands, SendMode mode,

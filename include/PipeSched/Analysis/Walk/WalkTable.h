@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Times, memory, idle causes and slots of a table in one walk over its rows
-// (Schedule/Wavefront.h). The results are those of program, graph and timeline,
-// to the picosecond; docs/Dialects/RationaleTimes.md says when which is used.
+// (Schedule/Wavefront.h). The results equal the results of program, graph and
+// timeline, to the picosecond; docs/Dialects/RationaleTimes.md says when which
+// is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +48,8 @@ std::optional<Traffic> sumTraffic(const TableView &table,
 using ChangePs = llvm::function_ref<int64_t(
     int32_t worker, Cell cell, std::optional<Cell> overlapped, int64_t ps)>;
 
-/// What the walk reads besides the table. Memory is asked for if `memoryFacts`
-/// is not null. Times must add up (canAddUp).
+/// The inputs of the walk besides the table. Memory is computed if
+/// `memoryFacts` is not null. Times must add up (canAddUp).
 struct WalkInputs {
   const StageCosts *costs = nullptr;
   Transport transport = Transport::Overlap;
@@ -84,14 +85,15 @@ struct WalkedTable {
 /// Walks a table. Nothing if the walk finds no end because rows wait for each
 /// other or cells are missing, if the table has cells that meet and no
 /// `groups` are given, or if bytes exceed int64. The graph and its analyses
-/// then say what is wrong and where.
+/// then report the error and its place.
 std::optional<WalkedTable> walkTable(const TableView &table,
                                      const PhaseCounts &counts,
                                      const WalkInputs &inputs);
 
 /// The same for many scenarios, which differ in costs, memory, transport and
-/// changes. The results are those of single walks, except that critical paths
-/// stay empty. One walk goes over the rows for up to 16 of them (Lanes.h).
+/// changes. The results equal the results of single walks, except that critical
+/// paths stay empty. One walk goes over the rows for up to 16 of them
+/// (Lanes.h).
 std::vector<std::optional<WalkedTable>>
 walkTables(const TableView &table, const PhaseCounts &counts,
            llvm::ArrayRef<WalkInputs> scenarios);

@@ -1,7 +1,7 @@
 //===- Architecture.h - The form of a transformer ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a model file says: sizes, and which variant of each part.
+// Contents of a model file: sizes, and the variant of each part.
 // TransformerBlock.h expands it to FLOPs and bytes.
 //
 //===----------------------------------------------------------------------===//
@@ -55,7 +55,7 @@ struct EnumNames<Attention> {
        enumMeaning(FlashKernel::Cudnn)}};
 };
 
-/// The requested kernels: those of the description of the model, or others.
+/// The requested kernels: from the description of the model, or others.
 enum class AttentionKernels : uint8_t {
   AsDescribed,
   Fused,
@@ -224,21 +224,21 @@ struct Experts {
   /// section 2.1.2).
   int64_t groups = 1, groupsPerToken = 1;
   /// The bytes of an element of a row, and of a gradient, that is sent to its
-  /// expert; 0: `bytesPerElement`. What comes back from experts always has
+  /// expert; 0: `bytesPerElement`. Rows that come back from experts always have
   /// `bytesPerElement`.
   int64_t dispatchBits = 0;
   LayerSet layers; ///< layers with experts; the others have an MLP
 };
 
 /// Outputs that the forward does not keep although a gradient needs them: the
-/// backward computes them again from what is kept (arXiv 2412.19437, section
-/// 3.2.3; `--recompute-modules` of Megatron-Core).
+/// backward recomputes them from the outputs that are kept (arXiv 2412.19437,
+/// section 3.2.3; `--recompute-modules` of Megatron-Core).
 struct RecomputedOutputs {
   bool norms = false;         ///< of norms before attention and MLP, and of
-                              ///< those inside latent attention
+                              ///< norms inside latent attention
   bool upProjections = false; ///< of latent attention: queries, keys, values
   bool activations = false;   ///< of activation functions
-  /// All but attention outputs and those of every second linear layer:
+  /// All but outputs of attention and of every second linear layer:
   /// torchtitan's selective checkpointing of operations.
   bool operations = false;
   bool mlps = false;    ///< all of an MLP
@@ -248,9 +248,10 @@ struct RecomputedOutputs {
   bool ofActivations() const { return activations || operations; }
 };
 
-/// The bits of an element that the forward keeps; 0: those of
-/// `bytesPerElement`, or if linear layers run in 8 bits, those of their inputs:
-/// 8, and of the attention's output 16 more, which its own backward reads.
+/// The bits of an element that the forward keeps; 0: the bits of
+/// `bytesPerElement`, or if linear layers run in 8 bits, the bits of their
+/// inputs: 8, and 16 more for the attention's output, which its own backward
+/// reads.
 struct SavedBits {
   int64_t linearInputs = 0; ///< except that of the output projection
   int64_t attentionOutput = 0;
@@ -260,7 +261,7 @@ struct SavedBits {
 /// The facts of a model file (models/*.json). Sizes in elements.
 struct Architecture {
   std::string name, source;
-  /// What a reader assumed or left out, one sentence each without a period.
+  /// Assumptions and omissions of a reader, one sentence each without a period.
   std::vector<std::string> notes;
   int64_t hidden = 0;
   int64_t feedforward = 0; ///< of the MLP; 0 if every layer has experts
@@ -279,8 +280,8 @@ struct Architecture {
   /// Whether attention outputs are multiplied by the sigmoid of a gate for each
   /// element, which is computed alongside the queries.
   bool attentionGate = false;
-  /// Layers that are an MLP, or experts, without attention before it, and those
-  /// that are attention, or a recurrence, without an MLP after it.
+  /// Layers that are an MLP, or experts, without attention before it, and
+  /// layers that are attention, or a recurrence, without an MLP after it.
   LayerSet feedforwardOnly = LayerSet::none(), mixerOnly = LayerSet::none();
   Activation activation = Activation::Gelu;
   Norm norm = Norm::LayerNorm;
@@ -316,8 +317,8 @@ struct Architecture {
   /// Whether operands in 8 bits are cast by kernels of their own (arXiv
   /// 2412.19437, section 3.5.2). Otherwise the kernels before them do it.
   bool separateCasts = false;
-  /// Whether a kernel of its own adds the gradients of a microbatch to those of
-  /// earlier ones. Otherwise the GEMM does it.
+  /// Whether a kernel of its own adds the gradients of a microbatch to the sum
+  /// of earlier ones. Otherwise the GEMM does it.
   bool separateAccumulation = false;
   /// Whether norms of the residual stream are a kernel for each operation, in
   /// FP32: `norm(x.float()).type_as(x) * gain`. Otherwise they are one.
@@ -377,10 +378,9 @@ bool hasMixedLayers(const Architecture &architecture);
 /// Elements of a head of queries and keys; 0 if the heads have no common size.
 int64_t headSizeOf(const Architecture &architecture);
 
-/// Replaces the bytes that a parameter takes: those of its weight, its gradient
-/// and its optimizer state. Frameworks differ in them for the same model. If no
-/// bytes are given, those of the description stay. Errors: not three numbers;
-/// negative ones.
+/// Replaces the bytes of a parameter: of its weight, its gradient and its
+/// optimizer state. Frameworks differ in them for the same model. If no bytes
+/// are given, the description's stay. Errors: not three numbers; negative ones.
 llvm::Error setParameterBytes(Architecture &architecture,
                               llvm::ArrayRef<int64_t> bytes);
 

@@ -1,8 +1,8 @@
 //===- KernelTimes.h - Times of kernels and of blocks -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What roofline costs of stages are summed from: kernels, and transfers among
-// the accelerators that run them.
+// The terms of roofline costs of stages: kernels, and transfers among the
+// accelerators that run them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,16 +22,15 @@ inline bool passesKeys(const Kernel &kernel) {
   return kernel.core || kernel.seen > 0;
 }
 
-/// The time of F, I, W, B, R or O of one block, ps: what costRoofline sums. If
+/// The time of F, I, W, B, R or O of one block, ps: a term of costRoofline. If
 /// no kernel of the block says otherwise, B is I + W, R the whole forward (or
 /// the attention core under Selective), and O nothing. All kernels have rates.
 double rooflinePs(const BlockFacts &block, Phase phase,
                   const SystemFacts &system,
                   Recompute recompute = Recompute::Full);
 
-/// The time of F, B and recomputation of each block, ps: what one microbatch
-/// takes on the block's worker. Errors: accelerators without a link; times over
-/// int64.
+/// The time of F, B and recomputation of each block, ps, for one microbatch on
+/// the block's worker. Errors: accelerators without a link; times over int64.
 llvm::Expected<std::vector<int64_t>> costBlocks(const ModelFacts &model,
                                                 const SystemFacts &system);
 
@@ -40,7 +39,7 @@ double enginePs(const BlockFacts &block, Phase phase, Engine engine,
                 const SystemFacts &system,
                 Recompute recompute = Recompute::Full);
 
-/// What the host takes for the kernels of a block in a phase, ps.
+/// The host's time for the kernels of a block in a phase, ps.
 struct HostTime {
   double launchPs = 0;
   double synchronizePs = 0; ///< after the kernels that it waits for
@@ -55,7 +54,7 @@ HostTime hostTime(const BlockFacts &block, Phase phase,
 double blockPs(const BlockFacts &block, Phase phase, const SystemFacts &system,
                Recompute recompute = Recompute::Full);
 
-/// What Exchange says of the context of a block, not rounded.
+/// The fields of Exchange for the context of a block, not rounded.
 struct ContextSums {
   double ps = 0, exposedPs = 0, bytes = 0;
 };
@@ -63,7 +62,7 @@ ContextSums contextSums(const BlockFacts &block, Phase phase,
                         const SystemFacts &system,
                         Recompute recompute = Recompute::Full);
 
-/// Whether a kernel of the block says what it runs in B, R or O.
+/// Whether a kernel of the block states its work in B, R or O.
 bool anyStates(const BlockFacts &block, std::optional<Work> Kernel::*phase);
 
 } // namespace pipesched

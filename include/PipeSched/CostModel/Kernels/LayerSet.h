@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// A set of layers, counted from 0: `first`, first + every, ..., or those that
-/// are listed.
+/// A set of layers, counted from 0: `first`, first + every, ..., or a list of
+/// layers.
 struct LayerSet {
   int64_t first = 0;
   int64_t every = 1;                          ///< 0: none

@@ -26,12 +26,13 @@ llvm::Expected<int64_t> countMicrobatches(int64_t size, int64_t ownSize,
 
 /// The same paths for another number of microbatches; each path keeps its
 /// share: a half stays a half, and every other microbatch stays every other
-/// one. Errors: a share that is no whole number; those of Placement::create.
+/// one. Errors: a share that is not a whole number; errors of
+/// Placement::create.
 llvm::Expected<Placement> dealAnew(const Placement &placement,
                                    int64_t numMicrobatches);
 
-/// Whether two models differ only in the sequences of a microbatch and what
-/// follows from them: name, work and bytes.
+/// Whether two models differ only in the sequences of a microbatch and their
+/// consequences: name, work and bytes.
 bool areSizesOfOne(const ModelFacts &a, const ModelFacts &b);
 
 } // namespace pipesched

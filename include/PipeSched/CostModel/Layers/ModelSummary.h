@@ -14,13 +14,13 @@
 
 namespace pipesched {
 
-/// `count` equal blocks; the numbers are those of one block.
+/// `count` equal blocks; the numbers are for one block.
 struct BlockSummary {
   std::string name;
   BlockPosition position = BlockPosition::Layer;
   int64_t count = 0;
   int64_t parameters = 0, activeParameters = 0, tiedParameters = 0;
-  int64_t expertParameters = 0;         ///< those that a router chooses among
+  int64_t expertParameters = 0; ///< of experts that a router chooses among
   std::optional<int64_t> flopsPerToken; ///< as in ModelSummary
   int64_t activationBytes = 0, weightGradBytes = 0, recomputedBytes = 0;
 };
@@ -35,7 +35,7 @@ struct ModelSummary {
   int64_t microbatchSize = 0, sequence = 0, layers = 0;
   int64_t vocabulary = 0;       ///< 0: not known
   int64_t parameters = 0;       ///< tied copies count once
-  int64_t activeParameters = 0; ///< those that one token uses
+  int64_t activeParameters = 0; ///< parameters that one token uses
   /// The parameters of all experts that routers choose among, without shared
   /// experts. Absent without experts, as expertFlopsPerToken is.
   std::optional<int64_t> expertParameters, expertWeightBytes;

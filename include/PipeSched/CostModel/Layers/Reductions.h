@@ -1,8 +1,8 @@
 //===- Reductions.h - Gradient all-reduces of stages ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What costs of all-reduces and of stages share: the bytes that are sent, and
-// the cost of G by stage, a sum over the pieces that the stage owns.
+// Common parts of the costs of all-reduces and of stages: the bytes that are
+// sent, and the cost of G by stage, a sum over the pieces that the stage owns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +30,9 @@ costReductions(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
                const ModelFacts &model, const SystemFacts &system);
 
 /// The same if the G times of stages are given: an all-reduce takes the share
-/// of its cell's G time that its blocks have among those that the stage owns.
-/// `model` gives the bytes and may be null. Errors: as for Replicas; bytes
-/// over int64.
+/// of its cell's G time that its blocks have among all blocks of the stage.
+/// `model` gives the bytes and may be null. Errors: as for Replicas; bytes over
+/// int64.
 llvm::Expected<std::vector<MessageCost>>
 shareReductions(const Placement &placement,
                 llvm::ArrayRef<Reduction> reductions,
@@ -42,8 +42,7 @@ shareReductions(const Placement &placement,
 /// last backward of the stage runs (W if `phases` has it, else B), and weights,
 /// if they are gathered, while its first forward does. Changes the part that
 /// nothing hides, and how far ahead an all-reduce starts; bytes stay. Times of
-/// cells are those of `stageCosts`. Errors: as for costReductions and of
-/// costBlocks.
+/// cells are from `stageCosts`. Errors: as for costReductions and costBlocks.
 llvm::Error reduceByLayers(const Placement &placement,
                            llvm::ArrayRef<Reduction> reductions,
                            const ModelFacts &model, const SystemFacts &system,
@@ -58,13 +57,14 @@ llvm::Expected<int64_t> ringBytes(double bytes, int64_t numWorkers);
 /// is not less.
 int64_t portionOf(int64_t ps, int64_t part, int64_t whole);
 
-/// What reductions cost, one by one.
+/// The costs of reductions, one by one.
 using CostReductions =
     llvm::function_ref<llvm::Expected<std::vector<MessageCost>>(
         llvm::ArrayRef<Reduction>)>;
 
-/// Writes the G times of all stages: the sums over the pieces that they own, as
-/// `cost` gives those of reductions. Errors: as for `cost`; times over int64.
+/// Writes the G times of all stages: the sums over the pieces that they own;
+/// `cost` gives the costs of reductions. Errors: as for `cost`; times over
+/// int64.
 llvm::Error costStageReductions(const Placement &placement, CostReductions cost,
                                 StageCosts &stageCosts);
 

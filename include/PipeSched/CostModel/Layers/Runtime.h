@@ -1,4 +1,4 @@
-//===- Runtime.h - What executes a schedule ---------------------*- C++ -*-===//
+//===- Runtime.h - Runtimes of schedules ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Costs under runtimes that compute other things in a cell than the table says.
@@ -15,9 +15,9 @@
 
 namespace pipesched {
 
-/// What executes the cells of a schedule.
+/// The runtime that executes the cells of a schedule.
 enum class Runtime : uint8_t {
-  Table, ///< a runtime that does in each cell what the table says
+  Table, ///< a runtime that runs each cell as in the table
   Torch  ///< _PipelineScheduleRuntime of torch.distributed.pipelining, 2.13
 };
 
@@ -29,11 +29,11 @@ struct EnumNames<Runtime> {
        "PyTorch's: W of stage 0 is its whole backward, pairs run in turn"}};
 };
 
-/// Changes costs to those under a runtime. `Torch`: on the first stage of each
-/// path I takes no time and W takes I + W (`backward_one_chunk` of PyTorch's
-/// stage.py leaves the whole backward to W, since nobody needs the gradient of
-/// the input); an overlapped pair takes the sum of its cells, unless PyTorch is
-/// given a function for OVERLAP_F_B. Errors: times over int64.
+/// Adapts costs to a runtime. `Torch`: on the first stage of each path I takes
+/// no time and W takes I + W (`backward_one_chunk` of PyTorch's stage.py leaves
+/// the whole backward to W, since nobody needs the gradient of the input); an
+/// overlapped pair takes the sum of its cells, unless PyTorch is given a
+/// function for OVERLAP_F_B. Errors: times over int64.
 llvm::Error applyRuntime(Runtime runtime, const Placement &placement,
                          StageCosts &stageCosts);
 

@@ -1,8 +1,8 @@
 //===- SliceExchange.h - Attention evened out among workers -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Workers of a SlimPipe schedule compute successive slices at one time. Those
-// with long prefixes give a part of their attention to those with short ones
+// Workers of a SlimPipe schedule compute successive slices at one time. Workers
+// with long prefixes give a part of their attention to workers with short ones
 // (arXiv 2504.14519; docs/CostModel.md, "Slices").
 //
 //===----------------------------------------------------------------------===//
@@ -34,10 +34,10 @@ struct SlicePartner {
 llvm::Expected<std::vector<SlicePartner>>
 pairSlices(const Placement &placement, llvm::ArrayRef<TokenSpan> slices);
 
-/// What a table has to be for that: workers run their forwards at one time,
-/// each one slice behind the worker before it. So each runs two forwards more
-/// before its first backward than the next one, or all do all. Errors: rows
-/// that differ, and the worker.
+/// Checks that a table allows this exchange: workers run their forwards at one
+/// time, each one slice behind the worker before it. So each runs two forwards
+/// more before its first backward than the next one, or all do all. Errors:
+/// rows that differ, and the worker.
 llvm::Error checkSliceExchange(const Placement &placement,
                                llvm::ArrayRef<llvm::ArrayRef<Cell>> rows);
 

@@ -1,8 +1,8 @@
-//===- Slices.h - What a slice of a microbatch is and does ------*- C++ -*-===//
+//===- Slices.h - Slices of microbatches ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Cuts sequences along their tokens, and takes the facts of a slice from those
-// of a microbatch (docs/CostModel.md, "Slices").
+// Cuts sequences along their tokens, and takes the facts of a slice from the
+// facts of a microbatch (docs/CostModel.md, "Slices").
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ struct TokenSpan {
   }
 };
 
-/// What one sequence costs, in any unit: each of its tokens, and each pair of a
-/// token and one that it sees, itself counted as a half.
+/// The work of one sequence, in any unit: each of its tokens, and each pair of
+/// a token and one that it sees, itself counted as a half.
 struct SequenceWork {
   double perToken = 0, perPair = 0;
 };
@@ -47,27 +47,28 @@ cutBySizes(int64_t sequence, int64_t numSlices, int64_t multiple,
            llvm::ArrayRef<int64_t> sizes);
 
 /// The slices of a sequence, as the system's `slice-cut` says. Their sizes are
-/// multiples of what ranks divide among them: the tensor-parallel degree, times
-/// two pieces of each context-parallel rank. `system` may be null. Errors: a
-/// model whose sequences or whose tokens that see others are not known; sizes
-/// that do not divide, with the nearest numbers of slices that do.
+/// multiples of the number of pieces that ranks divide: the tensor-parallel
+/// degree, times two pieces of each context-parallel rank. `system` may be
+/// null. Errors: a model whose sequences or whose tokens that see others are
+/// not known; sizes that do not divide, with the nearest numbers of slices that
+/// do.
 llvm::Expected<std::vector<TokenSpan>> cutSequence(const ModelFacts &model,
                                                    int64_t numSlices,
                                                    const SystemFacts *system);
 
 /// The facts of one slice of each microbatch: all but the attention core in
 /// proportion to tokens. In the core, each token of the slice goes over the
-/// keys and values of the tokens before it that it sees. Parameters are those
-/// of the model, and each weight is read again. Under full recomputation keys
-/// and values are kept, since later slices need them. `model` is that of a
-/// whole microbatch, and the span a part of its sequence. With `sharedWith` the
+/// keys and values of the tokens before it that it sees. Parameters are the
+/// model's, and each weight is read again. Under full recomputation keys and
+/// values are kept, since later slices need them. `model` describes a whole
+/// microbatch, and the span is a part of its sequence. With `sharedWith` the
 /// core has half of the pairs of both slices; it must be a fused one.
 ModelFacts takeSlice(const ModelFacts &model, TokenSpan span,
                      const TokenSpan *sharedWith = nullptr);
 
-/// What two workers pass on for one block if slices share their attention so:
-/// what the core reads and writes of the part that one gives to the other. By
-/// phase, of F, I and R.
+/// The bytes that two workers exchange for one block if slices share their
+/// attention this way: the core's reads and writes for the part that one gives
+/// to the other. By phase, for F, I and R.
 PhaseMap<int64_t> exchangedBytes(const ModelFacts &model,
                                  const BlockFacts &block, TokenSpan one,
                                  TokenSpan other);
@@ -76,7 +77,7 @@ PhaseMap<int64_t> exchangedBytes(const ModelFacts &model,
 bool keepsScores(const BlockFacts &block);
 
 /// The bytes of keys and values of a block that other tokens see, for one
-/// microbatch: what the block's kernel on Engine::Context brings to other ranks
+/// microbatch: the block's kernel on Engine::Context sends them to other ranks
 /// in its F. 0 without one.
 int64_t keyValueBytes(const BlockFacts &block);
 

@@ -46,15 +46,15 @@ llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
 llvm::Expected<std::vector<StageBlocks>>
 blocksOfStages(const Placement &placement, const ModelFacts &model);
 
-/// Of these blocks, `held`, those that each stage owns (ParameterSets.h): over
-/// the stages of a worker, every block that it holds, once. Errors: as for
+/// The blocks among `held` that each stage owns (ParameterSets.h): over the
+/// stages of a worker, every block that it holds, once. Errors: as for
 /// ParameterSets.
 llvm::Expected<std::vector<StageBlocks>>
 ownedBlocksOfStages(const Placement &placement, const ModelFacts &model,
                     std::vector<StageBlocks> held);
 
-/// What each stage sends: the activation of its last block, the gradient of its
-/// first one. A stage without blocks passes on the model's boundary.
+/// The messages of each stage: the activation of its last block, the gradient
+/// of its first one. A stage without blocks passes on the model's boundary.
 std::vector<MessageBytes> messagesOfStages(const ModelFacts &model,
                                            llvm::ArrayRef<StageBlocks> blocks);
 
@@ -63,7 +63,7 @@ inline bool dividesExperts(const SystemFacts &system) {
   return system.expertParallel > 1;
 }
 
-/// The parameters of blocks that are counted: all, those of experts, or the
+/// The parameters of blocks that are counted: all, only of experts, or the
 /// others. A block that states its bytes has no parameters of experts here.
 enum class Parameters { All, Experts, Others };
 

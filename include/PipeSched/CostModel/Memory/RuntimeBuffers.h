@@ -1,7 +1,7 @@
-//===- RuntimeBuffers.h - Memory of what executes a schedule ----*- C++ -*-===//
+//===- RuntimeBuffers.h - Memory of runtimes --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a runtime holds beyond the tensors that cells need.
+// Memory of a runtime beyond the tensors that cells need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,10 +14,10 @@
 namespace pipesched {
 
 /// Adds to the memory of stages the buffers of a runtime. `Torch`: without
-/// slices the stages of paths of several have buffers for what they receive,
-/// and keep what they send; FSDP2 has buffers for what it gathers and reduces
-/// (docs/CostModel.md, "What PyTorch holds"). `system` may be null. Errors:
-/// those of splitLayers; bytes over int64.
+/// slices the stages of paths of several have buffers for received tensors, and
+/// keep the tensors that they send; FSDP2 has buffers for tensors that it
+/// gathers and reduces (docs/CostModel.md, "What PyTorch holds"). `system` may
+/// be null. Errors: as for splitLayers; bytes over int64.
 llvm::Error addRuntimeBuffers(Runtime runtime, const Placement &placement,
                               const ModelFacts &model,
                               const SystemFacts *system, MemoryFacts &memory);

@@ -21,8 +21,8 @@
 
 namespace pipesched {
 
-/// The parts of a layer, in the order of its forward. Attention also holds what
-/// is around it: the router, and the sum of the experts' results.
+/// The parts of a layer, in the order of its forward. Attention also includes
+/// the router and the sum of the experts' results.
 enum class LayerPart : uint8_t { Attention, Dispatch, Mlp, Combine };
 
 template <>
@@ -34,7 +34,7 @@ struct EnumNames<LayerPart> {
       {LayerPart::Combine, "combine", "Rows on their way back"}};
 };
 
-/// What runs the parts of layers, one at a time and in the order of issue.
+/// A stream runs parts of layers, one at a time and in the order of issue.
 enum class Stream : uint8_t { Compute, Exchange };
 
 template <>
@@ -113,21 +113,22 @@ struct PairSchedule {
   /// are there.
   int64_t forwardPs = 0, gradientPs = 0;
   /// How long each stream is in use; and how long only the exchange is, which
-  /// is what is seen of it.
+  /// is its exposed time.
   int64_t computePs = 0, exchangePs = 0, exposedPs = 0;
   /// No order ends earlier.
   int64_t boundPs = 0;
   /// Whether no other order ends earlier: the end is the bound, or all orders
   /// of a pair of single layers were compared.
   bool isOptimal = false;
-  /// Of the search: orders that were timed, and those that a bound left out.
+  /// Numbers of orders that the search timed, and of orders that a bound left
+  /// out.
   int64_t numTimed = 0, numCut = 0;
 };
 
 /// Schedules a forward through `forward` alongside a backward through
 /// `backward`, each in the order of its layers. The i-th forward layer goes
-/// with the i-th layer from the end of the backward; what one of them has more
-/// runs after the others. Either may be empty.
+/// with the i-th layer from the end of the backward; the extra layers of one of
+/// them run after the others. Either may be empty.
 ///
 /// A stream runs one part at a time, in the order of issue. A part of the
 /// forward waits for the one before it, through the layers; I of a part waits
@@ -146,9 +147,9 @@ llvm::Expected<PairSchedule> schedulePair(llvm::ArrayRef<LayerTimes> forward,
                                           const PairOptions &options);
 
 /// The times of the parts of `count` equal layers of a model. Kernels up to the
-/// first exchange are the attention, those between the exchanges the experts;
-/// what follows the second one, such as the sum of the results, runs before the
-/// next layer and counts as attention. In a layer without exchanges the MLP
+/// first exchange are the attention, kernels between the exchanges the experts;
+/// kernels after the second one, such as the sum of the results, run before the
+/// next layer and count as attention. In a layer without exchanges the MLP
 /// starts with the first kernel of that name. The parts of a phase add up to
 /// the time of the layer. Compute takes the longer of device and host.
 struct LayerKind {
@@ -162,7 +163,7 @@ llvm::Expected<std::vector<LayerKind>>
 costLayerParts(const ModelFacts &model, const SystemFacts &system);
 
 /// The times of the parts of one layer with these kernels; with
-/// `recomputesInBackward` what `model.recompute` computes again belongs to I.
+/// `recomputesInBackward` the recomputation of `model.recompute` belongs to I.
 /// All kernels have rates. Errors: times over int64.
 llvm::Expected<LayerTimes> costLayer(const BlockFacts &block,
                                      const ModelFacts &model,

@@ -13,10 +13,10 @@
 
 namespace pipesched {
 
-/// What costReductions says of the layers, by `gradient-buckets` layer by layer
-/// (reduceByLayers); the last stage of each worker also reduces its shard,
-/// after its layers, since T of the last microbatch may be the last cell in
-/// front of it. `phases` are the table's. Errors: as for
+/// The costs that costReductions gives for the layers, by `gradient-buckets`
+/// layer by layer (reduceByLayers); the last stage of each worker also reduces
+/// its shard, after its layers, since T of the last microbatch may be the last
+/// cell in front of it. `phases` are the table's. Errors: as for
 /// costReductions; a model without a head, or with more blocks after its
 /// layers; several paths; weights that are gathered in cells.
 llvm::Expected<std::vector<MessageCost>>

@@ -34,7 +34,7 @@ struct ProofLimits {
   llvm::function_ref<bool()> mustStop = nullptr; ///< may be null
 };
 
-/// What exact search found. `lowerBound` holds even if it was stopped.
+/// The result of exact search. `lowerBound` holds even if it was stopped.
 struct Proof {
   Bound lowerBound;
   /// A solution better than `upperBound`, if one was found.

@@ -1,4 +1,4 @@
-//===- Problem.h - What the optimizer solves --------------------*- C++ -*-===//
+//===- Problem.h - Problem of the optimizer ---------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The problem that the optimizer solves: paths, times, message delays, copies
@@ -38,8 +38,9 @@ struct StageFacts {
   /// From the end of F to the start of its D: until F's output is sent.
   int64_t offloadDelay = 0;
 
-  /// Of a slice: what its I or B takes at its start for gradients of keys and
-  /// values of earlier slices; negative: what it gives back of that at its end.
+  /// Memory that the I or B of a slice takes at its start for gradients of keys
+  /// and values of earlier slices; negative: the part of it that this cell
+  /// frees at its end.
   int64_t leftForSlices = 0;
 
   /// Ticks of a phase of the stage; 0 for phases that take no time here.
@@ -47,8 +48,8 @@ struct StageFacts {
   constexpr HeldAmounts amounts() const {
     return {activation, checkpoint, freedByInputGrad};
   }
-  /// What a cell of a phase takes at its start, and gives back at its end, for
-  /// gradients of keys and values.
+  /// The memory that a cell of a phase takes at its start, and frees at its
+  /// end, for gradients of keys and values.
   constexpr int64_t takenForSlices(Phase phase) const {
     return kBackwardStarts.contains(phase) && leftForSlices > 0 ? leftForSlices
                                                                 : 0;
@@ -80,7 +81,7 @@ struct EnumNames<optimize::Objective> {
 
 namespace pipesched::optimize {
 
-/// What the optimizer may do besides choosing the order of each row.
+/// Changes that the optimizer may make besides choosing the order of each row.
 struct Techniques {
   bool splitBackward = true; ///< I and W apart; else each backward is one cell
   bool offload = false;      ///< D and U
@@ -105,7 +106,7 @@ struct Techniques {
 /// its end; U follows D, allocates at its start and ends before I. R runs
 /// between F and I and allocates at its start; its F frees all but the
 /// checkpoint at its end. No microbatch is both offloaded and recomputed on one
-/// stage. What is freed at t can be used at t.
+/// stage. Memory that is freed at t can be used at t.
 ///
 /// Slices of microbatches are microbatches of `placement` that have paths of
 /// their own, which run through the same workers:
@@ -160,8 +161,8 @@ llvm::Error checkProblem(const Problem &problem);
 std::vector<int64_t> leastCapacities(const Problem &problem);
 
 /// Errors: a worker whose capacity holds no schedule with the techniques of the
-/// problem, with what is missing and the least capacity that suffices. `unit`
-/// is that of capacities, such as "bytes"; empty: nobody has said one.
+/// problem, with the missing amount and the least capacity that suffices.
+/// `unit` is the unit of capacities, such as "bytes"; empty: unknown.
 llvm::Error checkCapacity(const Problem &problem, llvm::StringRef unit = "");
 
 } // namespace pipesched::optimize

@@ -16,7 +16,7 @@ namespace pipesched::optimize {
 /// 64 hexadecimal digits: the SHA-256 of everything in a problem but its name.
 std::string cacheKey(const Problem &problem);
 
-/// What a folder stores for a problem.
+/// The entry that a folder stores for a problem.
 struct CacheEntry {
   SolverResult result;
   /// The limits of the search that found it.

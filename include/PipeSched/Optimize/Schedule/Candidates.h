@@ -26,7 +26,7 @@ struct ScheduleStart {
 using ResizeFunction = llvm::function_ref<llvm::Expected<ModelFacts>(
     const ModelFacts &model, int64_t size)>;
 
-/// What may vary besides the rows.
+/// Choices that may vary besides the rows.
 struct CandidateOptions {
   std::vector<PlacementKind> placements; ///< empty: the paths of the schedule
   int64_t chunks = 2, waves = 2;         ///< of the placements
@@ -55,7 +55,7 @@ listCandidates(const ScheduleStart &start, const CandidateOptions &options);
 /// The result of a search over candidates.
 struct OptimizedStart {
   ScheduleCandidate chosen; ///< the best candidate
-  OptimizedSchedule best;   ///< its schedule, and what the others take
+  OptimizedSchedule best;   ///< its schedule, and times of the others
 };
 
 /// The best schedule of any candidate. Errors: as for listCandidates and
@@ -64,7 +64,7 @@ llvm::Expected<OptimizedStart> optimizeStart(const ScheduleStart &start,
                                              const CandidateOptions &candidates,
                                              const OptimizeOptions &options);
 
-/// What a search found, without the rows. Times are in ps.
+/// The result of a search, without the rows. Times are in ps.
 struct OptimizationSummary {
   std::string name; ///< of the schedule
   CandidateChoice choice;
@@ -74,10 +74,10 @@ struct OptimizationSummary {
   int64_t lowerBoundPs = 0; ///< of the objective
   std::string bound;        ///< name of that bound
   optimize::Status status = optimize::Status::TimeLimit;
-  std::string origin; ///< what found the schedule
+  std::string origin; ///< the method that found the schedule
   int64_t startPs =
       0;             ///< objective of the best rows to start from; 0: none fits
-  std::string start; ///< what they are called
+  std::string start; ///< its name
   double seconds = 0, secondsToBest = 0;
   uint64_t evaluations = 0;
   std::vector<Alternative> others, without; ///< as in OptimizedSchedule
@@ -85,7 +85,7 @@ struct OptimizationSummary {
 OptimizationSummary summarize(llvm::StringRef name,
                               const OptimizedStart &optimized);
 
-/// What a remark says about a result: one line, then a line for each note.
+/// The text of a remark about a result: one line, then a line for each note.
 struct ResultText {
   std::string summary;
   std::vector<std::string> notes;

@@ -1,8 +1,8 @@
 //===- OptimizeSchedule.h - The best schedule under costs -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds rows for paths and costs that are verified within the budget, and what
-// each choice and technique is worth (docs/Optimize.md, the pass).
+// Finds rows for paths and costs that are verified within the budget, and the
+// gain of each choice and technique (docs/Optimize.md, the pass).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,13 +35,13 @@ struct ProblemOptions {
 std::optional<MemoryBudget> budgetFor(const CostInputs &costs,
                                       const ProblemOptions &options);
 
-/// Makes the problem. Times are those of transport `delay`: a message takes its
+/// Makes the problem. Times follow transport `delay`: a message takes its
 /// occupancy and its latency. Capacity is the budget less parameters,
 /// gradients, optimizer state and the working memory of backwards that
 /// recompute by themselves; without a limit each activation of the worker has
 /// room. If an activation is recomputed, its F takes the whole of it until F
-/// ends; verifyMemory counts only the checkpoint. So what the optimizer finds
-/// is within the budget.
+/// ends; verifyMemory counts only the checkpoint. So the result of the
+/// optimizer is within the budget.
 ///
 /// Needs a placement that is assigned. Errors: as for computeStageCosts and
 /// computeMemoryFacts; a budget in bytes without a model, or the system's
@@ -81,7 +81,7 @@ struct OptimizeOptions {
   bool explain = true;
 };
 
-/// What a candidate chooses; nothing where there was no choice.
+/// The choices of a candidate; nothing where there was no choice.
 struct CandidateChoice {
   std::optional<PlacementKind> placement;
   std::optional<int64_t> microbatchSize; ///< in sequences
@@ -92,7 +92,7 @@ struct CandidateChoice {
 
 /// One way to run the same step: these paths, and microbatches of these costs.
 struct ScheduleCandidate {
-  std::string name; ///< differs from those of the others: "placement v"
+  std::string name; ///< differs from all other names: "placement v"
   Placement placement;
   CostInputs costs;
   std::vector<optimize::Seed> seeds; ///< rows to start from
@@ -127,8 +127,8 @@ struct OptimizedSchedule {
 /// Candidates share the limits. The one with the least lower bound comes first.
 /// A candidate is not searched if it has no schedule, or if its bound is no
 /// better than a schedule that was found. All get equal parts of half of the
-/// limits; the best gets what is left. Errors: as for makeProblem and solve,
-/// if every candidate has one.
+/// limits; the best gets the rest. Errors: as for makeProblem and solve, if
+/// every candidate has one.
 llvm::Expected<OptimizedSchedule>
 optimizeSchedule(llvm::ArrayRef<ScheduleCandidate> candidates,
                  const OptimizeOptions &options);

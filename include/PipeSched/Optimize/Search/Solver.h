@@ -80,25 +80,25 @@ struct SolverResult {
   Status status = Status::TimeLimit;
   double seconds = 0, secondsToBest = 0;
   uint64_t evaluations = 0;
-  std::string origin;   ///< what found the best: a seed's name, a heuristic
+  std::string origin;   ///< the finder of the best: a seed's name, a heuristic
   int64_t bestSeed = 0; ///< objective of the best seed; 0: none fits
   std::string bestSeedName;
 };
 
-/// Rows to start from, for example those of a family.
+/// Rows to start from, for example the rows of a family.
 struct Seed {
   std::string name;
   std::vector<Row> rows;
 };
 
 /// Schedules of every family that the placement and the techniques allow, with
-/// whole backwards split if allowed. Includes those that exceed the memory.
+/// whole backwards split if allowed. Includes schedules that exceed the memory.
 /// Once there is one, `mustStop` is asked before each further one.
 std::vector<Seed> familySeeds(const Problem &problem,
                               llvm::function_ref<bool()> mustStop = nullptr);
 
 /// The same within the limits of a search: its time, if it has any, and its
-/// interrupt. Adds what it takes to `setupSeconds`.
+/// interrupt. Adds its own time to `setupSeconds`.
 std::vector<Seed> familySeeds(const Problem &problem, SolverOptions &options);
 
 /// Finds a schedule. It is never worse than a seed that fits the memory, nor

@@ -1,7 +1,7 @@
 //===- ExecCallOps.td - Calls of other compilers' code -----*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What calls of functions without a body are while functions of stages are
+// Ops for calls of functions without a body while functions of stages are
 // lowered.
 //
 //===----------------------------------------------------------------------===//
@@ -60,7 +60,7 @@ def Exec_CallExternOp : Exec_Op<"call_extern", [
     ::mlir::MutableOperandRange getDpsInitsMutable() {
       return getInitsMutable();
     }
-    /// Whether the function reads what this one of `outs` holds.
+    /// Whether the function reads the contents of this one of `outs`.
     bool readsInit(unsigned index) { return getInPlace()[index] >= 0; }
     /// All operands in the order in which the function takes them.
     ::llvm::SmallVector<::mlir::OpOperand *> getOperandsInOrder();

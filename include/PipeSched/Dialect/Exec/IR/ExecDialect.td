@@ -1,8 +1,8 @@
 //===- ExecDialect.td - The exec dialect -*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What each worker of a pipeline runs: compute, messages and copies, ordered by
-// tokens.
+// Programs of the workers of a pipeline: compute, messages and copies, ordered
+// by tokens.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,8 +13,7 @@ include "mlir/IR/OpBase.td"
 
 def Exec_Dialect : Dialect {
   let name = "exec";
-  let summary = "what each worker of a pipeline runs";
-  let description = [{
+  let summary = "programs of the workers of a pipeline"; let description = [{
     An `exec.program` holds one isolated region per worker: the program which
     that process runs. Each instruction goes to queues of its worker, and a
     queue runs its instructions in the order of the text, one at a time. The

@@ -43,8 +43,7 @@ def Exec_ProgramOp : Exec_Op<"program", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>,
     DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface,
                               ["getNumSlices"]>]> {
-  let summary = "what all workers of a pipeline run";
-  let description = [{
+  let summary = "programs of all workers of a pipeline"; let description = [{
     One `worker` per process of a pipeline-parallel training step. The header
     and the `pipe.path` ops say what cells cost: `convert-pipe-to-exec` takes
     them over from the schedule. A program written by hand needs none of them:
@@ -160,8 +159,7 @@ def Exec_WorkerOp : Exec_Op<"worker", [
     HasParent<"ProgramOp">, IsolatedFromAbove, NoRegionArguments, NoTerminator,
     SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>]> {
-  let summary = "what one worker runs";
-  let description = [{
+  let summary = "program of one worker"; let description = [{
     The instructions of one process in the order in which it issues them to its
     queues. The region is isolated: workers share nothing but messages.
 
@@ -270,9 +268,9 @@ class Exec_CellOp<string mnemonic, string kind, list<string> queues,
 }
 
 /// A collective, named by its cell; it may state the bytes that each worker of
-/// its group has, and `exec-assign-buffers` the places of what it exchanges.
-/// Where the table of instructions groups it by microbatch, this is all that it
-/// has.
+/// its group has, and `exec-assign-buffers` the places of the data that it
+/// exchanges. Where the table of instructions groups it by microbatch, this is
+/// all that it has.
 class Exec_CollectiveOp<string mnemonic, string kind, list<string> queues,
                         list<Trait> traits = []>
     : Exec_CellOp<mnemonic, kind, queues, [

@@ -16,9 +16,9 @@
 
 namespace pipesched::pipe {
 
-/// While one exists, the cells that this thread parses are those of a table
-/// whose microbatches have this many slices. A row does not know its schedule
-/// while it is parsed, because the op of the schedule is made after its rows.
+/// While one exists, the cells that this thread parses belong to a table whose
+/// microbatches have this many slices. A row does not know its schedule while
+/// it is parsed, because the op of the schedule is made after its rows.
 class SlicesInText {
 public:
   explicit SlicesInText(int64_t numSlices);

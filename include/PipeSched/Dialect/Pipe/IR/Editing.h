@@ -1,9 +1,9 @@
-//===- Editing.h - What people need who edit rows ---------------*- C++ -*-===//
+//===- Editing.h - Interfaces for editors of rows ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Interfaces of the dialect for those who write rows by hand: where each cell
-// is in the text, so that a diagnostic points at the cell, and further
-// checks while a schedule is edited.
+// Interfaces of the dialect for people who write rows by hand: where each cell
+// is in the text, so that a diagnostic points at the cell, and further checks
+// while a schedule is edited.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ public:
   void keep(mlir::Location row, llvm::ArrayRef<Cell> cells, const char *text,
             mlir::FileLineColLoc bracket) const;
 
-  /// Gives another context what this one keeps: IR that goes there as bytecode
-  /// keeps its locations.
+  /// Copies the places of this context to another one: IR that goes there as
+  /// bytecode keeps its locations.
   void copyTo(const CellPlaces &other) const;
 
   /// The place of a cell, or that of its row if it is not known: the row was
@@ -54,8 +54,8 @@ private:
 mlir::Location locationOfCell(WorkerOp row, int64_t index);
 
 /// Further checks of schedules, as part of their verification. A tool adds one
-/// where a schedule that is being edited should show at once what a pass would
-/// find later.
+/// where a schedule that is being edited should show at once an error that a
+/// pass would find later.
 class ScheduleChecks : public mlir::DialectInterface::Base<ScheduleChecks> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleChecks)

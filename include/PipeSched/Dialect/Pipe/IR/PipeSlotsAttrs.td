@@ -60,7 +60,7 @@ def Pipe_SlotsAttr : AttrDef<Pipe_Dialect, "Slots"> {
                          const ::pipesched::Placement &placement,
                          ::llvm::ArrayRef<::pipesched::StageSlots> stages);
     /// The lengths by global stage. Errors: a list that fits neither the stages
-    /// of every path nor those of all paths.
+    /// of every path nor the stages of all paths.
     ::llvm::Expected<::std::vector<::pipesched::StageSlots>>
     toStages(const ::pipesched::Placement &placement) const;
   }];

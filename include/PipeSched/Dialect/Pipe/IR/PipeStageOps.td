@@ -1,7 +1,7 @@
 //===- PipeStageOps.td - Functions of stages ---------------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The clauses of schedules and programs that name what stages compute: a
+// The clauses of schedules and programs that name the functions of stages: a
 // function per phase, and the functions of data, target and loss.
 //
 //===----------------------------------------------------------------------===//
@@ -115,8 +115,8 @@ def Pipe_DataOp : Pipe_PipelineFunctionOp<"data", "Data"> {
 }
 
 def Pipe_TargetOp : Pipe_PipelineFunctionOp<"target", "Target"> {
-  let summary = "the function that makes what the loss compares with";
-  let description = [{
+  let summary = "the function that makes the target of the loss"; let
+  description = [{
     From the numbers of microbatch and step. It runs on the workers of the last
     stage, with the loss.
 

@@ -13,7 +13,7 @@
 
 namespace pipesched::pipe {
 
-/// What a function computes; the name is that of its clause.
+/// The kind of a function; the name equals the name of its clause.
 enum class StageFunctionKind {
   Init,
   Forward,
@@ -29,7 +29,7 @@ enum class StageFunctionKind {
   Loss
 };
 
-/// What an argument or result is; the attribute is `pipe.` and the name.
+/// The role of an argument or result; the attribute is `pipe.` and the name.
 enum class StageRole {
   Param,
   Input,
@@ -53,8 +53,8 @@ enum class StageRole {
   Partials
 };
 
-/// The attribute alongside `pipe.param` that makes parameters of several stages
-/// one: those with the same text as its value.
+/// The attribute alongside `pipe.param` that ties parameters of several stages:
+/// parameters with the same text as its value are one.
 inline constexpr llvm::StringLiteral kTiedAttrName = "pipe.tied";
 
 /// Where a role may be in a function.
@@ -65,7 +65,7 @@ enum class RolePlace : uint8_t { Nowhere = 0, Argument = 1, Result = 2 };
 bool mayHaveRole(StageFunctionKind kind, StageRole role, RolePlace place);
 
 /// Whether several arguments or results of a function may have the role, which
-/// then have names: those that the attribute states, else their positions.
+/// then have names: the names that the attribute states, else their positions.
 bool isNamedRole(StageRole role);
 
 } // namespace pipesched::pipe

@@ -32,7 +32,7 @@ addSystem(mlir::TargetSystemSpecInterface target, mlir::MLIRContext *context,
           llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
 /// The inverse of systemToAttribute. Errors: a target without "worker" or
-/// "network", or with attributes of other dialects there; those of
+/// "network", or with attributes of other dialects there; errors of
 /// mistakeInLevels.
 mlir::FailureOr<SystemFacts>
 systemFromAttribute(mlir::TargetSystemSpecInterface target,
