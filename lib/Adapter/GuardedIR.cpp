@@ -256,7 +256,7 @@ static std::string describeEnd(pid_t child) {
   return "crashes MLIR's reader";
 }
 
-/// Reads the bytecode in a child process. Returns what that has written.
+/// Reads the bytecode in a child process. Returns its output.
 static Expected<Answer> rewriteInChild(MemoryBufferRef bytecode,
                                        const DialectRegistry &registry) {
   constexpr unsigned kSeconds = 10, kBytesPerSecond = 1 << 20;

@@ -48,8 +48,8 @@ pipe::ModelOp pipesched::findModel(Operation *scheduleOrProgram) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads what functions of stages say of ties. Whether it makes sense is up to
-/// pipe-verify-stages: here what has no size known is no tie.
+/// Reads ties from functions of stages. pipe-verify-stages checks them: here a
+/// tensor whose size is not known is not a tie.
 class TieReader {
 public:
   std::vector<TiedGradients> read(Operation *owner);

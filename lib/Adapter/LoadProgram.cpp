@@ -37,7 +37,7 @@ struct NamedInterface {
   const typename InterfaceT::Concept *concept; ///< null: ask the dialect
 };
 
-/// What the ops of one name have in common.
+/// The common properties of ops of one name.
 struct NamedOps {
   explicit NamedOps(Operation *op)
       : name(op->getName()), instruction(op), work(op) {
@@ -110,8 +110,8 @@ void ProgramLoader::append(Operation *instruction, InstructionKind kind,
     loaded.ops.push_back(instruction);
 }
 
-/// Rejects tokens made by ops that are no instructions, such as casts: no
-/// analysis can tell what such a token waits for.
+/// Rejects tokens made by ops that are not instructions, such as casts: no
+/// analysis knows the dependences of such a token.
 LogicalResult ProgramLoader::addOperands(InstructionOpInterface op) {
   for (Value token : op.getWaits()) {
     uint32_t number = numbers.lookup(token.getDefiningOp());
@@ -189,8 +189,8 @@ LogicalResult ProgramLoader::loadWorker(WorkerOp worker) {
   return success();
 }
 
-/// Makes room for all workers if the others have as many instructions as those
-/// loaded so far, and a quarter more. The first worker alone often has fewer
+/// Makes room for all workers if the others have as many instructions as the
+/// workers loaded so far, and a quarter more. The first worker often has fewer
 /// messages than others.
 void ProgramLoader::reserve(int64_t numLoaded) {
   int64_t numWorkers = op.getNumWorkers();
@@ -293,7 +293,7 @@ LogicalResult ProgramLoader::loadPlacement() {
 // Reads
 //===----------------------------------------------------------------------===//
 
-/// Rejects an instruction that may start before what it reads is there.
+/// Rejects an instruction that may start before its inputs are there.
 LogicalResult ProgramLoader::checkReads() {
   const Program &program = loaded.program;
   std::optional<EarlyRead> early =

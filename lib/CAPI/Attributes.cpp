@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// What emits errors at a location of a caller.
+/// Returns a function that emits errors at a location of a caller.
 static auto emitAt(MlirLocation location) {
   return [at = unwrap(location)] { return mlir::emitError(at); };
 }

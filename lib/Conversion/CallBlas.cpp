@@ -148,7 +148,7 @@ private:
 } // namespace
 
 /// The stride of dimensions that are taken as one; nothing where they do not
-/// follow each other. Those of size 1 do not matter.
+/// follow each other. Dimensions of size 1 do not matter.
 std::optional<int64_t> CallEmitter::strideOf(const Matrix &matrix,
                                              ArrayRef<unsigned> dims,
                                              ArrayRef<int64_t> strides) {

@@ -21,8 +21,8 @@ namespace pipesched {
 using namespace mlir;
 using namespace pipesched;
 
-/// Whether upstream refuses an operation: nobody knows what it does to memory,
-/// or it frees some.
+/// Whether upstream refuses an operation: its memory effects are unknown, or it
+/// frees memory.
 static bool isRefused(Operation *op) {
   if (isa<CallOpInterface, bufferization::BufferDeallocationOpInterface>(op))
     return false;

@@ -9,9 +9,8 @@
 //   %ok = index < size, without sign
 //   cond_br %ok, ^rest, ^failed
 //   ^failed:
-//     free what the kernel has allocated
-//     %status = pipesched_rt_fail_index(%context, "..", index, size)
-//     return %status
+//     free the buffers that the kernel has allocated %status =
+//     pipesched_rt_fail_index(%context, "..", index, size) return %status
 //
 //===----------------------------------------------------------------------===//
 
@@ -211,7 +210,7 @@ void OpChecker::checkSlice(OffsetSizeAndStrideOpInterface slice, Value whole) {
                         "dimension " + Twine(dim));
 }
 
-/// What is inserted has the sizes that the op states.
+/// The inserted tensor has the sizes that the op states.
 void OpChecker::checkSource(tensor::InsertSliceOp insert) {
   llvm::SmallBitVector dropped = insert.getDroppedDims();
   int64_t sourceDim = 0;
@@ -432,7 +431,7 @@ private:
 };
 } // namespace
 
-/// For each check the deallocations of what is allocated when it runs: of
+/// For each check the deallocations of the buffers that exist when it runs: of
 /// blocks that are freed once and in the code that allocates them. Paths that
 /// leave early are not there yet.
 static std::vector<SmallVector<Operation *>>

@@ -1,8 +1,8 @@
 //===- LowerStageOps.cpp - Ops that bufferization does not take -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Before bufferization: what has no bufferization becomes ops that have one,
-// or an error. After it: copies of what is not contiguous become loops.
+// Before bufferization: ops without a bufferization become ops that have one,
+// or an error. After it: copies of non-contiguous memrefs become loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -196,7 +196,7 @@ void BodyCopier::run(ValueRange arguments) {
   linalg::YieldOp::create(builder, op.getLoc(), yielded);
 }
 
-/// What a sum starts with.
+/// The start value of a sum.
 static Value extendStart(OpBuilder &builder, Location loc, Value start) {
   auto fill = start.getDefiningOp<linalg::FillOp>();
   if (!fill || !isNarrow(start.getType()))
@@ -402,7 +402,7 @@ LogicalResult TruncateByF32::matchAndRewrite(arith::TruncFOp op,
 /// Adds patterns for walkAndApplyPatterns: sums of bf16 and f16 in f32, integer
 /// powers and clamps as IEEE 754 has them, and f64 to bf16 rounded once.
 static void populateNumberPatterns(RewritePatternSet &patterns) {
-  // Before upstream's of powers, which takes those that are not known.
+  // Before upstream's pattern of powers, which takes unknown exponents.
   patterns.add<ExpandPower>(patterns.getContext(), /*benefit=*/2);
   patterns.add<CompareInfinity, CompareNormal, ExpandClamp, TruncateByF32,
                WidenSums>(patterns.getContext());
@@ -531,10 +531,10 @@ DivisionToGeneric::matchAndRewrite(Operation *op,
 }
 
 //===----------------------------------------------------------------------===//
-// What remains
+// Remaining ops
 //===----------------------------------------------------------------------===//
 
-/// Floats that LLVM has no type for: those of eight bits and less, and tf32.
+/// Floats that LLVM has no type for: of eight bits and less, and tf32.
 static bool hasFloatWithoutCode(Type type) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
   return element && !isa<Float16Type, BFloat16Type, Float32Type, Float64Type,
@@ -630,7 +630,7 @@ struct LowerStageOpsPass
                  GeneralizeDivisions>(&getContext());
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
-    // Also what the first walk has made.
+    // Also ops that the first walk has made.
     RewritePatternSet numbers(&getContext());
     populateNumberPatterns(numbers);
     math::populateExpansionPatterns(numbers, {"fpowi"});

@@ -16,8 +16,8 @@
 
 namespace pipesched {
 
-/// The function that a check of an index seems to call, and the attribute with
-/// what has the index.
+/// The function that a check of an index seems to call, and the attribute that
+/// describes the owner of the index.
 inline constexpr llvm::StringLiteral kCheckIndexName =
     "pipesched_rt_check_index";
 inline constexpr llvm::StringLiteral kCheckTextName = "check";
@@ -42,7 +42,8 @@ public:
   /// 0 <= index < size. Creates nothing where this is known.
   void requireIndex(mlir::OpFoldResult index, mlir::OpFoldResult size,
                     const llvm::Twine &what);
-  /// `text` says what is wrong where the condition does not hold: "divides ..".
+  /// `text` describes the error where the condition does not hold: "divides
+  /// ..".
   void require(mlir::Value condition, const llvm::Twine &text);
 
   mlir::Value value(mlir::OpFoldResult number);

@@ -79,7 +79,7 @@ static void addDeallocation(OpPassManager &manager) {
 }
 
 /// Functions of stages become part of the kernels; results are computed where
-/// the kernels want them; what functions allocate besides is freed.
+/// the kernels want them; other allocations of functions are freed.
 static void addBufferization(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerAffinePass());

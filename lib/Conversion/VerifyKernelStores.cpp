@@ -1,4 +1,4 @@
-//===- VerifyKernelStores.cpp - What bufferization may rely on ------------===//
+//===- VerifyKernelStores.cpp - Assumptions of bufferization --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One-shot bufferization orders reads and writes of tensors. It does not see
@@ -9,7 +9,7 @@
 //   one store:  materialize_in_destination %x in %m, after all other ops
 //
 // where the memory of %x is that of %t, new, or of a memref that no earlier
-// store writes. Then no store overwrites what a later one reads.
+// store writes. Then no store overwrites an input of a later one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,8 +22,8 @@ namespace pipesched {
 /// layers; bounds are multiplied by this.
 constexpr double kAlmostAll = 1 - 1e-6;
 
-/// Values of layers and then of the head, added up: entry l has the sum of
-/// those before l.
+/// Values of layers and then of the head, added up: entry l has the sum of the
+/// values before l.
 using Sums = std::vector<double>;
 
 /// Sums over layers for one microbatch.
@@ -45,8 +45,9 @@ struct PlanBounds {
 /// Sums over the layers of each worker on a placement.
 class Placed {
 public:
-  /// `bytes` are what layers always hold. A head in shards is spread over the
-  /// workers, and the first layer, which has the embedding, is not counted.
+  /// `bytes` are the bytes that layers always hold. A head in shards is spread
+  /// over the workers, and the first layer, which has the embedding, is not
+  /// counted.
   Placed(const PlanShape &shape, const WorkerPaths &paths,
          const LayerCounts &counts, bool isSpread, const LayerSums &layers,
          const Sums &bytes);
@@ -56,7 +57,7 @@ public:
   /// The work of the busiest worker if cells take these factors of their time.
   double slowedPs(const PlanSchedule &schedule,
                   llvm::ArrayRef<double> factors) const;
-  /// What workers compute and hold at least: estimates that order them.
+  /// Lower estimates of compute and memory of workers, which order them.
   std::array<std::vector<double>, 2> loads() const;
   double mostLayers() const;
   double bytesOf(int64_t worker) const { return bytes[worker]; }
@@ -71,14 +72,15 @@ private:
   int64_t accelerators; ///< of a worker
   OfWorkers layers, workPs, stash, bytes;
   OfWorkers readyPs; ///< when a worker can start
-  OfWorkers tailPs;  ///< what follows the last backward of a worker
+  OfWorkers tailPs;  ///< after the last backward of a worker
   std::array<OfWorkers, 2> held;
   /// Most schedules have the bounds of others.
   double foundLimitPs = -1;
   std::array<std::optional<PlanBounds>, 8> found;
 };
 
-/// The sum over the layers of a worker, and at least over those of its shards.
+/// The sum over the layers of a worker, and at least over the layers of its
+/// shards.
 double sumOfWorker(const WorkerPaths &paths, const LayerCounts &counts,
                    bool isSpread, int64_t numWorkers, const Sums &sums,
                    int64_t worker);

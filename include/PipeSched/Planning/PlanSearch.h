@@ -1,8 +1,8 @@
 //===- PlanSearch.h - Rounds of the search for a plan -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A round takes the candidates of some shapes, drops those whose bounds say
-// that they cannot fit or are too slow, and evaluates the others.
+// A round takes the candidates of some shapes, drops candidates whose bounds
+// say that they cannot fit or are too slow, and evaluates the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,12 +13,12 @@
 
 namespace pipesched {
 
-/// What the schedules of a shape have in common.
+/// The common limits of the schedules of a shape.
 struct ShapeLimits {
   const LayerSums *layers = nullptr;
   const Sums *bytes = nullptr; ///< that layers always hold at least
   /// Bounds on the step: with sharding for whose messages cells wait, and of
-  /// schedules that hide nothing of what experts exchange.
+  /// schedules that hide no exchanges of experts.
   double shardedPs = 0, wholePs = 0;
   /// The parts of a step that pairs of cells may hide, and that they show.
   double hidden = 0, shown = 0;
@@ -27,7 +27,7 @@ struct ShapeLimits {
   std::vector<double> factors = {};
 };
 
-/// What the rows of a shape are measured with.
+/// The sizes with which the rows of a shape are measured.
 struct ShapeRows {
   const Sums *most = nullptr; ///< bytes that layers always hold at most
   int32_t unsharded = 0;      ///< the same shape without sharding
@@ -39,13 +39,13 @@ struct ShapeRows {
 /// One evaluation of a candidate.
 struct PlanPoint {
   int32_t candidate = 0;
-  /// Few microbatches without sharding and without the end of the step, for
-  /// what rows hold; else the whole step.
+  /// Few microbatches without sharding and without the end of the step, for the
+  /// memory of rows; else the whole step.
   bool isShort = false;
   std::string disturbance = {};
 };
 
-/// Its result. Bytes are those of the fullest worker, 0 if they are not known.
+/// Its result. Bytes are of the fullest worker, 0 if they are not known.
 struct PlanRow {
   std::string error; ///< empty if there are numbers
   int64_t makespanPs = 0, peakBytes = 0, worker = 0;
@@ -68,7 +68,7 @@ struct PlanCounts {
           evaluated = 0;
 };
 
-/// The candidates of one search, with what is known of them.
+/// The candidates of one search, with the known facts about them.
 class PlanSearch {
 public:
   struct Settings {
@@ -92,27 +92,28 @@ public:
 
   /// Bounds on a candidate that takes at most `limitPs`. Its shape has limits.
   PlanBounds bounds(int32_t candidate, double limitPs);
-  /// What an accelerator holds at least, by what is known of the same rows.
+  /// The least memory of an accelerator, by the known results of the same rows.
   int64_t heldBytes(int32_t candidate);
   Placed &placed(int32_t candidate);
 
   /// Evaluates candidates, each only once. Their shapes have rows.
   void evaluate(llvm::ArrayRef<int32_t> given, EvaluatePoints evaluatePoints);
-  /// Evaluates those that may fit and take at most `limitPs`, and returns those
-  /// that fit, the fastest by their bounds first.
+  /// Evaluates candidates that may fit and take at most `limitPs`, and returns
+  /// the ones that fit, the fastest by their bounds first.
   std::vector<int32_t> round(llvm::ArrayRef<int32_t> given, double limitPs,
                              EvaluatePoints evaluatePoints);
-  /// Evaluates those that may fit by what rows hold, and returns those that
-  /// fit, in order.
+  /// Evaluates candidates that may fit by the memory of rows, and returns the
+  /// ones that fit, in order.
   std::vector<int32_t> evaluateSmall(llvm::ArrayRef<int32_t> given,
                                      EvaluatePoints evaluatePoints);
-  /// The `most` candidates that cannot fit, of all rounds and of `given`: those
-  /// with bounds below `fastestPs` first, then by what they lack.
+  /// The `most` candidates that cannot fit, of all rounds and of `given`:
+  /// candidates with bounds below `fastestPs` first, then by their missing
+  /// memory.
   std::vector<int32_t> nearest(llvm::ArrayRef<int32_t> given, double fastestPs,
                                size_t most);
-  /// The candidates on a single path whose steps, or bounds of those that
-  /// cannot fit, are at most `limitPs`, and which may fit if workers give up
-  /// `mostLayers` of their layers.
+  /// The candidates on a single path whose steps, or bounds if they cannot fit,
+  /// are at most `limitPs`, and which may fit if workers give up `mostLayers`
+  /// of their layers.
   std::vector<int32_t> movable(double limitPs, int64_t mostLayers);
 
   llvm::Expected<Configuration> configurationOf(const PlanPoint &point) const;
@@ -151,7 +152,7 @@ private:
   std::map<int32_t, ShapeRows> shapeRows;
   /// By shape, placement, layers, and whether the head is spread.
   std::map<std::array<int32_t, 4>, std::unique_ptr<Placed>> places;
-  /// The fullest worker of rows, and what it has held besides what it always
+  /// The fullest worker of rows, and its memory besides the part that it always
   /// holds.
   std::map<Candidates::RowsKey, std::pair<int64_t, double>> held;
   std::vector<PlanOutcome> outcomes;

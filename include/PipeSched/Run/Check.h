@@ -1,8 +1,8 @@
 //===- Check.h - Compares a run with the unpipelined model ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Losses, gradients, parameters and states of all workers alongside those of
-// the reference.
+// Losses, gradients, parameters and states of all workers alongside the
+// reference's.
 //
 //===----------------------------------------------------------------------===//
 

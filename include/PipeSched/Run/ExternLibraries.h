@@ -1,8 +1,8 @@
 //===- ExternLibraries.h - Files with extern functions ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the object files and libraries that functions of stages name, and what
-// is in them (docs/Stages.md, "Extern functions").
+// Finds the object files and libraries that functions of stages name, and lists
+// their contents (docs/Stages.md, "Extern functions").
 //
 //===----------------------------------------------------------------------===//
 

@@ -39,8 +39,8 @@ public:
   };
   Times timesOf(int64_t step) const;
   llvm::ArrayRef<int64_t> getSteps() const { return steps; }
-  /// What Measurement.from_file of the Python package reads (docs/Measuring.md,
-  /// "The file").
+  /// The input of Measurement.from_file of the Python package
+  /// (docs/Measuring.md, "The file").
   std::string toJson() const;
 
 private:
@@ -63,7 +63,7 @@ private:
   WorkerPrograms rows;
   std::vector<int64_t> steps; ///< that count
   int64_t median = 0;
-  std::vector<Stamps> stamps; ///< by worker: those of `steps`
+  std::vector<Stamps> stamps; ///< by worker: stamps of `steps`
   /// By instruction: its number in the log, or -1 (waits).
   std::vector<int64_t> logNumber;
   std::vector<int64_t> sendNumber; ///< the same by message
@@ -78,9 +78,9 @@ private:
 mlir::FailureOr<NamedEvaluation> predict(const PreparedProgram &program,
                                          const CostInputs &costs);
 
-/// By worker: how many ns each instruction that the log numbers is predicted to
-/// take, or what it starts. Sends have the time of their messages, receives
-/// none.
+/// By worker: how many ns each instruction that the log numbers or the work
+/// that it starts is predicted to take. Sends have the time of their messages,
+/// receives none.
 std::vector<std::vector<int64_t>> pacesOf(const PreparedProgram &program,
                                           const NamedEvaluation &predicted);
 

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Compiles modules of the LLVM dialect to an object for this machine, and loads
-// objects into this process. What is loaded, linked and emitted is the same
-// object.
+// objects into this process. The same object is loaded, linked and emitted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +41,7 @@ struct Training {
   llvm::ArrayRef<std::vector<int64_t>> paces;
 };
 
-/// What a linked program is besides its functions.
+/// The parts of a linked program besides its functions.
 struct NativeEntries {
   std::vector<NativeAlias> aliases;
   /// The data of the training gets the name `trainingName`.
@@ -57,7 +56,7 @@ struct NativeEntries {
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compileObject(mlir::ModuleOp module, const NativeEntries *entries = nullptr);
 
-/// A name that loaded code may call, and what it calls then.
+/// A name that loaded code may call, and the address that it calls.
 struct NativeSymbol {
   llvm::StringRef name;
   void *address;

@@ -1,8 +1,8 @@
 //===- Program.h - Programs that run, and their runs ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program whose buffers are assigned, what code is made of it, and what a run
-// of it leaves.
+// A program whose buffers are assigned, the code that is made of it, and the
+// results of a run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +21,15 @@ namespace pipesched::run {
 struct PreparedProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string name; ///< of the schedule or program
-  /// What is compiled, if that is not `module`: the schedule, from which code
+  /// The compiled module, if it is not `module`: the schedule, from which code
   /// is made without ops for its instructions.
   mlir::OwningOpRef<mlir::ModuleOp> source;
   /// Null where code is written that needs no program: then there are no module
   /// and no facts, only the source.
   exec::ProgramOp op;
   LoadedProgram loaded; ///< refers to `module`
-  /// These and the layouts are known of what runs and of executables. They
-  /// refer to `module`, or to the source where there is none.
+  /// These and the layouts are known for runs and for executables. They refer
+  /// to `module`, or to the source where there is none.
   StageFunctions functions;
   std::vector<PersistentLayout> layouts; ///< by worker
   bool updates = false;                  ///< whether it steps the parameters

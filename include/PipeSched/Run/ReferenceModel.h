@@ -30,8 +30,8 @@ public:
   /// by getLayout(). Fails where a check of a function does, such as that of an
   /// index; the block then holds anything.
   llvm::Error init(Memory &block) const;
-  /// Runs a step, where compiled: parameters and states of `block` become those
-  /// after it. Fails as init.
+  /// Runs a step, where compiled: updates the parameters and states of `block`.
+  /// Fails as init.
   llvm::Error run(Memory &block, int64_t step) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- State.h - What a training keeps between steps ------------*- C++ -*-===//
+//===- State.h - State of a training between steps --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Parameters, states, gradients and losses, in one block of the whole model or
@@ -42,8 +42,8 @@ std::string describe(const PersistentTensor &tensor);
 void forEachNumber(const PersistentTensor &tensor, const Memory &block,
                    llvm::function_ref<void(double)> handle);
 
-/// Copies tensors of these kinds from the block of the model to those of all
-/// workers that hold them.
+/// Copies tensors of these kinds from the block of the model to the blocks of
+/// all workers that hold them.
 void scatter(const PersistentLayout &model, const Memory &from,
              llvm::ArrayRef<PersistentLayout> layouts,
              llvm::ArrayRef<Memory> workers,
@@ -59,14 +59,14 @@ void fillRandom(const PersistentTensor &tensor, const Memory &block,
 llvm::Error readParameters(llvm::StringRef folder,
                            const PersistentLayout &model, const Memory &block);
 
-/// Raises now what writeParameters would after the training: something in the
-/// way of the folder, or a folder in which nothing may be written. An empty
-/// name is of none.
+/// Raises now the errors that writeParameters would raise after the training:
+/// something in the way of the folder, or a folder in which nothing may be
+/// written. An empty name is of none.
 llvm::Error checkParameterFolder(llvm::StringRef folder);
 
-/// Writes what readParameters reads, and makes the folder if needed. bf16 is
-/// written as the two bytes of each element (uint16), since NumPy has no type
-/// for it.
+/// Writes parameters for readParameters, and makes the folder if needed. bf16
+/// is written as the two bytes of each element (uint16), since NumPy has no
+/// type for it.
 llvm::Error writeParameters(llvm::StringRef folder,
                             const PersistentLayout &model, const Memory &block);
 

@@ -32,13 +32,13 @@ struct BufferOptions {
                                                int64_t hostMemory);
 };
 
-/// What is in an arena, in bytes, at the moment at which it holds most.
+/// The contents of an arena, in bytes, at the moment at which it holds most.
 struct ArenaUse {
   int64_t arena = 0;       ///< its size
-  int64_t host = 0;        ///< the size of what is in host memory
+  int64_t host = 0;        ///< the size of the part in host memory
   int64_t activations = 0; ///< inputs and residuals
   int64_t messages = 0;    ///< outputs and gradients, sent or to be used
-  int64_t padding = 0;     ///< alignment, gaps, and what is still being sent
+  int64_t padding = 0;     ///< alignment, gaps, and buffers being sent
 };
 
 /// The places of the tensors of a program, in arrays by its instructions.
@@ -48,9 +48,9 @@ struct BufferAssignment {
   std::vector<uint32_t> offsetBegins;
   std::vector<int64_t> offsets;
   std::vector<int32_t> tags; ///< of sends and receives; -1 where there is none
-  /// CSR: what an instruction waits for, first the operands that it has in the
-  /// program, then the readers of places that it uses again. The first half of
-  /// a pair also waits for what the second half needs.
+  /// CSR: the dependences of an instruction, first the operands that it has in
+  /// the program, then the readers of places that it uses again. The first half
+  /// of a pair also waits for the dependences of the second half.
   std::vector<uint32_t> operandBegins, operands;
   std::vector<ArenaUse> uses; ///< by worker
 
@@ -76,13 +76,13 @@ findBuffers(mlir::Operation *owner, const LoadedProgram &loaded,
             llvm::function_ref<void(llvm::Error error)> deadlock);
 
 /// Assigns buffers and tags to a program and adds waits to its instructions;
-/// replaces those that it has. Returns what each worker's arena holds, in their
-/// order. Errors, emitted: a program without functions of stages or what
-/// loadStageFunctions refuses; a cell without a function; a cell that reads
-/// what nothing has made, or what has not arrived when it runs, because it does
-/// not wait for it; more host memory than `options` give; a deadlock, as a
-/// cycle of waits; messages of a channel that are received in so different an
-/// order that 32768 tags do not tell them apart.
+/// replaces existing ones. Returns the contents of each worker's arena, in the
+/// order of workers. Errors, emitted: a program without functions of stages or
+/// with functions that loadStageFunctions refuses; a cell without a function; a
+/// cell that reads a tensor that nothing has made, or that has not arrived when
+/// it runs, because it does not wait for it; more host memory than `options`
+/// give; a deadlock, as a cycle of waits; messages of a channel that are
+/// received in so different an order that 32768 tags do not tell them apart.
 mlir::FailureOr<std::vector<ArenaUse>>
 assignBuffers(exec::ProgramOp program, const BufferOptions &options);
 

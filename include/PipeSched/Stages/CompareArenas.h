@@ -19,10 +19,10 @@ namespace pipesched {
 /// the instruction at which the arena has grown to its size:
 ///
 ///   predicted                     the peak of the memory analysis
-///   - elsewhere                   what that peak has more than this moment
-///   - unknown                     what costs count, and functions do not keep
+///   - elsewhere excess of that peak over this moment
+///   - unknown counted by costs, not kept by functions
 ///   = kept                        the tensors that functions keep now
-///   - handedOver - missing        of these, what is there only once, or not
+///   - handedOver - missing of these, tensors there only once, or not
 ///   + ahead + outputs + gradients + passing + slices
 ///   = live                        the tensors in the arena
 ///   + alignment + inFlight + gaps
@@ -45,14 +45,14 @@ struct ArenaComparison {
   int64_t ahead = 0;     ///< inputs whose F has not begun
   int64_t outputs = 0;   ///< of F, until they are sent
   int64_t gradients = 0; ///< of inputs and outputs, and targets
-  int64_t passing = 0;   ///< what only this instruction uses
-  /// What the slices of a microbatch pass on, whole from its first F to its
-  /// last backward, less what costs count of it.
+  int64_t passing = 0;   ///< used only by this instruction
+  /// Tensors that the slices of a microbatch pass on, whole from its first F to
+  /// its last backward, without the part that costs count.
   int64_t slices = 0;
   int64_t live = 0;
   int64_t alignment = 0;  ///< to 64 bytes
   int64_t inFlight = 0;   ///< sends or copies may still be reading
-  int64_t gaps = 0;       ///< free, but too small for what has grown the arena
+  int64_t gaps = 0;       ///< free, but too small for the last allocation
   int64_t largestGap = 0; ///< of touching free bytes; less than `grownBy`
   int64_t grownBy = 0;    ///< aligned bytes of the tensor for which it grew
   int64_t arena = 0;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A function without a body may stand for a C function of an object file or a
-// library, which says by the attribute `pipe.extern` where it is and what it
-// costs (docs/Stages.md, "Extern functions").
+// library, whose place and costs the attribute `pipe.extern` gives
+// (docs/Stages.md, "Extern functions").
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@ namespace pipesched {
 /// The attribute of the function.
 inline constexpr llvm::StringLiteral kExternName = "pipe.extern";
 
-/// What the attribute says.
+/// The contents of the attribute.
 struct ExternFunction {
   std::string symbol;  ///< of C
   std::string library; ///< a file; empty if the function is linked by others
   /// For each result the argument whose memory it takes, or -1.
   llvm::SmallVector<int64_t> inPlace;
-  /// What one call does, on the matrix or the vector engine; nothing if the
+  /// The work of one call, on the matrix or the vector engine; nothing if the
   /// attribute does not say.
   std::optional<std::vector<EngineWork>> work;
 };

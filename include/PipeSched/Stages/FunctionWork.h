@@ -1,8 +1,8 @@
 //===- FunctionWork.h - FLOPs and bytes of a function -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Counts what a function on tensors computes and moves, op by op, contractions
-// and everything else apart. docs/StageCosts.md says what counts how.
+// Counts the FLOPs and bytes of a function on tensors, op by op, contractions
+// and everything else separately. docs/StageCosts.md has the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@ struct OpWork {
   int64_t count = 1;
 };
 
-/// What one call of a function does. Contractions are on Engine::Matrix, all
+/// The work of one call of a function. Contractions are on Engine::Matrix, all
 /// other FLOPs on Engine::Vector.
 struct FunctionWork {
-  std::vector<OpWork> ops; ///< those with FLOPs or bytes, by first run
+  std::vector<OpWork> ops; ///< ops with FLOPs or bytes, by first run
   int64_t contractionFlops = 0, vectorFlops = 0;
   /// Every op reads its operands from memory and writes its results to it. The
   /// payload of ops on Engine::Link is not among them.

@@ -1,9 +1,9 @@
-//===- Kernels.h - What a cell calls ----------------------------*- C++ -*-===//
+//===- Kernels.h - Calls of a cell ------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel is what the cells of one stage and phase run: calls of the stage's
-// functions, and the tensors that these read and write. Assignment of buffers,
-// lowering and the arguments of `buffers` in exec follow its order.
+// A kernel has the work of the cells of one stage and phase: calls of the
+// stage's functions, and the tensors that these read and write. Assignment of
+// buffers, lowering and the arguments of `buffers` in exec follow its order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,13 +61,14 @@ struct KernelCall {
   /// sum, since the function takes the sum so far; else it is to be added to
   /// the sum.
   bool givesSum(unsigned result) const;
-  /// Whether a result is the part of one shard of its buffer, which has those
-  /// of all shards and is zero elsewhere.
+  /// Whether a result is the part of one shard of its buffer, which has the
+  /// parts of all shards and is zero elsewhere.
   bool givesPartial(unsigned result) const;
 };
 
-/// Creates what all slices share, `whole`, with the residual of one slice in
-/// its place. The shape of `whole` is slices x that of `residual`.
+/// Creates the value that all slices share, `whole`, with the residual of one
+/// slice in its place. The shape of `whole` is slices x the shape of
+/// `residual`.
 mlir::Value putSlice(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value residual, mlir::Value whole,
                      mlir::OpFoldResult slice);
@@ -82,10 +83,10 @@ struct KernelBuffer {
   mlir::RankedTensorType type;
   int64_t bytes;       ///< of its elements
   bool isRead = false; ///< before the kernel writes it
-  /// In full; of what slices share, a part.
+  /// In full; if slices share it, a part.
   bool isWritten = false;
 
-  /// Of what slices share and this kernel changes: the slice whose cell starts
+  /// If slices share it and this kernel changes it: the slice whose cell starts
   /// it at zero. F runs from the first slice on, the backward from the last.
   std::optional<int64_t> begunBy(int64_t numSlices) const {
     if (!name.isShared() || !isWritten)
@@ -94,7 +95,7 @@ struct KernelBuffer {
   }
 };
 
-/// What F, R, B, I, W or O of a stage runs, in order:
+/// The functions of F, R, B, I, W or O of a stage, in order:
 ///
 ///   F   data (first stage), forward
 ///   R   recompute, or forward where there is none

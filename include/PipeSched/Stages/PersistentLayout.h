@@ -1,4 +1,4 @@
-//===- PersistentLayout.h - What a worker keeps between steps ---*- C++ -*-===//
+//===- PersistentLayout.h - State of a worker between steps -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The persistent block of a worker: one piece of memory with the parameters,
@@ -68,9 +68,9 @@ struct GradientRun {
 };
 
 /// The block of one worker. For each stage number that the worker holds by any
-/// path, in ascending order and once: parameters, states, gradients (those of
-/// one element type together); after all, on a worker of the last stage, the
-/// losses of all microbatches of the step.
+/// path, in ascending order and once: parameters, states, gradients (grouped by
+/// element type); after all, on a worker of the last stage, the losses of all
+/// microbatches of the step.
 struct PersistentLayout {
   std::vector<PersistentTensor> tensors; ///< by offset
   std::vector<GradientRun> runs;         ///< by offset
@@ -82,8 +82,8 @@ struct PersistentLayout {
   /// Where the tensors of a stage begin, without the losses; 0 if the worker
   /// holds none.
   int64_t beginOf(int64_t stage) const;
-  /// The runs of a stage: one per element type of its gradients, those of tied
-  /// parameters apart.
+  /// The runs of a stage: one per element type of its gradients, with gradients
+  /// of tied parameters separate.
   llvm::ArrayRef<GradientRun> runsOf(int64_t stage) const;
 };
 

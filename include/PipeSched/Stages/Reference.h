@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A step of the model without pipeline, workers or messages, by the same
-// functions. It is what runs of schedules are compared with, so it shares
-// neither buffers nor kernels with them: each call makes new tensors.
+// functions. Runs of schedules are compared with it, so it shares neither
+// buffers nor kernels with them: each call makes new tensors.
 //
 //   for microbatch 0 .. N - 1:
 //     data; forward of stage 0, 1, ...; target; loss; backward of stage ..., 0
@@ -30,7 +30,7 @@ using ReferenceTensor = std::shared_ptr<char>;
 /// A tensor of zeros, which starts at a multiple of kSlotAlignment.
 ReferenceTensor makeReferenceZeros(mlir::RankedTensorType type);
 
-/// What a function takes: a tensor, or a number.
+/// An argument of a function: a tensor, or a number.
 struct ReferenceArgument {
   ReferenceTensor tensor;
   int64_t number = 0;
@@ -48,11 +48,11 @@ public:
                               const ReferenceTensor &right) = 0;
 };
 
-/// Runs a step: parameters and states of `block`, laid out by `layout`, become
-/// those after it, gradients and losses those of the step. `functions` have
-/// data. Parameters and states of stages without an update, or of all if
-/// `updates` is false, stay as they are. Whole backwards are preferred to those
-/// in two parts, and recompute functions do not run.
+/// Runs a step: updates parameters and states of `block`, laid out by `layout`,
+/// and writes gradients and losses of the step. `functions` have data.
+/// Parameters and states of stages without an update, or of all if `updates` is
+/// false, stay as they are. Whole backwards are preferred to backwards in two
+/// parts, and recompute functions do not run.
 void runReferenceStep(ReferenceCaller &caller, const StageFunctions &functions,
                       const PersistentLayout &layout, int64_t numMicrobatches,
                       bool updates, int64_t step, char *block);

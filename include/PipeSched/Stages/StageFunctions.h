@@ -1,4 +1,4 @@
-//===- StageFunctions.h - What stages compute -------------------*- C++ -*-===//
+//===- StageFunctions.h - Functions of stages -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The functions that the clauses of a schedule or program name, as signatures:
@@ -25,7 +25,7 @@ struct RoleValue {
   std::string name;
   /// A ranked tensor of static shape; i64 for Microbatch, Slice and Step.
   mlir::Type type;
-  /// Of a parameter that is one with those of other stages, their name.
+  /// The common name of a parameter that is tied to parameters of other stages.
   std::string tied;
 
   mlir::RankedTensorType getTensorType() const {
@@ -33,7 +33,7 @@ struct RoleValue {
   }
 };
 
-/// A function and what its arguments and results are, in order.
+/// A function and the roles of its arguments and results, in order.
 struct StageFunction {
   pipe::StageFunctionKind kind;
   mlir::func::FuncOp op;
@@ -63,8 +63,9 @@ struct Stage {
   /// functions name them. The other lists have the same order. Gradients have
   /// the names of their parameters.
   llvm::SmallVector<NamedTensor> params, gradients, states, residuals;
-  /// What the slices of a microbatch pass on, by the names of residuals: the
-  /// residuals of all slices, slices x their shape, and the gradients of these.
+  /// Tensors that the slices of a microbatch pass on, by the names of
+  /// residuals: the residuals of all slices, slices x their shape, and the
+  /// gradients of these.
   llvm::SmallVector<NamedTensor> earlier, earlierGradients;
   mlir::RankedTensorType input, output;
   /// Null if no function of the stage has it.
@@ -101,11 +102,11 @@ struct StageFunctions {
   /// that have a shard of the logits, in ascending order. Shard i is that of
   /// `shards[i]`.
   std::vector<int64_t> shards;
-  /// What shards tell all shards, by the names of pipe.partial: shards x its
-  /// shape.
+  /// Tensors that shards send to all shards, by the names of pipe.partial:
+  /// shards x its shape.
   llvm::SmallVector<NamedTensor> partials;
-  /// What shards give of the gradient of the last output, a sum over them; null
-  /// if they give none.
+  /// The shards' part of the gradient of the last output, a sum over shards;
+  /// null if they give none.
   mlir::RankedTensorType lastOutputGradient;
 
   /// The number of a stage's shard.
@@ -118,14 +119,14 @@ struct StageFunctions {
 };
 
 /// The most bytes of one tensor, and of the tensors of all stages together.
-/// Sums of two of these numbers and of what aligns them fit.
+/// Sums of two of these numbers and their alignment fit.
 inline constexpr int64_t kMaxStageBytes = int64_t(1) << 60;
 
 /// Whether a schedule or program names functions of stages at all.
 bool hasStageFunctions(pipe::PlacementOwnerOpInterface owner);
 
 /// Reads and verifies the functions that `owner` names. Errors, emitted at the
-/// clause or the function with notes at what they contradict: a stage of a path
+/// clause or the function with notes at the contradicted op: a stage of a path
 /// without a clause, or a clause of no stage; paths that split the model
 /// differently; a function without a body, that may write memory or that calls
 /// itself; an argument or result without a role, with two, or with one that its
@@ -143,8 +144,8 @@ loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
 
 /// Verifies that the functions cover the cells: I and W need functions of their
 /// own, B one or both of these, O an update, and a stage after another one the
-/// gradient of its input. `phases` is what runs, by stage, as a bit set over
-/// Phase. Errors are emitted at the stage.
+/// gradient of its input. `phases` has the phases that run, by stage, as a bit
+/// set over Phase. Errors are emitted at the stage.
 mlir::LogicalResult verifyPhasesHaveFunctions(const StageFunctions &functions,
                                               llvm::ArrayRef<PhaseSet> phases);
 

@@ -1,7 +1,7 @@
 //===- StageFusion.h - Which ops of a function share a kernel ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The two bounds of what compilers fuse (docs/StageCosts.md, "Fusion").
+// The two bounds on the fusion of compilers (docs/StageCosts.md, "Fusion").
 //
 //===----------------------------------------------------------------------===//
 

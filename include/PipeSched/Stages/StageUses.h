@@ -25,7 +25,7 @@ public:
   /// so does everything that it calls.
   void add(mlir::func::FuncOp function, llvm::StringRef what, int64_t stage);
 
-  /// Sets the attribute of each function, after what it already says:
+  /// Sets the attribute of each function, after its existing text:
   ///
   ///   "F of stages 0 to 2 and 5; B of stage 5"
   void write();

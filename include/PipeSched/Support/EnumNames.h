@@ -22,7 +22,7 @@
 
 namespace pipesched {
 
-/// One value of an enum: its name as people write it, and what it means in one
+/// One value of an enum: its name as people write it, and its meaning in one
 /// sentence without a final period.
 template <typename Enum>
 struct EnumName {
@@ -87,7 +87,7 @@ constexpr llvm::StringLiteral enumName(Enum value) {
   return EnumNames<Enum>::values[static_cast<std::size_t>(value)].name;
 }
 
-/// What a value means.
+/// The meaning of a value.
 template <typename Enum>
 constexpr llvm::StringLiteral enumMeaning(Enum value) {
   return EnumNames<Enum>::values[static_cast<std::size_t>(value)].meaning;

@@ -26,7 +26,7 @@ std::optional<DeepPlace> findDeepJson(llvm::StringRef text);
 
 /// The first bracket, alias or minus sign of MLIR's text inside more than
 /// kMaxIRDepth others, or the first affine map with more than 4,096 operators.
-/// Aliases count as what they stand for.
+/// Aliases count as their definitions.
 std::optional<DeepPlace> findDeepIR(llvm::StringRef text);
 
 /// MLIR's parser and printer need some 2 KB of stack for each region, and a

@@ -21,7 +21,7 @@ namespace pipesched {
 ///
 /// The part lies alongside the file, is renamed to it, and takes its
 /// permissions and, where the system lets us, its owner; a symbolic link keeps
-/// pointing to the file. What is no regular file (a FIFO, a device, an
+/// pointing to the file. A file that is not regular (a FIFO, a device, an
 /// inherited descriptor such as /dev/stdout) is opened at once and gets the
 /// contents when they are complete. A signal that ends the process removes the
 /// part, except SIGKILL.
@@ -55,7 +55,7 @@ private:
   std::string path;              // as given, for messages
   llvm::SmallString<128> target; // with links resolved; of regular files
   llvm::SmallString<128> part;
-  int special = -1; // the descriptor of what is no regular file
+  int special = -1; // the descriptor of a file that is not regular
 };
 
 /// Whether two paths name the same regular file, which may not exist yet: by

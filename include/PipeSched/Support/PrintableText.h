@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// A text as people may see it, in valid UTF-8: control characters, also those
-/// of C1, as `\x1b`, and as `\u202e` the marks that change the direction of
+/// A text as people may see it, in valid UTF-8: control characters, including
+/// C1, as `\x1b`, and as `\u202e` the marks that change the direction of
 /// writing, which could make one name look like another, and the code points
 /// that are no characters, such as U+FFFE. All of it may be in XML.
 std::string printableText(llvm::StringRef text);

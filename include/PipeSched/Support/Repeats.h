@@ -1,4 +1,4 @@
-//===- Repeats.h - What repeats in a row ------------------------*- C++ -*-===//
+//===- Repeats.h - Repetitions in a row -------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Finds the repetitions of a row. The rows of long schedules repeat the same
@@ -34,9 +34,9 @@ using FollowsFunction =
 /// Divides a row of `count` elements into stretches, in order and without gaps.
 /// Looks around the middle of the row for the shortest period (up to 2,048
 /// elements) whose repetitions cover half of the row, else the one that covers
-/// most; then the same for what remains on both sides. It is a heuristic: a row
-/// may have repetitions that it does not find. Takes O(count log count) calls
-/// of `follows` for rows that repeat, or whose elements rarely look alike.
+/// most; then the same for the rest on both sides. It is a heuristic: a row may
+/// have repetitions that it does not find. Takes O(count log count) calls of
+/// `follows` for rows that repeat, or whose elements rarely look alike.
 std::vector<Stretch> findRepeats(uint32_t count, FollowsFunction follows);
 
 } // namespace pipesched

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A shell closes a standard stream by `2>&-`. The next file that is opened
-// then gets its number, and what is said goes into that file.
+// then gets its number, and messages go into that file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@ namespace pipesched {
 
 /// Opens /dev/null in the place of standard streams that are closed. Reading
 /// such an input and writing such an output still fails, as a bad file
-/// descriptor; what is written to such a standard error is lost. Must come
+/// descriptor; text that is written to such a standard error is lost. Must come
 /// first in main, before anything opens a file.
 void openStandardStreams();
 

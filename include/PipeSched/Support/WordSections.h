@@ -35,7 +35,7 @@ struct WordSection {
   uint32_t read(llvm::ArrayRef<uint32_t> table, uint32_t i, uint32_t r) const;
 };
 
-/// Divides `words` into sections and appends what they need to `table`.
+/// Divides `words` into sections and appends their entries to `table`.
 /// `rowBegins` are the positions of the rows in `words`, in ascending order,
 /// the first 0; rows look alike if their first words and their lengths are
 /// equal. Sections are whole rows of together at most kMaxSectionWords words,

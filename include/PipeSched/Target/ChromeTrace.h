@@ -15,7 +15,7 @@ namespace pipesched {
 
 /// How viewers list the workers of several schedules.
 enum class TraceOrder {
-  Schedules, ///< all workers of a schedule, then those of the next
+  Schedules, ///< all workers of a schedule, then workers of the next
   Workers    ///< a worker of all schedules, then the next worker
 };
 
@@ -30,8 +30,8 @@ enum class TraceOrder {
 /// If receives hold the row (blocking), a flow ends at the receive. A message
 /// without occupancy is an instant event: at its start on the send thread, at
 /// its arrival on the receive thread. The idle thread has a slice per cause of
-/// each gap, which says what the next cell waits for; they add up to the
-/// report's idle time. What is on the critical path has the argument
+/// each gap, which names the dependence of the next cell; they add up to the
+/// report's idle time. Slices on the critical path have the argument
 /// `critical`, and after the workers of a schedule comes a process with the
 /// path alone, whose slices add up to the step. Linear in tasks and edges.
 void writeChromeTrace(llvm::raw_ostream &os,

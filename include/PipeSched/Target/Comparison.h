@@ -1,9 +1,9 @@
 //===- Comparison.h - Schedules side by side, as text -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tables for people: which schedule is fastest, where idle time goes, what fits
-// in memory; then findings from the numbers, such as rankings that differ
-// between levels.
+// Tables for people: which schedule is fastest, where idle time goes, which
+// ones fit in memory; then findings from the numbers, such as rankings that
+// differ between levels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// What a comparison keeps of one result. Ratios are shares of workers times
-/// makespan.
+/// The numbers of one result in a comparison. Ratios are shares of workers
+/// times makespan.
 struct ComparisonEntry {
   std::string name, family;
   int64_t workers = 0, microbatches = 0;
@@ -34,7 +34,7 @@ struct ComparisonEntry {
 
 ComparisonEntry summarizeForComparison(const NamedEvaluation &result);
 
-/// What a finding is about.
+/// The subject of a finding.
 enum class FindingKind : uint8_t {
   Fastest,
   Cause,
@@ -60,7 +60,7 @@ struct EnumNames<FindingKind> {
        "How many pairs change their order between the three"}};
 };
 
-/// One sentence about what stands out in a comparison.
+/// One sentence about a notable result of a comparison.
 struct Finding {
   FindingKind kind;
   std::string text; ///< without a final period

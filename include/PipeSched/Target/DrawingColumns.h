@@ -63,8 +63,8 @@ struct DrawingColumns {
   std::vector<uint32_t> memoryBegins;
   std::vector<int64_t> memoryPs, memoryHeld;
 
-  /// One JSON object: what the numbers above mean (`writeFacts` in the source
-  /// lists its keys).
+  /// One JSON object: the meaning of the numbers above (`writeFacts` in the
+  /// source lists its keys).
   std::string facts;
 
   size_t size() const { return kind.size(); }

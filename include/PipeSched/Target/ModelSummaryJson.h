@@ -1,7 +1,7 @@
 //===- ModelSummaryJson.h - A model in a few numbers, as JSON ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `pipesched show --model` prints; docs/Models.md describes the keys.
+// Output of `pipesched show --model`; docs/Models.md describes the keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,9 +14,9 @@
 
 namespace pipesched {
 
-/// Writes one object; `notes` say what a reader assumed or left out, and
-/// `attention` which kernels the model has. FLOPs and kernels that are not
-/// known are null.
+/// Writes one object; `notes` list assumptions and omissions of a reader, and
+/// `attention` the kernels of the model. FLOPs and kernels that are not known
+/// are null.
 void writeModelSummary(llvm::json::OStream &json, const ModelSummary &summary,
                        llvm::ArrayRef<std::string> notes,
                        std::optional<Attention> attention);

@@ -14,8 +14,9 @@
 namespace pipesched {
 
 /// Exports a schedule as rules. Errors, emitted at the schedule or its rows
-/// before anything is written: no rows; what `verifyTable` rejects; what rules
-/// cannot express. Warnings say where Shardy would deviate from the schedule.
+/// before anything is written: no rows; a table that `verifyTable` rejects or
+/// that rules cannot express. Warnings say where Shardy would deviate from the
+/// schedule.
 mlir::LogicalResult exportShardyRules(pipe::ScheduleOp schedule,
                                       const ShardyRulesOptions &options,
                                       llvm::raw_ostream &os);

@@ -30,8 +30,8 @@ struct TextPictureOptions {
 
   int64_t width = kDefaultWidth; ///< columns, up to kMaxWidth, which 0 is too
   bool hasColours = false;       ///< from the 256 ANSI colours
-  /// What is drawn. Absent: everything, or of a large table the ends, with a
-  /// line that says what was left out.
+  /// The drawn ranges. Absent: everything, or the ends of a large table, with a
+  /// line that names the omitted part.
   std::optional<TextRange> slots, workers;
 };
 

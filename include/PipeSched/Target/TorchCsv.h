@@ -25,8 +25,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importTorchCsv(mlir::MLIRContext *context,
                                                  const TorchCsvImport &options);
 
 /// Exports a schedule as CSV. Errors, emitted at the schedule or its rows
-/// before anything is written: no rows; what `verifyTable` rejects; what the
-/// format cannot express or PyTorch would compute wrongly.
+/// before anything is written: no rows; a table that `verifyTable` rejects,
+/// that the format cannot express, or that PyTorch would compute wrongly.
 mlir::LogicalResult exportTorchCsv(pipe::ScheduleOp schedule,
                                    TorchCsvFormat format,
                                    llvm::raw_ostream &os);

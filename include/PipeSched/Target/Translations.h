@@ -21,7 +21,7 @@ void registerPipeSchedTranslations();
 void registerDescriptionTranslations();
 
 /// Registers --import-torch-csv, --export-torch-csv, --export-shardy-rules and
-/// --export-megatron-layout, and the options --keep-columns and those that
+/// --export-megatron-layout, the option --keep-columns, and the options that
 /// start with --torch, --shardy and --megatron.
 void registerExchangeTranslations();
 

@@ -1,4 +1,4 @@
-//===- OptimizationLog.h - What searches have found -------------*- C++ -*-===//
+//===- OptimizationLog.h - Results of searches ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Results of pipe-optimize for the caller of a pipeline: the remarks say the
@@ -17,8 +17,9 @@ class MLIRContext;
 
 namespace pipesched::pipe {
 
-/// While one of these lives, it gets what the passes of a context find. Of
-/// several for one context the last one does. Passes may run on any threads.
+/// While one of these lives, it gets the results of the passes of a context. If
+/// a context has several, the last one gets them. Passes may run on any
+/// threads.
 class OptimizationLog {
 public:
   explicit OptimizationLog(mlir::MLIRContext *context);

@@ -11,7 +11,7 @@
 
 include "PipeSched/Transforms/PassBase.td"
 
-/// What a pass does with backwards that it cannot change.
+/// How a pass treats backwards that it cannot change.
 class Pipe_RemainderOption<string name, string description>
     : Option<name, name, "::pipesched::Remainder",
              /*default=*/"::pipesched::Remainder::Keep", description,

@@ -1,7 +1,7 @@
 //===- StagePasses.td - Passes on functions of stages ------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes that read what stages compute.
+// Passes that read functions of stages.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- Idle.cpp - Why workers wait ----------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Splits each gap of a row by what happened to the transfer that ends it:
+// Splits each gap of a row by the phases of the transfer that ends it:
 //
 //   row       | cell ......... |              gap               | cell
 //   producer        | .............. |
@@ -243,7 +243,7 @@ void pipesched::attributeWaits(const Traffic &traffic, IdleTimes &idle) {
     lessPs = take(lessPs, idle.dependencyPs[worker], imbalancePs);
     take(lessPs, idle.queueOrderPs[worker], imbalancePs);
   }
-  // A disturbance may make cells shorter than what they wait for.
+  // A disturbance may make cells shorter than their waits.
   for (auto [resource, cause] :
        {std::pair(Resource::Sharding, &IdleTimes::weightsPs),
         {Resource::Experts, &IdleTimes::expertsPs},

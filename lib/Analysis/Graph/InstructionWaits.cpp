@@ -1,4 +1,4 @@
-//===- InstructionWaits.cpp - What an instruction waits for ---------------===//
+//===- InstructionWaits.cpp - Dependences of instructions -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One sweep over the rows finds which instructions are one node, and which

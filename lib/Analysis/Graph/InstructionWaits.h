@@ -1,4 +1,4 @@
-//===- InstructionWaits.h - What an instruction waits for -------*- C++ -*-===//
+//===- InstructionWaits.h - Dependences of instructions ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The queues of a transport and the waits they imply, by instruction. The task
@@ -13,8 +13,8 @@
 
 namespace pipesched {
 
-/// Groups the instructions of a program into nodes (future tasks) and lists
-/// what each node waits for. A node's leader is its first instruction, except
+/// Groups the instructions of a program into nodes (future tasks) and lists the
+/// dependences of each node. A node's leader is its first instruction, except
 /// that a message is led by its Send.
 ///
 ///   instruction  F0+   B1    send  recv  wait  B0        + overlaps the next
@@ -149,7 +149,7 @@ void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   forHolds(instruction, callback);
 }
 
-/// Reports what a collective waits for on one of its workers.
+/// Reports the dependences of a collective on one of its workers.
 template <typename Callback>
 void InstructionWaits::forMember(uint32_t instruction,
                                  Callback &&callback) const {

@@ -40,7 +40,7 @@ private:
 
 } // namespace
 
-/// What the flow of the producer says; if it has none, a gradient.
+/// The message of the producer's flow; if it has none, of a gradient.
 static const MessageCost &messageCost(Cell producer, const Placement &placement,
                                       const StageCosts &stageCosts) {
   return stageCosts.message(
@@ -168,13 +168,13 @@ static llvm::Error send(int32_t worker, int64_t bytes, Traffic &traffic) {
   return llvm::Error::success();
 }
 
-/// Adds what a cell or an overlapped pair sends and, unless its time is stated,
-/// what it waits for.
+/// Adds the bytes that a cell or an overlapped pair sends and, unless its time
+/// is stated, its waits.
 static llvm::Error addCompute(int32_t worker, Cell cell,
                               std::optional<Cell> overlapped, bool isStated,
                               const Placement &placement,
                               const StageCosts &stageCosts, Traffic &traffic) {
-  // The measured time of a pair does not say what its cells wait for.
+  // The measured time of a pair does not include the causes of waits.
   bool isMeasured =
       isStated || (overlapped &&
                    stageCosts.stages[placement.globalStage(cell)].overlappedPs);

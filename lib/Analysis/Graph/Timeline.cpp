@@ -37,8 +37,8 @@ bool pipesched::mayStartAhead(const TaskGraph &graph, uint32_t task,
                                : !isQueueOrder(graph, task, edge);
 }
 
-/// The start of a task that need not wait until all of what it waits for has
-/// ended. It still takes its turn in its queue.
+/// The start of a task that may start before all its dependences have ended. It
+/// still takes its turn in its queue.
 static int64_t startAhead(const TaskGraph &graph, const TaskTimes &times,
                           const Timeline &timeline, uint32_t task,
                           int64_t aheadPs) {

@@ -1,4 +1,4 @@
-//===- WorkerPrograms.cpp - What each worker runs, for executors ----------===//
+//===- WorkerPrograms.cpp - Programs of workers for executors -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Numbers messages, so that both of their workers agree, then writes the

@@ -29,7 +29,7 @@ struct QueueTasks {
   }
 };
 
-/// What a worker holds after an event.
+/// The memory of a worker after an event.
 struct Holding {
   int64_t atPs = 0, bytes = 0, activations = 0;
   Cell cell;                           ///< of the event
@@ -75,7 +75,7 @@ private:
       RowStart
     } kind;
   };
-  /// What one worker holds, and which tasks are still in its queues.
+  /// The memory of one worker, and the tasks that are still in its queues.
   struct WorkerState {
     Holding holding;
     uint32_t running = TaskGraph::kNone; ///< started and not yet ended
@@ -213,7 +213,7 @@ bool MemoryWalk::isReady(uint32_t task, int64_t worker) const {
 }
 
 /// Takes the earliest event of a worker whose row continues with `nextTask`
-/// (kNone: the row has ended). Among events at the same time, those that free
+/// (kNone: the row has ended). Among events at the same time, events that free
 /// memory go first.
 std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(int64_t worker,
                                                        uint32_t nextTask) {

@@ -32,20 +32,20 @@ namespace {
 
 /// Calls are the instructions that involve other workers, numbered row by row;
 /// computes and copies between them wait only for their own row. Collectives
-/// alongside rows hold none; what waits for one is a call too, as computes and
-/// copies are that take its token, directly or by a join. A step here is
-/// the calls that a row waits for at once. A meeting is a send and its receive,
-/// or the calls of an all-reduce.
+/// alongside rows hold none; an instruction that waits for one is a call too,
+/// such as a compute or copy that takes its token, directly or by a join. A
+/// step here is the calls that a row waits for at once. A meeting is a send and
+/// its receive, or the calls of an all-reduce.
 ///
 ///   row 0      F0   s0        s1 r0             s: send, r: receive
 ///   calls           0         1  2
 ///   steps           [0]       [1,2]             under Batched
 ///   meetings        s0 + its receive in row 1, ..
 ///
-/// A meeting waits for the steps before those of its calls; a step waits for
-/// the step before it in its row and for the meetings of the calls that hold
-/// it. Nodes are first the meetings, by the number of their leading call (of a
-/// message, its send), then the steps.
+/// A meeting waits for the steps before the steps of its calls; a step waits
+/// for the step before it in its row and for the meetings of the calls that
+/// hold it. Nodes are first the meetings, by the number of their leading call
+/// (of a message, its send), then the steps.
 class MessageGraph {
 public:
   MessageGraph(const Program &program, MessageSemantics semantics)
@@ -119,7 +119,7 @@ private:
 // Calls, steps and meetings
 //===----------------------------------------------------------------------===//
 
-/// Notes what an instruction awaits by its own operands.
+/// Notes the collectives that an instruction awaits by its own operands.
 void MessageGraph::noteAwaited(uint32_t call, uint32_t instruction) {
   for (uint32_t operand : program.operandsOf(instruction))
     if (isDetached(program.instructions[operand]))
@@ -161,7 +161,8 @@ llvm::Error MessageGraph::numberCalls() {
 }
 
 /// Whether an operand is a send or a receive at or after `runBegin`. This
-/// matters for copies too: what waits for the copy waits for the message.
+/// matters for copies too: an instruction that waits for the copy waits for the
+/// message.
 bool MessageGraph::needsMessageSince(uint32_t instruction,
                                      uint32_t runBegin) const {
   return llvm::any_of(program.operandsOf(instruction), [&](uint32_t operand) {
@@ -258,7 +259,7 @@ void MessageGraph::orderChannels() {
     }
 }
 
-/// Finds what is before each collective alongside rows in its queue.
+/// Finds the predecessor of each collective alongside rows in its queue.
 void MessageGraph::orderDetached() {
   auto isAny = [&](uint32_t call) { return isDetached(instructionOf(call)); };
   if (llvm::none_of(llvm::seq<uint32_t>(0, numCalls()), isAny))
@@ -455,9 +456,9 @@ llvm::Error pipesched::verifyMessages(const Program &program,
 // Posted messages
 //
 // A process that posts its messages reaches an instruction when it has reached
-// the one before it and when what it waits for has ended. What ends depends
-// only on what other processes have reached, so one node per instruction, "it
-// is reached", is enough:
+// the one before it and when its dependences have ended. Whether they end
+// depends only on the instructions that other processes have reached, so one
+// node per instruction, "it is reached", is enough:
 //
 //   row 0    send 0F0     F1 (after the send)   the slot of 0F0 is used again
 //               |           |  \
@@ -514,7 +515,8 @@ private:
 } // namespace
 
 /// Calls `callback` with each operand that an instruction waits for: its own,
-/// those of the Waits in front of a compute or reload, and a send that blocks.
+/// the operands of the Waits in front of a compute or reload, and a send that
+/// blocks.
 template <typename Callback>
 void PostedGraph::forEachOperand(uint32_t instruction,
                                  Callback &&callback) const {
@@ -630,7 +632,7 @@ llvm::Error pipesched::verifyPosted(const Program &program,
 // A cycle of tasks as waits of instructions
 //===----------------------------------------------------------------------===//
 
-/// The first wait among those of `node` that waits for `awaitedNode`.
+/// The first wait of `node` that waits for `awaitedNode`.
 static Wait findWait(const InstructionWaits &waits, uint32_t node,
                      uint32_t awaitedNode) {
   Wait found = {Program::kNone, Program::kNone, WaitReason::Need};

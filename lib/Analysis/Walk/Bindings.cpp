@@ -1,4 +1,4 @@
-//===- Bindings.cpp - What the tasks of a walk waited for -----------------===//
+//===- Bindings.cpp - Critical waits of a walk ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Follows bindings back from the last cell. A cell that a walk leapt over has

@@ -1,4 +1,4 @@
-//===- Bindings.h - What the tasks of a walk waited for ---------*- C++ -*-===//
+//===- Bindings.h - Critical waits of a walk --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The critical path of a table that has no task graph.
@@ -13,7 +13,7 @@
 
 namespace pipesched {
 
-/// What determined when a cell started, and the message that it sent.
+/// The wait that determined the start of a cell, and the message that it sent.
 class Bindings {
 public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
@@ -44,8 +44,8 @@ public:
   }
 
   /// Records that an all-reduce, named by the first of its G cells, waited for
-  /// what was in front of it in a queue, for the row of one of its cells, or
-  /// for nothing.
+  /// its predecessor in a queue, for the row of one of its cells, or for
+  /// nothing.
   void bindMeeting(uint32_t meeting, uint32_t before, uint32_t cell) {
     bindings[meeting] = {cell, before};
   }

@@ -1,8 +1,8 @@
 //===- RecomputedCells.h - Which activations a table recomputes -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an F keeps depends on whether an R comes later in its row, which a walk
-// cannot see when it starts the F.
+// The memory of an F depends on whether an R comes later in its row, which a
+// walk cannot see when it starts the F.
 //
 //===----------------------------------------------------------------------===//
 

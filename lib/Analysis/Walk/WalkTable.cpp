@@ -3,7 +3,7 @@
 //
 // The handler of a walk that finds everything: times and idle causes here,
 // slots in SlotCounts, copies in WalkCopies, all-reduces in WalkReductions,
-// memory in Holdings, and what each task waited for in Bindings.
+// memory in Holdings, and the waits of each task in Bindings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,8 +95,8 @@ WalkCost<Time> WalkReductions<Time>::costOf(int64_t number,
 /// Answers all questions in one walk. Each step of a row, and each message,
 /// asks
 ///
-///   row       | cell ... |     gap     | cell       start: what ended the gap?
-///   message       | made | queued | V/BW | L |      pass: what held it back?
+///   row       | cell ... |     gap     | cell       start: end of the gap?
+///   message       | made | queued | V/BW | L |      pass: cause of a delay?
 ///
 /// It times one scenario or several. All scenarios share rows and slots, and
 /// also bytes if nothing is copied.
@@ -157,7 +157,7 @@ public:
 
   bool hasLeapt() const { return numLeapt != 0; }
   /// The results of a lane; nothing if bytes exceed int64, or if a cell did not
-  /// find what it needs.
+  /// find its inputs.
   std::optional<WalkedTable> take(unsigned lane);
 
 private:
@@ -348,7 +348,8 @@ void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
   startAfter(step, slot, &last, ps);
 }
 
-/// Cells also wait for all-reduces (O), for reloads, and for what joins name.
+/// Cells also wait for all-reduces (O), for reloads, and for copies that joins
+/// name.
 template <typename Time>
 void FullWalk<Time>::startWithMore(const WaveStep &step, uint64_t slot,
                                    std::array<const Item *, 2> needs,
@@ -517,8 +518,8 @@ Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
   return done;
 }
 
-/// Notes what an all-reduce waited for: something in front of it in a queue, or
-/// a row. If several of its workers held it up, the first one counts.
+/// Notes the cause of an all-reduce's wait: its predecessor in a queue, or a
+/// row. If several of its workers held it up, the first one counts.
 template <typename Time>
 void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
                                  const Time &startPs, const Cost &cost) {
@@ -689,9 +690,9 @@ struct TableQuestion {
     if (!walk.hasLeapt() ||
         llvm::all_of(answers, [](const auto &answer) { return answer; }))
       return;
-    // The leap may be wrong here. What an F keeps depends on its R, which may
-    // come after the part that repeats, so that a backward found other
-    // activations than those of its period. Walk again and visit each cell.
+    // The leap may be wrong here. The memory of an F depends on its R, which
+    // may come after the part that repeats, so that a backward found
+    // activations of another period. Walk again and visit each cell.
     std::vector<WalkInputs> eachCell(scenarios.begin(), scenarios.end());
     for (WalkInputs &scenario : eachCell)
       scenario.mayLeap = false;

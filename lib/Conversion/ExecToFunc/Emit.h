@@ -97,8 +97,9 @@ private:
   mlir::Value persistentBytes, arenaBytes; ///< as memrefs
 };
 
-/// Creates `<p>_worker_<w>` for each worker and what they call. The functions
-/// take context, persistent, arena, host and step and return a status.
+/// Creates `<p>_worker_<w>` for each worker and the functions that they call.
+/// The functions take context, persistent, arena, host and step and return a
+/// status.
 void createTableForm(mlir::ImplicitLocOpBuilder &builder,
                      llvm::StringRef program, const StepPlan &plan,
                      llvm::ArrayRef<mlir::func::FuncOp> kernels,
@@ -115,7 +116,7 @@ mlir::FunctionType getWorkerType(mlir::MLIRContext *context);
 void createEntries(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef program,
                    const StepPlan &plan);
 
-/// A schedule or program and what its workers do.
+/// A schedule or program and the steps of its workers.
 struct PlannedOwner {
   mlir::Operation *op;
   std::unique_ptr<StepPlan> plan;

@@ -1,8 +1,9 @@
-//===- Entries.cpp - What a compiled program offers -----------------------===//
+//===- Entries.cpp - Public functions of compiled programs ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The three public functions (docs/Lowering.md). What `p_layout` returns has
-// instructions that repeat once, so that it hardly grows with the microbatches.
+// The three public functions (docs/Lowering.md). The result of `p_layout` has
+// instructions that repeat only once, so that it hardly grows with the
+// microbatches.
 //
 //===----------------------------------------------------------------------===//
 

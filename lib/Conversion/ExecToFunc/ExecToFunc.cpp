@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace pipesched;
 
 //===----------------------------------------------------------------------===//
-// What remains of pipe
+// Remaining ops of pipe
 //===----------------------------------------------------------------------===//
 
 static bool isOfPipe(NamedAttribute attribute) {
@@ -75,7 +75,7 @@ static void dropFacts(ModuleOp module) {
       module->removeDiscardableAttr(attribute.getName());
 }
 
-/// What is said about functions and kernels when an op of theirs cannot be
+/// Adds notes about functions and kernels when an op of theirs cannot be
 /// compiled, or fails when it runs.
 static void noteUses(const StepPlan &plan, ArrayRef<func::FuncOp> functions) {
   StageUses uses;
@@ -88,8 +88,8 @@ static void noteUses(const StepPlan &plan, ArrayRef<func::FuncOp> functions) {
   uses.write();
 }
 
-/// Lets the function and all that it calls be inlined: what they check can end
-/// the kernel only as a part of it.
+/// Lets the function and all that it calls be inlined: their checks can end the
+/// kernel only as a part of it.
 static void allowInlining(func::FuncOp function, SymbolTable &symbols) {
   SetVector<Operation *> reached;
   reached.insert(function);

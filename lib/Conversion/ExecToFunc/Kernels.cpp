@@ -1,7 +1,7 @@
 //===- Kernels.cpp - Functions of kernels ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Wraps the calls of a kernel in destination style: tensors of what it reads
+// Wraps the calls of a kernel in destination style: the tensors that it reads
 // are made from memrefs, and results are written to memrefs. Bufferization then
 // lets the functions compute in place (docs/Dialects/RationaleRun.md).
 //
@@ -34,7 +34,7 @@ namespace {
 struct Slot {
   const KernelArgument *argument;
   Value memref;
-  Value tensor; ///< what the memref holds now, which a call reads
+  Value tensor; ///< current contents of the memref, which a call reads
 };
 
 class KernelEmitter {
@@ -130,8 +130,8 @@ Value KernelEmitter::addToSum(Value sum, Value term) {
       .getResult(0);
 }
 
-/// Puts what this shard tells at its place among those of all shards, which are
-/// zero until they are summed.
+/// Puts the partial of this shard at its place among the partials of all
+/// shards, which are zero until they are summed.
 Value KernelEmitter::putPartial(Value partial, Value all) {
   Type element = cast<RankedTensorType>(all.getType()).getElementType();
   Value zero = arith::ConstantOp::create(builder, builder.getZeroAttr(element));
@@ -141,11 +141,11 @@ Value KernelEmitter::putPartial(Value partial, Value all) {
   return putSlice(builder, builder.getLoc(), partial, zeros, place);
 }
 
-/// Results go through a copy on tensors into what the memref held, and from
-/// there to the memref at the end of the kernel: bufferization sees it write
-/// the memref, keeps it after the reads of what was there, and drops it where
-/// the result already is in place. It sees no writes to memrefs, so that one
-/// between other ops could overwrite what these read (RationaleRun.md).
+/// Results go through a copy on tensors into the former contents of the memref,
+/// and from there to the memref at the end of the kernel: bufferization sees it
+/// write the memref, keeps it after the reads of the former contents, and drops
+/// it where the result already is in place. It sees no writes to memrefs, so
+/// that one between other ops could overwrite their inputs (RationaleRun.md).
 void KernelEmitter::write(const KernelCall &call, unsigned index,
                           Value result) {
   KernelOperand operand = call.results[index];
@@ -164,7 +164,7 @@ void KernelEmitter::write(const KernelCall &call, unsigned index,
           : linalg::CopyOp::create(builder, result, slot.tensor).getResult(0);
 }
 
-/// Writes a residual into its slice of what slices share.
+/// Writes a residual into its slice of the buffer that slices share.
 void KernelEmitter::copyToEarlier(KernelCopy copy) {
   Slot &from = slotOf({Kind::Buffer, copy.residual});
   Slot &to = slotOf({Kind::Buffer, copy.earlier});

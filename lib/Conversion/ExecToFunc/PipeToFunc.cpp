@@ -30,8 +30,9 @@ using namespace pipesched;
 // Pairs
 //===----------------------------------------------------------------------===//
 
-/// Lists operands as ops do: the first half of an overlapped pair has those of
-/// both, each once, and stands for the pair where others wait for it.
+/// Lists operands as ops do: the first half of an overlapped pair has the
+/// operands of both, each once, and represents the pair where others wait for
+/// it.
 ///
 ///   instructions   0F2+   0B1        compute 0F2+0B1 after %f1, %g1
 ///   operands       f1     f1 g1
@@ -71,7 +72,7 @@ static void joinPairs(Program &program) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Plans what one schedule becomes.
+/// Plans the program of one schedule.
 class SchedulePlanner {
 public:
   SchedulePlanner(pipe::ScheduleOp schedule, const BufferOptions &options,

@@ -1,4 +1,4 @@
-//===- StepPlan.cpp - What the workers of a program do --------------------===//
+//===- StepPlan.cpp - Plans of steps --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads a program with its places, and numbers kernels and groups.
@@ -78,7 +78,8 @@ static void addOperand(KernelPlan &plan, KernelOperand operand,
     found->isRead = true;
 }
 
-/// Adds what slices share and no call names, and says that parts of it stay.
+/// Adds buffers that slices share and no call names, and records that parts of
+/// them stay.
 static void addShared(KernelPlan &plan) {
   for (auto [number, buffer] : llvm::enumerate(plan.kernel->buffers)) {
     if (!buffer.name.isShared())
@@ -114,8 +115,8 @@ static PersistentKind kindOf(KernelOperand::Kind kind) {
 KernelNumbers::KernelNumbers(StepPlan &plan)
     : plan(plan), byStageAndPhase(plan.functions.stages.size() * kNumPhases) {}
 
-/// What two kernels must have in common to be one function: the functions that
-/// they call, the places of all operands, and how many buffers their
+/// The properties that two kernels must share to be one function: the functions
+/// that they call, the places of all operands, and how many buffers their
 /// instructions name.
 static std::vector<int64_t> keyOf(const KernelPlan &plan) {
   std::vector<int64_t> key;
@@ -196,9 +197,9 @@ static std::vector<uint32_t> workersOf(const StageFunctions &functions,
   return {workers.begin(), workers.end()};
 }
 
-/// Numbers the groups in the order of their blocks, then those of ties, then
-/// those of the shards of each path: one for broadcasts and one for sums, since
-/// workers may start these in different orders. Members ascend.
+/// Numbers the groups in the order of their blocks, then groups of ties, then
+/// groups of the shards of each path: one for broadcasts and one for sums,
+/// since workers may start these in different orders. Members ascend.
 static ReduceGroups collectGroups(const LoadedProgram &loaded,
                                   const StageFunctions &functions,
                                   std::vector<uint32_t> &members) {
@@ -233,9 +234,9 @@ static ReduceGroups collectGroups(const LoadedProgram &loaded,
   return groups;
 }
 
-/// Appends the sections of a worker to the table, after what they refer to. A
-/// row of words is an action with the waits, begins and ends after it, so that
-/// rows that look alike do the same.
+/// Appends the sections of a worker to the table, after the entries that they
+/// refer to. A row of words is an action with the waits, begins and ends after
+/// it, so that rows that look alike do the same.
 static void writeTable(StepPlan &plan, WorkerPlan &worker,
                        ArrayRef<uint32_t> words) {
   ActionTable &table = plan.table;
@@ -290,8 +291,8 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Instructions are all that becomes code: what else is in a worker would
-/// be gone without a word.
+/// Only instructions become code: other ops in a worker would be dropped
+/// silently.
 static LogicalResult verifyOnlyInstructions(exec::WorkerOp worker) {
   for (Operation &op : *worker.getBody())
     if (!isa<exec::ExecDialect>(op.getDialect()))
@@ -311,7 +312,7 @@ static void readInstruction(Operation *op, BufferAssignment &buffers) {
     buffers.tags.back() = recv.getTag().value_or(-1);
 }
 
-/// What exec-assign-buffers has written into the ops.
+/// Reads the attributes that exec-assign-buffers has written into the ops.
 static FailureOr<BufferAssignment> readBuffers(exec::ProgramOp program,
                                                const LoadedProgram &loaded) {
   BufferAssignment buffers;

@@ -1,10 +1,10 @@
-//===- StepPlan.h - What the workers of a program do ------------*- C++ -*-===//
+//===- StepPlan.h - Plans of steps ------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program with buffers as numbers: for each worker a sequence of actions
 // (waits, runtime calls, kernels) with their operands. Both forms of
 // convert-exec-to-func are made from it: the straight form unrolls these
-// numbers, the table holds what repeats in them once.
+// numbers, the table holds repetitions once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ enum Opcode : uint32_t {
   kSumShards,   ///< likewise, but a slot in the arena
   kBroadcast,   ///< slot in the arena, size in bytes, root, group, first index
                 ///< into members, number of members, request
-  kAdd,         ///< persistent slots of the sum and of what is added to it,
+  kAdd,         ///< persistent slots of the sum and of the addend,
                 ///< size in elements, element type
   kCopy,        ///< persistent slots to copy to and from, size in bytes
   kFirstKernel, ///< this and above: slot of the stage in the persistent block,
@@ -113,7 +113,7 @@ struct StepPlan {
   void describe(uint32_t instruction, std::string &text) const;
 };
 
-/// Plans a step of each worker. Errors, emitted at the op: what
+/// Plans a step of each worker. Errors, emitted at the op: ops that
 /// loadStageFunctions and loadProgram reject; a phase without its function; a
 /// worker or an instruction that exec-assign-buffers has not treated; buffers
 /// that are not in the arena, not aligned, or that overlap in one kernel; tags

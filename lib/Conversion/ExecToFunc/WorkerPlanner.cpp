@@ -117,8 +117,8 @@ LogicalResult WorkerPlanner::verifyBuffers(uint32_t instruction,
 }
 
 /// Plans one cell with as many of `offsets` as it has buffers, and drops these.
-/// What slices share starts at zero, with F of the first slice or the backward
-/// of the last.
+/// Buffers that slices share start at zero, with F of the first slice or the
+/// backward of the last.
 void WorkerPlanner::putBegun(Cell cell, const StageKernel &kernel,
                              ArrayRef<int64_t> offsets) {
   const Placement &placement = step.placed.loaded.placement;
@@ -156,7 +156,7 @@ LogicalResult WorkerPlanner::planCell(uint32_t instruction, Cell cell,
   return success();
 }
 
-/// The places of a pair are those of both halves.
+/// A pair has the places of both halves.
 LogicalResult WorkerPlanner::planCompute(uint32_t instruction) {
   bool isPair = at(instruction).cell.overlapsNext();
   const BufferAssignment &buffers = step.placed.buffers;
@@ -292,7 +292,7 @@ LogicalResult WorkerPlanner::planBroadcast(uint32_t instruction) {
   return success();
 }
 
-/// What a shard has made becomes the sum over shards. Partials of one shard are
+/// The result of a shard becomes the sum over shards. Partials of one shard are
 /// zero where others have theirs, so that their sum has all of them.
 LogicalResult WorkerPlanner::planShardSums(uint32_t instruction) {
   const StageFunctions &functions = step.functions;
@@ -338,7 +338,7 @@ LogicalResult WorkerPlanner::verifyLast(uint32_t instruction, const Tie &tie) {
 }
 
 /// In front of the first O of a tied stage, adds up the gradients of its tied
-/// parameters, first those of this worker, then among all that have one:
+/// parameters, first on this worker, then among all workers that have one:
 ///
 ///   kAdd a += b    kAllReduce a    kCopy b = a
 LogicalResult WorkerPlanner::planTies(uint32_t instruction) {
@@ -397,7 +397,7 @@ LogicalResult WorkerPlanner::planInstruction(uint32_t instruction) {
   llvm_unreachable("a wait is no action");
 }
 
-/// Begin and end enclose the instruction itself, not what it waits for.
+/// Begin and end enclose the instruction itself, not its waits.
 LogicalResult WorkerPlanner::planNext(uint32_t instruction) {
   InstructionKind kind = at(instruction).kind;
   ArrayRef<uint32_t> operands = step.placed.buffers.operandsOf(instruction);

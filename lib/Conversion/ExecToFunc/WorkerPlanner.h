@@ -106,7 +106,7 @@ private:
 
   std::vector<bool> summedTies; ///< by tie
 
-  /// What waits in front of the next compute or reload wait for.
+  /// Operands of the Waits in front of the next compute or reload.
   llvm::SmallVector<uint32_t> joined;
   /// By position in the row its first open request, by request the next one of
   /// the same instruction; or none.

@@ -41,8 +41,7 @@ public:
     block.count = count;
   }
 
-  /// Says of the last kernel, and of its twin if it runs again, what few
-  /// kernels have.
+  /// Sets rare properties of the last kernel, and of its twin if it runs again.
   void ofLast(llvm::function_ref<void(Kernel &)> say) {
     for (Kernel &kernel :
          llvm::MutableArrayRef(block.kernels).take_back(hasTwin ? 2 : 1))
@@ -71,18 +70,18 @@ public:
   /// Adds parameters; one token uses `active` of them.
   void parameters(llvm::StringRef name, CheckedInt count, CheckedInt active);
   /// Starts or ends the work on rows of experts: kernels, tensors, gradients
-  /// and parameters in between are those of experts.
+  /// and parameters in between belong to experts.
   void route(bool begins) { isRouting = begins; }
   /// Starts the attention core, in which a token sees at most this many others,
   /// or ends it with 0.
   void sees(CheckedInt tokens) { seen = tokens.get(); }
   /// Starts or ends a part that the backward runs again: each kernel has a twin
-  /// `..._again` with the work of its forward in I, and of the tensors none is
-  /// kept. I leaves those that W needs.
+  /// `..._again` with the work of its forward in I, and no tensors are kept. I
+  /// leaves the tensors that W needs.
   void again(bool begins) { isAgain = begins; }
   /// Starts or ends a whole layer of that kind, whatever its parts say.
   void layerAgain(bool begins) { isLayerAgain = begins; }
-  /// Says what the experts are whose rows the block works on.
+  /// Sets the facts of the experts whose rows the block works on.
   void experts(const ExpertFacts &facts) { block.experts = facts; }
 
   /// Adds parameters that another block owns.
@@ -134,7 +133,7 @@ struct Sizes {
   CheckedInt n;    ///< number of attention scores
 };
 
-/// The bits in which a precision keeps what the model does not say.
+/// The bits in which a precision keeps tensors where the model does not say it.
 SavedBits savedBitsOf(const Architecture &arch, Precision precision);
 
 /// FLOPs per element of a vector kernel.
@@ -159,11 +158,12 @@ public:
   void embedding();
   void layer(const LayerRun &kind);
   void head();
-  /// A layer that predicts one more token, with what it has of its own.
+  /// A layer that predicts one more token, with its own norms and linear layer.
   void predictionLayer(const LayerRun &kind);
 
 private:
-  /// Which engine runs a linear layer and what its accelerators divide.
+  /// The engine of a linear layer and the dimension that its accelerators
+  /// divide.
   struct LinearKind {
     Engine engine = Engine::Matrix;
     Share work = Share::Divided;   ///< of the whole kernel
@@ -200,7 +200,8 @@ private:
   /// Casts both operands of a linear layer in 8 bits.
   void casts(llvm::StringRef name, CheckedInt rows, CheckedInt in,
              CheckedInt out, Share share);
-  /// Adds the gradients of so many parameters to those of other microbatches.
+  /// Adds the gradients of `count` parameters to the gradients of other
+  /// microbatches.
   void accumulates(llvm::StringRef name, CheckedInt count);
   /// Says how many kernels the last one, a linear layer, is.
   void launchesLinear();
@@ -297,7 +298,7 @@ private:
   BlockBuilder &block;
   bool isFused;
   bool fusesActivations; ///< one kernel for an activation and its gate
-  Engine linears;        ///< of linear layers, except those in 16 bits
+  Engine linears;        ///< of linear layers, except 16-bit ones
   SavedBits saved;
   /// Whether the residual stream, its norms and its dropouts are divided along
   /// the sequence or whole on every accelerator.

@@ -1,4 +1,4 @@
-//===- BlockTimes.cpp - What blocks take in each phase --------------------===//
+//===- BlockTimes.cpp - Times of blocks by phase --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Times of the blocks of a model, which the times of stages are sums of.

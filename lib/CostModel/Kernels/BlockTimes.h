@@ -1,4 +1,4 @@
-//===- BlockTimes.h - What blocks take in each phase ------------*- C++ -*-===//
+//===- BlockTimes.h - Times of blocks by phase ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Times of the blocks of a model, which the times of stages are sums of.
@@ -24,13 +24,13 @@ double memoryPs(double bytes, const SystemFacts &system);
 double weightPassesOfStep(const ModelFacts &model);
 
 /// Times of one block, which are the same for every stage that holds it. By
-/// Phase; those of R are of what the model recomputes.
+/// Phase; times of R are of the kernels that the model recomputes.
 struct BlockTimes {
   BlockTimes() = default;
   BlockTimes(const BlockFacts &block, const SystemFacts &system,
              Recompute recompute);
 
-  /// Adds `count` times what a block takes.
+  /// Adds `count` times the times of a block.
   void add(const BlockTimes &block, int64_t count);
 
   /// The host launches ahead of the device, so that of blocks in a row the

@@ -53,9 +53,9 @@ static double balanceOf(const SystemFacts &system) {
 }
 
 /// On how many of `numNodes` nodes, or ranks, the experts of a token are, in
-/// the mean. The k experts are any of those on the `open` nodes that the groups
-/// of the token reach; a node has s of them, and none of the token's with
-/// probability
+/// the mean. The k experts are any of the experts on the `open` nodes that the
+/// groups of the token reach; a node has s of them, and none of the token's
+/// with probability
 ///
 ///   C(open s - s, k) / C(open s, k).
 static double nodesOfToken(const ExpertFacts &experts, int64_t numNodes) {
@@ -104,11 +104,11 @@ static double messagesOf(NetworkLevel level, const SystemFacts &system) {
   return double(isForEachRank ? numNodes * group.perNode : numNodes);
 }
 
-/// Rows on their way to their experts, or back: what goes over the link and
-/// what goes over the network do so at the same time, and of the latter some go
-/// on over the spine. An adapter sends one message after the other, as in a
-/// ring, while a link reaches all ranks of a node at once. The rank with the
-/// most rows is done last.
+/// Rows on their way to their experts, or back: rows over the link and rows
+/// over the network go at the same time, and some of the latter go on over the
+/// spine. An adapter sends one message after the other, as in a ring, while a
+/// link reaches all ranks of a node at once. The rank with the most rows is
+/// done last.
 static double allToAllPs(double bytes, const BlockFacts &block,
                          const SystemFacts &system) {
   if (system.expertParallel == 1)
@@ -133,7 +133,7 @@ static double allToAllPs(double bytes, const BlockFacts &block,
 
 namespace {
 /// Passes parts of keys and values among c ranks, each of which starts with one
-/// part. Times are those that the attention waits.
+/// part. Times are waits of the attention.
 class ContextTimes {
 public:
   explicit ContextTimes(const SystemFacts &system)
@@ -173,8 +173,8 @@ public:
                sendPs(pods * nodes * part, system.link);
   }
 
-  /// Each rank sends every other one an equal part of what it has, over all
-  /// levels at once, and keeps one.
+  /// Each rank sends every other one an equal part of its data, over all levels
+  /// at once, and keeps one.
   double allToAll(double bytes) const {
     auto share = [&](int64_t others, int64_t all) {
       return bytes * double(others - 1) / double(all);
@@ -225,9 +225,9 @@ static double contextPs(double bytes, const Kernel &kernel, double attentionPs,
                     : times.ringForward(part, step);
 }
 
-/// What all accelerators of a worker send of `bytes`: each of c ranks passes
-/// its parts on c - 1 times; in a ring gradients return home with one more. In
-/// an all-to-all each keeps its own part.
+/// The part of `bytes` that all accelerators of a worker send: each of c ranks
+/// passes its parts on c - 1 times; in a ring gradients return home with one
+/// more. In an all-to-all each keeps its own part.
 static double contextBytes(double bytes, const Kernel &kernel, bool isBackward,
                            const SystemFacts &system) {
   if (!passesKeys(kernel))
@@ -266,7 +266,8 @@ static double rateOf(Engine engine, double flops, const SystemFacts &system) {
 }
 
 namespace {
-/// What one accelerator does of a kernel, in so many products of equal size.
+/// The work of one accelerator in a kernel, as a number of products of equal
+/// size.
 struct DeviceShare {
   double flops, bytes, products = 1;
 };
@@ -290,7 +291,7 @@ public:
   /// One run of a kernel with this work.
   double kernelPs(const Work &work, const Kernel &kernel,
                   bool isBackward = false) const;
-  /// What the host takes for one run of a kernel with this work.
+  /// The host's time for one run of a kernel with this work.
   double hostPs(const Work &work, const Kernel &kernel) const;
 
 private:
@@ -313,7 +314,7 @@ bool KernelTimes::isNeeded(const Kernel &kernel) const {
   bool dividesExperts = system.expertParallel > 1;
   switch (kernel.engine) {
   case Engine::Link:
-    // Ranks that divide the experts need no sum of what they compute.
+    // Ranks that divide the experts need no sum of their results.
     return system.tensorParallel() > 1 && !(kernel.routed && dividesExperts);
   case Engine::AllToAll:
     return dividesExperts;
@@ -354,10 +355,9 @@ double KernelTimes::hostPs(const Work &work, const Kernel &kernel) const {
   return double(system.operationPs) + further * double(system.launchPs);
 }
 
-/// Accelerators share work evenly, and that on parameters as they divide them.
-/// Of the rows of experts the fullest rank has
-/// more than the mean, and reads all weights of those of its experts that have
-/// a row.
+/// Accelerators share work evenly, and work on parameters as they divide them.
+/// Of the rows of experts the fullest rank has more than the mean, and reads
+/// all weights of its experts that have a row.
 DeviceShare KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
   if (kernel.onParameters) {
     bool isExpert = kernel.routed && system.expertParallel > 1;
@@ -465,7 +465,7 @@ bool pipesched::anyStates(const BlockFacts &block, PhaseWork phase) {
   });
 }
 
-/// What one run of a kernel with this work costs, or counts for.
+/// The cost or the count of one run of a kernel with this work.
 using RunCost =
     llvm::function_ref<double(const Work &, const Kernel &, bool isBackward)>;
 

@@ -49,7 +49,7 @@ void BlockExpander::projections() {
   CheckedInt queries = arch.attentionGate ? z.q + z.o : z.q;
   if (isFused) {
     linear("qkv", z.T, z.h, queries + z.k + z.v, byColumns());
-    // Of queries, keys and values those in the middle are every second.
+    // The keys are the second of three linear layers.
     if (arch.recomputed.operations)
       productAgain("k", z.T, z.h, z.k);
   } else {
@@ -436,8 +436,8 @@ void BlockExpander::sortRows(StringRef name, CheckedInt rows) {
 /// Megatron-Core adds the bias of each expert's second matrix, times the weight
 /// of the row, in FP32 (`_apply_bias` of its grouped MLP): the product of bias
 /// and weight, the sum, the concatenation of all experts and a cast. The
-/// backward casts back, casts the gradient of the rows, and sums those of the
-/// weights and of the biases from a product each.
+/// backward casts back, casts the gradient of the rows, and sums the gradients
+/// of the weights and of the biases from a product each.
 void BlockExpander::expertBias(const Experts &experts, CheckedInt rows,
                                CheckedInt touched) {
   if (!experts.biases || !fusesActivations)

@@ -164,8 +164,8 @@ void BlockExpander::gatedDeltaCore(const LinearAttention &linear) {
 // Mamba-2
 //===----------------------------------------------------------------------===//
 
-/// arXiv 2405.21060, section 7 and its kernels: what the convolution makes is
-/// not kept but computed again.
+/// arXiv 2405.21060, section 7 and its kernels: the output of the convolution
+/// is not kept but recomputed.
 void BlockExpander::mamba2(const LinearAttention &linear) {
   CheckedInt inner = linear.values(), heads = linear.valueHeads;
   CheckedInt mixed = inner + 2 * linear.keys();
@@ -223,9 +223,9 @@ void BlockExpander::mamba2Core(const LinearAttention &linear) {
 // Mamba
 //===----------------------------------------------------------------------===//
 
-/// arXiv 2312.00752, section 3.4. Step sizes, B and C are computed from what
-/// the convolution makes, by a product whose rows accelerators divide, so that
-/// it leaves a sum.
+/// arXiv 2312.00752, section 3.4. Step sizes, B and C are computed from the
+/// output of the convolution, by a product whose rows accelerators divide, so
+/// that it leaves a sum.
 void BlockExpander::mamba(const LinearAttention &linear) {
   CheckedInt inner = linear.values(), rank = linear.timeRank;
   CheckedInt narrow = rank + 2 * CheckedInt(linear.keyHeadSize);
@@ -258,8 +258,8 @@ void BlockExpander::mamba(const LinearAttention &linear) {
 
 /// One kernel on vector units, which keeps its states on chip: for each of N
 /// elements of a state an exponential, three products and a sum for the state,
-/// and two for the output, 9 FLOPs in all with those of the step size; then
-/// SiLU of the gate. The backward computes the states again.
+/// and two for the output, 9 FLOPs in all with the step size; then SiLU of the
+/// gate. The backward computes the states again.
 void BlockExpander::selectiveScan(const LinearAttention &linear) {
   CheckedInt inner = linear.values(), state = linear.keyHeadSize;
   CheckedInt elements = z.T * inner, bytes = z.e * elements;

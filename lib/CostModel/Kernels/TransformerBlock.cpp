@@ -22,11 +22,11 @@ static constexpr int64_t kIdBytes = 8, kFloatBytes = 4;
 /// arXiv 2412.19437, section 3.3.2.
 static constexpr int64_t kElementsPerScale = 128;
 static constexpr int64_t kBitsPerByte = 8, kNarrowBits = 16;
-/// What a norm of separate kernels launches: a copy in FP32, the square, its
+/// Launches of a norm of separate kernels: a copy in FP32, the square, its
 /// mean, a sum, a root, the product, a cast, and the product with the gain.
 static constexpr int64_t kNormLaunches = 8;
-/// What a linear layer in 8 bits launches in a phase: a cast, what prepares its
-/// scales, and the product.
+/// Launches of a linear layer in 8 bits in a phase: a cast, a kernel that
+/// prepares its scales, and the product.
 static constexpr int64_t kNarrowLaunches = 3;
 
 //===----------------------------------------------------------------------===//
@@ -358,7 +358,7 @@ void BlockExpander::parallelLayer(const LayerRun &kind) {
 // Embedding and head
 //===----------------------------------------------------------------------===//
 
-/// Looks up rows of the table by token ids; W adds the gradient to those rows.
+/// Looks up rows of the table by token ids; W adds the gradient to these rows.
 void BlockExpander::embedding() {
   CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
   CheckedInt ids = kIdBytes * z.T, rows = z.T * width;
@@ -456,7 +456,7 @@ void BlockExpander::head() {
 }
 
 /// DeepSeek-V3 (arXiv 2412.19437), equations 21 to 23: the embedding of the
-/// next token and what comes out of the model, both normalized, go through one
+/// next token and the output of the model, both normalized, go through one
 /// linear layer into a layer like the last one, and from there through the
 /// head. Table and head are the model's; the head is on the same stage.
 void BlockExpander::predictionLayer(const LayerRun &kind) {

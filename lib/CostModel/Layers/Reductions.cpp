@@ -1,7 +1,7 @@
 //===- Reductions.cpp - Costs of gradient all-reduces ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From blocks to the bytes of their gradients, and from those to times.
+// From blocks to the bytes of their gradients, and from bytes to times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,7 +101,7 @@ static Expected<MessageCost> addCosts(Expected<MessageCost> first,
 }
 
 namespace {
-/// Those that take part in the reduction of some blocks.
+/// The ranks that take part in the reduction of some blocks.
 struct ReductionGroups {
   RingGroup all;
   RingGroup peers;    ///< that divide the parameters of one of the workers
@@ -117,7 +117,7 @@ static RingGroup replicasOf(const Reduction &reduction,
       layout.levelOf(reduction.firstWorker, reduction.lastWorker), size);
 }
 
-/// Those of parameters that every rank which divides the sequence holds.
+/// The groups of parameters that every rank which divides the sequence holds.
 static ReductionGroups groupsOf(const Reduction &reduction,
                                 const RankLayout &layout) {
   int64_t first = reduction.firstWorker, last = reduction.lastWorker;
@@ -125,10 +125,10 @@ static ReductionGroups groupsOf(const Reduction &reduction,
           layout.groupOf(first, first, 1), replicasOf(reduction, layout)};
 }
 
-/// What a step ends with. Gradients are always summed, and if each member
-/// updates only its part of the parameters, the weights are gathered instead of
-/// the gradients. What was summed and is gathered in cells is left out: then
-/// replicas sum the parts that their peers hold.
+/// The exchange at the end of a step. Gradients are always summed, and if each
+/// member updates only its part of the parameters, the weights are gathered
+/// instead of the gradients. Sums and gathers that run in cells are left out:
+/// then replicas sum the parts that their peers hold.
 static Expected<MessageCost> costExchange(GradientExchange whole,
                                           const ReductionGroups &groups,
                                           const SystemFacts &system) {
@@ -165,8 +165,9 @@ struct ReducedKind {
 };
 } // namespace
 
-/// Each kind of parameters is reduced among those that hold it: what every rank
-/// that divides the sequence holds, and experts if they are divided otherwise.
+/// Each kind of parameters is reduced among its holders: the parameters that
+/// every rank which divides the sequence holds, and experts if they are divided
+/// otherwise.
 static llvm::SmallVector<ReducedKind, 2> kindsOf(const Reduction &reduction,
                                                  const GradientBytes &bytes,
                                                  const RankLayout &layout,
@@ -286,8 +287,8 @@ Expected<int64_t> pipesched::ringBytes(double bytes, int64_t numWorkers) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What of a reduction goes while the last backward of a stage and its first
-/// forward run. Layers have their shares of times by their bytes.
+/// The part of a reduction that runs during the last backward of a stage and
+/// its first forward. Layers have their shares of times by their bytes.
 class LayerwiseReduction {
 public:
   LayerwiseReduction(const StageBlocks &blocks, const ModelFacts &model,
@@ -336,7 +337,7 @@ void LayerwiseReduction::add(Parameters which, double reduce, double gather) {
 }
 
 /// A backward runs the blocks from the last to the first. The gradients of each
-/// follow those before them, when it has computed them:
+/// block are sent after the previous ones, once it has computed them:
 ///
 ///   computes   2   1   0
 ///   reduces        2     1     0
@@ -347,7 +348,7 @@ double LayerwiseReduction::aheadPs(double ps) const {
     double count = double(blocks[i].count);
     if (count == 0)
       continue;
-    // The slowest of what comes before, of reducing and of computing.
+    // The slowest of earlier blocks, of reducing and of computing.
     reducedPs = std::max({reducedPs + count * reduce,
                           computedPs + compute + count * reduce,
                           computedPs + count * compute + reduce});
@@ -395,7 +396,7 @@ static double shortestPs(const CellCosts &cells, Phase phase) {
   return double(ps);
 }
 
-/// Divides what an all-reduce takes by the roofline, or by a profile, among
+/// Divides the time of an all-reduce by the roofline, or by a profile, among
 /// reducing and gathering as the roofline does.
 static Error hideLayers(const CellCosts &cells, Phase gradients,
                         ArrayRef<ReducedKind> kinds, const SystemFacts &system,
@@ -418,7 +419,7 @@ static Error hideLayers(const CellCosts &cells, Phase gradients,
   double scale = double(cost.occupancyPs) / whole;
   for (auto [kind, part] : llvm::zip_equal(kinds, parts))
     layers.add(kind.which, scale * part.first, scale * part.second);
-  // Rounded down, so that nothing is shorter than what no cell hides.
+  // Rounded down, so that nothing is shorter than the exposed part.
   auto hidden = static_cast<int64_t>(
       layers.gatheredUnder(shortestPs(cells, Phase::Forward)));
   cost.occupancyPs -= std::min(hidden, cost.occupancyPs);

@@ -1,4 +1,4 @@
-//===- Runtime.cpp - What executes a schedule -----------------------------===//
+//===- Runtime.cpp - Runtimes of schedules --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Moves the time of I to W where PyTorch does.

@@ -79,7 +79,7 @@ double pipesched::prefetchedPs(ArrayRef<ShardedBlocks> blocks) {
 }
 
 namespace {
-/// What the worker of a stage does with the parameters of one of its blocks.
+/// The transfers of a stage's worker for the parameters of one of its blocks.
 struct BlockTraffic {
   int64_t count;
   uint32_t block;
@@ -152,8 +152,8 @@ static void scaleCompute(SmallVectorImpl<ShardedBlocks> &blocks, double ps) {
     run.computePs = sum > 0 ? run.computePs / sum * ps : ps / count;
 }
 
-/// Backward phases run the blocks from the last to the first. `alone` is what
-/// the cell computes.
+/// Backward phases run the blocks from the last to the first. `alone` is the
+/// compute of the cell.
 double StageTraffic::cellPs(Phase phase, const ShardedCells &sharded,
                             double alone) const {
   bool hasR = sharded.recomputesInBackward && kBackwardStarts.contains(phase);

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gathers of weights and reduce-scatters of gradients that belong to cells
-// (docs/CostModel.md, "Sharding"), and what they leave to the end of a step.
+// (docs/CostModel.md, "Sharding"), and the part that they leave to the end of a
+// step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,10 +54,10 @@ struct ShardedBlocks {
 /// share the links.
 double prefetchedPs(llvm::ArrayRef<ShardedBlocks> blocks);
 
-/// The time that a block computes in a phase, ps, without what it moves.
+/// The time that a block computes in a phase, ps, without transfers.
 using BlockTime = llvm::function_ref<double(uint32_t block, Phase phase)>;
 
-/// The cells that wait for parameters: those of `phases` among F, R, I, W, B.
+/// The cells that wait for parameters: cells of `phases` among F, R, I, W, B.
 struct ShardedCells {
   PhaseSet phases;
   bool recomputesInBackward = false; ///< B and I start with the work of R
@@ -66,9 +67,9 @@ struct ShardedCells {
   bool isMeasured = false;
 };
 
-/// Adds to the times of cells what gathers and reduce-scatters take beyond the
-/// compute, as a segment on Resource::Sharding. Does nothing if nothing moves
-/// in cells. Errors: as for sumRings; times or bytes over int64.
+/// Adds to the times of cells the time of gathers and reduce-scatters beyond
+/// the compute, as a segment on Resource::Sharding. Does nothing if nothing
+/// moves in cells. Errors: as for sumRings; times or bytes over int64.
 llvm::Error shardCells(const StageBlocks &blocks, const ModelFacts &model,
                        const SystemFacts &system, const RankLayout &layout,
                        int64_t worker, const ShardedCells &sharded,

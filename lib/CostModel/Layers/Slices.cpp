@@ -1,4 +1,4 @@
-//===- Slices.cpp - What a slice of a microbatch is and does --------------===//
+//===- Slices.cpp - Slices of microbatches --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The cut of a sequence, and the share that a slice has of each number of a
@@ -109,7 +109,7 @@ static SequenceWork workOf(const ModelFacts &model) {
           2 * core / sequences / (sequence * sequence)};
 }
 
-/// What ranks divide among them has as many equal parts.
+/// The number of equal parts that ranks divide among them.
 static int64_t partsOf(const SystemFacts *system) {
   if (!system)
     return 1;
@@ -157,7 +157,7 @@ pipesched::cutSequence(const ModelFacts &model, int64_t numSlices,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a slice has of what a microbatch has.
+/// The share of a slice in the numbers of a microbatch.
 class SliceShare {
 public:
   SliceShare(const ModelFacts &model, TokenSpan span, const TokenSpan *other)
@@ -165,7 +165,7 @@ public:
         tokens(model.microbatchSize * model.sequence),
         weightBytes(model.weightBytesPerParameter) {}
 
-  /// Of what grows with tokens: slices add up to `whole`.
+  /// The share in numbers that grow with tokens: slices add up to `whole`.
   int64_t ofTokens(int64_t whole) const {
     return before(whole, span.end) - before(whole, span.begin);
   }
@@ -184,8 +184,8 @@ public:
   int64_t ofPairs(int64_t whole, int64_t seen) const {
     return fraction(whole, evenPairs(seen), pairsBefore(sequence, seen));
   }
-  /// The tokens of a sequence whose tokens see as many pairs as those of the
-  /// slice: the size that rates of attention kernels go by.
+  /// The tokens of a sequence whose tokens see as many pairs as the slice's:
+  /// the size that rates of attention kernels go by.
   int64_t equivalentSequence(int64_t seen) const {
     auto length = static_cast<int64_t>(std::sqrt(2 * double(evenPairs(seen))));
     return std::clamp<int64_t>(length, 1, sequence);
@@ -227,7 +227,7 @@ private:
   __int128 pairsOf(TokenSpan slice, int64_t seen) const {
     return pairsBefore(slice.end, seen) - pairsBefore(slice.begin, seen);
   }
-  /// Of the slice, or half of those of both that share them.
+  /// Pairs of the slice, or half of the pairs of both slices that share them.
   __int128 evenPairs(int64_t seen) const {
     return (pairsOf(span, seen) + pairsOf(other, seen)) / 2;
   }
@@ -244,9 +244,9 @@ private:
 };
 } // namespace
 
-/// The bytes of a kernel's weights, which each slice reads again: those that a
-/// kernel on rows of experts states; of a product whose weights have gradients
-/// what its FLOPs need, 2 for each token and weight.
+/// The bytes of a kernel's weights, which each slice reads again: the bytes
+/// that a kernel on rows of experts states; for a product whose weights have
+/// gradients, from its FLOPs, 2 for each token and weight.
 int64_t SliceShare::weightsOf(const Kernel &kernel) const {
   if (kernel.routed)
     return kernel.weightBytes;
@@ -265,7 +265,7 @@ Work SliceShare::of(const Work &work, const Kernel &kernel) const {
 /// Kernels that keep scores compute those that a mask hides too, but none with
 /// keys of later slices. A fused kernel reads queries and writes outputs of the
 /// slice, and reads the keys and values of all that it sees (`keyBytes` in
-/// all); whether or not it skips what a mask hides, slices add up to a
+/// all); whether or not it skips pairs that a mask hides, slices add up to a
 /// microbatch.
 Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
                         bool keepsScores, int64_t keyBytes) const {
@@ -276,7 +276,7 @@ Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
     return {ofScores(work.flops, seen), ofScores(work.bytes, seen)};
   int64_t keys = std::min(keyBytes, work.bytes);
   int64_t bytes = ofTokens(work.bytes - keys) + ofKeys(keys, seen);
-  // The taker reads and writes the part too; what the giver spares is little.
+  // The taker reads and writes the part too; the giver saves little.
   if (!gives(seen))
     bytes += ofPart(work.bytes, keyBytes, seen);
   return {ofPairs(work.flops, seen), bytes};
@@ -465,7 +465,8 @@ pipesched::pairSlices(const Placement &placement,
                        numSlices, numWorkers);
   PlaceOrder order(numWorkers, numSlices, numChunks);
   std::vector<SlicePartner> partners;
-  // By worker: what all compute at the time of one cell; sorted by prefix.
+  // By worker: the slices that all compute at the time of one cell; sorted by
+  // prefix.
   std::vector<int64_t> sliceOf(numWorkers), byPrefix(numWorkers);
   for (int64_t stage = 0; stage < numStages; ++stage)
     for (int64_t slice = 0; slice < numSlices; ++slice) {

@@ -1,7 +1,6 @@
 //===- MemoryFacts.h - Memory of stages without shards ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// What a stage holds.
+// The memory of a stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,8 +11,8 @@
 
 namespace pipesched {
 
-/// What computeMemoryFacts says of tables whose workers have no shards of the
-/// vocabulary.
+/// The result of computeMemoryFacts for tables whose workers have no shards of
+/// the vocabulary.
 llvm::Expected<MemoryFacts>
 computeMemoryWithoutShards(const Placement &placement, const ModelFacts &model,
                            const SystemFacts *system, PhaseSet phases);

@@ -317,8 +317,8 @@ void Streams::finish(Queue &queue) {
   queue.leftPs = kNone;
 }
 
-/// Starts what can start. What takes no time ends at once, and may let other
-/// tasks start.
+/// Starts the tasks that can start. Tasks without a time end at once, and may
+/// let other tasks start.
 void Streams::startAll() {
   while (true) {
     auto *found =
@@ -418,9 +418,9 @@ Error Streams::runFreely() {
   }
 }
 
-/// Follows what the first task that stands still waits for: the task before it
-/// in its stream, if that has not ended, else the one whose result it needs,
-/// until a task comes again.
+/// Follows the waits of the first blocked task: the task before it in its
+/// stream, if that has not ended, else the one whose result it needs, until a
+/// task comes again.
 Error Streams::refuse() const {
   const Queue *stuck =
       llvm::find_if(queues, [](const Queue &queue) { return !queue.isOver(); });
@@ -459,7 +459,7 @@ PairSchedule Streams::take() {
 }
 
 /// Runs the parts in the order of `pattern`, layer by layer. With any number of
-/// exchanges at once each starts when what it waits for has ended, and nothing
+/// exchanges at once each starts when its dependences have ended, and nothing
 /// slows down. Errors: streams that wait for each other.
 static Expected<PairSchedule> runPair(const PairLayers &layers,
                                       const PairPattern &pattern,

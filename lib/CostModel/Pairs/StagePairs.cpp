@@ -22,7 +22,8 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace {
-/// What of a stage a pair depends on. Stages that agree are of one kind.
+/// The properties of a stage that a pair depends on. Stages that agree are of
+/// one kind.
 struct PairStage {
   StageBlocks layers; ///< without embedding and head
   std::vector<Segment> forward, backward;
@@ -227,7 +228,7 @@ public:
       parts[size_t(part)].kernels.push_back(kernel);
   }
 
-  /// What a backward computes again belongs to I.
+  /// The recomputation of a backward belongs to I.
   PartTimes of(Phase phase) const {
     PartTimes times = of(phase, Recompute::Full);
     if (phase != Phase::InputGrad || recompute == Recompute::None)
@@ -239,9 +240,9 @@ public:
   }
 
 private:
-  /// The parts of a phase add up to what the layer takes in it. Compute takes
-  /// what it would without exchanges: the longer of device and host. The rest
-  /// is that of the exchanges, which go on while a slower host works.
+  /// The parts of a phase add up to the time of the layer. Compute takes its
+  /// time without exchanges: the longer of device and host. The rest belongs to
+  /// the exchanges, which continue while a slower host works.
   PartTimes of(Phase phase, Recompute again) const {
     PartTimes times = {};
     std::array<double, kNumEnumValues<Stream>> sums = {};

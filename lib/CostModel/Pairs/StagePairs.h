@@ -1,7 +1,7 @@
 //===- StagePairs.h - Overlapped pairs of stages, part by part --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a forward and a backward of two stages take whose layers share a worker
+// Times of a forward and a backward of two stages whose layers share a worker
 // part by part (docs/CostModel.md, "Overlapped pairs").
 //
 //===----------------------------------------------------------------------===//
@@ -14,12 +14,12 @@
 namespace pipesched {
 
 /// Sets StageCosts::pairTimes, if layers have exchanges of experts that pairs
-/// can hide: by `system.pairOrder`, with W behind I. A pair takes what its
-/// layers take by schedulePair, and what its cells have besides (embedding,
-/// head) in addition; but no less than by PairRule::Fluid, and no more than
-/// both cells. Leaves slices, `pair-order=fluid`, and blocks that have work for
-/// a whole B alone to the rule. `blocks` are those of each global stage.
-/// Errors: times over int64.
+/// can hide: by `system.pairOrder`, with W after I. A pair takes the time of
+/// its layers by schedulePair, and the time of the rest of its cells
+/// (embedding, head) in addition; but no less than by PairRule::Fluid, and no
+/// more than both cells. Leaves slices, `pair-order=fluid`, and blocks that
+/// have work for a whole B alone to the rule. `blocks` are the blocks of each
+/// global stage. Errors: times over int64.
 llvm::Error addPairTimes(const ModelFacts &model, const SystemFacts &system,
                          PhaseSet phases, llvm::ArrayRef<StageBlocks> blocks,
                          StageCosts &stageCosts);

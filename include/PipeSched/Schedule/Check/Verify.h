@@ -1,8 +1,8 @@
 //===- Verify.h - Checks of rows and tables -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is checked of rows and of tables. Op verifiers, passes and importers
-// turn violations into diagnostics.
+// Checks of rows and of tables. Op verifiers, passes and importers turn
+// violations into diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ std::optional<Violation> verifyRow(const Placement &placement, int64_t row,
 std::optional<Violation> verifyTable(const TableView &table);
 
 /// The part of verifyTable for aligned tables: by the written slots, a cell
-/// does not start before what it waits for ends; verifySlotLengths accepts the
-/// lengths.
+/// does not start before the end of its dependences; verifySlotLengths accepts
+/// the lengths.
 std::optional<Violation> verifyAligned(const TableView &table,
                                        const CellIndex &index);
 

@@ -15,7 +15,7 @@
 
 namespace pipesched {
 
-/// What happens to backwards that cannot be split or merged.
+/// The treatment of backwards that cannot be split or merged.
 enum class Remainder : uint8_t {
   Keep,  ///< they stay as they are
   Refuse ///< an error that names the first of them
@@ -39,23 +39,24 @@ struct BackwardChange {
 struct SplitOptions {
   /// Absent: the table's rule if it has split backwards, else W.
   std::optional<GradientAfter> gradientAfter;
-  /// What happens to a B that runs overlapped (0F1+3B0): overlapped pairs need
+  /// The treatment of a B that runs overlapped (0F1+3B0): overlapped pairs need
   /// a whole backward (PyTorch's OVERLAP_F_B, a profile's FB).
   Remainder overlapped = Remainder::Keep;
 };
 
 /// Replaces each B by I and, right after it, W. In an aligned table they take
-/// the slots of B. If the table's lengths of I and W differ from those of B and
-/// the written slots are no longer valid, cells go to their earliest slots
-/// (alignRows). Linear in entries. Errors, as ViolationError: an overlapped B
-/// if the options refuse it; split backwards that send the gradient after a
-/// cell other than `gradientAfter`; lengths that are not known. Others: a table
-/// of more than kMaxTableCells entries; as for alignRows.
+/// the slots of B. If the table's lengths of I and W differ from the lengths of
+/// B and the written slots are no longer valid, cells go to their earliest
+/// slots (alignRows). Linear in entries. Errors, as ViolationError: an
+/// overlapped B if the options refuse it; split backwards that send the
+/// gradient after a cell other than `gradientAfter`; lengths that are not
+/// known. Others: a table of more than kMaxTableCells entries; as for
+/// alignRows.
 llvm::Expected<BackwardChange> splitBackward(const TableView &table,
                                              const SplitOptions &options = {});
 
 struct MergeOptions {
-  /// What happens to an I whose own W does not follow it (idle slots do not
+  /// The treatment of an I whose own W does not follow it (idle slots do not
   /// count), or if one of the two runs overlapped.
   Remainder apart = Remainder::Keep;
 };
@@ -67,7 +68,7 @@ struct MergeOptions {
 /// earliest slots (alignRows). If no split backwards are left, `gradientAfter`
 /// is the default. Linear in entries. Errors, as ViolationError: backwards that
 /// cannot be merged if the options refuse them; lengths that are not known.
-/// Others: those of alignRows.
+/// Others: as for alignRows.
 llvm::Expected<BackwardChange> mergeBackward(const TableView &table,
                                              const MergeOptions &options = {});
 

@@ -18,8 +18,7 @@ namespace pipesched {
 
 enum class OffloadAmount : uint8_t {
   All,
-  Half, ///< on each worker the half that lives longest; among those that live
-        ///< equally long, every other one
+  Half, ///< per worker the half that lives longest; on ties, every other one
 };
 
 template <>
@@ -41,8 +40,8 @@ struct OffloadOptions {
   /// that needs it, and that hide the copy.
   int64_t ahead = 1;
   /// Number of activations that a worker may hold, including those being
-  /// copied, whatever times cells and copies take: joins delay compute cells
-  /// until there is room. 0: no joins, no limit.
+  /// copied, for all times of cells and copies: joins delay compute cells until
+  /// there is room. 0: no joins, no limit.
   int64_t memory = 0;
 };
 
@@ -69,10 +68,10 @@ struct OffloadChange {
 /// them later, at a half, a quarter, .. of `ahead`.
 ///
 /// Linear in entries; Half sorts each row; `memory` adds a factor logarithmic
-/// in `ahead`. Errors, as ViolationError: what verifyTable finds missing or
-/// circular; a row that holds more than `memory` even if it awaits every copy.
-/// Others: ranges that are out of range; `keep`, `ahead` or `memory` below 0; a
-/// table of more than kMaxTableCells entries.
+/// in `ahead`. Errors, as ViolationError: missing or circular cells that
+/// verifyTable finds; a row that holds more than `memory` even if it awaits
+/// every copy. Others: ranges that are out of range; `keep`, `ahead` or
+/// `memory` below 0; a table of more than kMaxTableCells entries.
 llvm::Expected<OffloadChange> addOffload(const TableView &table,
                                          const OffloadOptions &options = {});
 

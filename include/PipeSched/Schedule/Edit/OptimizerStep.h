@@ -53,9 +53,9 @@ struct OptimizerChange {
 ///   Eager   0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0     3O1 0O0
 ///
 /// Each worker thus reaches its all-reduces in the order of the model, so they
-/// cannot deadlock: the blocks that a worker reduces at a cell lie after those
-/// of its earlier cells, because a block that several of its stages hold is
-/// owned by the one that ends last.
+/// cannot deadlock: the blocks that a worker reduces at a cell lie after the
+/// blocks of its earlier cells, because a block that several of its stages hold
+/// is owned by the one that ends last.
 ///
 /// `Eager` uses the slots of the unit alignment. The all-reduces of a piece
 /// (Replicas.h) are in all rows at the first slot at which its weight
@@ -67,9 +67,9 @@ struct OptimizerChange {
 /// cell, for which there is no single slot: the stages of such a segment are
 /// reduced at the end.
 ///
-/// Linear in entries, and in pieces times paths. Errors, as ViolationError:
-/// what verifyTable finds; O or G cells that are already in the table. Others:
-/// those of ParameterSets and of alignRows.
+/// Linear in entries, and in pieces times paths. Errors, as ViolationError: as
+/// for verifyTable; O or G cells that are already in the table. Others: as for
+/// ParameterSets and alignRows.
 llvm::Expected<OptimizerChange>
 addOptimizerStep(const TableView &table,
                  ReductionPlace place = ReductionPlace::End,

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Adds R cells to a table (Chen et al. 2016, arXiv 1604.06174; in pipelines
-// Korthikanti et al. 2022, arXiv 2205.05198). The cost model decides what R
-// runs again and what F keeps for it. docs/Transforms.md describes the rules.
+// Korthikanti et al. 2022, arXiv 2205.05198). The cost model decides which
+// kernels R runs again and which tensors F keeps for it. docs/Transforms.md
+// describes the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,9 +48,9 @@ struct RecomputeChange {
 ///   ahead = 1   0F0 0F1 0F2 0R1  0R0 0B0     0B1
 ///
 /// Linear in entries; `ahead` adds a factor logarithmic in the activations that
-/// a worker holds. Errors, as ViolationError: what verifyTable finds missing or
-/// circular; slot lengths that are not known. Others: ranges that are out of
-/// range; `keep` or `ahead` below 0; a table of more than kMaxTableCells
+/// a worker holds. Errors, as ViolationError: missing or circular cells that
+/// verifyTable finds; slot lengths that are not known. Others: ranges that are
+/// out of range; `keep` or `ahead` below 0; a table of more than kMaxTableCells
 /// entries.
 llvm::Expected<RecomputeChange>
 addRecompute(const TableView &table, const RecomputeOptions &options = {});

@@ -36,11 +36,11 @@ struct EnumNames<VocabularyAlgorithm> {
 /// them: S of a microbatch after its last F, T one step later, or before the
 /// backward that waits for it. In unit slots, each worker runs a step as soon
 /// as it can. With Vocab-1 each has Z, with Vocab-2 it has none. The cells of a
-/// worker are those of its last stage on the path.
+/// worker belong to its last stage on the path.
 ///
 /// Linear in the entries and the slots of the result. Errors, as
-/// ViolationError: those of verifyTable; a table that has such cells already,
-/// O or G, which would run before T, or written slots. Others: more than
+/// ViolationError: as for verifyTable; a table that has such cells already, O
+/// or G, which would run before T, or written slots. Others: more than
 /// kMaxTableCells entries.
 llvm::Expected<std::vector<Row>>
 spreadVocabulary(const TableView &table, VocabularyAlgorithm algorithm);
@@ -52,10 +52,10 @@ spreadVocabulary(const TableView &table, VocabularyAlgorithm algorithm);
 /// keep their order and their unit slots. All workers run E in the order of the
 /// F of the first stage: each when the F two before it has ended, so that the
 /// worker of that stage holds two outputs at most. V comes when the first stage
-/// has run the next backward. The cells of a worker are those of its first
-/// stage on the path.
+/// has run the next backward. The cells of a worker belong to its first stage
+/// on the path.
 ///
-/// Linear in the entries of the result. Errors, as ViolationError: those of
+/// Linear in the entries of the result. Errors, as ViolationError: as for
 /// verifyTable; a table that has such cells already, O or G, which would run
 /// before V, or written slots. Others: more than kMaxTableCells entries.
 llvm::Expected<std::vector<Row>> spreadEmbedding(const TableView &table);

@@ -6,10 +6,10 @@
 // Families.h lists all generators by name. There are D workers with V stages
 // each and N microbatches; r is the position of a worker on the path.
 //
-// Errors of every generator: a placement that it has no rule for, with what it
-// found and what it takes; sizes for which its rule is not defined, with the
-// condition that fails and the nearest sizes; a table of more than
-// kMaxTableCells cells. Time and memory are linear in cells unless stated
+// Errors of every generator: a placement that it has no rule for, with the
+// placement found and the placements it takes; sizes for which its rule is not
+// defined, with the condition that fails and the nearest sizes; a table of more
+// than kMaxTableCells cells. Time and memory are linear in cells unless stated
 // otherwise.
 //
 //===----------------------------------------------------------------------===//
@@ -146,7 +146,7 @@ llvm::Expected<Table> generateTeraPipe(const Placement &placement,
 // Mirrored pairs of paths
 //===----------------------------------------------------------------------===//
 
-/// What Chimera does with more microbatches than a basic unit has.
+/// How Chimera handles more microbatches than a basic unit has.
 enum class ChimeraConstruction : uint8_t {
   Concat,   ///< units one after the other
   Doubling, ///< two microbatches in each forward, so that it is as long as a B
@@ -193,7 +193,7 @@ llvm::Expected<Table> generateZBV(const Placement &placement,
 
 /// V-Half and V-Min of the same paper: their building blocks, repeated and
 /// shifted left within the memory that the blocks hold. Forwards keep the order
-/// of the blocks, or those of the first stage may overtake, whichever is
+/// of the blocks, or forwards of the first stage may overtake, whichever is
 /// shorter in unit slots. Always split; gradient after I. Peaks: V-Half D+2 for
 /// even and D+1 for odd D; V-Min 2(floor((D+1)/3)+1).
 llvm::Expected<Table> generateVHalf(const Placement &placement,

@@ -1,4 +1,4 @@
-//===- VerifyFamily.h - Whether rows are those of a family ------*- C++ -*-===//
+//===- VerifyFamily.h - Check of the family of rows -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks the family of a schedule. One that was written or changed by hand may
@@ -14,11 +14,11 @@
 
 namespace pipesched {
 
-/// Checks that the rows of a complete table are those of a family, so that its
+/// Checks that the rows of a complete table are rows of a family, so that its
 /// formula holds for them: generates them again on the table's placement. Idle
-/// slots may differ. Linear in cells if the generator is. `options` are those
-/// with which the rows were generated, including the slot lengths if there were
-/// any.
+/// slots may differ. Linear in cells if the generator is. `options` are the
+/// options with which the rows were generated, including the slot lengths if
+/// there were any.
 std::optional<Violation> verifyFamily(const TableView &table,
                                       const Family &family,
                                       const FamilyOptions &options);

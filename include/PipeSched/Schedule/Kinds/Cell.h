@@ -53,7 +53,7 @@ public:
   constexpr uint64_t getRaw() const { return bits; }
   constexpr Phase getPhase() const { return static_cast<Phase>(bits >> 56); }
   constexpr int64_t getStage() const { return bits >> 32 & 0xffffff; }
-  /// What the number counts, CellNumber of the phase says.
+  /// CellNumber of the phase says which things the number counts.
   constexpr int64_t getNumber() const { return bits & 0x7fffffff; }
   /// The number of a cell of a unit: microbatch x slices + slice, which
   /// Placement::microbatchOf and sliceOf take apart.

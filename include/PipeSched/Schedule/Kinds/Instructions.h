@@ -31,7 +31,7 @@ enum class InstructionKind : uint8_t {
   BroadcastGradient, ///< C, likewise
 };
 
-/// The names are those of exec's ops.
+/// The names equal the names of exec's ops.
 template <>
 struct EnumNames<InstructionKind> {
   static constexpr EnumName<InstructionKind> values[] = {
@@ -59,7 +59,7 @@ struct EnumNames<InstructionKind> {
   };
 };
 
-/// What an instruction does, as other instructions see it.
+/// The role of an instruction, as other instructions see it.
 enum class InstructionRole : uint8_t {
   Compute,    ///< runs one cell or an overlapped pair in the row
   Message,    ///< one end of a message between two workers
@@ -89,7 +89,7 @@ enum class Queue : uint8_t {
   Pair,        ///< messages with one other worker, a queue for each
   Collectives, ///< collectives, alongside the messages
   Broadcasts,  ///< outputs of last stages, to the shards of a vocabulary
-  Reductions,  ///< what shards of a vocabulary put together
+  Reductions,  ///< sums over shards of a vocabulary
   Lookups,     ///< sums of lookups, for first stages
   Gradients,   ///< gradients of first stages' inputs, to the shards
 };
@@ -144,7 +144,7 @@ enum class CostRule : uint8_t {
   None,      ///< no time: a Recv, whose Send has the cost, and a Wait
   Phase,     ///< the time of its cell's phase on its stage
   Message,   ///< V/BW + L of its message (Hockney)
-  Collective ///< V/BW + L of what its group exchanges
+  Collective ///< V/BW + L of its group's data
 };
 
 /// The line of a worker on which traces and pictures show an instruction, from
@@ -183,8 +183,8 @@ inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
 /// programs by hand (Dialect/Exec/IR/Collectives.h).
 enum class Grouping : uint8_t {
   None,   ///< no collective
-  Blocks, ///< those that hold the same blocks of the model, once a step
-  Unit,   ///< those of the path of a microbatch, once for each microbatch
+  Blocks, ///< workers with the same blocks of the model, once a step
+  Unit,   ///< workers of the path of a microbatch, once for each
 };
 
 struct InstructionTraits {
@@ -197,18 +197,18 @@ struct InstructionTraits {
   QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
   /// Of a collective: who meets.
   Grouping grouping = Grouping::None;
-  /// What the names of its results start with. If it is empty, they have the
-  /// letter of the cell.
+  /// Prefix of the names of its results. If it is empty, they have the letter
+  /// of the cell.
   llvm::StringLiteral resultName = "";
   /// Whether compiled programs run it. They refuse the others.
   bool isCompiled = true;
   /// Of a collective: whether the row goes on before the group has met. Then
-  /// what needs it waits, and nothing else; its cells have no slots.
+  /// only cells that need it wait; its cells have no slots.
   bool isDetached = false;
 };
 
 /// The table. A new kind needs a name above, a row here, an op in exec, and
-/// code that emits it (docs/AddInstruction.md). `queues` has those under
+/// code that emits it (docs/AddInstruction.md). `queues` has the queues under
 /// overlap, delay, blocking and pairs.
 inline constexpr InstructionTraits kInstructionTraits[] = {
     {InstructionRole::Compute,

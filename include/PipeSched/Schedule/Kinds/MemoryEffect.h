@@ -1,4 +1,4 @@
-//===- MemoryEffect.h - What cells do to memory -------------*- C++ -*-===//
+//===- MemoryEffect.h - Memory effects of cells -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The changes of memory that the table of phases (Phases.h) names, and the
@@ -13,32 +13,32 @@
 
 namespace pipesched {
 
-/// What a cell does to the memory that its worker holds for the stage and unit
+/// How a cell changes the memory that its worker holds for the stage and unit
 /// (docs/CostModel.md, "Memory"); changeOf turns a value into an amount.
 enum class MemoryEffect : uint8_t {
   Same,
   AllocateAll,        ///< the activations of the stage
-  AllocateDropped,    ///< what a recomputed F has not kept
+  AllocateDropped,    ///< the part that a recomputed F dropped
   FreeInputGrad,      ///< the part that only the input gradient needs
   FreeRest,           ///< all but that part
   FreeAll,            ///< the activations of the stage
-  CopyOut,            ///< frees what a copy to the host has moved
-  CopyIn,             ///< allocates what a copy from the host brings back
-  AllocateShard,      ///< what a shard of the vocabulary keeps from S to T
+  CopyOut,            ///< frees the bytes that a copy to the host has moved
+  CopyIn,             ///< allocates the bytes that a copy from the host brings
+  AllocateShard,      ///< tensors that a vocabulary shard keeps from S to T
   FreeShard,          ///< that
-  AllocateLookup,     ///< what E looks up
+  AllocateLookup,     ///< the rows that E looks up
   FreePart,           ///< that, on workers that only give it to the sum
   FreeSum,            ///< that, on the worker whose F takes the sum
   AllocateLookupGrad, ///< the gradient of the embedding's output
   FreeLookupGrad,     ///< that
 };
 
-/// What a stage holds for a unit, in bytes or in any other unit.
+/// Memory of a stage for a unit, in bytes or in any other unit.
 struct HeldAmounts {
   int64_t activation; ///< between F and the end of its backward
-  int64_t kept;       ///< of it, what a recomputed F keeps until R
-  int64_t inputGrad;  ///< of it, what I frees
-  int64_t shard = 0;  ///< alongside it, what a shard keeps between S and T
+  int64_t kept;       ///< of it, the part that a recomputed F keeps until R
+  int64_t inputGrad;  ///< of it, the part that I frees
+  int64_t shard = 0;  ///< alongside it, tensors of a shard between S and T
   /// Besides it, the output of an embedding in shards: where it is the input of
   /// F, and where only the sum of the lookups takes it. One of both is 0.
   int64_t lookupSum = 0, lookupPart = 0;

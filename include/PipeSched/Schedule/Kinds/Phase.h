@@ -1,4 +1,4 @@
-//===- Phase.h - What cells do ------------------------------*- C++ -*-===//
+//===- Phase.h - Phases of cells --------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The phases, and sets of them that do without the table of phases (Phases.h).
@@ -17,7 +17,7 @@
 
 namespace pipesched {
 
-/// What a cell does. The numbers are dense and mean nothing outside of a
+/// The phase of a cell. The numbers are dense and mean nothing outside of a
 /// process: files have the stored code of PhaseTraits.
 enum class Phase : uint8_t {
   Forward,
@@ -134,7 +134,7 @@ private:
 };
 static_assert(kNumPhases <= 32, "a PhaseSet has 32 bits");
 
-/// What stages of a path pass to each other.
+/// The data that stages of a path pass to each other.
 enum class Flow : uint8_t {
   Activation, ///< from F to F
   Gradient    ///< from a backward to a backward
@@ -161,7 +161,7 @@ constexpr std::optional<Phase> phaseFromLetter(char letter) {
   return std::nullopt;
 }
 
-// PhaseSets.h checks that these sets are what the table of phases says.
+// PhaseSets.h checks these sets against the table of phases.
 
 /// F, and R which runs it again.
 inline constexpr PhaseSet kForwardPhases = {Phase::Forward, Phase::Recompute};

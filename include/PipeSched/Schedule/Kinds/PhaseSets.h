@@ -1,8 +1,9 @@
-//===- PhaseSets.h - What follows from the table of phases --*- C++ -*-===//
+//===- PhaseSets.h - Sets from the table of phases --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sets of phases, lists of what their cells wait for, letters and codes, all
-// computed from the table while compiling. A new phase changes nothing here.
+// Sets of phases, lists of the dependences of their cells, letters and codes,
+// all computed from the table while compiling. A new phase changes nothing
+// here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,10 +54,10 @@ constexpr PhaseSet phasesOfRole(InstructionRole role) {
     return traits.instruction && traitsOf(*traits.instruction).role == role;
   });
 }
-/// The phases whose cells meet those of other workers (Groups.h): G.
+/// The phases whose cells meet cells of other workers (Groups.h): G.
 inline constexpr PhaseSet kCollectivePhases =
     phasesOfRole(InstructionRole::Collective);
-/// Of them, those alongside which rows go on, without slots: X, Y, Z, A and C.
+/// The ones alongside which rows continue, without slots: X, Y, Z, A and C.
 inline constexpr PhaseSet kDetachedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.instruction && traitsOf(*traits.instruction).isDetached;
@@ -111,7 +112,7 @@ inline constexpr PhaseSet kEmbeddingPhases =
       return traits.order.occurrence == Occurrence::Spread &&
              traits.order.end == PathEnd::First;
     });
-/// Those of a head: S, T, X, Y and Z.
+/// The phases of a head: S, T, X, Y and Z.
 inline constexpr PhaseSet kHeadPhases = kSpreadPhases - kEmbeddingPhases;
 /// I, B and W, whose end frees activations or a part of them.
 inline constexpr PhaseSet kFreeingPhases =
@@ -142,7 +143,8 @@ constexpr Phase joinOf(Phase copy) {
 }
 
 /// The cells of its own stage and unit that a cell waits for, as a short list:
-/// those that it needs, then those that it uses where the table has them.
+/// the cells that it needs, then the cells that it uses where the table has
+/// them.
 struct OwnEdges {
   static constexpr unsigned kMost = 6;
   uint8_t numNeeds = 0, count = 0;
@@ -175,8 +177,8 @@ inline constexpr PhaseMap<OwnEdges> kOwnEdges = [] {
   return all;
 }();
 
-/// By phase: those that must not be before it in the row of its stage and
-/// unit. They are its alternatives, and what uses it.
+/// By phase: phases that must not be before it in the row of its stage and
+/// unit. They are its alternatives, and the phases that use it.
 inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
   PhaseMap<PhaseSet> excluded = {};
   kAllPhases.forEach([&](Phase phase) {
@@ -205,7 +207,7 @@ inline constexpr PhaseMap<PhaseSet> kOfNeighbour = [] {
   return all;
 }();
 
-/// By flow: the phases that wait for it. Those that make it depend on the
+/// By flow: the phases that wait for it. The phases that make it depend on the
 /// gradient rule (Dependences.h).
 inline constexpr std::array<PhaseSet, kNumFlows> kTakers = [] {
   std::array<PhaseSet, kNumFlows> takers = {};
@@ -224,8 +226,8 @@ inline constexpr PhaseSet kWidePhases =
              (traits.flows.makes && isWide(*traits.flows.makes));
     });
 
-/// Whether what a phase makes for other stages has the size of an activation;
-/// all else has that of a gradient.
+/// Whether the output of a phase for other stages has the size of an
+/// activation; all other outputs have the size of a gradient.
 constexpr bool makesActivation(Phase phase) {
   std::optional<Flow> made = traitsOf(phase).flows.makes;
   return made && !traitsOf(*made).isGradient;
@@ -259,7 +261,7 @@ inline constexpr bool kCodesAreNumbers = [] {
   return true;
 }();
 
-/// By phase: what its cells do to memory, for loops over cells.
+/// By phase: the memory effects of its cells, for loops over cells.
 inline constexpr PhaseMap<PhaseMemory> kMemoryOf = [] {
   PhaseMap<PhaseMemory> memory = {};
   kAllPhases.forEach(
@@ -267,8 +269,8 @@ inline constexpr PhaseMap<PhaseMemory> kMemoryOf = [] {
   return memory;
 }();
 
-/// The letters of a set in the order of the enum, such as "B, I and W" with
-/// " and " as what is before the last.
+/// The letters of a set in the order of the enum, such as "B, I and W" with "
+/// and " before the last.
 std::string describePhases(PhaseSet phases, llvm::StringRef beforeLast);
 /// The name of a phase with its article: "an all-reduce".
 std::string describePhase(Phase phase);
@@ -301,13 +303,13 @@ static_assert(
 static_assert(detail::haveOwnCodesAndLetters(),
               "a phase has a code and one letter of its own");
 
-/// The grouping of the cells of a phase; None for those that meet nobody.
+/// The grouping of the cells of a phase; None for cells that meet nobody.
 constexpr Grouping groupingOf(Phase phase) {
   const PhaseTraits &traits = traitsOf(phase);
   return traits.instruction ? traitsOf(*traits.instruction).grouping
                             : Grouping::None;
 }
-/// The phases whose cells meet those of workers that hold the same blocks: G.
+/// The phases whose cells meet cells of workers that hold the same blocks: G.
 inline constexpr PhaseSet kBlockPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.instruction &&
@@ -343,7 +345,7 @@ static_assert(
 constexpr bool Cell::isCompute() const { return isIn(kComputePhases); }
 
 /// The bits of a cell in bytecode and in generic attributes, which other
-/// processes read: those of getRaw() with the code of the phase.
+/// processes read: the bits of getRaw() with the code of the phase.
 constexpr uint64_t toStored(Cell cell) {
   if constexpr (kCodesAreNumbers)
     return cell.getRaw();

@@ -3,8 +3,8 @@
 //
 // The properties of each phase, in one table, as Instructions.h has them of
 // instructions. Checks of rows, dependences, lowering, memory, costs, pictures,
-// the C API and Python read it (docs/AddPhase.md). PhaseSets.h has what follows
-// from it.
+// the C API and Python read it (docs/AddPhase.md). PhaseSets.h has the sets
+// that follow from it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace pipesched {
 
-/// What the number after the letter of a cell counts.
+/// The meaning of the number after the letter of a cell.
 enum class CellNumber : uint8_t {
   Unit,  ///< microbatches, in a table with slices their slices
   Path,  ///< paths: the cell concerns a stage as a whole
@@ -30,8 +30,8 @@ enum class Occurrence : uint8_t {
   Alternative, ///< once one phase of all that have this value
   Optional,    ///< at most once
   /// Nowhere, or once on each worker of the path, by any of its stages there.
-  /// What the phase computes is spread over the workers, and each has a shard
-  /// of it, as of a vocabulary (arXiv 2411.05288).
+  /// The computation of the phase is spread over the workers, and each has a
+  /// shard of it, as of a vocabulary (arXiv 2411.05288).
   Spread,
   AnyNumber
 };
@@ -102,13 +102,14 @@ struct PhaseOrder {
   std::optional<PathEnd> end = {};
 };
 
-/// What a cell waits for from another stage of the path, and what it makes for
-/// one. Of a split backward only one half makes the gradient (flowMadeBy).
+/// The data that a cell takes from another stage of the path, and the data that
+/// it makes for one. Of a split backward only one half makes the gradient
+/// (flowMadeBy).
 struct PhaseFlows {
   std::optional<Flow> takes = {}, makes = {};
 };
 
-/// What the start and the end of a cell do to memory.
+/// The memory effects of the start and the end of a cell.
 struct PhaseMemory {
   MemoryEffect atStart = MemoryEffect::Same, atEnd = MemoryEffect::Same;
 };
@@ -119,8 +120,8 @@ struct Rgb {
 
 /// Full hue and lightest tint of pictures. Full hues carry white text, tints
 /// black text. In both columns CIE lightness rises in the order F, I, B, W, so
-/// that a grey print keeps phases apart; the hues are those that PyTorch and
-/// the zero-bubble papers made customary.
+/// that a grey print keeps phases apart; PyTorch and the zero-bubble papers
+/// made the hues customary.
 struct PhaseColours {
   Rgb hue, tint;
 };

@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// What the send of a forward does to the next forward.
+/// How the send of a forward affects the next forward.
 enum class ForwardSends : uint8_t {
   Async, ///< nothing: a queue sends the message
   Sync   ///< the next forward starts when the message has arrived

@@ -1,4 +1,4 @@
-//===- Lowering.h - From a table to what each worker runs ---*- C++ -*-===//
+//===- Lowering.h - From a table to a program -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Decides, for both dialects, which sends, receives and operands a cell implies
@@ -45,20 +45,20 @@ struct EnumNames<ReceivePlacement> {
 /// become Offload and Reload, joins become Wait, a cell that meets others one
 /// collective for each of its groups (Groups.h); idle entries vanish. The
 /// operands of a cell are its dependences (Dependences.h), where a receive
-/// stands for a cell of another worker. Those of a copy or a collective start
-/// with the compute cell before it, its issue point; an Offload also waits for
-/// the Send of its forward's output, whose memory it frees. An all-reduce also
-/// waits for the last weight gradient of each stage of its worker that holds
-/// its blocks, and O for those gradients or for the all-reduces of its blocks
-/// (ParameterSets.h). Needs a table that verifies. Linear in cells (the
-/// messages to one worker are merged from their sources). Errors: only those of
-/// size.
+/// stands for a cell of another worker. The operands of a copy or a collective
+/// start with the compute cell before it, its issue point; an Offload also
+/// waits for the Send of its forward's output, whose memory it frees. An
+/// all-reduce also waits for the last weight gradient of each stage of its
+/// worker that holds its blocks, and O for these gradients or for the
+/// all-reduces of its blocks (ParameterSets.h). Needs a table that verifies.
+/// Linear in cells (the messages to one worker are merged from their sources).
+/// Errors: only of size.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    const CellIndex &index,
                                    const SlotAssignment &slots,
                                    ReceivePlacement placement);
 
-/// The same with the slots of alignUnitSlots. Errors: also those of
+/// The same with the slots of alignUnitSlots. Errors: also as for
 /// alignUnitSlots.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    ReceivePlacement placement);

@@ -1,7 +1,7 @@
 //===- MessageSemantics.h - Promises of a message layer -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a proof that a program finishes assumes about its message layer
+// Assumptions about the message layer in a proof that a program finishes
 // (docs/Dialects/RationalePipe.md, "Message semantics").
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Program.h - What each worker runs, in flat arrays ----*- C++ -*-===//
+//===- Program.h - Programs of workers in flat arrays -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The form of a program that both dialects share: a table is lowered to it, an

@@ -17,7 +17,7 @@
 namespace pipesched {
 
 /// Calls `visit(group)` for each group alongside rows that a cell waits for:
-/// those of the X, Y and Z of its stage and unit that the table has.
+/// the groups of the X, Y and Z of its stage and unit that the table has.
 template <typename Visit>
 void forEachAwaitedGroup(const CellIndex &index, Cell cell, Visit &&visit) {
   if (traitsOf(cell.getPhase()).number != CellNumber::Unit)

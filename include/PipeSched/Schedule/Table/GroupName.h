@@ -1,4 +1,4 @@
-//===- GroupName.h - What the members of a group share ----------*- C++ -*-===//
+//===- GroupName.h - Names of groups ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A group is named by its collective, and by the blocks or the microbatch for
@@ -16,7 +16,7 @@
 
 namespace pipesched {
 
-/// What is not part of the name keeps its initial value.
+/// Fields that are not part of the name keep their initial values.
 struct GroupName {
   InstructionKind kind = InstructionKind::AllReduce;
   BlockSpan blocks;  ///< if it is grouped by blocks
@@ -29,7 +29,7 @@ struct GroupName {
   friend bool operator==(const GroupName &a, const GroupName &b) {
     return a.asTuple() == b.asTuple();
   }
-  /// The order in which groups are numbered: those of blocks come first, so
+  /// The order in which groups are numbered: groups of blocks come first, so
   /// that their costs (StageCosts::reductions) have the same numbers.
   friend bool operator<(const GroupName &a, const GroupName &b) {
     return a.asTuple() < b.asTuple();

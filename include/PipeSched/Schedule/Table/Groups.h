@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The groups of all collectives of a table. Sweeps, walks, proofs and lowering
-// know groups by their numbers and members alone; what decides who meets is in
-// Groups.cpp, one provider for each Grouping.
+// know groups only by their numbers and members; Groups.cpp decides who meets,
+// with one provider for each Grouping.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace pipesched {
 
-/// Groups are numbered from 0 in the order of their names (GroupName.h): those
+/// Groups are numbered from 0 in the order of their names (GroupName.h): groups
 /// of blocks first, in the order of the model. Programs, task graphs, costs and
 /// pictures of the table use the same numbers.
 ///
@@ -95,8 +95,9 @@ private:
   const Placement *placement;
   PhaseSet phases;
   std::shared_ptr<const ParameterSets> parameterSets;
-  /// What a provider tells groups of a phase apart by: a piece or a unit. The
-  /// keys of a phase start at firstKey; `numbers` has the group of each, or -1.
+  /// The key by which a provider distinguishes groups of a phase: a piece or a
+  /// unit. The keys of a phase start at firstKey; `numbers` has the group of
+  /// each, or -1.
   PhaseMap<int64_t> firstKey;
   std::vector<int64_t> numbers;
   /// By global stage, from firstIndex of the phase on (-1: not by blocks).

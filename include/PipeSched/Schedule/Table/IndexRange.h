@@ -1,8 +1,8 @@
 //===- IndexRange.h - Which stages, workers and microbatches ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ranges that tell a transform what to change, in the syntax of `takes` of a
-// path.
+// Ranges that tell a transform which entries to change, in the syntax of
+// `takes` of a path.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Metrics.h - Level 2: what a slot table tells -------------*- C++ -*-===//
+//===- Metrics.h - Level 2: metrics of slot tables --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Slots, idle, fill and drain, retention and activation peaks of a table, in

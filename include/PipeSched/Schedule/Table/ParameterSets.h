@@ -72,7 +72,7 @@ public:
     return llvm::seq(pieceBegins[set], pieceEnds[set]);
   }
   /// The first block and the one after the last, in the numbering of Replicas.
-  /// Empty for a set that has only what is pinned to an end of the model.
+  /// Empty for a set that has only blocks pinned to an end of the model.
   BlockSpan blocksOf(int64_t set) const {
     return replicas.blocksOf(piecesOf(set));
   }
@@ -97,7 +97,8 @@ public:
   bool ownsAll(int64_t globalStage) const {
     return ownedEnds[globalStage] == endSets[globalStage];
   }
-  /// The pieces that a stage owns. They come first among those that it holds.
+  /// The pieces that a stage owns. They come first among the pieces that it
+  /// holds.
   llvm::iota_range<int64_t> ownedPiecesOf(int64_t globalStage) const;
   /// The blocks that a stage owns; empty if it owns none.
   BlockSpan ownedBlocksOf(int64_t globalStage) const {
@@ -127,7 +128,7 @@ public:
   // As arrays
   //===--------------------------------------------------------------------===//
 
-  /// Sets by worker: those of worker w are [w] to [w + 1] - 1.
+  /// Sets by worker: worker w has sets [w] to [w + 1] - 1.
   llvm::ArrayRef<int64_t> getSetBegins() const { return setBegins; }
   /// The stages of all sets, one set after the other.
   llvm::ArrayRef<int64_t> getStages() const { return stages; }

@@ -35,7 +35,8 @@ llvm::Expected<SlotAssignment> alignUnitSlots(const TableView &table,
                                               const CellIndex &index);
 
 /// How far rows come that deadlock, for a picture: each entry, also one that is
-/// idle or a copy, and each pair takes one slot; -1 for what never starts.
+/// idle or a copy, and each pair takes one slot; -1 for entries that never
+/// start.
 SlotAssignment alignUntilDeadlock(const TableView &table,
                                   const CellIndex &index);
 

@@ -1,8 +1,8 @@
 //===- Table.h - A schedule table: workers by slots ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The central data structure. A Table owns its rows; a TableView is what
-// analyses and checks read, whether a Table or ops own the rows.
+// The central data structure. A Table owns its rows; analyses and checks read a
+// TableView, whether a Table or ops own the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ public:
     slots.setOthers(weight);
     return slots;
   }
-  /// Sets all phases but F, R and those of the backward to `weight` times their
-  /// unit slots.
+  /// Sets all phases but F, R and the backward's to `weight` times their unit
+  /// slots.
   void setOthers(int64_t weight);
 
   int64_t of(Phase phase) const { return phases[phase]; }
@@ -93,7 +93,7 @@ struct TableView {
   int64_t getNumCells() const;
 };
 
-/// A table that owns its rows; what a generator returns.
+/// A table that owns its rows; generators return it.
 struct Table {
   Placement placement;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
@@ -119,11 +119,12 @@ public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
   /// All cells of the rows must be in range (verifyRow), and the placement must
-  /// outlive the index. Errors: several paths that do not say what they take;
-  /// more than kMaxTableCells entries; fewer forward cells than a complete
-  /// table has (the dense array would not be linear in the table); a cell that
-  /// occurs twice; those of ParameterSets if the table has O or G cells.
-  /// verifyTable reports the same findings with their positions.
+  /// outlive the index. Errors: several paths that do not say which
+  /// microbatches they take; more than kMaxTableCells entries; fewer forward
+  /// cells than a complete table has (the dense array would not be linear in
+  /// the table); a cell that occurs twice; errors of ParameterSets if the table
+  /// has O or G cells. verifyTable reports the same findings with their
+  /// positions.
   static llvm::Expected<CellIndex> create(const TableView &table);
 
   /// The entry of a stage and unit, for several look-ups with at().

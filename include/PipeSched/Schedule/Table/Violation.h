@@ -1,8 +1,8 @@
-//===- Violation.h - What is wrong with a table -----------------*- C++ -*-===//
+//===- Violation.h - Errors in tables ---------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Structural findings as data: what is wrong, at which cell, with notes that
-// point to other cells.
+// Structural findings as data: the error, its cell, and notes that point to
+// other cells.
 //
 //===----------------------------------------------------------------------===//
 

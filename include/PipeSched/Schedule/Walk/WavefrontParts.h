@@ -1,8 +1,8 @@
-//===- WavefrontParts.h - What a walk in slots keeps ------------*- C++ -*-===//
+//===- WavefrontParts.h - State of a walk in slots --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The steps of rows, the rows that run by the slot in which their cells end,
-// and what is under way between stages.
+// and the data under way between stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@
 
 namespace pipesched {
 
-/// A phase of a global stage, as one number. Those of a stage start with its
-/// firstKindOf.
+/// A phase of a global stage, as one number. The numbers of a stage start with
+/// its firstKindOf.
 inline uint32_t firstKindOf(uint32_t stage) { return stage * kNumPhases; }
 inline uint32_t kindOf(uint32_t stage, Phase phase) {
   return firstKindOf(stage) + static_cast<uint32_t>(phase);
@@ -41,15 +41,15 @@ struct WaveStep {
   uint32_t stage(unsigned half) const { return kinds[half] / kNumPhases; }
 };
 
-/// What a walk has leapt over in a row: `count` times `length` cells. The first
-/// of them would have started next. The cells before them have started, and
-/// those before `passed` have also passed on what they made.
+/// The cells that a walk has leapt over in a row: `count` times `length` cells.
+/// The first of them would have started next. The cells before them have
+/// started, and the cells before `passed` have also passed on their outputs.
 struct LeapedRow {
   uint32_t next, passed, length; ///< flat
   int64_t count;
 };
 
-/// Workers by the unit slot in which their cells end, one bit for each. Those
+/// Workers by the unit slot in which their cells end, one bit for each. Workers
 /// of one slot are taken in ascending order.
 ///
 ///   slot mod 8   0  1  2  3  4  5  6  7
@@ -206,7 +206,7 @@ struct ClockValues {
 /// The state of a walk as numbers that are the same after a period if the walk
 /// repeats itself: times relative to the reference, and microbatches, ranks and
 /// indices relative to the period. `totals` are sums so far, which do not
-/// affect what happens next. Times of several scenarios are several numbers.
+/// affect the next steps. Times of several scenarios are several numbers.
 template <typename Time>
 struct WalkState {
   ClockValues<Time> reference;
