@@ -9,6 +9,7 @@
 #include "Formats.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <cmath>
+#include <numeric>
 
 using namespace pipesched;
 using llvm::StringRef;
@@ -16,6 +17,9 @@ using llvm::Twine;
 namespace json = llvm::json;
 
 static constexpr double kPsPerUs = 1e6;
+
+/// The most accelerators of a group of nodes.
+static constexpr int64_t kMaxInGroup = 1 << 20;
 
 int64_t pipesched::readShare(const json::Value &value, const Twine &path,
                              FileErrors &errors) {
@@ -338,8 +342,124 @@ static json::Value takeRates(const json::Value &file, Rates rates,
   return fields;
 }
 
+/// The hardware of a group: a system that ships, or fields in its place.
+static llvm::Expected<HardwareFacts>
+readSystemOfGroup(const json::Value &value, Rates rates,
+                  const std::string &path) {
+  if (std::optional<StringRef> name = value.getAsString())
+    return findSystem(*name, rates);
+  FileErrors errors(path);
+  HardwareFacts facts =
+      readSystemFields(value, rates, SourceRule::Optional, errors);
+  if (errors.any())
+    return errors.take();
+  return facts;
+}
+
+/// Refuses nodes on which no training can be laid together with those of the
+/// group before them.
+static void checkGroup(const HardwareFacts &facts, const HardwareFacts &before,
+                       const std::string &path, FileErrors &errors) {
+  if (!facts.groups.empty() || facts.acceleratorsPerPod != 0)
+    errors.report(path, "expected equal nodes on one network, found '" +
+                            facts.name + "', which has groups or pods");
+  if (facts.acceleratorsPerNode != before.acceleratorsPerNode ||
+      facts.accelerators != before.accelerators)
+    errors.report(
+        path, "expected nodes of " + Twine(before.acceleratorsPerNode) +
+                  " accelerators and workers of " + Twine(before.accelerators) +
+                  ", as in the group before, found " +
+                  Twine(facts.acceleratorsPerNode) + " and " +
+                  Twine(facts.accelerators));
+  if (facts.matrix.flopsPerSecond > before.matrix.flopsPerSecond)
+    errors.report(path, "expected the fastest group first, found '" +
+                            facts.name + "' behind '" + before.name + "'");
+}
+
+/// Reads one of `groups` behind those in `found`.
+static void readGroup(const json::Value &value, Rates rates, FileErrors &errors,
+                      std::vector<HardwareFacts> &found,
+                      std::vector<int64_t> &ends) {
+  std::string path = ("groups[" + Twine(found.size()) + "]").str();
+  FieldReader reader(&value, path, errors);
+  const json::Value *system = reader.require("system");
+  int64_t accelerators = reader.integer("accelerators", 1);
+  reader.finish();
+  if (errors.any())
+    return;
+  llvm::Expected<HardwareFacts> facts =
+      readSystemOfGroup(*system, rates, path + ".system");
+  if (!facts) {
+    bool isNamed = system->getAsString().has_value();
+    errors.report(isNamed ? path + ".system" : "",
+                  llvm::toString(facts.takeError()));
+    return;
+  }
+  checkGroup(*facts, found.empty() ? *facts : found.back(), path + ".system",
+             errors);
+  int64_t perNode = std::max<int64_t>(facts->acceleratorsPerNode, 1);
+  int64_t before = ends.empty() ? 0 : ends.back();
+  if (accelerators % perNode != 0 || accelerators > kMaxInGroup)
+    errors.report(path + ".accelerators",
+                  "expected whole nodes of " + Twine(perNode) +
+                      " accelerators, at most " + Twine(kMaxInGroup) +
+                      " in all, found " + Twine(accelerators));
+  ends.push_back(before + accelerators);
+  found.push_back(std::move(*facts));
+}
+
+/// The system that groups make, which `spine` joins.
+static HardwareFacts joinGroups(std::vector<HardwareFacts> groups,
+                                const std::vector<int64_t> &ends,
+                                const LinkFacts &spine) {
+  int64_t perPod = 0, begin = 0;
+  for (int64_t end : ends) {
+    perPod = std::gcd(perPod, end - begin);
+    begin = end;
+  }
+  int64_t memory = groups.front().memoryBytes;
+  for (HardwareFacts &group : groups) {
+    group.spine = spine;
+    group.acceleratorsPerPod = perPod;
+    group.groupEnds = ends;
+    memory = std::min(memory, group.memoryBytes);
+  }
+  HardwareFacts facts = groups.front();
+  facts.memoryBytes = memory;
+  facts.groups = std::move(groups);
+  return facts;
+}
+
+/// Reads a system whose file has groups of nodes.
+static HardwareFacts readGroups(const json::Value &file, Rates rates,
+                                SourceRule rule, FileErrors &errors) {
+  FieldReader reader(&file, "", errors);
+  reader.text("$schema", "");
+  std::string name = reader.text("name");
+  std::string source = reader.text("description");
+  LinkFacts spine = readLink(reader, "spine", reader.require("spine"));
+  const json::Array *list = reader.find("groups")->getAsArray();
+  if (!list || list->size() < 2)
+    errors.report("groups", "expected a list of at least two groups of nodes");
+  std::vector<HardwareFacts> groups;
+  std::vector<int64_t> ends;
+  for (size_t i = 0; list && i < list->size() && !errors.any(); ++i)
+    readGroup((*list)[i], rates, errors, groups, ends);
+  readAliases(reader);
+  finishWithSources(reader, file, rule);
+  if (errors.any())
+    return {};
+  HardwareFacts facts = joinGroups(std::move(groups), ends, spine);
+  facts.name = std::move(name);
+  facts.source = std::move(source);
+  return facts;
+}
+
 HardwareFacts pipesched::readSystemFields(const json::Value &file, Rates rates,
                                           SourceRule rule, FileErrors &errors) {
+  const json::Object *object = file.getAsObject();
+  if (object && object->get("groups"))
+    return readGroups(file, rates, rule, errors);
   json::Value fields = takeRates(file, rates, errors);
   FieldReader reader(&fields, "", errors);
   HardwareFacts facts;

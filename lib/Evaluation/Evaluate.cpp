@@ -9,6 +9,7 @@
 
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
+#include "GroupCosts.h"
 #include "PipeSched/CostModel/Comm/RankLayout.h"
 #include "PipeSched/CostModel/Layers/SliceExchange.h"
 #include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
@@ -69,6 +70,10 @@ static llvm::Error checkShards(const CostInputs &costs, PhaseSet phases) {
 llvm::Expected<StageCosts>
 pipesched::computeStageCosts(const Placement &placement,
                              const CostInputs &costs, PhaseSet phases) {
+  if (hasGroups(costs))
+    return costByGroups(placement, costs, [&](const CostInputs &alone) {
+      return computeStageCosts(placement, alone, phases);
+    });
   if (llvm::Error error = checkShards(costs, phases))
     return std::move(error);
   if (costs.model && costs.system) {
@@ -163,6 +168,12 @@ static llvm::Expected<std::vector<MessageCost>>
 costAllReduces(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
                const CostInputs &costs, PhaseSet phases,
                const StageCosts &stageCosts) {
+  if (hasGroups(costs))
+    return costReductionsByGroups(
+        reductions, costs, [&](const CostInputs &alone) {
+          return costAllReduces(placement, reductions, alone, phases,
+                                stageCosts);
+        });
   bool isMeasured =
       costs.profile && !costs.profile->phasePs[Phase::AllReduce].empty();
   if (costs.model && costs.system && !isMeasured &&

@@ -35,6 +35,16 @@ pipesched::findAttentionRates(const HardwareFacts &hardware, FlashKernel kernel,
 
 double pipesched::peakFlopsPerSecond(const HardwareFacts &hardware,
                                      bool isFp8) {
+  if (!hardware.groups.empty()) {
+    double sum = 0;
+    int64_t begin = 0;
+    for (auto [group, end] :
+         llvm::zip_equal(hardware.groups, hardware.groupEnds)) {
+      sum += double(end - begin) * peakFlopsPerSecond(group, isFp8);
+      begin = end;
+    }
+    return sum / double(begin);
+  }
   const EngineFacts &matrix = hardware.matrix;
   auto rate = double(isFp8 ? matrix.fp8FlopsPerSecond : matrix.flopsPerSecond);
   return double(hardware.accelerators) * rate * 1e6 /
@@ -69,6 +79,9 @@ llvm::Error pipesched::setAccelerators(HardwareFacts &hardware,
   hardware.network.bytesPerSecond = std::llround(network);
   hardware.spine.bytesPerSecond = std::llround(spine);
   hardware.accelerators = accelerators;
+  for (HardwareFacts &group : hardware.groups)
+    if (llvm::Error error = setAccelerators(group, accelerators))
+      return error;
   return llvm::Error::success();
 }
 
@@ -129,9 +142,29 @@ static llvm::Error checkDegree(const SystemFacts &system, const char *kind,
                                      nearestDivisors(whole, degree));
 }
 
+/// Stages lie on groups one after the other, whole workers on each.
+static llvm::Error checkGroups(const SystemFacts &system) {
+  if (!system.groups.empty() && system.rankOrder != RankOrder::Data)
+    return makeSystemError(system, "on groups the stages of a pipeline lie one "
+                                   "after the other, as the rank order 'data' "
+                                   "has them; found 'pipeline'");
+  int64_t begin = 0;
+  for (auto [number, end] : llvm::enumerate(system.groupEnds)) {
+    if (llvm::Error error = checkDegree(
+            system, "tensor and context", system.accelerators, end - begin,
+            "the " + llvm::Twine(end - begin) + " accelerators of groups[" +
+                llvm::Twine(number) + "]"))
+      return error;
+    begin = end;
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error pipesched::checkSplit(const SystemFacts &system) {
   if (llvm::Error error = checkRanges(system))
     return errorOfSystem(system.name, std::move(error));
+  if (llvm::Error error = checkGroups(system))
+    return error;
   int64_t accelerators = system.accelerators, peers = system.dataParallel;
   if (llvm::Error error = checkDegree(
           system, "context", system.contextParallel, accelerators,
@@ -154,4 +187,26 @@ llvm::Expected<SystemFacts> pipesched::deploy(HardwareFacts hardware,
   if (llvm::Error error = checkSplit(system))
     return std::move(error);
   return system;
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
+
+llvm::Expected<size_t> pipesched::groupOfWorker(const SystemFacts &system,
+                                                int64_t worker) {
+  __int128 needed =
+      __int128(worker + 1) * system.accelerators * system.dataParallel;
+  for (auto [group, end] : llvm::enumerate(system.groupEnds))
+    if (needed <= end)
+      return group;
+  return makeSystemError(
+      system, "its groups have " + llvm::Twine(system.groupEnds.back()) +
+                  " accelerators, too few for worker " + llvm::Twine(worker) +
+                  " of " + llvm::Twine(system.accelerators) + " in " +
+                  llvm::Twine(system.dataParallel) + " pipelines");
+}
+
+SystemFacts pipesched::systemOfGroup(const SystemFacts &system, size_t group) {
+  return SystemFacts(system.groups[group], system.deployment());
 }

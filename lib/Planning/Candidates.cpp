@@ -7,7 +7,6 @@
 
 #include "PipeSched/Planning/Candidates.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <cmath>
 
 using namespace pipesched;
 
@@ -100,25 +99,57 @@ Candidates::balance(int32_t number, const std::vector<int32_t> &workers,
   return found;
 }
 
-/// The unit of weights: a worker as fast as others has this one.
-static constexpr double kSpeed = 1000;
+/// How slow workers are, given and by their groups. Without the first and
+/// without groups, or where these cannot be costed: none.
+llvm::Expected<std::vector<double>> Candidates::factorsOf(int32_t number) {
+  const Shape &shape = shapes[number];
+  std::vector<double> given = shape.slow.workers;
+  const std::optional<SystemFacts> &system = shape.costs->system;
+  if (!system || system->groups.empty())
+    return given;
+  auto key = std::pair(shape.shape.pipeline, shape.shape.data);
+  std::map<std::pair<int64_t, int64_t>, std::vector<double>> &known =
+      bases[shape.base].factors;
+  auto found = known.find(key);
+  if (found == known.end()) {
+    llvm::Expected<CostInputs> costs =
+        resolveCosts(*shape.costs, shape.shape.microbatches);
+    if (!costs)
+      return costs.takeError();
+    llvm::Expected<std::vector<double>> factors =
+        factorsOfWorkers(*costs->model, *costs->system, shape.shape.pipeline);
+    if (!factors) // evaluations say so
+      llvm::consumeError(factors.takeError());
+    found = known.try_emplace(key, factors ? *factors : given).first;
+  }
+  std::vector<double> all = found->second;
+  for (auto [worker, factor] : llvm::enumerate(given))
+    if (worker < all.size())
+      all[worker] *= factor;
+  return all;
+}
 
 /// Adds the division by speed, if workers or stages differ in it.
 llvm::Error Candidates::addSlowed(int32_t number, const PlanSchedule &schedule,
                                   std::vector<LayerCounts> &divisions) {
-  const Slow &slow = shapes[number].slow;
-  if (slow.workers.empty() || bases[shapes[number].base].isGiven)
+  if (bases[shapes[number].base].isGiven)
     return llvm::Error::success();
+  llvm::Expected<std::vector<double>> factors = factorsOf(number);
+  if (!factors)
+    return factors.takeError();
+  if (factors->empty())
+    return llvm::Error::success();
+  const std::map<int64_t, double> &slowStages = shapes[number].slow.stages;
   LayerCounts slowed;
   bool differ = false;
   for (const std::vector<int32_t> &workers : schedule.paths) {
-    std::vector<int64_t> weights;
+    std::vector<double> ofStages;
     for (auto [stage, worker] : llvm::enumerate(workers)) {
-      auto own = slow.stages.find(int64_t(stage));
-      double factor =
-          slow.workers[worker] * (own == slow.stages.end() ? 1 : own->second);
-      weights.push_back(std::max<int64_t>(1, std::llround(kSpeed * factor)));
+      auto own = slowStages.find(int64_t(stage));
+      ofStages.push_back((*factors)[worker] *
+                         (own == slowStages.end() ? 1 : own->second));
     }
+    std::vector<int64_t> weights = weightsOf(ofStages);
     differ |= !llvm::all_equal(weights);
     llvm::Expected<std::vector<int64_t>> found =
         balance(number, workers, std::move(weights));

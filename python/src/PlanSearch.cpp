@@ -12,6 +12,7 @@
 #include "PipeSched/Planning/ShapeCosts.h"
 #include "Problem.h"
 #include "Summaries.h"
+#include <numeric>
 
 namespace nb = nanobind;
 using namespace pipesched;
@@ -230,12 +231,24 @@ static std::vector<int64_t> listRuns(const CostSources &costs, int64_t layers) {
   return runFree([&] { return findRuns(costs, layers); });
 }
 
+/// The work of each layer and of the head.
+static std::vector<double> listWork(const CostSources &costs,
+                                    const std::vector<int64_t> &runs) {
+  Sums sums = runFree([&] {
+                return sumLayers(costs, runs, /*hasSplit=*/false);
+              }).workPs;
+  std::adjacent_difference(sums.begin(), sums.end(), sums.begin());
+  sums.erase(sums.begin());
+  return sums;
+}
+
 static void bindProbes(nb::module_ &m) {
   m.def("divide_costs", divide, nb::arg("whole"), nb::arg("shape"),
         nb::arg("parameter_bytes"), nb::arg("has_host"));
   m.def("probe_whole", probeWhole, nb::arg("costs"), nb::arg("microbatches"),
         nb::arg("layers"), nb::arg("threads"));
   m.def("time_whole", timeAll, nb::arg("costs"), nb::arg("layers"));
+  m.def("work_of_layers", listWork, nb::arg("costs"), nb::arg("runs"));
   m.def("find_runs", listRuns, nb::arg("costs"), nb::arg("layers"));
 }
 

@@ -35,6 +35,14 @@ static int64_t countKeyValueHeads(const Architecture &model) {
                                     : model.linear->valueHeads);
 }
 
+/// Whether all nodes have rates of cuDNN's attention.
+static bool hasCudnnRates(const HardwareFacts &hardware, int64_t headSize) {
+  return findAttentionRates(hardware, FlashKernel::Cudnn, headSize) &&
+         llvm::all_of(hardware.groups, [&](const HardwareFacts &group) {
+           return hasCudnnRates(group, headSize);
+         });
+}
+
 /// The sizes of a model and a system; 0 each where there is none.
 static nb::dict sizesOf(const CostSources &costs) {
   Architecture none = {};
@@ -62,6 +70,11 @@ static nb::dict sizesOf(const CostSources &costs) {
   named["accelerators_per_node"] = perNode;
   named["fp8_flops_per_s"] = fp8;
   named["memory_bytes"] = memory;
+  bool hasGroups = costs.system && !costs.system->groups.empty();
+  named["accelerators_of_groups"] =
+      hasGroups ? costs.system->groupEnds.back() : 0;
+  // Workers have to divide this.
+  named["group_unit"] = hasGroups ? costs.system->acceleratorsPerPod : 0;
   named["host_bytes_per_s"] = host;
   named["is_under_load"] =
       costs.system &&
@@ -74,8 +87,7 @@ static nb::dict sizesOf(const CostSources &costs) {
   // Whether the system has rates of cuDNN's attention for fused attention.
   named["has_cudnn_rates"] =
       costs.architecture && model.attention == Attention::Fused &&
-      costs.system &&
-      findAttentionRates(*costs.system, FlashKernel::Cudnn, headSizeOf(model));
+      costs.system && hasCudnnRates(*costs.system, headSizeOf(model));
   return named;
 }
 
@@ -88,30 +100,57 @@ using Layers = std::vector<int64_t>;
 /// The layers of each stage of a path. Errors: no stages; those of
 /// balanceLayers.
 static Expected<Layers> divide(const std::vector<int32_t> &workers,
-                               const LayerLoads &loads) {
+                               const LayerLoads &loads,
+                               const Layers &weights = {}) {
   if (workers.empty())
     return llvm::createStringError("a path without stages holds no layers");
-  return balanceLayers(workers, loads);
+  return balanceLayers(workers, loads, weights);
 }
 
-static Expected<LayerLoads> readLoads(const CostSources &sources,
-                                      int64_t numMicrobatches) {
+static Expected<CostInputs> readInputs(const CostSources &sources,
+                                       int64_t numMicrobatches) {
   Expected<CostInputs> costs = resolveCosts(sources, numMicrobatches);
-  if (!costs)
-    return costs.takeError();
-  if (!costs->model || !costs->system)
+  if (costs && (!costs->model || !costs->system))
     return llvm::createStringError(
         "layers are balanced by the costs of a model on a system; give both");
-  return costLayers(*costs->model, *costs->system);
+  return costs;
 }
 
-static Layers balanceByCosts(const CostSources &costs, int64_t numMicrobatches,
+static int64_t countWorkers(const std::vector<int32_t> &workers) {
+  return workers.empty() ? 0 : *llvm::max_element(workers) + 1;
+}
+
+static Layers balanceByCosts(const CostSources &sources,
+                             int64_t numMicrobatches,
                              const std::vector<int32_t> &workers) {
   return runFree([&]() -> Expected<Layers> {
-    Expected<LayerLoads> loads = readLoads(costs, numMicrobatches);
+    Expected<CostInputs> costs = readInputs(sources, numMicrobatches);
+    if (!costs)
+      return costs.takeError();
+    Expected<LayerLoads> loads = costLayers(*costs->model, *costs->system);
     if (!loads)
       return loads.takeError();
-    return divide(workers, *loads);
+    if (costs->system->groups.empty())
+      return divide(workers, *loads);
+    Expected<std::vector<double>> factors =
+        factorsOfWorkers(*costs->model, *costs->system, countWorkers(workers));
+    if (!factors)
+      return factors.takeError();
+    std::vector<double> ofStages;
+    for (int32_t worker : workers)
+      ofStages.push_back((*factors)[worker]);
+    return divide(workers, *loads, weightsOf(ofStages));
+  });
+}
+
+static std::vector<double> groupFactors(const CostSources &sources,
+                                        int64_t numMicrobatches,
+                                        int64_t workers) {
+  return runFree([&]() -> Expected<std::vector<double>> {
+    Expected<CostInputs> costs = readInputs(sources, numMicrobatches);
+    if (!costs)
+      return costs.takeError();
+    return factorsOfWorkers(*costs->model, *costs->system, workers);
   });
 }
 
@@ -137,6 +176,8 @@ void pipesched::python::bindPlanning(nb::module_ &m) {
   m.def("sizes", sizesOf, nb::arg("costs"),
         nb::sig("def sizes(costs: Costs) -> dict[str, int]"));
   m.def("balance_layers", balanceByCosts, nb::arg("costs"),
+        nb::arg("microbatches"), nb::arg("workers"));
+  m.def("group_factors", groupFactors, nb::arg("costs"),
         nb::arg("microbatches"), nb::arg("workers"));
   m.def("balance_loads", balanceLoads, nb::arg("workers"), nb::arg("counts"),
         nb::arg("each"), nb::arg("first"), nb::arg("last"));

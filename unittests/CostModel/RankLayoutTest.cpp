@@ -58,6 +58,21 @@ TEST(RankLayout, GroupsFillNodes) {
             (RingGroup{2, 2}));
 }
 
+/// Groups of 24 and 8 accelerators, which pods of eight do not tell apart.
+TEST(RankLayout, GroupsAreUnequalPods) {
+  SystemFacts system = withPods(cluster(2, 4, 8), 8);
+  system.groupEnds = {24, 32};
+  RankLayout layout(system, 4);
+  EXPECT_EQ(layout.levelOf(0, 2), NetworkLevel::Network);
+  EXPECT_EQ(layout.levelOf(2, 3), NetworkLevel::Spine);
+  EXPECT_EQ(layout.groupOf(0, 2, 3), (RingGroup{4, 3, 1}));
+  EXPECT_EQ(layout.groupOf(2, 3, 2), (RingGroup{4, 1, 2}));
+  // Sixteen replicas: the second worker lies on both.
+  system.dataParallel = 8;
+  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{4, 2, 1}));
+  EXPECT_EQ(RankLayout(system, 2).groupOf(1, 1, 1), (RingGroup{4, 1, 2}));
+}
+
 /// Sixty-four workers on nodes of eight, in pods of two nodes.
 TEST(RankLayout, MessagesTakeTheNearestLevel) {
   RankLayout layout(withPods(cluster(1, 1, 8), 16), 64);

@@ -332,6 +332,67 @@ TEST(Mistakes, NodesPodsAndEngines) {
             "x.json: matrix.fp8_tflops: an efficiency in FP8 needs this rate");
 }
 
+/// A system with two groups, and one piece of text replaced by another.
+static llvm::Expected<HardwareFacts> groupsWith(StringRef from, StringRef to) {
+  std::string text = R"({"name": "g", "description": "d", "groups": [
+    {"system": "h200-sxm", "accelerators": 24},
+    {"system": "a100-sxm-80gb", "accelerators": 16}],
+    "spine": {"bandwidth_gb_per_s": 4}})";
+  size_t at = text.find(from.str());
+  EXPECT_NE(at, std::string::npos) << from.str();
+  return systemFromJson(text.replace(at, from.size(), to.str()), "x.json",
+                        SourceRule::Optional);
+}
+
+/// The first group stands for all, but the least memory does.
+TEST(System, GroupsOfNodes) {
+  HardwareFacts system = llvm::cantFail(groupsWith("", ""));
+  HardwareFacts first = llvm::cantFail(findSystem("h200-sxm"));
+  HardwareFacts second = llvm::cantFail(findSystem("a100-sxm-80gb"));
+  EXPECT_EQ(system.name, "g");
+  EXPECT_EQ(system.matrix, first.matrix);
+  EXPECT_EQ(system.memoryBytes, second.memoryBytes);
+  EXPECT_EQ(system.groupEnds, (std::vector<int64_t>{24, 40}));
+  EXPECT_EQ(system.acceleratorsPerPod, 8);
+  EXPECT_EQ(system.groups[1].matrix, second.matrix);
+  EXPECT_EQ(system.groups[1].spine.bytesPerSecond, 4000000000);
+  llvm::cantFail(setAccelerators(system, 2));
+  EXPECT_EQ(system.groups[1].accelerators, 2);
+  EXPECT_EQ(peakFlopsPerSecond(system, false),
+            2 *
+                (24 * peakFlopsPerSecond(first, false) +
+                 16 * peakFlopsPerSecond(second, false)) /
+                40);
+}
+
+TEST(Mistakes, Groups) {
+  auto mistake = [](StringRef from, StringRef to) {
+    return errorOrNothing(groupsWith(from, to));
+  };
+  EXPECT_EQ(mistake("24", "20"),
+            "x.json: groups[0].accelerators: expected whole nodes of 8 "
+            "accelerators, at most 1048576 in all, found 20");
+  EXPECT_EQ(mistake("a100-sxm-80gb", "b200-sxm"),
+            "x.json: groups[1].system: expected the fastest group first, found "
+            "'b200-sxm' behind 'h200-sxm'");
+  EXPECT_EQ(mistake("a100-sxm-80gb", "dgx-a100"),
+            "x.json: groups[1].system: expected nodes of 8 accelerators and "
+            "workers of 1, as in the group before, found 8 and 8");
+  EXPECT_EQ(mistake("a100-sxm-80gb", "a100-sxm-80g"),
+            "x.json: groups[1].system: unknown system 'a100-sxm-80g', the "
+            "closest is 'a100-sxm-80gb'");
+  EXPECT_EQ(mistake("\"a100-sxm-80gb\"", "{\"name\": \"s\"}"),
+            "x.json: groups[1].system: needs the field 'description'");
+  EXPECT_EQ(
+      mistake("\"accelerators\": 16", "\"gpus\": 16"),
+      "x.json: groups[1]: unknown field 'gpus' (known: system, accelerators)");
+  EXPECT_EQ(mistake("\"spine\"", "\"network\""),
+            "x.json: unknown field 'network' (known: $schema, name, "
+            "description, spine, groups, aliases, sources)");
+  EXPECT_EQ(mistake("[", "[], \"aliases\": ["),
+            "x.json: groups: expected a list of at least two groups of nodes");
+}
+
 TEST(Mistakes, TextThatIsNoJson) {
   EXPECT_EQ(StringRef(systemError("{")).take_front(12), "x.json:1:1: ");
   EXPECT_EQ(systemError("{\n  \"name\": nul\n}"),

@@ -417,6 +417,13 @@ struct HardwareFacts {
   /// Accelerators that `network` joins, whole nodes, and beyond which `spine`
   /// does; 0: `network` joins all.
   int64_t acceleratorsPerPod = 0;
+  /// Groups of nodes with hardware of their own, the fastest first. What is
+  /// said above is then that of the first, with the least memory of all. Empty:
+  /// all nodes are equal. A group is a pod.
+  std::vector<HardwareFacts> groups;
+  /// The accelerators up to the end of each group, for a system with groups and
+  /// for each of them.
+  std::vector<int64_t> groupEnds;
 
   friend bool operator==(const HardwareFacts &a, const HardwareFacts &b) {
     return a.name == b.name && a.source == b.source &&
@@ -429,7 +436,8 @@ struct HardwareFacts {
            a.launchPs == b.launchPs && a.synchronizePs == b.synchronizePs &&
            a.overlapsMemory == b.overlapsMemory &&
            a.acceleratorsPerNode == b.acceleratorsPerNode &&
-           a.acceleratorsPerPod == b.acceleratorsPerPod;
+           a.acceleratorsPerPod == b.acceleratorsPerPod &&
+           a.groups == b.groups && a.groupEnds == b.groupEnds;
   }
 };
 
@@ -438,7 +446,8 @@ const AttentionRates *findAttentionRates(const HardwareFacts &hardware,
                                          FlashKernel kernel, int64_t headSize);
 
 /// FLOP/s of the matrix engines of a worker by the data sheet, in 16 bits or in
-/// 8, whatever share of them is sustained.
+/// 8, whatever share of them is sustained; of a system with groups, in the
+/// mean.
 double peakFlopsPerSecond(const HardwareFacts &hardware, bool isFp8);
 
 /// Gives every worker `accelerators` devices and their share of the bandwidth

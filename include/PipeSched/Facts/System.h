@@ -31,6 +31,13 @@ struct SystemFacts : HardwareFacts, Deployment {
   }
 };
 
+/// The group of the nodes that hold a worker: of several, the slowest, which
+/// the others wait for. Errors: fewer accelerators than its pipelines need.
+llvm::Expected<size_t> groupOfWorker(const SystemFacts &system, int64_t worker);
+
+/// A training on a system all of whose nodes are those of one group.
+SystemFacts systemOfGroup(const SystemFacts &system, size_t group);
+
 /// Divides a training on hardware whose number of accelerators is set before.
 /// Errors: those of checkSplit.
 llvm::Expected<SystemFacts> deploy(HardwareFacts hardware,

@@ -89,7 +89,8 @@ public:
   void setBalanced(int32_t shape, std::vector<int32_t> workers,
                    std::vector<int64_t> counts);
   /// Sets by which factors cells of the workers and of single stages of a shape
-  /// are slow. Layers are then divided by speed, too.
+  /// are slow. Layers are then divided by speed, too, as they are on a system
+  /// with groups.
   void setSlow(int32_t shape, std::vector<double> workers,
                std::map<int64_t, double> stages) {
     shapes[shape].slow = {std::move(workers), std::move(stages)};
@@ -138,6 +139,8 @@ private:
     std::map<std::pair<std::vector<int32_t>, std::vector<int64_t>>,
              std::vector<int64_t>>
         balanced;
+    /// By pipeline and replicas, how slow the groups of workers are.
+    std::map<std::pair<int64_t, int64_t>, std::vector<double>> factors;
     bool isGiven = false; ///< only the caller knows the times of layers
   };
   /// Factors of workers, and of stages by number; empty if nothing is slow.
@@ -157,6 +160,7 @@ private:
   llvm::Expected<std::vector<int64_t>>
   balance(int32_t shape, const std::vector<int32_t> &workers,
           std::vector<int64_t> weights = {});
+  llvm::Expected<std::vector<double>> factorsOf(int32_t shape);
   llvm::Error addSlowed(int32_t shape, const PlanSchedule &schedule,
                         std::vector<LayerCounts> &divisions);
   int32_t numberOf(LayerCounts given);

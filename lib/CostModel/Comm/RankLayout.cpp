@@ -49,7 +49,22 @@ RankLayout::RankLayout(const SystemFacts &system, int64_t numWorkers)
       accelerators(system.accelerators),
       contextParallel(system.contextParallel),
       expertParallel(system.expertParallel), dataParallel(system.dataParallel),
-      numWorkers(numWorkers), order(system.rankOrder) {}
+      numWorkers(numWorkers), order(system.rankOrder) {
+  for (int64_t end : system.groupEnds)
+    groupEnds.push_back(perNode ? end / system.acceleratorsPerNode * perNode
+                                : end);
+}
+
+/// Whether all ranks from the first of one worker to the last of the other are
+/// in one group.
+bool RankLayout::sharesGroup(int64_t workerA, int64_t workerB) const {
+  auto [low, high] = std::minmax(workerA, workerB);
+  Rank block = Rank(accelerators) * dataParallel;
+  auto groupOf = [&](Rank rank) {
+    return llvm::count_if(groupEnds, [&](int64_t end) { return end <= rank; });
+  };
+  return groupOf(low * block) == groupOf((high + 1) * block - 1);
+}
 
 /// Whether two workers stand in one block of `size` consecutive ranks in every
 /// pipeline.
@@ -109,8 +124,9 @@ RingGroup RankLayout::group(int64_t first, int64_t last,
     return membersPerBlock(block, first, last, numGroupWorkers, members);
   };
   // Without nodes, the link joins the accelerators of each worker alone.
+  bool isInOnePod = !perPod || (!groupEnds.empty() && sharesGroup(first, last));
   return groupOfLevels(membersIn(perNode ? perNode : accelerators),
-                       perPod ? membersIn(perPod) : size, size);
+                       isInOnePod ? size : membersIn(perPod), size);
 }
 
 RingGroup RankLayout::groupOf(int64_t first, int64_t last,

@@ -18,6 +18,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 using namespace pipesched;
@@ -85,6 +86,53 @@ static llvm::Error refuseLayers(int64_t numStages, int64_t layers,
       " stages; the nearest numbers of layers that can: " + nearest +
       Twine(below + numStages));
 }
+
+//===----------------------------------------------------------------------===//
+// Speed
+//===----------------------------------------------------------------------===//
+
+static double sumOf(const LayerLoads &loads) {
+  auto sum = double(loads.first) + double(loads.last);
+  for (LayerLoads::Run run : loads.runs)
+    sum += double(run.count) * double(run.each);
+  return sum;
+}
+
+Expected<std::vector<double>>
+pipesched::factorsOfWorkers(const ModelFacts &model, const SystemFacts &system,
+                            int64_t numWorkers) {
+  std::vector<double> factors(numWorkers, 1.0), sums;
+  if (system.groups.empty())
+    return factors;
+  for (size_t group = 0; group < system.groups.size(); ++group) {
+    Expected<LayerLoads> loads =
+        costLayers(model, systemOfGroup(system, group));
+    if (!loads)
+      return loads.takeError();
+    sums.push_back(std::max(1.0, sumOf(*loads)));
+  }
+  for (int64_t worker = 0; worker < numWorkers; ++worker) {
+    Expected<size_t> group = groupOfWorker(system, worker);
+    if (!group)
+      return group.takeError();
+    factors[worker] = sums[*group] / sums.front();
+  }
+  return factors;
+}
+
+/// The unit of weights: a worker as fast as others has this one.
+static constexpr double kSpeed = 1000;
+
+std::vector<int64_t> pipesched::weightsOf(ArrayRef<double> factors) {
+  std::vector<int64_t> weights;
+  for (double factor : factors)
+    weights.push_back(std::max<int64_t>(1, std::llround(kSpeed * factor)));
+  return weights;
+}
+
+//===----------------------------------------------------------------------===//
+// Even division
+//===----------------------------------------------------------------------===//
 
 Expected<std::vector<int64_t>> pipesched::divideExactly(int64_t numStages,
                                                         int64_t layers,

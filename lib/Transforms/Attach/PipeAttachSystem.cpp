@@ -42,6 +42,11 @@ private:
                                                  : readSystem(file, rates);
     if (!hardware)
       return emitError(module.getLoc()) << llvm::toString(hardware.takeError());
+    if (!hardware->groups.empty())
+      return emitError(module.getLoc())
+             << "system '" << hardware->name
+             << "' has groups of nodes, which IR has no form for; the command "
+                "and Python take them";
     llvm::Expected<SystemFacts> system = deployOn(std::move(*hardware));
     if (!system)
       return emitError(module.getLoc()) << llvm::toString(system.takeError());

@@ -359,7 +359,8 @@ class Costs(Deployment):
         if self.times is not None and self.times_of == "stage":
             entries = _times_of.entries_of(self.times)
         has_costs = self.model is not None and self.system is not None
-        return Division(raw, self.balance, layers, entries=entries, has_costs=has_costs)
+        has_groups = bool(has_costs and not self.times and _core.sizes(raw)["group_unit"])
+        return Division(raw, self.balance, layers, None, entries, has_costs, has_groups)
 
     def _for(self, places: Sequence[_times_of.Place]) -> Costs:
         """The same costs for a schedule on some paths, with all times as times of stages."""
@@ -375,6 +376,11 @@ class Costs(Deployment):
         if times not in self._of_stages:
             self._of_stages[times] = self.with_(times=times, times_of="stage")
         return self._of_stages[times]
+
+    def check_form(self) -> None:
+        """Raises an error if passes cannot attach the system."""
+        if _core.sizes(self._raw)["group_unit"]:
+            raise PipeSchedError("the system has groups of nodes, which IR has no form for")
 
     @property
     def bytes_per_parameter(self) -> ParameterBytes | None:

@@ -35,6 +35,8 @@ class Division:
     """The times, if they are times of stages."""
     has_costs: bool = False
     """Whether a model and a system give the costs of layers."""
+    has_groups: bool = False
+    """Whether that system has groups of nodes, whose speeds differ."""
     _found: dict[tuple[int, Sequence[int]], Counts | None] = field(
         default_factory=dict, compare=False
     )
@@ -77,7 +79,7 @@ class Division:
         """Whether layers are divided by this rule rather than into equal numbers."""
         if not stages or stages > self.layers or self.balance == "exact":
             return False
-        return self.balance == "cost" or self.layers % stages != 0
+        return self.has_groups or self.balance == "cost" or self.layers % stages != 0
 
     def counts_on(
         self, places: Sequence[Place], microbatches: int, family: str | None = None

@@ -108,10 +108,14 @@ def settings(texts: Sequence[str]) -> list[Setting]:
 
 def _fields_of(what: str, description: Description, rates: Rates = "auto") -> Fields:
     """A copy of the fields of a description, which the library accepts; of a system with these
-    rates.
+    rates, and with the fields of the systems of its groups.
     """
     fields = _read_fields(what, description)
-    return take_rates(fields, rates) if what == "system" else fields
+    if what != "system":
+        return fields
+    for group in fields.get("groups", ()):
+        group["system"] = _fields_of("system", group["system"], rates)
+    return take_rates(fields, rates)
 
 
 def _read_fields(what: str, description: Description) -> Fields:

@@ -25,11 +25,21 @@ class Power:
 
     @staticmethod
     def of(request: Request) -> Power | None:
-        """Returns the power of a system; None if its file states none."""
-        found = read_system(request.system, request.rates).get("power")
-        if found is None:
+        """Returns the power of a system, of one with groups in the mean; None if its file, or that
+        of a group, states none.
+        """
+        groups = request.groups
+        if not groups:
+            groups = ({"system": read_system(request.system, request.rates), "accelerators": 1},)
+        stated = [group["system"].get("power") for group in groups]
+        if not all(stated):
             return None
-        return Power(found["watts"] * found["busy_share"], found["watts"] * found["idle_share"])
+        parts = [group["accelerators"] / sum(g["accelerators"] for g in groups) for group in groups]
+        busy, idle = (
+            sum(part * each["watts"] * each[share] for part, each in zip(parts, stated))
+            for share in ("busy_share", "idle_share")
+        )
+        return Power(busy, idle)
 
 
 KEYS = ("days", "cost_dollars", "energy_kwh", "trillion_cost_dollars", "trillion_energy_kwh")

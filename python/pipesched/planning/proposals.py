@@ -38,6 +38,7 @@ from .layer_times import holds
 from .request import Limits, Progress, Request, check_limits, divisors
 from .search.choice import KEPT, Choice, choose
 from .search.disturbances import Slow, slow_by, slow_of
+from .search.groups import Groups, find_groups
 from .search.moves import Moved, ends_of, move_layers, move_of_best, try_moves
 from .search.nearby import find_nearby
 from .search.optimizer import Attempt, Optimized, optimize_best
@@ -465,6 +466,8 @@ class Plan:
     """The fastest, if a simpler configuration that is as fast is the best."""
     elsewhere: Proposal | None = field(default=None, repr=False)
     """The fastest that no framework runs as it is, if it is faster than the best."""
+    groups: Groups | None = field(default=None, repr=False)
+    """The groups of nodes of the system, with a bound; None if all nodes are equal."""
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
@@ -477,6 +480,7 @@ class Plan:
             "nearby": [_steps_of(p, gpus=p.shape.gpus) for p in self.nearby],
             "fastest": self.fastest and _steps_of(self.fastest, **_named(self.fastest)),
             "elsewhere": self.elsewhere and _steps_of(self.elsewhere, **_named(self.elsewhere)),
+            "least_s": self.groups.least_s if self.groups else None,
         }
         return [{**row, **keys, **same} for row, keys in zip(rows, order_keys(self), strict=True)]
 
@@ -767,4 +771,5 @@ def plan(
         _drop_hopeless(search, found)
         attempts = optimize_best(search, found, seconds, progress) if seconds else []
         made = _make_plan(search, found, attempts, top)
-        return replace(made, nearby=_nearby(search, found, made))
+        groups = find_groups(request, threads)
+        return replace(made, nearby=_nearby(search, found, made), groups=groups)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 from .. import _core
@@ -23,6 +25,7 @@ from ..costs.frameworks import (
     pair_order_of,
     parameter_bytes,
 )
+from ..costs.settings import read_system
 from ..errors import PipeSchedError, WrongType
 from ..schedule.families import canonical
 from ..support.options import (
@@ -334,6 +337,16 @@ class Request(Held):
             )
 
     def _check_nodes(self) -> None:
+        grouped = self.sizes["accelerators_of_groups"]
+        if grouped not in (0, self.gpus):
+            raise PipeSchedError(
+                f"the groups of the system have {grouped} accelerators in all; found gpus"
+                f" {self.gpus}"
+            )
+        if grouped and self.times is not None:
+            raise PipeSchedError(
+                "times are those of one kind of accelerator; a system with groups has several"
+            )
         whole = self.sizes["accelerators_per_node"]
         if 2 * self.node < min(whole, self.gpus):
             below, above = self.gpus // whole * whole, -(-self.gpus // whole) * whole
@@ -420,6 +433,23 @@ class Request(Held):
     def spares(self) -> bool:
         """Whether nodes have more accelerators than the training uses."""
         return self.node < self.sizes["accelerators_per_node"]
+
+    @cached_property
+    def groups(self) -> tuple[dict[str, Any], ...]:
+        """The groups of nodes of the system, with the fields of their systems; none if all nodes
+        are equal.
+        """
+        if not self.sizes["group_unit"]:
+            return ()
+        return tuple(read_system(self.system, self.rates)["groups"])
+
+    def groups_of(self, shape: Shape) -> list[int]:
+        """The group of each worker of a shape. A worker whose replicas lie on several counts for
+        the slowest.
+        """
+        ends = [*accumulate(group["accelerators"] for group in self.groups)]
+        ranks = (worker * shape.stage for worker in range(1, shape.pipeline + 1))
+        return [min(bisect_left(ends, last), len(ends) - 1) for last in ranks]
 
     @property
     def experts(self) -> int:

@@ -545,6 +545,7 @@ def test_documented_sessions(
     lines.
     """
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     text = (ROOT / "docs" / "Planning.md").read_text().replace("\\\n    >", "")
     text = re.sub(r"(?ms)^```.*?^```$", "", text)  # a search that the clock ends varies
     blocks = "".join(

@@ -65,6 +65,7 @@ struct RingGroup {
 ///   Pipeline: worker 0  0  1  1 | 0  0  1  1
 ///           pipeline 0  0  0  0 | 1  1  1  1
 ///
+/// The pods of a system with groups are these, which need not be equal.
 /// If nodes are not known, only the accelerators of one worker share a node. If
 /// pods are not known, all share one.
 class RankLayout {
@@ -78,7 +79,8 @@ public:
 
   /// The same for pods.
   bool sharesPod(int64_t workerA, int64_t workerB) const {
-    return !perPod || sharesBlock(perPod, workerA, workerB);
+    return !perPod || (groupEnds.empty() ? sharesBlock(perPod, workerA, workerB)
+                                         : sharesGroup(workerA, workerB));
   }
 
   /// The level over which messages between two workers go in the worst of the
@@ -113,8 +115,10 @@ private:
   int64_t membersPerBlock(int64_t size, int64_t first, int64_t last,
                           int64_t numWorkers, const Members &members) const;
   bool sharesBlock(int64_t size, int64_t workerA, int64_t workerB) const;
+  bool sharesGroup(int64_t workerA, int64_t workerB) const;
 
-  int64_t perNode, perPod; ///< 0: not known
+  int64_t perNode, perPod;        ///< 0: not known
+  std::vector<int64_t> groupEnds; ///< in ranks; empty: all pods are equal
   int64_t accelerators, contextParallel, expertParallel, dataParallel,
       numWorkers;
   RankOrder order;

@@ -43,6 +43,16 @@ struct LayerLoads {
 llvm::Expected<LayerLoads> costLayers(const ModelFacts &model,
                                       const SystemFacts &system);
 
+/// How many times as long as on the first group of a system all blocks take on
+/// the group of each of `numWorkers` workers; 1 without groups. Errors: those
+/// of costLayers and of groupOfWorker.
+llvm::Expected<std::vector<double>> factorsOfWorkers(const ModelFacts &model,
+                                                     const SystemFacts &system,
+                                                     int64_t numWorkers);
+
+/// The weights of stages whose times these factors multiply.
+std::vector<int64_t> weightsOf(llvm::ArrayRef<double> factors);
+
 /// The layers of each stage such that all stages have equal loads, including
 /// what the ends hold. Errors: a number of layers for which that is impossible,
 /// with the nearest possible numbers.

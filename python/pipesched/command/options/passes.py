@@ -81,6 +81,7 @@ def _model(arguments: argparse.Namespace, costs: Costs) -> str:
 
 
 def _system(arguments: argparse.Namespace, costs: Costs) -> str:
+    costs.check_form()
     options = {
         **named_or_file(source_of_pass(arguments, "system")),
         "rates": _unlike(arguments, "rates", "auto"),

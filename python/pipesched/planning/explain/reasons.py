@@ -82,6 +82,20 @@ def _slow(plan: Plan) -> Iterator[str]:
         )
 
 
+def _groups(plan: Plan) -> Iterator[str]:
+    """Where the workers of the best lie, and how far it is from what no plan beats."""
+    if plan.groups is not None:
+        best = plan.fitting[0]
+        above = percent(best.step_s / plan.groups.least_s - 1)
+        lie = plan.groups.along(plan.request, best.shape)
+        along = (f"{plural(count, 'worker')} on {name}" for name, count in lie)
+        yield (
+            f"along its pipeline: {', then '.join(along)}; no step is below"
+            f" {plan.groups.least_s:.4g} s, which the groups would take if they shared its work by"
+            f" speed without messages or idle time: this one takes {above} more"
+        )
+
+
 def _memory(proposal: Proposal) -> str:
     memory = proposal.report.memory
     if memory is None:
@@ -413,7 +427,7 @@ def findings(plan: Plan) -> list[str]:
     if plan.fitting:
         best = plan.fitting[0]
         found += [f"best: {_describe(plan, best.candidate)}", *_simpler(plan), *_elsewhere(plan)]
-        found += [*_slow(plan), _time(best), _memory(best)]
+        found += [*_slow(plan), *_groups(plan), _time(best), _memory(best)]
         found += _too_short(best)
         if plan.moved:
             found.append(_tell_move(plan.moved, _middle(plan)))

@@ -36,6 +36,7 @@ def _reduces(shape: Shape) -> bool:
 
 def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
     """The passes that attach model and system; those given as fields are written to `folder`."""
+    request.described.check_form()
     model = request.model is not None and {
         **_source("model", request.model, folder),
         "sequence": request.sequence,

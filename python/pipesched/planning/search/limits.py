@@ -109,6 +109,8 @@ class Limits:
         """The numbers of what layers always hold at most; None for shapes without costs."""
         self._least: dict[Shape, int] = {}
         """The numbers of what layers always hold at least."""
+        self._factors: dict[Sized, list[float]] = {}
+        self._works: dict[tuple[Sized, int], list[float]] = {}
 
     # Probes
 
@@ -203,6 +205,43 @@ class Limits:
             self._parameters[shape] = self.space.core.add_parameters(costs, self._runs)
         return self._parameters[shape]
 
+    def _work(self, base: Base, size: int, group: int = 0) -> list[float]:
+        """The work of each layer and of the head, without the host, on a group of nodes."""
+        key = (base, size), group
+        if key not in self._works:
+            shape, runs = self._shape(base, size), self._runs
+            costs = self.space.stage_costs(shape, runs, has_host=False, group=group)
+            self._works[key] = _core.work_of_layers(costs, runs)
+        return self._works[key]
+
+    def _group_factors(self, base: Base, size: int) -> list[float]:
+        """For each group of nodes, how many times as long as on the first one each layer takes at
+        least.
+        """
+        if (base, size) not in self._factors:
+            own = self._work(base, size)
+            others = range(1, len(self.space.request.groups))
+            works = (zip(self._work(base, size, group), own, strict=True) for group in others)
+            least = (min(ps / first for ps, first in work if first > 0) for work in works)
+            self._factors[base, size] = [1.0, *least]
+        return self._factors[base, size]
+
+    def _factors_of(self, shape: Shape) -> list[float]:
+        """The same for each worker."""
+        if not self.space.request.groups:
+            return [1.0] * shape.pipeline
+        factors = self._group_factors(base_of(shape), shape.microbatch_size)
+        return [factors[group] for group in self.space.request.groups_of(shape)]
+
+    def _shared(self, base: Base, size: int) -> float:
+        """The work of a sequence in all layers, without the host, shared by the accelerators of all
+        groups by speed.
+        """
+        groups, work = self.space.request.groups, sum(self._work(base, size))
+        factors = zip(groups, self._group_factors(base, size), strict=True)
+        rate = sum(group["accelerators"] / factor for group, factor in factors)
+        return work / size * base.worker / rate
+
     def _least_of(self, shape: Shape) -> int:
         """The number of what layers always hold at least. What sharding gathers for one layer at a
         time is held once for all layers of a worker.
@@ -228,12 +267,20 @@ class Limits:
         """Of all shapes with microbatches of this size."""
         sequences = self.space.request.global_batch * base.worker / self.space.request.gpus
         visible = self.visible(base, size) if self._has_pairs else 1.0
-        return CLOSE * visible * self.time(base, size) / size * sequences
+        step = self.time(base, size) / size * sequences
+        if self.space.request.groups and math.isfinite(step):
+            step = max(step, self._shared(base, size) * self.space.request.global_batch)
+        return CLOSE * visible * step
 
     def whole_step(self, shape: Shape) -> float:
         """Of schedules of a shape that hide nothing of what experts exchange."""
         time = self.time(base_of(shape), shape.microbatch_size)
         known = time if math.isfinite(time) else 0.0
+        if self.space.request.groups:
+            # Workers by their speeds have less to share in than so many fast ones.
+            work = sum(self._work(base_of(shape), shape.microbatch_size))
+            share = shape.pipeline / sum(1 / factor for factor in self._factors_of(shape))
+            known = max(known, work * share)
         return CLOSE * known * shape.microbatches / shape.pipeline
 
     @cached_property
@@ -371,11 +418,17 @@ class Limits:
     def loads(self, candidate: Candidate) -> tuple[list[float], list[float]]:
         """What workers compute and hold at least, as estimates that order them."""
         busy, held = self.space.core.loads(self.number(candidate))
+        shape = candidate.shape
         if self.slow is not None:
-            shape = candidate.shape
             speeds = self.slow.speeds(self.space.costs(shape), shape.pipeline)
             busy = [ps * factor for ps, factor in zip(busy, speeds, strict=True)]
-        return busy, held
+        factors = self._factors_of(shape)
+        return [ps * factor for ps, factor in zip(busy, factors, strict=True)], held
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether workers may differ in speed."""
+        return self.slow is not None or bool(self.space.request.groups)
 
     # What the library knows
 
@@ -431,9 +484,10 @@ class Limits:
     def _set_limits(self, shape: Shape) -> None:
         space, base, size = self.space, base_of(shape), shape.microbatch_size
         has_pairs = self._has_pairs
-        factors: list[float] = []
+        factors = self._factors_of(shape) if space.request.groups else []
         if self.slow is not None:
-            factors = self.slow.factors(space.costs(shape), shape.pipeline).tolist()
+            own = self.slow.factors(space.costs(shape), shape.pipeline).tolist()
+            factors = [a * b for a, b in zip(own, self._factors_of(shape), strict=True)]
             speeds = self.slow.speeds(space.costs(shape), shape.pipeline)
             stages = [(stage, float(factor)) for stage, factor in self.slow.stages.items()]
             space.core.set_slow(space.number(shape), workers=speeds, stages=stages)

@@ -143,7 +143,7 @@ def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
     sources = list(dict.fromkeys([by_memory[-1], stages - 1, 0]))
     yield Ends(sources, by_memory[:MOST_TARGETS])
     slowest = max(range(len(busy)), key=busy.__getitem__)
-    places = range(stages - 1, -1, -1) if limits.slow else (stages - 1, 0)
+    places = range(stages - 1, -1, -1) if limits.is_uneven else (stages - 1, 0)
     ends = [s for s in places if candidate.paths[0][s] == slowest]
     yield Ends(ends[:1], by_time[:MOST_TARGETS])
 

@@ -89,6 +89,11 @@ class Divisions:
                 ] += 1
             elif context > 1 and request.no_link:
                 self.left_out[request.no_link] += 1
+            elif request.sizes["group_unit"] % (tensor * context):
+                self.left_out[
+                    f"tensor {tensor} and context {context} do not divide the accelerators of each"
+                    " group of nodes"
+                ] += 1
             elif context > 1 and sequence % (2 * context):
                 below = sequence // (2 * context) * 2 * context
                 self.left_out[

@@ -105,7 +105,8 @@ class Space:
         """The reasons why divisions were left out, and how many for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
-        self._raw_costs: dict[tuple[Shape, bool], _core.Costs] = {}
+        self._raw_costs: dict[tuple[Shape, bool, int], _core.Costs] = {}
+        self._wholes: dict[int, Costs] = {}
         self.start()
 
     def start(self, widening: float = 1.0, threads: int = 0) -> None:
@@ -290,8 +291,8 @@ class Space:
         """The number of a shape, by which the library knows it from then on."""
         if shape not in self._numbers:
             entries = self._entries_of(shape.pipeline)
-            is_given = self.request.times is not None
-            costs = self.costs(shape)._raw if is_given else self.stage_costs(shape, ())
+            is_whole = self.request.times is not None or self.request.groups
+            costs = self.costs(shape)._raw if is_whole else self.stage_costs(shape, ())
             self._numbers[shape] = self.core.add_shape(shape, costs)
             self._shapes.append(shape)
             if self.request.times is not None:
@@ -415,41 +416,46 @@ class Space:
         return [*map(Probe._make, found)]
 
     def stage_costs(
-        self, shape: Shape, stages: Sequence[int], *, has_host: bool = True
+        self, shape: Shape, stages: Sequence[int], *, has_host: bool = True, group: int = 0
     ) -> _core.Costs:
-        """The costs of a worker for each of some stages with these numbers of layers. A stage takes
-        the longer of what its kernels and what the host take, so only without the host it takes the
-        sum of its layers: the host may run ahead in some of them.
+        """The costs of a worker for each of some stages with these numbers of layers, on a system
+        with groups as if all nodes were of one group; the first is the fastest. A stage takes the
+        longer of what its kernels and what the host take, so only without the host it takes the sum
+        of its layers: the host may run ahead in some of them.
         """
         if self.request.times is not None:
             costs = self.costs(shape)
             if not has_host:
                 costs = costs.with_(system=self._without_host)
             return costs._for(places_of([Path(tuple(range(len(stages))), blocks=stages)]))._raw
-        key = self.of_equal_costs(shape), has_host
+        key = self.of_equal_costs(shape), has_host, group
         if key not in self._raw_costs:
-            held = self.request.parameter_bytes(shape.sharding)
-            self._raw_costs[key] = _core.divide_costs(self._whole._raw, key[0], held, has_host)
+            held, whole = self.request.parameter_bytes(shape.sharding), self._whole(group)
+            self._raw_costs[key] = _core.divide_costs(whole._raw, key[0], held, has_host)
         return self._raw_costs[key]
 
-    @cached_property
-    def _whole(self) -> Costs:
-        """The costs of one accelerator without parallelism."""
-        return self._make_costs(Shape(1, 1, 1, 1, 1, "none", "none"), None)
+    def _whole(self, group: int) -> Costs:
+        """The costs of one accelerator without parallelism, of one group of nodes."""
+        if group not in self._wholes:
+            groups = self.request.groups
+            system = groups[group]["system"] if groups else self.request.system
+            one = Shape(1, 1, 1, 1, 1, "none", "none")
+            self._wholes[group] = self._make_costs(one, None, system)
+        return self._wholes[group]
 
     def costs(self, shape: Shape) -> Costs:
         """The costs of schedules of this shape."""
         key = self.of_equal_costs(shape)
         if key not in self._costs:
-            self._costs[key] = self._make_costs(shape, shape.worker)
+            self._costs[key] = self._make_costs(shape, shape.worker, self.request.system)
         return self._costs[key]
 
-    def _make_costs(self, shape: Shape, accelerators: int | None) -> Costs:
+    def _make_costs(self, shape: Shape, accelerators: int | None, system: Any) -> Costs:
         request = self.request
         return make_costs(
             request,
             model=request.model,
-            system=request.system,
+            system=system,
             sequence=request.sequence,
             attention=request.described.attention,
             accelerators=accelerators,

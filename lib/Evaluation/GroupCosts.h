@@ -1,0 +1,38 @@
+//===- GroupCosts.h - Costs on groups of nodes ------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A system with groups of nodes of different hardware: each stage has the costs
+// that it has on the system of its group alone.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_LIB_EVALUATION_GROUPCOSTS_H
+#define PIPESCHED_LIB_EVALUATION_GROUPCOSTS_H
+
+#include "PipeSched/CostModel/Layers/Reductions.h"
+#include "PipeSched/Evaluation/Evaluate.h"
+
+namespace pipesched {
+
+/// Whether costs are those of a system with groups.
+inline bool hasGroups(const CostInputs &costs) {
+  return costs.system && !costs.system->groups.empty();
+}
+
+/// Costs of stages, as `cost` gives them on the system of each group. Errors:
+/// those of `cost` and of groupOfWorker.
+llvm::Expected<StageCosts> costByGroups(
+    const Placement &placement, const CostInputs &costs,
+    llvm::function_ref<llvm::Expected<StageCosts>(const CostInputs &)> cost);
+
+/// All-reduces, as `cost` gives them on the system of each group: of several
+/// groups, those on the slowest. Errors: the same.
+llvm::Expected<std::vector<MessageCost>> costReductionsByGroups(
+    llvm::ArrayRef<Reduction> reductions, const CostInputs &costs,
+    llvm::function_ref<
+        llvm::Expected<std::vector<MessageCost>>(const CostInputs &)>
+        cost);
+
+} // namespace pipesched
+
+#endif // PIPESCHED_LIB_EVALUATION_GROUPCOSTS_H
