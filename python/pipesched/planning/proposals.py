@@ -480,7 +480,7 @@ class Plan:
             "nearby": [_steps_of(p, gpus=p.shape.gpus) for p in self.nearby],
             "fastest": self.fastest and _steps_of(self.fastest, **_named(self.fastest)),
             "elsewhere": self.elsewhere and _steps_of(self.elsewhere, **_named(self.elsewhere)),
-            "least_s": self.groups.least_s if self.groups else None,
+            "groups": self.groups.to_dict() if self.groups else None,
         }
         return [{**row, **keys, **same} for row, keys in zip(rows, order_keys(self), strict=True)]
 
@@ -489,7 +489,7 @@ class Plan:
         import pandas as pd
 
         nested = {"name", "band", "options", "paths", "help", "optimized", "launcher", "request"}
-        nested |= {"nearby", "fastest", "elsewhere", "runs_in"}
+        nested |= {"nearby", "fastest", "elsewhere", "groups", "runs_in"}
         rows = [
             {key: value for key, value in row.items() if key not in nested}
             for row in self.to_dicts()

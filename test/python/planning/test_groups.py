@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ ROOT = Path(__file__).parents[3]
 MIXED = ROOT / "examples" / "groups" / "h100-a100.json"
 SPINE = {"bandwidth_gb_per_s": 50, "latency_us": 20, "efficiency": 0.9}
 """As the network of h100-sxm."""
+
+SLOW_SPINE = {**SPINE, "bandwidth_gb_per_s": 25}
 
 LAYERS = "layers.F=1ms,layers.B=2ms,embedding.F=0ms,head.F=1ms,head.B=2ms"
 """Times of layers."""
@@ -119,7 +122,7 @@ def test_no_plan_on_groups_is_lost(counts: tuple[int, int]) -> None:
     best = min(o.step_ps for o in fitting)
     assert min(each.step_s for each in made.fitting) <= best / 1e12
     assert made.groups is not None and 0 < made.groups.least_s <= best / 1e12
-    assert made.to_dicts()[0]["least_s"] == made.groups.least_s
+    assert made.to_dicts()[0]["groups"]["least_s"] == made.groups.least_s
     uneven = made.fitting[0].candidate.layers[0]
     assert made.fitting[0].shape.pipeline == 1 or uneven[0] > uneven[-1] or len(uneven) == 4
 
@@ -164,3 +167,29 @@ def test_power_is_the_mean_of_the_groups() -> None:
     busy, idle = np.mean(watts, axis=0)
     mean = busy * (1 - row["idle_ratio"]) + idle * row["idle_ratio"]
     assert row["energy_kwh"] == pytest.approx(hours * mean / 1000)
+
+
+def test_pipelines_within_groups_take_microbatches_by_speed() -> None:
+    """The step is that of the slower group, and no other share of the batch is shorter."""
+    given: dict[str, Any] = {"gpus": 32, "global_batch": 96, "tp": [2], "pp": [2], "cp": [1]}
+    given |= {"microbatch_size": [1], "recompute": ["none"], "schedules": ["1f1b"]}
+    made = plan("llama3-8b", MIXED, top=1, **given)
+    assert made.groups is not None and made.groups.within is not None
+    within = made.groups.within
+    assert within.pipelines == (4, 4) and sum(within.microbatches) == 24
+    assert within.microbatches[0] > 2 * within.microbatches[1]
+
+    def step(share: tuple[int, int]) -> float:
+        steps = []
+        for name, count in zip(("h100-sxm", "a100-sxm-80gb"), share, strict=True):
+            fields = {**pipesched.systems()[name], "spine": SLOW_SPINE, "accelerators_per_pod": 16}
+            costs = made.fitting[0].costs.with_(system=fields)
+            paths = [Stages((0, 1), blocks=within.candidate.layers[0])]
+            point = Configuration("1f1b", 2, count, paths=paths, costs=costs)
+            whole = replace(point, optimizer_step="overlapped")
+            steps.append(whole.simulate().execution.makespan_ps / 1e12)
+        return max(steps)
+
+    assert within.step_s == step((within.microbatches[0], within.microbatches[1]))
+    assert within.step_s == min(step((n, 24 - n)) for n in range(1, 24))
+    assert any("microbatches by speed" in each for each in made.why())

@@ -13,6 +13,7 @@ from ...results.batch import findings as compared
 from ...results.configuration import head_in_layers
 from ...support.text import gib, plural, readable
 from ..candidate import OPTIMIZED, Candidate, describe
+from ..search.groups import Groups
 from ..search.moves import Moved
 from ..search.search import EQUAL
 from ..space.heads import SHARDS
@@ -93,6 +94,25 @@ def _groups(plan: Plan) -> Iterator[str]:
             f"along its pipeline: {', then '.join(along)}; no step is below"
             f" {plan.groups.least_s:.4g} s, which the groups would take if they shared its work by"
             f" speed without messages or idle time: this one takes {above} more"
+        )
+        yield from _within(plan, plan.groups)
+
+
+def _within(plan: Plan, groups: Groups) -> Iterator[str]:
+    """What pipelines within groups would take."""
+    within = groups.within
+    if within is not None:
+        step, change = within.step_s, within.step_s / plan.fitting[0].step_s - 1
+        each = zip(groups.names, within.pipelines, within.microbatches, strict=True)
+        dealt = (f"{n} in each of {plural(pipes, 'pipeline')} on {name}" for name, pipes, n in each)
+        candidate = within.candidate
+        yield (
+            f"with whole pipelines in each group and microbatches by speed a step would take"
+            f" {step:.4g} s, {percent(abs(change))} {'less' if change < 0 else 'more'}, by"
+            f" {candidate.schedule} on {plural(candidate.shape.pipeline, 'worker')} of"
+            f" {plural(candidate.shape.worker, 'accelerator')},"
+            f" microbatches of {plural(candidate.shape.microbatch_size, 'sequence')}:"
+            f" {', '.join(dealt)}"
         )
 
 
