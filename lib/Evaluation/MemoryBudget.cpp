@@ -256,7 +256,8 @@ static std::pair<int64_t, int64_t> entryOf(ArrayRef<Cell> row, int64_t index) {
 
 /// The forwards whose activations a row holds in full when the entry of `peak`
 /// starts, in a table without copies.
-static std::vector<Cell> heldAt(ArrayRef<Cell> row, int64_t peak) {
+static std::vector<Cell> heldAt(const Placement &placement, ArrayRef<Cell> row,
+                                int64_t peak) {
   auto keyOf = [](Cell cell) {
     return Cell(cell.getStage(), Phase::Forward, cell.getUnit()).getRaw();
   };
@@ -270,7 +271,8 @@ static std::vector<Cell> heldAt(ArrayRef<Cell> row, int64_t peak) {
         row[i].is(Phase::Forward) && recomputed.count(keyOf(row[i]));
     if (row[i].isIn(kActivationMakers) && !isLeftToR)
       held.insert(keyOf(row[i]));
-    if (row[i].isIn(kReleasingPhases) && i < begin)
+    if (i < begin && !row[i].isIdle() &&
+        row[i].isIn(releasingPhases(placement.backwardOf(row[i]))))
       held.erase(keyOf(row[i]));
   }
   std::vector<Cell> forwards;
@@ -377,7 +379,8 @@ private:
     ArrayRef<Cell> row = table.rows[at.row];
     if (!hasPeak || llvm::any_of(row, [](Cell cell) { return cell.isCopy(); }))
       return "";
-    return "they are those of " + listOf(ArrayRef<Cell>(heldAt(row, at.index)));
+    return "they are those of " +
+           listOf(ArrayRef<Cell>(heldAt(*table.placement, row, at.index)));
   }
 
   const TableView &table;

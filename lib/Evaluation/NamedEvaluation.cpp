@@ -34,12 +34,32 @@ void NamedEvaluation::describe(const CostInputs &costs) {
     return;
   const ModelFacts &model = *costs.model;
   microbatchSize = model.microbatchSize;
-  modelFlops =
-      double(placement.getNumMicrobatches()) *
-      double(forwardsOf(Phase::Forward) + forwardsOf(Phase::Backward)) *
-      forwardFlops(model);
+  if (placement.trainsAll())
+    modelFlops =
+        double(placement.getNumMicrobatches()) *
+        double(forwardsOf(Phase::Forward) + forwardsOf(Phase::Backward)) *
+        forwardFlops(model);
+  else
+    addFlopsByStage(model);
   if (costs.system)
     peakFlops = peakFlopsPerSecond(*costs.system, hasNarrowKernels(model));
+}
+
+/// Sums the work of stages of which some have no whole backward.
+void NamedEvaluation::addFlopsByStage(const ModelFacts &model) {
+  llvm::Expected<std::vector<double>> forward =
+      forwardFlopsOfStages(placement, model);
+  if (!forward)
+    return llvm::consumeError(forward.takeError());
+  for (auto [stage, flops] : llvm::enumerate(*forward)) {
+    int64_t numForwards = forwardsOf(Phase::Forward);
+    PhaseSet starts = backwardStarts(placement.backwardOf(stage));
+    if (!starts.isEmpty())
+      numForwards += forwardsOf(starts.first());
+    int64_t numUnits = placement.countOnPath(placement.pathOfStage(stage));
+    modelFlops += double(numUnits) / double(placement.getNumSlices()) *
+                  double(numForwards) * flops;
+  }
 }
 
 std::optional<double> NamedEvaluation::getMfu() const {

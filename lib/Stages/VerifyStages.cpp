@@ -36,6 +36,10 @@ FailureOr<int64_t> pipesched::countStages(PlacementOwnerOpInterface owner) {
   Path wanted = first.toPath();
   for (PathOp op : paths) {
     Path path = op.toPath();
+    if (!path.backward.isFull())
+      return emitTableError(op)
+             << "has stages that do not train; functions belong to stages that "
+                "all train";
     if (path.workers.size() != wanted.workers.size())
       return emitPathError(op, first)
              << "has " << path.workers.size() << " stages and the first path "

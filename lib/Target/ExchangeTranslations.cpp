@@ -124,7 +124,8 @@ static LogicalResult verifyForExport(pipe::ScheduleOp schedule,
   if (schedule.isProblem())
     return pipe::emitTableError(schedule)
            << "has no rows to export; fill it with a pipe-schedule-* pass";
-  if (failed(pipe::verifyUnsliced(schedule, "an export")))
+  if (failed(pipe::verifyUnsliced(schedule, "an export")) ||
+      failed(pipe::verifyTrainsAll(schedule, "an export takes")))
     return failure();
   if (std::optional<Violation> violation = verifyTable(table))
     return pipe::emitViolation(schedule, *violation);

@@ -121,6 +121,12 @@ LogicalResult pipe::placeSchedule(
   if (!paths)
     return emitTableError(schedule)
            << "cannot be placed: " << llvm::toString(paths.takeError());
+  std::vector<Path> replaced;
+  for (PathOp path : schedule.getPaths())
+    replaced.push_back(path.toPath());
+  if (llvm::Error error = keepBackward(replaced, *paths))
+    return emitTableError(schedule)
+           << "cannot be placed: " << llvm::toString(std::move(error));
   storePaths(schedule, *paths);
   return success();
 }

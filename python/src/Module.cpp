@@ -481,7 +481,7 @@ static Lengths toLengths(std::optional<llvm::ArrayRef<int64_t>> lengths) {
 
 static PathTuple toTuple(pipe::PathOp op) {
   PathTuple path;
-  auto &[workers, takes, blocks, weights] = path;
+  auto &[workers, takes, blocks, weights, frozen, isForwardOnly] = path;
   workers = op.getWorkers().vec();
   llvm::ArrayRef<int64_t> ranges =
       op.getTakes().value_or(llvm::ArrayRef<int64_t>());
@@ -489,6 +489,8 @@ static PathTuple toTuple(pipe::PathOp op) {
     takes.emplace_back(ranges[i], ranges[i + 1], ranges[i + 2]);
   blocks = toLengths(op.getBlocks());
   weights = toLengths(op.getWeights());
+  frozen = op.getBackward().frozen;
+  isForwardOnly = op.getBackward().isNone;
   return path;
 }
 

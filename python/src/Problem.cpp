@@ -19,7 +19,7 @@ using namespace pipesched::python;
 //===----------------------------------------------------------------------===//
 
 static Path readPath(PathTuple &&given) {
-  auto &[workers, takes, blocks, weights] = given;
+  auto &[workers, takes, blocks, weights, frozen, isForwardOnly] = given;
   for (const Lengths *lengths : {&blocks, &weights})
     if (*lengths && (*lengths)->size() != workers.size())
       raise("a path of " + std::to_string(workers.size()) + " stages has " +
@@ -29,6 +29,7 @@ static Path readPath(PathTuple &&given) {
     path.takes.push_back({begin, end, step});
   path.blocks = std::move(blocks).value_or(std::vector<int64_t>());
   path.weights = std::move(weights).value_or(std::vector<int64_t>());
+  path.backward = {isForwardOnly, std::move(frozen)};
   path.workers = std::move(workers);
   return path;
 }

@@ -22,10 +22,11 @@ namespace pipesched::python {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 using Lengths = std::optional<std::vector<int64_t>>;
-/// Tuple of workers, takes as (begin, end, step), blocks, weights.
+/// Tuple of workers, takes as (begin, end, step), blocks, weights, frozen
+/// stages, and whether the path is forward only.
 using PathTuple = std::tuple<std::vector<int32_t>,
                              std::vector<std::tuple<int64_t, int64_t, int64_t>>,
-                             Lengths, Lengths>;
+                             Lengths, Lengths, std::vector<int64_t>, bool>;
 /// Transport, receive placement, forward sends and runtime, as numbers of their
 /// enums, and the disturbance.
 using Timing = std::tuple<int, int, int, int, std::string>;

@@ -169,8 +169,9 @@ static WorkerPrograms readProgram(const Module &module, size_t index,
                                   int receives) {
   return module.run([&] {
     mlir::Operation *op = module.getSchedule(index);
-    orFail(pipe::verifyUnsliced(llvm::cast<pipe::PlacementOwnerOpInterface>(op),
-                                "what a runtime reads"));
+    auto owner = llvm::cast<pipe::PlacementOwnerOpInterface>(op);
+    orFail(pipe::verifyUnsliced(owner, "what a runtime reads"));
+    orFail(pipe::verifyTrainsAll(owner, "a runtime takes"));
     if (auto given = llvm::dyn_cast<exec::ProgramOp>(op)) {
       LoadedProgram loaded = orFail(loadProgram(given, ListOps::No));
       return listInstructions(op, loaded.program, loaded.placement);

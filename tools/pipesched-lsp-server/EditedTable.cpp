@@ -12,11 +12,6 @@
 
 using namespace pipesched;
 
-static constexpr PhaseSet kBackwards =
-    phasesWith([](const PhaseTraits &traits) {
-      return traits.order.occurrence == Occurrence::Alternative;
-    });
-
 std::unique_ptr<EditedTable> EditedTable::load(pipe::ScheduleOp schedule) {
   mlir::FailureOr<Placement> placement = pipe::loadPlacement(schedule);
   if (failed(placement) || !placement->isAssigned() ||
@@ -89,7 +84,10 @@ void EditedTable::readRows(pipe::ScheduleOp schedule) {
     numWritten.push_back(row.size());
 }
 
-PhaseSet EditedTable::wantedBackward() const {
+PhaseSet EditedTable::wantedBackward(int64_t globalStage) const {
+  StageBackward backward = placement.backwardOf(globalStage);
+  if (backward != StageBackward::Whole)
+    return backwardStarts(backward);
   bool isSplit = used.intersects(kSplitBackward);
   return isSplit && !used.contains(Phase::Backward) ? kSplitBackward
                                                     : Phase::Backward;
@@ -101,13 +99,13 @@ void EditedTable::complete(int64_t globalStage, int64_t unit) {
       globalStage - placement.stageOffset(placement.pathOfStage(globalStage));
   PhaseSet written = present[placement.pairOf(globalStage, unit)];
   PhaseSet wanted = Phase::Forward;
-  if (!written.intersects(kBackwards))
-    wanted |= wantedBackward();
+  StageBackward backward = placement.backwardOf(globalStage);
+  if (!written.intersects(backwardStarts(backward)))
+    wanted |= wantedBackward(globalStage);
   written.forEach([&](Phase phase) {
-    const PhaseOrder &order = traitsOf(phase).order;
-    wanted |= order.needs;
-    if (order.followedBy)
-      wanted |= *order.followedBy;
+    wanted |= traitsOf(phase).order.needs;
+    if (std::optional<Phase> next = followerOf(phase, backward))
+      wanted |= *next;
   });
   (wanted - written).forEach([&](Phase phase) {
     missing.push_back(Cell(stage, phase, unit));

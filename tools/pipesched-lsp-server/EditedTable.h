@@ -44,7 +44,7 @@ public:
     return presentOfStage[globalStage];
   }
   /// The backward phases that a stage and unit without them should have.
-  PhaseSet wantedBackward() const;
+  PhaseSet wantedBackward(int64_t globalStage) const;
 
 private:
   void readRows(pipe::ScheduleOp schedule);

@@ -303,7 +303,9 @@ void Offers::addUnit(int64_t globalStage, int64_t unit) {
       globalStage - placement.stageOffset(placement.pathOfStage(globalStage));
   auto cellOf = [&](Phase phase) { return Cell(stage, phase, unit); };
   PhaseSet written = table.phasesOf(cellOf(Phase::Forward));
-  kAllPhases.forEach([&](Phase phase) {
+  StageBackward backward = placement.backwardOf(globalStage);
+  PhaseSet wanted = table.wantedBackward(globalStage);
+  allowedPhases(backward).forEach([&](Phase phase) {
     const PhaseTraits &traits = traitsOf(phase);
     const PhaseOrder &order = traits.order;
     if (traits.number != CellNumber::Unit || written.contains(phase) ||
@@ -312,9 +314,8 @@ void Offers::addUnit(int64_t globalStage, int64_t unit) {
     bool isBackward = order.occurrence == Occurrence::Alternative ||
                       kSplitBackward.contains(phase);
     bool follows = false;
-    written.forEach([&](Phase other) {
-      follows |= traitsOf(other).order.followedBy == phase;
-    });
+    written.forEach(
+        [&](Phase other) { follows |= followerOf(other, backward) == phase; });
     bool hasOwn = (written & kSplitBackward).isEmpty();
     if (phase == Phase::Forward || follows)
       return add(cellOf(phase));
@@ -322,8 +323,7 @@ void Offers::addUnit(int64_t globalStage, int64_t unit) {
     bool hasKind = table.uses(Phase::Backward);
     kSplitBackward.forEach([&](Phase half) { hasKind |= table.uses(half); });
     if (isBackward && hasOwn &&
-        (!hasKind || table.wantedBackward().contains(phase) ||
-         table.uses(phase)))
+        (!hasKind || wanted.contains(phase) || table.uses(phase)))
       return add(cellOf(phase));
     bool hasCopy = order.needs == PhaseSet() || written.intersects(order.needs);
     if (!isBackward && table.uses(phase) && hasCopy)
@@ -336,7 +336,8 @@ void Offers::addStage(int64_t globalStage) {
   int64_t path = placement.pathOfStage(globalStage);
   int64_t stage = globalStage - placement.stageOffset(path);
   kPerPathPhases.forEach([&](Phase phase) {
-    if (table.uses(phase) && !table.pathPhasesOf(globalStage).contains(phase))
+    if (allowedPhases(placement.backwardOf(globalStage)).contains(phase) &&
+        table.uses(phase) && !table.pathPhasesOf(globalStage).contains(phase))
       add(Cell(stage, phase, path), /*isLast=*/true);
   });
 }

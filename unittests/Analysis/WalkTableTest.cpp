@@ -399,6 +399,18 @@ TEST(WalkTable, RandomTables) {
   EXPECT_GT(compared.copied, 100);
 }
 
+/// Stages that do not train have fewer cells, and fewer messages.
+TEST(WalkTable, FrozenTables) {
+  Compared compared;
+  for (int seed = 0; seed < numRounds(4000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    compare(makeFrozenTable(seed), seed, compared);
+  }
+  EXPECT_GT(compared.walked, numRounds(2000));
+  EXPECT_GT(compared.recomputed, 20);
+  EXPECT_GT(compared.copied, 100);
+}
+
 //===----------------------------------------------------------------------===//
 // What has no end
 //===----------------------------------------------------------------------===//

@@ -281,6 +281,16 @@ TEST(PathText, ReadsCounts) {
             (std::vector<Counts>{{1, 2}, {0, 0}}));
 }
 
+TEST(PathText, ReadsWhatDoesNotTrain) {
+  auto backwardOf = [](llvm::StringRef text) {
+    return llvm::cantFail(parsePaths(text)).front().backward;
+  };
+  EXPECT_TRUE(backwardOf("0:4").isFull());
+  EXPECT_TRUE(backwardOf("0:4 none").isNone);
+  EXPECT_EQ(backwardOf("0:4 frozen 0:2,3 takes 0").frozen,
+            (std::vector<int64_t>{0, 1, 3}));
+}
+
 TEST(PathText, NamesTheCharacter) {
   auto refuse = [](llvm::StringRef text) { return errorOf(parsePaths(text)); };
   EXPECT_EQ(refuse(""), "character 1: expected a worker, found the end");
@@ -288,14 +298,19 @@ TEST(PathText, NamesTheCharacter) {
   EXPECT_EQ(refuse("0,x"), "character 3: expected a worker, found 'x'");
   EXPECT_EQ(refuse("0,-"), "character 3: expected a worker, found '-'");
   EXPECT_EQ(refuse("0 1"),
-            "character 3: expected 'takes', 'blocks' or 'weights', each once, "
-            "or ';', found '1'");
+            "character 3: expected 'takes', 'blocks', 'weights', 'frozen' or "
+            "'none', each once, or ';', found '1'");
   EXPECT_EQ(refuse("0 takes 1 takes 2"),
-            "character 11: expected 'takes', 'blocks' or 'weights', each once, "
-            "or ';', found 't'");
+            "character 11: expected 'takes', 'blocks', 'weights', 'frozen' or "
+            "'none', each once, or ';', found 't'");
   EXPECT_EQ(refuse("0 block 1"),
-            "character 3: expected 'takes', 'blocks' or 'weights', each once, "
-            "or ';', found 'b'");
+            "character 3: expected 'takes', 'blocks', 'weights', 'frozen' or "
+            "'none', each once, or ';', found 'b'");
+  EXPECT_EQ(refuse("0 none none"),
+            "character 8: expected 'takes', 'blocks', 'weights', 'frozen' or "
+            "'none', each once, or ';', found 'n'");
+  EXPECT_EQ(refuse("0,1 frozen 2"),
+            "character 12: the path has no stages 2:3:1");
   EXPECT_EQ(refuse("[0,1;1,0]"), "character 5: expected ',' or ']', found ';'");
   EXPECT_EQ(refuse("0,65536"),
             "character 3: worker 65536 is not one of 0 to 65535");

@@ -3,7 +3,8 @@
 //
 // Complete tables without a cycle, for property tests: cells in any order in
 // which they can run, with split and whole backwards, overlapped pairs, R,
-// copies and idle slots. A seed always gives the same table.
+// copies and idle slots, and with frozen stages if asked. A seed always gives
+// the same table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,10 @@ namespace pipesched {
 /// Appends random runnable cells to the rows until none is left.
 class RandomTable {
 public:
-  explicit RandomTable(uint32_t seed) : random(seed) {
+  explicit RandomTable(uint32_t seed, bool freezes = false) : random(seed) {
     table.placement = place();
+    if (freezes)
+      freeze();
     table.rows.resize(table.placement.getNumWorkers());
     if (draw(2))
       table.gradientAfter = GradientAfter::WeightGrad;
@@ -66,6 +69,19 @@ private:
     return makePlacement(workers, microbatches, {path, back});
   }
 
+  /// Makes each path forward only, or freezes the same stages of all.
+  void freeze() {
+    PathBackward backward;
+    backward.isNone = draw(8) == 0;
+    for (int64_t s = 0; s < table.placement.getNumStages(0); ++s)
+      if (!backward.isNone && draw(2))
+        backward.frozen.push_back(s);
+    std::vector<Path> paths = table.placement.getPaths();
+    for (Path &path : paths)
+      path.backward = backward;
+    table.placement = llvm::cantFail(table.placement.withPaths(paths));
+  }
+
   void append(Cell cell) {
     const Placement &placement = table.placement;
     Row &row = table.rows[placement.workerOf(placement.globalStage(cell))];
@@ -86,10 +102,11 @@ private:
         releaseBackward(stage, microbatch);
       return;
     }
-    if (cell.is(Phase::InputGrad))
+    StageBackward kind = table.placement.backwardOf(cell);
+    if (cell.is(Phase::InputGrad) && kind == StageBackward::Whole)
       ready.push_back(cell.withPhase(Phase::WeightGrad));
     bool waitsForOther = cell.isIn(kSplitBackward) &&
-                         !cell.is(gradientPhase(table.gradientAfter));
+                         !cell.is(gradientPhase(table.gradientAfter, kind));
     if (stage > 0 && !waitsForOther)
       releaseBackward(stage - 1, microbatch);
   }
@@ -101,11 +118,18 @@ private:
   void releaseBackward(int64_t stage, int64_t microbatch) {
     Cell backward(stage, draw(2) ? Phase::Backward : Phase::InputGrad,
                   microbatch);
-    ready.push_back(backward);
+    PhaseSet starts = backwardStarts(table.placement.backwardOf(backward));
+    if (starts.isEmpty())
+      return;
+    ready.push_back(starts.contains(Phase::Backward)
+                        ? backward
+                        : backward.withPhase(Phase::InputGrad));
   }
 
   /// Adds copies and R to some forwards.
   void runBetween(Cell forward) {
+    if (table.placement.backwardOf(forward) == StageBackward::None)
+      return;
     if (draw(4) == 0) {
       append(forward.withPhase(Phase::Offload));
       if (draw(2))
@@ -143,6 +167,9 @@ private:
 };
 
 inline Table makeRandomTable(uint32_t seed) { return RandomTable(seed).make(); }
+inline Table makeFrozenTable(uint32_t seed) {
+  return RandomTable(seed, /*freezes=*/true).make();
+}
 
 } // namespace pipesched
 

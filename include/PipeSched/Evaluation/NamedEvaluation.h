@@ -67,6 +67,8 @@ struct NamedEvaluation : NamedTable {
   const Execution &getExecution() const;
 
 private:
+  void addFlopsByStage(const ModelFacts &model);
+
   struct OnDemand {
     std::once_flag once;
     std::optional<Execution> execution;

@@ -95,8 +95,10 @@ struct HeldActivation {
   /// F allocates the activations that it keeps, R the rest; B and I allocate
   /// their working memory.
   MemoryChange start(Cell cell, const StageMemory &stage);
-  /// I frees its share of the activations, B and W all that is left.
-  MemoryChange finish(Cell cell, const StageMemory &stage);
+  /// I frees its share of the activations, B and W all that is left; so does I
+  /// of a frozen stage, and F of a stage without a backward.
+  MemoryChange finish(Cell cell, const StageMemory &stage,
+                      StageBackward backward);
   /// Frees on the device what D has copied, but for keys and values that other
   /// slices read: as many bytes as the gradients that later slices leave for
   /// the slice. The last slice has none of these, and none read its own.
@@ -116,10 +118,11 @@ struct HeldActivation {
   }
 };
 
-/// What a cell does if no activation is recomputed or copied. Its phase alone
-/// decides that.
+/// What a cell does if no activation is recomputed or copied. Its phase and the
+/// backward of its stage decide that.
 MemoryChange startKept(Cell cell, const StageMemory &stage);
-MemoryChange finishKept(Cell cell, const StageMemory &stage);
+MemoryChange finishKept(Cell cell, const StageMemory &stage,
+                        StageBackward backward);
 
 /// The activations of a program.
 class ActivationLedger {
@@ -139,8 +142,9 @@ public:
                            : at(cell).start(cell, memoryOf(cell));
   }
   MemoryChange finish(Cell cell) {
-    return entries.empty() ? finishKept(cell, memoryOf(cell))
-                           : at(cell).finish(cell, memoryOf(cell));
+    StageBackward backward = placement.backwardOf(cell);
+    return entries.empty() ? finishKept(cell, memoryOf(cell), backward)
+                           : at(cell).finish(cell, memoryOf(cell), backward);
   }
   MemoryChange moveOut(Cell cell) { return at(cell).moveOut(memoryOf(cell)); }
   MemoryChange moveIn(Cell cell) { return at(cell).moveIn(); }
@@ -173,12 +177,13 @@ inline MemoryChange startKept(Cell cell, const StageMemory &stage) {
   return {changeOf(change, stage.amounts()) + working, 0};
 }
 
-inline MemoryChange finishKept(Cell cell, const StageMemory &stage) {
-  MemoryEffect change = kMemoryOf[cell.getPhase()].atEnd;
+inline MemoryChange finishKept(Cell cell, const StageMemory &stage,
+                               StageBackward backward) {
+  MemoryEffect change = effectAtEnd(cell.getPhase(), backward);
   if (change == MemoryEffect::Same)
     return {};
   return {changeOf(change, stage.amounts()) - freedBesides(cell, stage),
-          cell.isIn(kReleasingPhases) ? -1 : 0};
+          cell.isIn(releasingPhases(backward)) ? -1 : 0};
 }
 
 inline MemoryChange HeldActivation::start(Cell cell, const StageMemory &stage) {
@@ -193,18 +198,18 @@ inline MemoryChange HeldActivation::start(Cell cell, const StageMemory &stage) {
   return {grown, isFirst ? 1 : 0};
 }
 
-inline MemoryChange HeldActivation::finish(Cell cell,
-                                           const StageMemory &stage) {
-  if (!cell.isIn(kFreeingPhases))
-    return finishKept(cell, stage);
+inline MemoryChange HeldActivation::finish(Cell cell, const StageMemory &stage,
+                                           StageBackward backward) {
+  PhaseSet releasing = releasingPhases(backward);
+  if (!cell.isIn(kFreeingPhases | releasing))
+    return finishKept(cell, stage, backward);
   MemoryEffect change = kMemoryOf[cell.getPhase()].atEnd;
   int64_t freed =
-      cell.isIn(kReleasingPhases)
+      cell.isIn(releasing)
           ? deviceBytes
           : std::min(-changeOf(change, stage.amounts()), deviceBytes);
   deviceBytes -= freed;
-  return {-freed - freedBesides(cell, stage),
-          cell.isIn(kReleasingPhases) ? -1 : 0};
+  return {-freed - freedBesides(cell, stage), cell.isIn(releasing) ? -1 : 0};
 }
 
 } // namespace pipesched

@@ -124,9 +124,11 @@ void RowReads::collectFlow(uint32_t instruction, Cell cell) {
   int64_t stage = sourceOf(*flow, cell.getStage());
   if (stage < 0 || stage >= placement.getNumStages(path))
     return;
-  bool isLocal = placement.workerOf(placement.stageOffset(path) + stage) == row;
+  int64_t source = placement.stageOffset(path) + stage;
+  bool isLocal = placement.workerOf(source) == row;
+  StageBackward backward = placement.backwardOf(source);
   (isLocal ? run : received).forEach([&](Phase phase) {
-    if (flowMadeBy(phase, gradientAfter) == flow)
+    if (flowMadeBy(phase, gradientAfter, backward) == flow)
       addReader(instruction, Cell(stage, phase, cell.getUnit()));
   });
 }

@@ -41,18 +41,22 @@ public:
   /// Whether there are no such activations, so that the phase of a cell decides
   /// what it holds (startKept).
   bool isEmpty() const { return !isTracked; }
-  /// The activation of a cell; an F creates it. Null if a cell had no F before
-  /// it, or if an F comes again.
-  HeldActivation *at(Cell cell, uint32_t stage) {
+  /// The activation of a cell that starts; an F creates it. Null if a cell had
+  /// no F before it, or if an F comes again.
+  HeldActivation *start(Cell cell, uint32_t stage) {
+    if (!cell.is(Phase::Forward))
+      return find(cell, stage);
     InFlight<HeldActivation> &place = places[stage];
     int64_t rank = placement.rankOf(cell);
-    if (!cell.is(Phase::Forward))
-      return place.find(rank);
     HeldActivation *activation = place.insert(rank, allocator);
     if (activation)
       *activation = {0, 0, recomputed.contains(stage, rank),
                      keys.leaves(placement.firstPairOf(stage) + rank)};
     return activation;
+  }
+  /// The activation of a cell that has started.
+  HeldActivation *find(Cell cell, uint32_t stage) {
+    return places[stage].find(placement.rankOf(cell));
   }
   void remove(HeldActivation *activation) {
     InFlight<HeldActivation>::remove(activation);
@@ -77,7 +81,8 @@ class Holdings {
 public:
   Holdings(const TableView &table, const PhaseCounts &counts,
            const MemoryFacts &facts)
-      : facts(facts), live(table, counts), workers(table.rows.size()) {}
+      : placement(*table.placement), facts(facts), live(table, counts),
+        workers(table.rows.size()) {}
 
   void start(const WaveStep &step, const Time &startPs) {
     MemoryChange change = startHalf(step, 0);
@@ -93,11 +98,11 @@ public:
   }
   /// Notes that a D has ended, or that a U has started.
   void moveOut(int32_t row, Cell cell, uint32_t stage, const Time &endPs) {
-    if (HeldActivation *activation = find(cell, stage))
+    if (HeldActivation *activation = check(live.find(cell, stage)))
       applyCopy(row, cell, activation->moveOut(facts.of(stage, cell)), endPs);
   }
   void moveIn(int32_t row, Cell cell, uint32_t stage, const Time &startPs) {
-    if (HeldActivation *activation = find(cell, stage))
+    if (HeldActivation *activation = check(live.find(cell, stage)))
       applyCopy(row, cell, activation->moveIn(), startPs);
   }
   bool isValid() const { return !isBroken; }
@@ -134,8 +139,7 @@ private:
     bool hasEvents = false;
   };
 
-  HeldActivation *find(Cell cell, uint32_t stage) {
-    HeldActivation *activation = live.at(cell, stage);
+  HeldActivation *check(HeldActivation *activation) {
     isBroken |= !activation;
     return activation;
   }
@@ -144,19 +148,21 @@ private:
     const StageMemory &memory = facts.of(step.stage(half), cell);
     if (LLVM_LIKELY(live.isEmpty()) || cell.isPerPath())
       return startKept(cell, memory);
-    HeldActivation *activation = find(cell, step.stage(half));
+    HeldActivation *activation = check(live.start(cell, step.stage(half)));
     return activation ? activation->start(cell, memory) : MemoryChange();
   }
   MemoryChange finishHalf(const WaveStep &step, unsigned half) {
     Cell cell = step.cells[half];
     const StageMemory &memory = facts.of(step.stage(half), cell);
-    if (LLVM_LIKELY(live.isEmpty()) || !cell.isIn(kFreeingPhases))
-      return finishKept(cell, memory);
-    HeldActivation *activation = find(cell, step.stage(half));
+    StageBackward backward = placement.backwardOf(step.stage(half));
+    PhaseSet releasing = releasingPhases(backward);
+    if (LLVM_LIKELY(live.isEmpty()) || !cell.isIn(kFreeingPhases | releasing))
+      return finishKept(cell, memory, backward);
+    HeldActivation *activation = check(live.find(cell, step.stage(half)));
     if (!activation)
       return {};
-    MemoryChange change = activation->finish(cell, memory);
-    if (cell.isIn(kReleasingPhases))
+    MemoryChange change = activation->finish(cell, memory, backward);
+    if (cell.isIn(releasing))
       live.remove(activation);
     return change;
   }
@@ -189,6 +195,7 @@ private:
     apply(row, cell, change, atPs);
   }
 
+  const Placement &placement;
   const MemoryFacts &facts;
   LiveActivations live;
   std::vector<Held> workers;

@@ -113,7 +113,7 @@ inline void SlotCounts::make(RowCounts &row, Cell cell, uint32_t stage,
 }
 
 inline void SlotCounts::release(RowCounts &row, Cell cell, uint32_t stage) {
-  if (!cell.isIn(kReleasingPhases))
+  if (!cell.isIn(releasingPhases(placement.backwardOf(stage))))
     return;
   --row.live;
   int64_t *begin = live[stage].find(placement.rankOf(cell));

@@ -189,6 +189,8 @@ bool WalkCopies<Time>::startHalf(const WaveStep &step, unsigned half) {
     return true;
   Cell cell = step.cells[half];
   if (cell.is(Phase::Forward)) {
+    if (placement.backwardOf(step.stage(half)) == StageBackward::None)
+      return true; // no copy moves it
     Activation *made =
         activations[step.stage(half)].insert(step.ranks[half], allocator);
     if (made)

@@ -204,13 +204,15 @@ std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
       slices.forEven(stage, phase, [&](int64_t slice, int64_t ofSlice) {
         wait(worker, ofSlice, cost.cells.of(phase, slice));
       });
-      std::optional<Flow> flow = flowMadeBy(phase, gradientAfter);
+      std::optional<Flow> flow =
+          flowMadeBy(phase, gradientAfter, placement.backwardOf(stage));
       if (!flow)
         return;
       int64_t target = targetOf(*flow, stage);
       if (target < placement.stageOffset(path) ||
           target >= placement.stageOffset(path + 1) ||
-          placement.workerOf(target) == worker)
+          placement.workerOf(target) == worker ||
+          !takes(*flow, placement.backwardOf(target)))
         return;
       traffic.messages += count;
       send(worker, count, cost.of(*flow).bytes);

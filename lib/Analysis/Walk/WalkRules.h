@@ -168,7 +168,8 @@ int64_t WalkCosts<Time>::computePsOf(const WalkInputs &scenario, uint32_t stage,
 template <typename Time>
 WalkCost<Time> WalkCosts<Time>::costOf(uint32_t stage, Phase phase) const {
   WalkCost<Time> cost;
-  std::optional<Flow> made = flowMadeBy(phase, table.gradientAfter);
+  std::optional<Flow> made = flowMadeBy(phase, table.gradientAfter,
+                                        table.placement->backwardOf(stage));
   for (unsigned lane = 0; lane != kNumScenarios<Time>; ++lane) {
     const WalkInputs &scenario = scenarioOf(lane);
     setLane(cost.computePs, lane, computePsOf(scenario, stage, phase));

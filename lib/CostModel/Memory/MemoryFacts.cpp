@@ -267,7 +267,8 @@ static bool addGathered(const Placement &placement, const ModelFacts &model,
     int64_t worker = placement.workerOf(stage);
     Gathered gathered = gatheredBytes(blocks, model, system, layout, worker);
     weights[worker].update(stage, gathered.weight);
-    gradients[worker].update(stage, gathered.gradient);
+    if (placement.backwardOf(stage) == StageBackward::Whole)
+      gradients[worker].update(stage, gathered.gradient);
   }
   bool isValid = true;
   for (const Most &most : gradients)
@@ -306,6 +307,8 @@ llvm::Expected<MemoryFacts> pipesched::computeMemoryWithoutShards(
     if (!sums.fill(memory, model, (*stages)[stage]) ||
         !fillState(memory, state, system))
       return tooLarge();
+    if (placement.backwardOf(stage) != StageBackward::Whole)
+      memory.gradientBytes = memory.optimizerBytes = 0;
   }
   if (placement.getNumSlices() > 1) {
     llvm::Expected<std::vector<TokenSpan>> slices =

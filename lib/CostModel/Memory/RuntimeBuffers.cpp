@@ -162,6 +162,9 @@ llvm::Error pipesched::addRuntimeBuffers(Runtime runtime,
                                          MemoryFacts &memory) {
   if (runtime == Runtime::Table)
     return llvm::Error::success();
+  if (llvm::Error error =
+          placement.checkTrainsAll("the memory of a runtime is known for"))
+    return error;
   llvm::Expected<std::vector<StageBlocks>> blocks =
       blocksOfStages(placement, model);
   if (!blocks)

@@ -227,6 +227,8 @@ static Error addMemory(const Placement &placement, const CostInputs &costs,
 Expected<Problem> pipesched::makeProblem(const Placement &placement,
                                          const CostInputs &costs,
                                          const ProblemOptions &options) {
+  if (Error error = placement.checkTrainsAll("the optimizer takes"))
+    return std::move(error);
   Expected<Placement> divided = optimize::divideSlices(placement);
   if (!divided)
     return divided.takeError();

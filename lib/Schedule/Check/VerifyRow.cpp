@@ -30,6 +30,7 @@ private:
   std::optional<Violation> checkCell(int64_t i);
   std::optional<Violation> checkNumber(int64_t i) const;
   std::optional<Violation> checkHost(int64_t i) const;
+  std::optional<Violation> checkKind(int64_t i) const;
   std::optional<Violation> checkOverlap(int64_t i) const;
   std::optional<Violation> checkOrder() const;
   template <typename IndexOf>
@@ -128,9 +129,10 @@ std::optional<Violation> RowVerifier::run() {
 }
 
 /// Whether a cell, as most are, has a microbatch and stage of this worker and
-/// no overlap, so that checkCell has nothing to say about it.
+/// no overlap, and all stages train, so that checkCell has nothing to say about
+/// it.
 bool RowVerifier::isFine(Cell cell) const {
-  if (cell.overlapsNext() || !isOrdered(cell) ||
+  if (cell.overlapsNext() || !isOrdered(cell) || !placement.trainsAll() ||
       cell.getUnit() >= placement.getNumUnits())
     return false;
   int64_t path = placement.pathOf(cell.getUnit());
@@ -154,7 +156,9 @@ std::optional<Violation> RowVerifier::checkCell(int64_t i) {
   hasPerPath |= cell.isPerPath();
   if (std::optional<Violation> violation = checkNumber(i))
     return violation;
-  return checkHost(i);
+  if (std::optional<Violation> violation = checkHost(i))
+    return violation;
+  return placement.trainsAll() ? std::nullopt : checkKind(i);
 }
 
 /// Checks that the number is a microbatch in range, or a path.
@@ -188,6 +192,21 @@ std::optional<Violation> RowVerifier::checkHost(int64_t i) const {
   return at(i, formatv("{0}: path {1} puts stage {2} on worker {3}, not on "
                        "worker {4}",
                        name(i), path, cell.getStage(), host, row));
+}
+
+/// Checks that the stage runs cells of this phase, which depends on which
+/// stages train.
+std::optional<Violation> RowVerifier::checkKind(int64_t i) const {
+  Cell cell = cells[i];
+  int64_t path = placement.pathOf(cell), stage = placement.globalStage(cell);
+  if (!allowedPhases(placement.backwardOf(stage)).contains(cell.getPhase()))
+    return at(i, formatv("{0} must not occur: {1}", name(i),
+                         placement.describeBackward(stage)));
+  if (!cell.isIn(kSpreadPhases) || placement.getPath(path).backward.isFull())
+    return std::nullopt;
+  return at(i, formatv("{0} is of a shard, and stages of path {1} are frozen: "
+                       "shards are on paths whose stages all train",
+                       name(i), path));
 }
 
 std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {

@@ -10,6 +10,7 @@
 #include "PipeSched/Schedule/Check/Verify.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "PipeSched/Schedule/Table/ParameterSets.h"
+#include "PipeSched/Schedule/Table/Replicas.h"
 #include "PipeSched/Schedule/Table/RowSweep.h"
 #include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Schedule/Table/Slots.h"
@@ -91,16 +92,27 @@ static Violation describeMissing(const TableView &table, const CellIndex &index,
 /// The cell that has to follow another one, or an alternative, and is missing.
 static Violation describeMissing(const TableView &table, const CellIndex &index,
                                  int64_t entry, PhaseSet present,
-                                 PhaseSet alternatives) {
+                                 StageBackward backward) {
+  PhaseSet alternatives = backwardStarts(backward);
   Phase follower = Phase::Idle, leader = Phase::Forward;
   present.forEach([&](Phase phase) {
-    std::optional<Phase> next = traitsOf(phase).order.followedBy;
+    std::optional<Phase> next = followerOf(phase, backward);
     if (next && !present.contains(*next) && follower == Phase::Idle)
       std::tie(follower, leader) = std::pair(*next, phase);
   });
-  if (!present.intersects(alternatives))
+  uint32_t forward = index.at(entry, Phase::Forward);
+  if (alternatives == Phase::InputGrad && !present.intersects(alternatives)) {
+    CellRef ref = index.refOf(forward);
+    Violation violation =
+        describeMissing(table, index, forward, Phase::InputGrad,
+                        "{0} is missing: worker {1} runs {2} without it, and ");
+    violation.message += table.placement->describeBackward(
+        table.placement->globalStage(table.rows[ref.row][ref.index]));
+    return violation;
+  }
+  if (!alternatives.isEmpty() && !present.intersects(alternatives))
     return describeMissing(
-        table, index, index.at(entry, Phase::Forward), alternatives.first(),
+        table, index, forward, alternatives.first(),
         "{0} is missing: worker {1} runs {2} but no backward, whole (B) or "
         "split (I and W)");
   return describeMissing(table, index, index.at(entry, leader), follower,
@@ -114,20 +126,23 @@ static Violation describeMissing(const TableView &table, const CellIndex &index,
 /// Checks backwards and copies of each entry; all forwards must be present.
 static std::optional<Violation> checkOthers(const TableView &table,
                                             const CellIndex &index) {
-  constexpr PhaseSet kAlternatives = phasesWith([](const PhaseTraits &traits) {
-    return traits.order.occurrence == Occurrence::Alternative;
-  });
+  const Placement &placement = *table.placement;
+  int64_t stage = 0; // of the entry
   for (int64_t entry = 0, e = index.getNumEntries(); entry != e; ++entry) {
-    PhaseSet present, followers;
+    while (!placement.trainsAll() && entry == placement.firstPairOf(stage + 1))
+      ++stage;
+    StageBackward backward = placement.backwardOf(stage);
+    PhaseSet starts = backwardStarts(backward), present, followers;
     kIndexedPhases.forEach([&](Phase phase) {
       if (isMissing(index.at(entry, phase)))
         return;
       present |= phase;
-      if (std::optional<Phase> next = traitsOf(phase).order.followedBy)
+      if (std::optional<Phase> next = followerOf(phase, backward))
         followers |= *next;
     });
-    if (!present.intersects(kAlternatives) || !(followers - present).isEmpty())
-      return describeMissing(table, index, entry, present, kAlternatives);
+    if ((!starts.isEmpty() && !present.intersects(starts)) ||
+        !(followers - present).isEmpty())
+      return describeMissing(table, index, entry, present, backward);
   }
   return std::nullopt;
 }
@@ -286,6 +301,9 @@ std::optional<Violation> pipesched::verifyTable(const TableView &table) {
   if (static_cast<int64_t>(table.rows.size()) != placement.getNumWorkers())
     return ofSchedule(formatv("the table has {0} rows for {1} workers",
                               table.rows.size(), placement.getNumWorkers()));
+  if (!placement.trainsAll() && placement.getNumPaths() > 1)
+    if (llvm::Error error = Replicas::create(placement).takeError())
+      return ofSchedule(llvm::toString(std::move(error)));
   if (table.getNumCells() > kMaxTableCells)
     return checkCells(table, /*isPlain=*/false);
   PhaseCounts counts = countPhases(table);

@@ -62,13 +62,19 @@ struct Backwards {
 };
 } // namespace
 
+/// Whether a cell is an I that a W follows: of a frozen stage it has none.
+static bool isHalf(const TableView &table, Cell cell) {
+  return cell.is(Phase::InputGrad) &&
+         table.placement->backwardOf(cell) == StageBackward::Whole;
+}
+
 static Backwards countBackwards(const TableView &table) {
   Backwards found;
   found.numWhole.assign(table.rows.size(), 0);
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row) {
     ArrayRef<Cell> cells = table.rows[row];
     for (int64_t i = 0, e = cells.size(); i != e; ++i) {
-      if (cells[i].is(Phase::InputGrad) && !found.firstSplit)
+      if (isHalf(table, cells[i]) && !found.firstSplit)
         found.firstSplit = CellRef{row, i};
       if (!cells[i].is(Phase::Backward))
         continue;
@@ -220,7 +226,7 @@ public:
     for (int64_t i = 0, e = cells.size(); i != e; ++i) {
       if (i == ownWeightGrad)
         continue;
-      if (!cells[i].is(Phase::InputGrad)) {
+      if (!isHalf(table, cells[i])) {
         hasSplit |= cells[i].is(Phase::WeightGrad);
         row.push_back(cells[i]);
         continue;

@@ -493,6 +493,8 @@ Expected<OffloadChange> pipesched::addOffload(const TableView &table,
                                               const OffloadOptions &options) {
   if (Error error = checkOffloadOptions(*table.placement, options))
     return std::move(error);
+  if (Error error = table.placement->checkTrainsAll("offloading takes"))
+    return std::move(error);
   if (std::optional<Violation> violation = verifyTable(table))
     return llvm::make_error<ViolationError>(std::move(*violation));
   CellIndex index = llvm::cantFail(CellIndex::create(table));

@@ -107,7 +107,8 @@ void StepWriter::findStages(ReductionPlace place, ReducedStages reduced) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
       int64_t global = placement.stageOffset(path) + stage;
-      if (!sets.ownsAny(global))
+      if (!sets.ownsAny(global) ||
+          placement.backwardOf(global) != StageBackward::Whole)
         continue;
       bool hasPeers =
           reduced == ReducedStages::All || sets.isReplicated(global);

@@ -316,6 +316,8 @@ pipesched::addRecompute(const TableView &table,
                         const RecomputeOptions &options) {
   if (Error error = checkRecomputeOptions(*table.placement, options))
     return std::move(error);
+  if (Error error = table.placement->checkTrainsAll("recomputation takes"))
+    return std::move(error);
   TableView order = table;
   order.aligned = false; // ignore the written slots
   if (Error error = refuse(verifyTable(order)))

@@ -59,6 +59,8 @@ findSpreadOrEnded(const TableView &table, PhaseSet added, StringRef what) {
 /// kMaxTableCells.
 static llvm::Error checkSpreadable(const TableView &table, PhaseSet added,
                                    int64_t cellsPerUnit, StringRef what) {
+  if (llvm::Error error = table.placement->checkTrainsAll("spreading takes"))
+    return error;
   std::optional<Violation> violation = findSpreadOrEnded(table, added, what);
   if (!violation && table.aligned)
     violation = {std::nullopt,

@@ -20,17 +20,23 @@ Dependences::Dependences(const TableView &table, const CellIndex &index)
       if (index.has(phase))
         takers[number].add(index.columnOf(phase));
     }
-    if (std::optional<Flow> flow = flowMadeBy(phase, gradientAfter)) {
+    if (std::optional<Flow> flow =
+            flowMadeBy(phase, gradientAfter, StageBackward::Whole)) {
       auto number = static_cast<unsigned>(*flow);
       makings[phase] = {&takers[number], traitsOf(*flow).reach};
       if (index.has(phase))
         makers[number].add(index.columnOf(phase));
     }
   });
+  auto gradient = static_cast<unsigned>(Flow::Gradient);
+  inputMaking = {&takers[gradient], traitsOf(Flow::Gradient).reach};
+  if (gradientAfter == GradientAfter::WeightGrad && !placement.trainsAll() &&
+      index.has(Phase::InputGrad))
+    makers[gradient].add(index.columnOf(Phase::InputGrad));
 }
 
 int64_t Dependences::messageDestination(Cell cell) const {
-  const End &making = makings[cell.getPhase()];
+  const End &making = makingOf(cell);
   if (!making.others)
     return -1;
   int64_t path = placement.pathOf(cell.getUnit());

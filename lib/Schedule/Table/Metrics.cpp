@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Sweeps once over each row. Activations live from the start of F to the end of
-// the B or W that releases them, so both halves of an overlapped pair count at
+// the B or W (of a frozen stage I, of one without a backward F) that releases
+// them, so both halves of an overlapped pair count at
 // once.
 //
 //===----------------------------------------------------------------------===//
@@ -20,8 +21,9 @@ namespace {
 /// Sums up one row.
 class RowWalk : public RowMetrics {
 public:
-  RowWalk(const CellIndex &index, const SlotAssignment &slots)
-      : index(index), slots(slots) {}
+  RowWalk(const Placement &placement, const CellIndex &index,
+          const SlotAssignment &slots)
+      : placement(placement), index(index), slots(slots) {}
 
   template <typename Slots>
   void run(const Slots &lengths, ArrayRef<Cell> row, uint32_t rowBegin) {
@@ -59,7 +61,7 @@ private:
 
   /// Counts the activations that `cell`, which ends at `last`, releases.
   void release(Cell cell) {
-    if (!cell.isIn(kReleasingPhases))
+    if (!cell.isIn(releasingPhases(placement.backwardOf(cell))))
       return;
     --live;
     uint32_t maker = findRecompute(cell);
@@ -71,6 +73,7 @@ private:
     maxRetention = std::max(maxRetention, retention);
   }
 
+  const Placement &placement;
   const CellIndex &index;
   const SlotAssignment &slots;
   int64_t live = 0;
@@ -110,7 +113,7 @@ TableMetrics pipesched::computeMetrics(const TableView &table,
   metrics.slots = slots.numSlots;
   withSlotsOf(table, [&](const auto &lengths) {
     for (auto [row, cells] : llvm::enumerate(table.rows)) {
-      RowWalk walk(index, slots);
+      RowWalk walk(*table.placement, index, slots);
       walk.run(lengths, cells, index.rowBegin(row));
       append(metrics, walk);
     }

@@ -69,6 +69,7 @@ private:
   Error parseRange(StringRef what, Range &range);
   Error appendWorkers(Path &path);
   Error appendTakes(Path &path);
+  Error appendFrozen(Path &path);
   Error appendCounts(std::vector<int64_t> &counts);
   Error parseClause(StringRef word, Path &path);
 
@@ -150,6 +151,21 @@ Error Parser::appendTakes(Path &path) {
   return Error::success();
 }
 
+Error Parser::appendFrozen(Path &path) {
+  rest = rest.ltrim();
+  int64_t position = text.size() - rest.size() + 1;
+  Range range;
+  if (Error error = parseRange("a stage", range))
+    return error;
+  if (range.step < 1 || range.size() == 0 || range.begin < 0 ||
+      range.end > path.getNumStages())
+    return formatError("character {0}: the path has no stages {1}:{2}:{3}",
+                       position, range.begin, range.end, range.step);
+  for (int64_t i = 0, n = range.size(); i < n; ++i)
+    path.backward.frozen.push_back(range.begin + i * range.step);
+  return Error::success();
+}
+
 Error Parser::appendCounts(std::vector<int64_t> &counts) {
   rest = rest.ltrim();
   int64_t position = text.size() - rest.size() + 1;
@@ -177,8 +193,16 @@ Error Parser::parseClause(StringRef word, Path &path) {
     return parseCounts(path.blocks);
   if (word == "weights" && path.weights.empty())
     return parseCounts(path.weights);
+  if (word == "frozen" && path.backward.isFull())
+    return parseList([&] { return appendFrozen(path); });
+  if (word == "none" && path.backward.isFull()) {
+    path.backward.isNone = true;
+    return Error::success();
+  }
   rest = StringRef(word.data(), word.size() + rest.size());
-  return expected("'takes', 'blocks' or 'weights', each once, or ';'");
+  return expected(
+      "'takes', 'blocks', 'weights', 'frozen' or 'none', each once, "
+      "or ';'");
 }
 
 Error Parser::parsePath(Path &path) {

@@ -37,26 +37,29 @@ PhaseCounts pipesched::countPhases(const TableView &table) {
   return counts;
 }
 
-static bool isStageComplete(const PhaseMap<int64_t> &counts, int64_t wanted) {
+static bool isStageComplete(const PhaseMap<int64_t> &counts, int64_t wanted,
+                            StageBackward backward) {
   int64_t numAlternatives = 0;
+  PhaseSet starts = backwardStarts(backward);
   bool isComplete = true;
   kIndexedPhases.forEach([&](Phase phase) {
     const PhaseOrder &order = traitsOf(phase).order;
     if (order.occurrence == Occurrence::Once)
       isComplete &= counts[phase] == wanted;
-    if (order.occurrence == Occurrence::Alternative)
+    if (starts.contains(phase))
       numAlternatives += counts[phase];
-    if (order.followedBy)
-      isComplete &= counts[*order.followedBy] == counts[phase];
+    if (std::optional<Phase> next = followerOf(phase, backward))
+      isComplete &= counts[*next] == counts[phase];
   });
-  return isComplete && numAlternatives == wanted;
+  return isComplete && (starts.isEmpty() || numAlternatives == wanted);
 }
 
 bool pipesched::isComplete(const Placement &placement,
                            const PhaseCounts &counts) {
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
     int64_t wanted = placement.countOnPath(placement.pathOfStage(stage));
-    if (!isStageComplete(counts.counts[stage], wanted))
+    if (!isStageComplete(counts.counts[stage], wanted,
+                         placement.backwardOf(stage)))
       return false;
   }
   return true;

@@ -12,6 +12,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <numeric>
 
 using namespace pipesched;
@@ -104,6 +105,24 @@ static Error checkWeights(int64_t pathNumber, const Path &path) {
   return sumLengths(pathNumber, path, path.weights, "weights").takeError();
 }
 
+static Error checkBackward(int64_t pathNumber, const Path &path) {
+  const std::vector<int64_t> &frozen = path.backward.frozen;
+  if (path.backward.isNone && !frozen.empty())
+    return formatError("path {0} has frozen stages and no backward at all: one "
+                       "of them",
+                       pathNumber);
+  for (auto [i, stage] : llvm::enumerate(frozen)) {
+    if (stage < 0 || stage >= path.getNumStages())
+      return formatError("path {0} freezes stage {1}, and has stages 0 to {2}",
+                         pathNumber, stage, path.getNumStages() - 1);
+    if (i > 0 && stage <= frozen[i - 1])
+      return formatError("path {0} freezes stage {1} after stage {2}: list "
+                         "each stage once, in ascending order",
+                         pathNumber, stage, frozen[i - 1]);
+  }
+  return Error::success();
+}
+
 static Error checkTakes(int64_t pathNumber, const Path &path,
                         int64_t numMicrobatches) {
   for (const MicrobatchRange &range : path.takes) {
@@ -166,6 +185,8 @@ static Error checkPath(int64_t number, const Path &path, int64_t numWorkers,
   if (Error error = checkBlocks(number, path))
     return error;
   if (Error error = checkWeights(number, path))
+    return error;
+  if (Error error = checkBackward(number, path))
     return error;
   return checkTakes(number, path, numMicrobatches);
 }
@@ -245,6 +266,11 @@ void Placement::indexMicrobatches() {
 }
 
 void Placement::indexStages() {
+  if (llvm::any_of(paths,
+                   [](const Path &path) { return !path.backward.isFull(); }))
+    for (const Path &path : paths)
+      llvm::append_range(backwards,
+                         stageBackwards(path.backward, path.getNumStages()));
   localStageCounts.assign(numWorkers, 0);
   localPairCounts.assign(numWorkers, 0);
   for (auto [number, path] : llvm::enumerate(paths)) {
@@ -269,7 +295,52 @@ Placement::withTakes(llvm::ArrayRef<std::vector<MicrobatchRange>> takes) const {
   std::vector<Path> assigned = paths;
   for (auto [path, ranges] : llvm::zip_equal(assigned, takes))
     path.takes = ranges;
-  return create(numWorkers, numMicrobatches, std::move(assigned), numSlices);
+  return withPaths(std::move(assigned));
+}
+
+std::string Placement::describeBackward(int64_t globalStage) const {
+  int64_t path = pathOfStage(globalStage);
+  int64_t stage = globalStage - stageOffset(path);
+  if (paths[path].backward.isNone)
+    return llvm::formatv("path {0} is forward only, so its stages run F alone",
+                         path);
+  bool hasInput = backwardOf(globalStage) == StageBackward::Input;
+  return llvm::formatv("stage {0} of path {1} is frozen {2}", stage, path,
+                       hasInput ? "after a stage that trains, so it runs F "
+                                  "and, for the gradient of its input, I"
+                                : "and no stage before it trains, so it "
+                                  "runs F alone");
+}
+
+Error Placement::checkTrainsAll(StringRef reader) const {
+  if (trainsAll())
+    return Error::success();
+  auto isOther = [](StageBackward kind) {
+    return kind != StageBackward::Whole;
+  };
+  return formatError(
+      "{0} only stages that all train: {1}", reader,
+      describeBackward(llvm::find_if(backwards, isOther) - backwards.begin()));
+}
+
+Error pipesched::keepBackward(llvm::ArrayRef<Path> replaced,
+                              llvm::MutableArrayRef<Path> paths) {
+  auto saysFull = [](const Path &path) { return path.backward.isFull(); };
+  if (llvm::all_of(replaced, saysFull) || !llvm::all_of(paths, saysFull))
+    return Error::success();
+  auto isNone = [](const Path &path) { return path.backward.isNone; };
+  bool areNone = llvm::all_of(replaced, isNone);
+  auto isSimilar = [](const Path &a, const Path &b) {
+    return a.getNumStages() == b.getNumStages();
+  };
+  if (!areNone && !llvm::equal(replaced, paths, isSimilar))
+    return formatError("the paths with frozen stages have other stages than "
+                       "the new ones, of {0} stages; freeze stages of those",
+                       paths.front().getNumStages());
+  for (auto [number, path] : llvm::enumerate(paths))
+    path.backward =
+        areNone ? PathBackward{/*isNone=*/true, {}} : replaced[number].backward;
+  return Error::success();
 }
 
 /// The sum of a path's lengths; stages count 1 each if it has none.

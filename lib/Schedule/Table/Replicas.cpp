@@ -13,6 +13,7 @@
 
 using namespace pipesched;
 using llvm::ArrayRef;
+using llvm::Error;
 using llvm::Expected;
 
 /// Scales the lengths of each path to one total and returns it. (stageLengths
@@ -107,6 +108,27 @@ void Replicas::cutPath(int64_t path, ArrayRef<int64_t> begins) {
   endPieces.push_back(cuts.size() - 1);
 }
 
+/// Checks that stages with the same blocks all train, or none of them.
+Error Replicas::checkKinds() const {
+  auto trains = [&](int64_t stage) {
+    return placement->backwardOf(stage) == StageBackward::Whole;
+  };
+  if (placement->trainsAll())
+    return Error::success();
+  for (int64_t piece = 0; piece != getNumPieces(); ++piece)
+    for (int64_t path = 1; path < placement->getNumPaths(); ++path) {
+      int64_t one = holderOf(piece, 0), other = holderOf(piece, path);
+      if (trains(one) == trains(other))
+        continue;
+      return formatError(
+          "stage {0} of path 0 and stage {1} of path {2} have the same blocks, "
+          "and one of them trains: {3}",
+          one, other - placement->stageOffset(path), path,
+          placement->describeBackward(trains(one) ? other : one));
+    }
+  return Error::success();
+}
+
 Expected<Replicas> Replicas::create(const Placement &placement) {
   Expected<std::vector<int64_t>> lengths = stageLengths(placement);
   if (!lengths)
@@ -132,6 +154,8 @@ Expected<Replicas> Replicas::create(const Placement &placement) {
     segment += count == placement.getNumPaths();
     replicas.segments.push_back(segment);
   }
+  if (Error error = replicas.checkKinds())
+    return std::move(error);
   return replicas;
 }
 

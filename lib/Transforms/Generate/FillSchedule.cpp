@@ -15,7 +15,7 @@ using namespace pipesched::pipe;
 
 static bool isSamePath(const Path &a, const Path &b) {
   return a.workers == b.workers && a.takes == b.takes && a.blocks == b.blocks &&
-         a.weights == b.weights;
+         a.weights == b.weights && a.backward == b.backward;
 }
 
 /// Writes the paths of the family. If the problem said which microbatches each

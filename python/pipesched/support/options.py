@@ -188,13 +188,16 @@ class Path:
 
     `takes` has those microbatches as ranges; a single path needs none and takes all. `blocks`
     divides the layers of the model among the stages; `weights` says how long they are relative to
-    each other. At most one of the two is given.
+    each other. At most one of the two is given. `frozen` has the stages without weight gradients;
+    with `forward_only` no stage has a backward.
     """
 
     workers: Sequence[int]
     takes: Sequence[range] = ()
     blocks: Sequence[int] | None = None
     weights: Sequence[int] | None = None
+    frozen: Sequence[int] = ()
+    forward_only: bool = False
 
 
 Paths = Sequence[Path | Sequence[int]]
@@ -347,7 +350,7 @@ def raw_timing(options: TimingOptions) -> RawTiming:
 
 
 _Lengths = list[int] | None
-_RawPath = tuple[list[int], list[tuple[int, int, int]], _Lengths, _Lengths]
+_RawPath = tuple[list[int], list[tuple[int, int, int]], _Lengths, _Lengths, list[int], bool]
 
 
 def _raw_lengths(what: str, lengths: Sequence[int] | None) -> _Lengths:
@@ -364,6 +367,8 @@ def _raw_path(path: Path | Sequence[int]) -> _RawPath:
         [(taken.start, taken.stop, taken.step) for taken in path.takes],
         _raw_lengths("a number of blocks", path.blocks),
         _raw_lengths("a weight", path.weights),
+        integers("a frozen stage", path.frozen, 0),
+        bool(path.forward_only),
     )
 
 
@@ -374,17 +379,27 @@ def raw_paths(paths: Paths | None) -> list[_RawPath]:
     return [_raw_path(path) for path in paths or ()]
 
 
-def read_paths(raw: Sequence[_RawPath]) -> tuple[Path, ...]:
-    """The inverse of `raw_paths`."""
-    return tuple(
-        Path(
-            tuple(workers),
-            tuple(range(*taken) for taken in takes),
-            None if blocks is None else tuple(blocks),
-            None if weights is None else tuple(weights),
-        )
-        for workers, takes, blocks, weights in raw
+def _read_path(
+    workers: list[int],
+    takes: list[tuple[int, int, int]],
+    blocks: _Lengths,
+    weights: _Lengths,
+    frozen: Sequence[int] = (),
+    forward_only: bool = False,
+) -> Path:
+    return Path(
+        tuple(workers),
+        tuple(range(*taken) for taken in takes),
+        None if blocks is None else tuple(blocks),
+        None if weights is None else tuple(weights),
+        tuple(frozen),
+        forward_only,
     )
+
+
+def read_paths(raw: Sequence[_RawPath]) -> tuple[Path, ...]:
+    """The inverse of `raw_paths`. Frames of earlier versions have four values a path."""
+    return tuple(_read_path(*path) for path in raw)
 
 
 def _text_of(value: object) -> str:

@@ -234,8 +234,8 @@ def _path_json(path: Path | list[int]) -> Any:
     if not isinstance(path, Path):
         return path
     takes = [[taken.start, taken.stop, taken.step] for taken in path.takes]
-    given = {"workers": path.workers, "takes": takes, "blocks": path.blocks}
-    return {k: v for k, v in {**given, "weights": path.weights}.items() if v}
+    given = {field.name: getattr(path, field.name) for field in fields(Path)}
+    return {k: v for k, v in {**given, "takes": takes}.items() if v}
 
 
 def _describe(axis: str, value: Any) -> Choice:

@@ -10,7 +10,7 @@
 // CHECK-NEXT:    worker 3 runs [3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3]
 // CHECK-NEXT:  }
 // GENERIC:     "pipe.schedule"() <{family = "1f1b", gradientAfter = "I", microbatches = 4 : i64, slices = 1 : i64, sym_name = "one_f_one_b", workers = 4 : i64}> ({
-// GENERIC-NEXT:  "pipe.path"() <{workers = array<i32: 0, 1, 2, 3>}> : () -> ()
+// GENERIC-NEXT:  "pipe.path"() <{backward = array<i64>, workers = array<i32: 0, 1, 2, 3>}> : () -> ()
 // GENERIC-NEXT:  "pipe.worker"() <{cells = array<i64: 0, 1, 2, 3, 72057594037927936,
 pipe.schedule @one_f_one_b workers 4 microbatches 4 family "1f1b" {
   path on [0, 1, 2, 3]

@@ -29,16 +29,26 @@ constexpr int64_t sourceOf(Flow flow, int64_t stage) {
 constexpr std::optional<Flow> flowNeededBy(Phase phase) {
   return traitsOf(phase).flows.takes;
 }
-/// The half of a split backward that makes the gradient.
-constexpr Phase gradientPhase(GradientAfter gradientAfter) {
-  return gradientAfter == GradientAfter::InputGrad ? Phase::InputGrad
-                                                   : Phase::WeightGrad;
+/// The half of a split backward that makes the gradient: I of a stage without
+/// W.
+constexpr Phase gradientPhase(GradientAfter gradientAfter,
+                              StageBackward backward) {
+  return gradientAfter == GradientAfter::InputGrad ||
+                 backward == StageBackward::Input
+             ? Phase::InputGrad
+             : Phase::WeightGrad;
+}
+/// Whether a stage has a cell that waits for a flow: one without a backward is
+/// sent no gradient.
+constexpr bool takes(Flow flow, StageBackward backward) {
+  return !traitsOf(flow).isGradient || backward != StageBackward::None;
 }
 /// What a cell of a phase makes for other stages: a backward is whole (B) or
 /// split (I and W), so one cell of it makes the gradient.
-constexpr std::optional<Flow> flowMadeBy(Phase phase,
-                                         GradientAfter gradientAfter) {
-  if (kSplitBackward.contains(phase) && phase != gradientPhase(gradientAfter))
+constexpr std::optional<Flow>
+flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
+  if (kSplitBackward.contains(phase) &&
+      phase != gradientPhase(gradientAfter, backward))
     return std::nullopt;
   return traitsOf(phase).flows.makes;
 }
@@ -57,9 +67,11 @@ constexpr std::optional<Flow> flowMadeBy(Phase phase,
 ///          (Groups.h)
 ///
 /// where "the gradient of s+1" is its B if it has one, else its I or W by
-/// `gradientAfter`. Only cells that the table has are returned: what a cell
-/// needs, then what it takes from other stages, then what it uses. A flow may
-/// also lead from the last stage to all, or from all to the last (Reach).
+/// `gradientAfter`, or its I if it has no W (StageBackward.h). A stage without
+/// a backward is sent no gradient. Only cells that the table has are returned:
+/// what a cell needs, then what it takes from other stages, then what it uses.
+/// A flow may also lead from the last stage to all, or from all to the last
+/// (Reach).
 class Dependences {
 public:
   Dependences(const TableView &table, const CellIndex &index);
@@ -150,8 +162,16 @@ private:
     Reach reach = Reach::Next;
   };
 
+  /// What a cell makes for other stages.
+  const End &makingOf(Cell cell) const {
+    return cell.is(Phase::InputGrad) && !placement.trainsAll() &&
+                   placement.backwardOf(cell) == StageBackward::Input
+               ? inputMaking
+               : makings[cell.getPhase()];
+  }
   /// The first cell of an entry that makes a flow, or takes it; kNone if there
-  /// is none. Of several phases that make it an entry has one.
+  /// is none. Of several phases that make it an entry has one, or W and an I
+  /// that does not, which comes after it.
   uint32_t makerIn(int64_t entry, const Columns &some) const {
     uint32_t flat = CellIndex::kNone;
     for (unsigned i = 0; flat == CellIndex::kNone && i != some.count; ++i)
@@ -208,6 +228,7 @@ private:
   GradientAfter gradientAfter;
   std::array<Columns, kNumFlows> makers, takers; ///< by flow
   PhaseMap<End> takings, makings;
+  End inputMaking; ///< of I, where it is the whole backward of its stage
 };
 
 } // namespace pipesched

@@ -16,6 +16,7 @@ namespace pipesched {
 /// then optional clauses:
 ///
 ///     0,1,2,3 takes 0:8:2; 3:-1:-1 takes 1:8:2 weights 1*2,2*2
+///     0:8 frozen 0:2;  0:8 none
 ///
 /// Any list may stand in brackets. A range is begin:end or begin:end:step,
 /// without its end; workers may count down. `n*c` means n, c times. Errors name

@@ -34,8 +34,8 @@ inline bool hasCopies(const PhaseCounts &counts) {
 /// Linear in cells, which must be in range.
 PhaseCounts countPhases(const TableView &table);
 
-/// Whether every stage runs a forward and a backward, whole or split, for every
-/// microbatch of its path, and every offload has its reload. Rows must be
+/// Whether every stage runs a forward and its backward, whole or split, for
+/// every microbatch of its path, and every offload has its reload. Rows must be
 /// verified (verifyRow), so that none has a cell twice or without those that it
 /// needs.
 bool isComplete(const Placement &placement, const PhaseCounts &counts);

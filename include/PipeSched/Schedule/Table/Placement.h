@@ -11,6 +11,7 @@
 #define PIPESCHED_SCHEDULE_TABLE_PLACEMENT_H
 
 #include "PipeSched/Schedule/Kinds/Cell.h"
+#include "PipeSched/Schedule/Table/StageBackward.h"
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -46,6 +47,7 @@ struct Path {
   std::vector<MicrobatchRange> takes;
   std::vector<int64_t> blocks;
   std::vector<int64_t> weights;
+  PathBackward backward; ///< which stages do not train
 
   int64_t getNumStages() const { return workers.size(); }
   /// Blocks, else weights; empty if all stages are equal.
@@ -84,11 +86,12 @@ public:
 
   /// Checks and indexes. Errors, as PathError: a path that is empty or names a
   /// worker outside 0..numWorkers-1; `takes` that are out of range; `blocks` or
-  /// `weights` of another length than the path, or both. Other errors: sizes
-  /// out of range; `takes` that leave a microbatch on no path or put it on two.
-  /// Several paths without any `takes` are accepted and are `!isAssigned()`.
-  /// Linear in paths and ranges; several paths, or `takes` other than one range
-  /// of all, take time and memory linear in microbatches, at most 2^28 of them.
+  /// `weights` of another length than the path, or both; frozen stages that the
+  /// path does not have. Other errors: sizes out of range; `takes` that leave a
+  /// microbatch on no path or put it on two. Several paths without any `takes`
+  /// are accepted and are `!isAssigned()`. Linear in paths and ranges; several
+  /// paths, or `takes` other than one range of all, take time and memory linear
+  /// in microbatches, at most 2^28 of them.
   static llvm::Expected<Placement> create(int64_t numWorkers,
                                           int64_t numMicrobatches,
                                           std::vector<Path> paths,
@@ -168,6 +171,20 @@ public:
   int64_t firstPairOf(int64_t globalStage) const {
     return pairOffsets[globalStage];
   }
+  /// Whether every stage trains.
+  bool trainsAll() const { return backwards.empty(); }
+  /// What a stage runs besides F.
+  StageBackward backwardOf(int64_t globalStage) const {
+    return trainsAll() ? StageBackward::Whole : backwards[globalStage];
+  }
+  StageBackward backwardOf(Cell cell) const {
+    return trainsAll() ? StageBackward::Whole : backwards[globalStage(cell)];
+  }
+  /// Why a stage that does not train has no whole backward, and what it runs.
+  std::string describeBackward(int64_t globalStage) const;
+  /// Error, unless all stages train: `reader` takes no others. Names the first
+  /// stage that does not.
+  llvm::Error checkTrainsAll(llvm::StringRef reader) const;
   /// The largest number of stages of a path.
   int64_t getMaxStages() const { return maxStages; }
 
@@ -196,6 +213,11 @@ public:
   /// The same placement with microbatches assigned to paths.
   llvm::Expected<Placement>
   withTakes(llvm::ArrayRef<std::vector<MicrobatchRange>> takes) const;
+  /// The same placement with other paths, such as those of stages that all
+  /// train.
+  llvm::Expected<Placement> withPaths(std::vector<Path> paths) const {
+    return create(numWorkers, numMicrobatches, std::move(paths), numSlices);
+  }
 
 private:
   llvm::Error assignMicrobatches();
@@ -212,8 +234,16 @@ private:
   std::vector<int32_t> localStages;        ///< by global stage
   std::vector<int64_t> localPairOffsets;   ///< by global stage
   std::vector<int64_t> localStageCounts, localPairCounts; ///< by worker
-  std::vector<int32_t> pathOfUnit, rankOfUnit;            ///< by unit, or empty
+  std::vector<StageBackward> backwards; ///< by global stage; empty: all train
+  std::vector<int32_t> pathOfUnit, rankOfUnit; ///< by unit, or empty
 };
+
+/// Makes the stages of new paths train as those of the paths that they replace,
+/// unless they say which do: all are forward only if the others were, and paths
+/// of equally many stages have the same frozen ones. Error: frozen stages of
+/// paths of other numbers of stages.
+llvm::Error keepBackward(llvm::ArrayRef<Path> replaced,
+                         llvm::MutableArrayRef<Path> paths);
 
 /// The relative lengths of all stages, by global stage: their blocks or
 /// weights, in a unit of the model that all paths share. Paths with different

@@ -40,7 +40,8 @@ struct BlockSpan {
 class Replicas {
 public:
   /// The pieces of a placement, which must outlive the result. O(stages log
-  /// stages). Errors: those of stageLengths, also for paths without lengths.
+  /// stages). Errors: those of stageLengths, also for paths without lengths;
+  /// stages of which some train and some do not, with the same blocks.
   static llvm::Expected<Replicas> create(const Placement &placement);
 
   int64_t getNumBlocks() const { return cuts.back(); }
@@ -85,6 +86,7 @@ public:
   bool isHeldElsewhere(int64_t piece, int64_t worker) const;
 
 private:
+  llvm::Error checkKinds() const;
   void cutPath(int64_t path, llvm::ArrayRef<int64_t> begins);
 
   const Placement *placement = nullptr;

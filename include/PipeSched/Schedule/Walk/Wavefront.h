@@ -267,8 +267,10 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
       std::optional<Flow> need = flowNeededBy(phase);
       if (need && isOnPath(sourceOf(*need, stage)))
         rule.findAt = inboxAt(stage, *need);
-      std::optional<Flow> made = flowMadeBy(phase, gradientAfter);
-      if (made && isOnPath(targetOf(*made, stage))) {
+      std::optional<Flow> made =
+          flowMadeBy(phase, gradientAfter, placement.backwardOf(stage));
+      if (made && isOnPath(targetOf(*made, stage)) &&
+          takes(*made, placement.backwardOf(targetOf(*made, stage)))) {
         rule.passTo = inboxAt(targetOf(*made, stage), *made);
         inboxes[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
       }

@@ -272,6 +272,7 @@ void PathOp::build(OpBuilder &builder, OperationState &state,
                    const Path &path) {
   auto &properties = state.getOrAddProperties<Properties>();
   properties.workers = builder.getDenseI32ArrayAttr(path.workers);
+  properties.backward = path.backward;
   if (!path.blocks.empty())
     properties.blocks = builder.getDenseI64ArrayAttr(path.blocks);
   if (!path.weights.empty())
@@ -287,6 +288,7 @@ void PathOp::build(OpBuilder &builder, OperationState &state,
 Path PathOp::toPath() {
   Path path;
   path.workers = getWorkers();
+  path.backward = getBackward();
   if (std::optional<ArrayRef<int64_t>> triples = getTakes()) {
     SmallVector<MicrobatchRange> ranges = toRanges(*triples);
     path.takes.assign(ranges.begin(), ranges.end());

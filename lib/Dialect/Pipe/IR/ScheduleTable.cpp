@@ -48,6 +48,16 @@ LogicalResult pipe::verifyUnsliced(PlacementOwnerOpInterface owner,
          << " takes whole microbatches only";
 }
 
+LogicalResult pipe::verifyTrainsAll(PlacementOwnerOpInterface owner,
+                                    StringRef reader) {
+  FailureOr<Placement> placement = loadPlacement(owner);
+  if (failed(placement))
+    return failure();
+  if (llvm::Error error = placement->checkTrainsAll(reader))
+    return emitTableError(owner) << llvm::toString(std::move(error));
+  return success();
+}
+
 void pipe::storePaths(ScheduleOp schedule, ArrayRef<Path> paths) {
   for (PathOp path : llvm::make_early_inc_range(schedule.getPaths()))
     path.erase();

@@ -36,6 +36,103 @@ LogicalResult readVocabulary(DialectBytecodeReader &reader,
 }
 
 //===----------------------------------------------------------------------===//
+// Stages that do not train
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral kNone = "none", kFrozen = "frozen";
+
+OptionalParseResult parseOptionalPathBackward(AsmParser &parser,
+                                              PathBackward &backward) {
+  if (succeeded(parser.parseOptionalKeyword(kNone))) {
+    backward.isNone = true;
+    return ParseResult(success());
+  }
+  if (failed(parser.parseOptionalKeyword(kFrozen)))
+    return std::nullopt;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+        return parser.parseInteger(backward.frozen.emplace_back());
+      }))
+    return ParseResult(failure());
+  if (backward.frozen.empty())
+    return ParseResult(parser.emitError(loc, "freezes no stage"));
+  return ParseResult(success());
+}
+
+ParseResult parsePathBackward(AsmParser &parser, PathBackward &backward) {
+  SMLoc loc = parser.getCurrentLocation();
+  OptionalParseResult result = parseOptionalPathBackward(parser, backward);
+  if (result.has_value())
+    return *result;
+  return parser.emitError(loc) << "expected 'none' or 'frozen'";
+}
+
+void printPathBackward(AsmPrinter &printer, const PathBackward &backward) {
+  if (backward.isNone) {
+    printer << kNone;
+    return;
+  }
+  printer << kFrozen << " [";
+  llvm::interleaveComma(backward.frozen, printer);
+  printer << ']';
+}
+
+Attribute pathBackwardToAttribute(MLIRContext *context,
+                                  const PathBackward &backward) {
+  if (backward.isNone)
+    return StringAttr::get(context, kNone);
+  return DenseI64ArrayAttr::get(context, backward.frozen);
+}
+
+LogicalResult pathBackwardFromAttribute(PathBackward &backward,
+                                        Attribute attribute,
+                                        EmitErrorFn emitError) {
+  backward = {};
+  if (auto word = dyn_cast_if_present<StringAttr>(attribute);
+      word && word.getValue() == kNone) {
+    backward.isNone = true;
+    return success();
+  }
+  auto stages = dyn_cast_if_present<DenseI64ArrayAttr>(attribute);
+  if (!stages)
+    return emitError() << "expected \"none\" or an array of i64, the frozen "
+                          "stages of the path";
+  backward.frozen = stages.asArrayRef();
+  return success();
+}
+
+llvm::hash_code hashPathBackward(const PathBackward &backward) {
+  return llvm::hash_combine(
+      backward.isNone,
+      llvm::hash_combine_range(backward.frozen.begin(), backward.frozen.end()));
+}
+
+/// The number of frozen stages and these; -1 for none.
+void writePathBackward(DialectBytecodeWriter &writer,
+                       const PathBackward &backward) {
+  writer.writeSignedVarInt(backward.isNone ? -1
+                                           : int64_t(backward.frozen.size()));
+  for (int64_t stage : backward.frozen)
+    writer.writeSignedVarInt(stage);
+}
+
+LogicalResult readPathBackward(DialectBytecodeReader &reader,
+                               PathBackward &backward) {
+  backward = {};
+  int64_t count = 0;
+  if (failed(readSince<PipeDialect>(reader, BytecodeVersion::kPathBackward, 0,
+                                    count)))
+    return failure();
+  backward.isNone = count < 0;
+  if (count < -1 || count > Cell::kMaxStages)
+    return reader.emitError() << "a path freezes " << count << " stages";
+  for (int64_t i = 0; i < count; ++i)
+    if (failed(reader.readSignedVarInt(backward.frozen.emplace_back())))
+      return failure();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Shards
 //===----------------------------------------------------------------------===//
 

@@ -11,7 +11,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.graph import GradientEdge
 from torch.distributed.tensor import DTensor
 
-from pipesched import Cell, Path, Schedule
+from pipesched import Cell, Schedule
 
 from .errors import PipelineError
 from .values import flatten, tensors_in, unflatten
@@ -78,11 +78,8 @@ def units_of(schedule: Schedule) -> Schedule:
 
     rows = [[_CELL.sub(renamed, word) for word in row] for row in schedule.rows]
     paths = [
-        Path(
-            path.workers,
-            [range(m * count, (m + 1) * count) for taken in path.takes for m in taken],
-            path.blocks,
-            path.weights,
+        replace(
+            path, takes=[range(m * count, (m + 1) * count) for taken in path.takes for m in taken]
         )
         for path in schedule.paths
     ]

@@ -22,13 +22,15 @@ namespace pipesched {
 ///   4   programs with their number of slices
 ///   5   models with the entries of their vocabulary
 ///   6   blocks and kernels with the shard of a vocabulary
+///   7   paths with the stages that do not train
 struct BytecodeVersion : mlir::DialectVersion {
-  static constexpr uint64_t kCurrent = 6;
+  static constexpr uint64_t kCurrent = 7;
   static constexpr uint64_t kSlices = 2;
   static constexpr uint64_t kSeen = 3;
   static constexpr uint64_t kProgramSlices = 4;
   static constexpr uint64_t kVocabulary = 5;
   static constexpr uint64_t kShards = 6;
+  static constexpr uint64_t kPathBackward = 7;
 
   explicit BytecodeVersion(uint64_t number) : number(number) {}
   uint64_t number;

@@ -123,7 +123,11 @@ def Pipe_PathOp : Pipe_Op<"path"> {
     their end; a single path takes all microbatches without saying so. `blocks`
     gives the number of the model's layers per stage. `weights` gives the
     relative lengths of stages before there is a model; `pipe-attach-model`
-    turns them into blocks. Without either, layers are divided evenly.
+    turns them into blocks. Without either, layers are divided evenly. Stages
+    that are `frozen` have no weight gradients; with `none` no stage has a
+    backward, as in an evaluation. What stages then run follows: B, or I and W,
+    if they train; I if they are frozen and a stage before them trains; else F
+    alone.
 
     ```mlir
     pipe.schedule @mirrored workers 2 microbatches 8 {
@@ -134,6 +138,11 @@ def Pipe_PathOp : Pipe_Op<"path"> {
       path on [0, 1, 2, 3] takes [0:8:2] weights [1, 1, 2, 2]
       path on [3, 2, 1, 0] takes [1:8:2] weights [1, 1, 2, 2]
     }
+    pipe.schedule @frozen_prefix workers 2 microbatches 2 {
+      path on [0, 1] frozen [0]
+      worker 0 runs [0F0 0F1]
+      worker 1 runs [1F0 1B0 1F1 1B1]
+    }
     ```
 
     Constraints:
@@ -143,16 +152,18 @@ def Pipe_PathOp : Pipe_Op<"path"> {
       number of microbatches.
     - `path_c4`: there is one number of blocks per stage, 0 or more, not all 0.
     - `path_c5`: there is one weight per stage, 1 or more, and no blocks.
+    - `path_c6`: `frozen` lists stages of the path in ascending order.
   }];
   let arguments = (ins
     DenseI32ArrayAttr:$workers,
     OptionalAttr<DenseI64ArrayAttr>:$takes,
+    Pipe_PathBackwardProp:$backward,
     OptionalAttr<DenseI64ArrayAttr>:$blocks,
     OptionalAttr<DenseI64ArrayAttr>:$weights
   );
   let assemblyFormat = [{
-    `on` $workers (`takes` custom<Ranges>($takes)^)? (`blocks` $blocks^)?
-    (`weights` $weights^)? attr-dict
+    `on` $workers (`takes` custom<Ranges>($takes)^)? ($backward^)?
+    (`blocks` $blocks^)? (`weights` $weights^)? attr-dict
   }];
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "const ::pipesched::Path &":$path)>];
@@ -192,6 +203,8 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
     - `worker_c6`: exactly two cells overlap, and both compute.
     - `worker_c7`: the forwards of a microbatch's slices on a stage stand in the
       order of the slices, its backwards (B, I and W) in the reverse order.
+    - `worker_c8`: a stage that does not train has no cell that only others have
+      (`pipe.path`).
   }];
   let arguments = (ins I64Prop:$worker, Pipe_CellsProp:$cells);
   let assemblyFormat = "$worker `runs` custom<Row>($cells) attr-dict";

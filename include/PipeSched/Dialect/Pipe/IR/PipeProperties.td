@@ -111,6 +111,42 @@ def Pipe_SlicesValueProp : IntProp<"int64_t"> {
 }
 def Pipe_SlicesProp : DefaultValuedProp<Pipe_SlicesValueProp, "1">;
 
+/// Which stages of a path do not train: `none`, `frozen [0, 1]`; by default all
+/// train. As an attribute: an i64 array of the frozen stages, or the string
+/// "none". Bytecode has it from version 7 on.
+def Pipe_PathBackwardValueProp
+    : Property<"::pipesched::PathBackward", "stages that do not train",
+               "const ::pipesched::PathBackward &"> {
+  let convertToAttribute = [{
+    return ::pipesched::pipe::pathBackwardToAttribute($_ctxt, $_storage);
+  }];
+  let convertFromAttribute = [{
+    return ::pipesched::pipe::pathBackwardFromAttribute($_storage, $_attr,
+                                                        $_diag);
+  }];
+  let hashProperty = "::pipesched::pipe::hashPathBackward($_storage)";
+  let parser = [{
+    if (::mlir::failed(
+            ::pipesched::pipe::parsePathBackward($_parser, $_storage)))
+      return ::mlir::failure();
+  }];
+  let optionalParser = [{
+    return ::pipesched::pipe::parseOptionalPathBackward($_parser, $_storage);
+  }];
+  let printer = "::pipesched::pipe::printPathBackward($_printer, $_storage)";
+  let writeToMlirBytecode = [{
+    ::pipesched::pipe::writePathBackward($_writer, $_storage);
+  }];
+  let readFromMlirBytecode = [{
+    if (::mlir::failed(
+            ::pipesched::pipe::readPathBackward($_reader, $_storage)))
+      return ::mlir::failure();
+  }];
+}
+def Pipe_PathBackwardProp
+    : DefaultValuedProp<Pipe_PathBackwardValueProp,
+                        "::pipesched::PathBackward()">;
+
 /// So many tokens a token sees in a kernel, 0 (the default) if its work grows
 /// with tokens alone. Bytecode has it from version 3 on.
 def Pipe_SeenValueProp : IntProp<"int64_t"> {

@@ -39,6 +39,11 @@ private:
 mlir::LogicalResult verifyUnsliced(PlacementOwnerOpInterface owner,
                                    llvm::StringRef reader);
 
+/// Errors: some stage does not train, and `reader` ("an export takes") treats
+/// only stages that do.
+mlir::LogicalResult verifyTrainsAll(PlacementOwnerOpInterface owner,
+                                    llvm::StringRef reader);
+
 /// Replaces the paths of a schedule.
 void storePaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);
 

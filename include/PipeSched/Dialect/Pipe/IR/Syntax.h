@@ -81,6 +81,24 @@ mlir::LogicalResult readShard(mlir::DialectBytecodeReader &reader, Work &work);
 mlir::LogicalResult readShard(mlir::DialectBytecodeReader &reader,
                               ShardBytes &bytes);
 
+/// The stages of a path that do not train: as text, as an attribute, and in
+/// bytecode since BytecodeVersion::kPathBackward.
+mlir::ParseResult parsePathBackward(mlir::AsmParser &parser,
+                                    PathBackward &backward);
+mlir::OptionalParseResult parseOptionalPathBackward(mlir::AsmParser &parser,
+                                                    PathBackward &backward);
+void printPathBackward(mlir::AsmPrinter &printer, const PathBackward &backward);
+mlir::Attribute pathBackwardToAttribute(mlir::MLIRContext *context,
+                                        const PathBackward &backward);
+mlir::LogicalResult pathBackwardFromAttribute(PathBackward &backward,
+                                              mlir::Attribute attribute,
+                                              EmitErrorFn emitError);
+llvm::hash_code hashPathBackward(const PathBackward &backward);
+void writePathBackward(mlir::DialectBytecodeWriter &writer,
+                       const PathBackward &backward);
+mlir::LogicalResult readPathBackward(mlir::DialectBytecodeReader &reader,
+                                     PathBackward &backward);
+
 /// Parses `family "interleaved-1f1b" {group = 4}`, if it is present. The region
 /// that may follow also starts with a brace; the brace opens options if a key
 /// and one of `=`, `,`, `}` follow it.

@@ -1,0 +1,90 @@
+//===- StageBackward.h - Which stages have a backward -----------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stages train unless their path says otherwise. Which cells a stage has
+// besides its forward follows from that, and is decided here
+// (docs/Dialects/RationalePipe.md, "Stages without a whole backward").
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPESCHED_SCHEDULE_TABLE_STAGEBACKWARD_H
+#define PIPESCHED_SCHEDULE_TABLE_STAGEBACKWARD_H
+
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include <vector>
+
+namespace pipesched {
+
+/// Which stages of a path do not train.
+struct PathBackward {
+  bool isNone = false;         ///< the path is forward only
+  std::vector<int64_t> frozen; ///< stages without weight gradients, ascending
+
+  /// Whether all stages train.
+  bool isFull() const { return !isNone && frozen.empty(); }
+  friend bool operator==(const PathBackward &a, const PathBackward &b) {
+    return a.isNone == b.isNone && a.frozen == b.frozen;
+  }
+  friend bool operator!=(const PathBackward &a, const PathBackward &b) {
+    return !(a == b);
+  }
+};
+
+/// What a stage runs for each unit besides F. An output needs a gradient if its
+/// stage trains or the input of the stage needs one.
+enum class StageBackward : uint8_t {
+  Whole, ///< B, or I and W: the stage trains
+  Input, ///< I: the stage is frozen, and its input needs a gradient
+  None,  ///< nothing: its input needs no gradient, or the path is forward only
+};
+
+/// What each stage of a path runs. `frozen` must be stages of the path.
+std::vector<StageBackward> stageBackwards(const PathBackward &path,
+                                          int64_t numStages);
+
+/// The phases that cells of a stage may have.
+constexpr PhaseSet allowedPhases(StageBackward backward) {
+  switch (backward) {
+  case StageBackward::Whole:
+    return kAllPhases;
+  case StageBackward::Input:
+    return kAllPhases - kGradientPhases - kPerPathPhases - kSpreadPhases;
+  case StageBackward::None:
+    return PhaseSet(Phase::Forward) | Phase::Idle;
+  }
+  return {};
+}
+
+/// The phases of which a stage needs one for each unit besides F; empty if it
+/// has no backward.
+constexpr PhaseSet backwardStarts(StageBackward backward) {
+  return backward == StageBackward::None
+             ? PhaseSet()
+             : kBackwardStarts & allowedPhases(backward);
+}
+
+/// The phase that has to follow one of a stage: of the backward of a frozen
+/// stage, none.
+constexpr std::optional<Phase> followerOf(Phase phase, StageBackward backward) {
+  std::optional<Phase> next = traitsOf(phase).order.followedBy;
+  return next && allowedPhases(backward).contains(*next) ? next : std::nullopt;
+}
+
+/// The phases at whose end a stage holds nothing of the activations of a unit.
+constexpr PhaseSet releasingPhases(StageBackward backward) {
+  return backward == StageBackward::Whole   ? kReleasingPhases
+         : backward == StageBackward::Input ? PhaseSet(Phase::InputGrad)
+                                            : PhaseSet(Phase::Forward);
+}
+
+/// What the end of a cell does to the activations of its stage.
+constexpr MemoryEffect effectAtEnd(Phase phase, StageBackward backward) {
+  return backward != StageBackward::Whole &&
+                 releasingPhases(backward).contains(phase)
+             ? MemoryEffect::FreeAll
+             : kMemoryOf[phase].atEnd;
+}
+
+} // namespace pipesched
+
+#endif // PIPESCHED_SCHEDULE_TABLE_STAGEBACKWARD_H
