@@ -140,7 +140,8 @@ TEST(FamilyOptions, AreTakenOrRefused) {
                                                     {"slices", "1"},
                                                     {"vocabulary", "vocab-2"},
                                                     {"backward", "150"},
-                                                    {"embedding", "true"}};
+                                                    {"embedding", "true"},
+                                                    {"forward-only", "true"}};
   EXPECT_EQ(std::size(values), familyOptions().size());
   for (const Family &family : families())
     for (auto [info, value] : llvm::zip_equal(familyOptions(), values)) {
@@ -167,14 +168,14 @@ TEST(FamilyOptions, OfAFamilyAreNamedInRefusals) {
   };
   EXPECT_EQ(refusal("looped-bfs", "group", "4"),
             "looped-bfs has no option 'group'; it has chunks, split-backward, "
-            "gradient-after");
+            "gradient-after, forward-only");
   EXPECT_EQ(refusal("v-half", "split-backward", "true"),
             "v-half has no option 'split-backward', nor any other");
   FamilyOptions options;
   options.slots.resize(4);
   EXPECT_EQ(errorOf(generate(*findFamily("gpipe"), 4, 8, options)),
             "gpipe has no option 'slots'; it has split-backward, "
-            "gradient-after");
+            "gradient-after, forward-only");
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,14 +1,17 @@
 //===- StageBackwardTest.cpp - Stages that do not train -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which cells stages have, and the starts and peaks of tables by hand. The
-// starts are those of an independent simulator.
+// Which cells stages have, the starts and peaks of tables by hand, rows of
+// families, and their formulas. The starts are those of an independent
+// simulator.
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/AllFamilies.h"
 #include "../Support/CheckTable.h"
 #include "../Support/RandomTables.h"
 #include "../Support/TestTables.h"
+#include "PipeSched/Schedule/Family/Formulas.h"
 
 using namespace pipesched;
 using Kind = StageBackward;
@@ -208,7 +211,7 @@ TEST(StageBackward, RefusesFrozenBlocksThatAnotherPathTrains) {
 }
 
 //===----------------------------------------------------------------------===//
-// Random tables
+// Families
 //===----------------------------------------------------------------------===//
 
 TEST(StageBackward, RandomTablesAreSound) {
@@ -220,4 +223,129 @@ TEST(StageBackward, RandomTablesAreSound) {
     numKept += !table.placement.trainsAll();
   }
   EXPECT_GT(numKept, 400);
+}
+
+/// Any family has rows for any stages that do not train.
+TEST(StageBackward, RowsOfAllFamilies) {
+  std::minstd_rand random(1);
+  int64_t numTables = 0;
+  forAllFamilies(4, 8, {}, [&](const Family &family, const Table &table) {
+    if (hasShards(table))
+      return;
+    PathBackward backward;
+    backward.isNone = random() % 4 == 0;
+    for (int64_t s = 0; s < table.placement.getNumStages(0); ++s)
+      if (!backward.isNone && random() % 2)
+        backward.frozen.push_back(s);
+    std::vector<Path> paths = table.placement.getPaths();
+    for (Path &path : paths)
+      path.backward = backward;
+    FamilyOptions options;
+    if (family.takes(FamilyOption::Slices))
+      options.slices = table.placement.getNumSlices();
+    Table frozen = llvm::cantFail(generate(
+        family, llvm::cantFail(table.placement.withPaths(paths)), options));
+    ++numTables;
+    ASSERT_TRUE(isSound(frozen));
+  });
+  EXPECT_GT(numTables, 400);
+}
+
+TEST(StageBackward, FamiliesThatTakeForwardOnly) {
+  FamilyOptions options;
+  options.forwardOnly = true;
+  for (const Family &family : families()) {
+    if (!family.takes(FamilyOption::ForwardOnly))
+      continue;
+    SCOPED_TRACE(family.name.str());
+    for (int64_t workers = 1; workers <= 4; ++workers) {
+      Table table = llvm::cantFail(generate(family, workers, 8, options));
+      ASSERT_TRUE(isSound(table));
+      EXPECT_EQ(table.gradientAfter, GradientAfter::InputGrad);
+      for (const Row &row : table.rows)
+        for (Cell cell : row)
+          EXPECT_TRUE(cell.is(Phase::Forward)) << cell.str();
+      EXPECT_EQ(largest(measure(table).peakActivations), 1);
+    }
+  }
+}
+
+static std::string refuse(llvm::StringRef family, const Path &path) {
+  return errorOf(generate(*findFamily(family), makePlacement(2, 4, {path})));
+}
+
+TEST(StageBackward, FamiliesRefuseWhatTheyCannotPlace) {
+  EXPECT_EQ(refuse("zb-v", frozenPath({0, 1}, {0})),
+            "zb-v: the paths with frozen stages have other stages than the new "
+            "ones, of 4 stages; freeze stages of those");
+  EXPECT_EQ(refuse("vocab-1f1b", frozenPath({0, 1}, {0})),
+            "vocab-1f1b takes only stages that all train: stage 0 of path 0 is "
+            "frozen and no stage before it trains, so it runs F alone");
+  FamilyOptions options;
+  options.forwardOnly = true;
+  EXPECT_EQ(errorOf(generate(*findFamily("vocab-1f1b"), 2, 4, options)),
+            "vocab-1f1b has no option 'forward-only'; it has vocabulary, "
+            "backward, embedding");
+}
+
+//===----------------------------------------------------------------------===//
+// Formulas
+//===----------------------------------------------------------------------===//
+
+/// Compares a formula with the makespan of the table.
+static void expectFormula(llvm::StringRef family, const Table &table,
+                          const FormulaInputs::Times &times) {
+  FormulaInputs inputs = formulaInputsOf(table.placement);
+  inputs.times = times;
+  FormulaResult formula =
+      llvm::cantFail(evaluateFormulaOfRows(family, table.placement, inputs));
+  double work = 0;
+  for (const Row &row : table.rows)
+    for (Cell cell : row)
+      work += cell.is(Phase::Forward) ? times.forwardPs
+                                      : times.inputGradPs + times.weightGradPs;
+  double workers = table.placement.getNumWorkers();
+  ASSERT_TRUE(formula.bubbleRatioGeneral);
+  EXPECT_NEAR(*formula.bubbleRatioGeneral,
+              1 - work / (workers * simulate(table, times)), 1e-12);
+  EXPECT_EQ(formula.peakActivations, largest(measure(table).peakActivations));
+  EXPECT_NEAR(formula.bubbleRatio, measure(table).bubbleRatio, 1e-12);
+}
+
+TEST(StageBackward, FormulasOfForwardsAlone) {
+  FamilyOptions options;
+  options.forwardOnly = true;
+  for (int64_t workers = 1; workers <= 5; ++workers)
+    for (int64_t rounds = 1; rounds <= 3; ++rounds)
+      for (llvm::StringRef name :
+           {"gpipe", "1f1b", "terapipe", "looped-bfs", "mpmd-circular",
+            "interleaved-1f1b", "zb-v"}) {
+        SCOPED_TRACE(testing::Message() << name.str() << " D=" << workers
+                                        << " N=" << rounds * workers);
+        const Family &family = *findFamily(name);
+        Table table = llvm::cantFail(
+            generate(family, workers, rounds * workers, options));
+        bool isChain = family.placement == FamilyPlacement::Linear;
+        expectFormula(name, table, {10, 0, 0, isChain ? 3 : 0});
+      }
+}
+
+TEST(StageBackward, FormulasOfFrozenStagesInFront) {
+  for (int64_t workers = 1; workers <= 5; ++workers)
+    for (int64_t n = 1; n <= 8; ++n)
+      for (int64_t numFrozen = 0; numFrozen < workers; ++numFrozen)
+        for (llvm::StringRef name : {"gpipe", "1f1b"}) {
+          SCOPED_TRACE(testing::Message() << name.str() << " D=" << workers
+                                          << " N=" << n << " k=" << numFrozen);
+          Path path = placeLinear(workers);
+          for (int64_t stage = 0; stage != numFrozen; ++stage)
+            path.backward.frozen.push_back(stage);
+          Table table = llvm::cantFail(
+              generate(*findFamily(name), makePlacement(workers, n, {path})));
+          if (numFrozen == 0)
+            continue;
+          expectFormula(name, table, {10, 7, 6, 0});
+          EXPECT_EQ(simulate(table, {10, 7, 6, 0}),
+                    numFrozen * 10 + (n + workers - numFrozen - 1) * 23);
+        }
 }

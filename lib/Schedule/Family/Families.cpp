@@ -91,6 +91,7 @@ static constexpr uint32_t bitsOf(Options... options) {
   return (0u | ... | (1u << static_cast<unsigned>(options)));
 }
 
+static constexpr uint32_t kForwardOnly = bitsOf(FamilyOption::ForwardOnly);
 static constexpr uint32_t kNoOptions = 0;
 static constexpr uint32_t kSplit =
     bitsOf(FamilyOption::SplitBackward, FamilyOption::GradientAfter);
@@ -130,7 +131,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Linear,
      /*splitsBackward=*/false,
-     kSplit,
+     kSplit | kForwardOnly,
      kFinishes,
      adapt<generateGPipe>,
      formulas::evaluateGPipe},
@@ -144,7 +145,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Linear,
      /*splitsBackward=*/false,
-     kSplit,
+     kSplit | kForwardOnly,
      kNoRendezvous,
      adapt<generate1F1B>,
      formulas::evaluate1F1B},
@@ -188,7 +189,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Interleaved,
      /*splitsBackward=*/false,
-     kSplit | kChunks,
+     kSplit | kChunks | kForwardOnly,
      kFifoAtConsumer,
      adapt<generateLoopedBFS>,
      formulas::evaluateLoopedBFS},
@@ -199,7 +200,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Interleaved,
      /*splitsBackward=*/false,
-     kSplit | kChunks,
+     kSplit | kChunks | kForwardOnly,
      kFifoAtConsumer,
      adapt<generateMpmdCircular>,
      formulas::evaluateMpmdCircular},
@@ -214,7 +215,7 @@ static constexpr Family kFamilies[] = {
      "max(1, N div D) divides N, or a group",
      FamilyPlacement::Interleaved,
      /*splitsBackward=*/false,
-     kSplit | kGroups,
+     kSplit | kGroups | kForwardOnly,
      kUnboundedAtConsumer,
      adapt<generateInterleaved1F1B>,
      formulas::evaluateInterleaved1F1B},
@@ -247,7 +248,7 @@ static constexpr Family kFamilies[] = {
      "any; of several chunks whole groups",
      FamilyPlacement::Rounds,
      /*splitsBackward=*/false,
-     kSplit | kChunks | kSlices,
+     kSplit | kChunks | kSlices | kForwardOnly,
      kUnboundedAtConsumer,
      adapt<generateSeq1F1B>,
      formulas::evaluateSeq1F1B,
@@ -275,7 +276,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Linear,
      /*splitsBackward=*/false,
-     kSplit | kSlices,
+     kSplit | kSlices | kForwardOnly,
      kFinishes,
      adapt<generateTeraPipe>,
      formulas::evaluateTeraPipe,
@@ -302,7 +303,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::V,
      /*splitsBackward=*/std::nullopt,
-     kSlices,
+     kSlices | kForwardOnly,
      kUnboundedAtConsumer,
      adapt<generateZBV>,
      formulas::evaluateZBV},
@@ -404,7 +405,7 @@ static constexpr Family kFamilies[] = {
      "N >= paths",
      FamilyPlacement::Any,
      /*splitsBackward=*/true,
-     kSplit | kSlices,
+     kSplit | kSlices | kForwardOnly,
      kUnboundedAtConsumer,
      adapt<generateGreedy>,
      nullptr,
@@ -418,7 +419,7 @@ static constexpr Family kFamilies[] = {
      "any",
      FamilyPlacement::Wave,
      /*splitsBackward=*/true,
-     kSplit | bitsOf(FamilyOption::Waves),
+     kSplit | kForwardOnly | bitsOf(FamilyOption::Waves),
      kUnboundedAtConsumer,
      adapt<generateHanayo>,
      formulas::evaluateHanayo},
@@ -575,6 +576,9 @@ Expected<Placement> pipesched::placeFamily(const Family &family,
       makePaths(family, numWorkers, numMicrobatches, options);
   if (!paths)
     return paths.takeError();
+  if (options.forwardOnly.value_or(false))
+    for (Path &path : *paths)
+      path.backward.isNone = true;
   return Placement::create(numWorkers, numMicrobatches, std::move(*paths),
                            slicesOf(family, numWorkers, options));
 }
@@ -603,6 +607,71 @@ static Expected<Placement> placeSlices(const Family &family,
                            wanted);
 }
 
+/// The table of a family where all stages train.
+static Expected<Table> generateTrained(const Family &family,
+                                       const Placement &placement,
+                                       const FamilyOptions &options) {
+  Expected<Table> table = family.generator(placement, options);
+  if (!table || !options.embedding.value_or(false))
+    return table;
+  Expected<std::vector<Row>> rows = spreadEmbedding(table->view());
+  if (!rows)
+    return rows.takeError();
+  table->rows = std::move(*rows);
+  return table;
+}
+
+/// Keeps the cells that stages run: a frozen one has I in place of B.
+///
+///   stage 0, 2 frozen    0F0 2F0+0B1 2B0 0B0    becomes    0F0 2F0 2I0
+static void keepRunCells(const Placement &placement, Row &row) {
+  Row kept;
+  kept.reserve(row.size());
+  for (Cell cell : row) {
+    StageBackward backward =
+        cell.isIdle() ? StageBackward::Whole : placement.backwardOf(cell);
+    if (cell.is(Phase::Backward) && backward == StageBackward::Input)
+      cell = cell.withPhase(Phase::InputGrad);
+    if (allowedPhases(backward).contains(cell.getPhase()))
+      kept.push_back(cell);
+    else if (!kept.empty()) // it may have been the second half of a pair
+      kept.back() = kept.back().withOverlap(false);
+  }
+  row = std::move(kept);
+}
+
+/// The table of a family where some stages do not train.
+static Expected<Table> generateFrozen(const Family &family,
+                                      const Placement &placement,
+                                      const FamilyOptions &options) {
+  if (family.takes(FamilyOption::Embedding))
+    if (Error error = placement.checkTrainsAll(family.name.str() + " takes"))
+      return std::move(error);
+  std::vector<Path> paths = placement.getPaths();
+  for (Path &path : paths)
+    path.backward = {};
+  Expected<Placement> trained = placement.withPaths(paths);
+  if (!trained)
+    return trained.takeError();
+  Expected<Table> table = generateTrained(family, *trained, options);
+  if (!table)
+    return table;
+  paths = table->placement.getPaths();
+  if (Error error = keepBackward(placement.getPaths(), paths))
+    return formatError("{0}: {1}", family.name,
+                       llvm::toString(std::move(error)));
+  Expected<Placement> placed = table->placement.withPaths(std::move(paths));
+  if (!placed)
+    return placed.takeError();
+  table->placement = std::move(*placed);
+  for (Row &row : table->rows)
+    keepRunCells(table->placement, row);
+  if (llvm::all_of(table->placement.getPaths(),
+                   [](const Path &path) { return path.backward.isNone; }))
+    table->gradientAfter = GradientAfter::InputGrad;
+  return table;
+}
+
 Expected<Table> pipesched::generate(const Family &family,
                                     const Placement &placement,
                                     const FamilyOptions &options) {
@@ -611,14 +680,16 @@ Expected<Table> pipesched::generate(const Family &family,
   Expected<Placement> placed = placeSlices(family, placement, options);
   if (!placed)
     return placed.takeError();
-  Expected<Table> table = family.generator(*placed, options);
-  if (!table || !options.embedding.value_or(false))
-    return table;
-  Expected<std::vector<Row>> rows = spreadEmbedding(table->view());
-  if (!rows)
-    return rows.takeError();
-  table->rows = std::move(*rows);
-  return table;
+  if (options.forwardOnly.value_or(false)) {
+    std::vector<Path> paths = placed->getPaths();
+    for (Path &path : paths)
+      path.backward = {/*isNone=*/true, {}};
+    placed = placed->withPaths(std::move(paths));
+    if (!placed)
+      return placed.takeError();
+  }
+  return placed->trainsAll() ? generateTrained(family, *placed, options)
+                             : generateFrozen(family, *placed, options);
 }
 
 Expected<Table> pipesched::generate(const Family &family, int64_t numWorkers,

@@ -60,6 +60,9 @@ llvm::ArrayRef<FamilyOptionInfo> pipesched::familyOptions() {
       {FamilyOption::Embedding, "embedding", "true or false",
        "separate cells for the shards of the embedding", "",
        &FamilyOptions::embedding, /*isWritten=*/true},
+      {FamilyOption::ForwardOnly, "forward-only", "true or false",
+       "no backwards, as in an evaluation", "", &FamilyOptions::forwardOnly,
+       /*isWritten=*/false},
   };
   return options;
 }

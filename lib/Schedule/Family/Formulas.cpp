@@ -119,6 +119,11 @@ StringRef pipesched::formulaFamilyOf(StringRef family,
 Expected<FormulaResult>
 pipesched::evaluateFormulaOfRows(StringRef family, const Placement &placement,
                                  const FormulaInputs &inputs) {
+  if (!placement.trainsAll()) {
+    if (const Family *known = findFamily(family))
+      return evaluateFrozen(*known, placement, inputs);
+    return refuseFamily(family);
+  }
   StringRef rule = formulaFamilyOf(family, placement);
   Expected<FormulaResult> result = evaluateFormula(rule, inputs);
   if (!result || canonicalName(family) == rule || rule == "hanayo")

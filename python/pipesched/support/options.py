@@ -170,6 +170,7 @@ class FamilyOptions(TypedDict, total=False):
     embedding: bool
     split_backward: bool
     gradient_after: GradientAfter
+    forward_only: bool
 
 
 class TimingOptions(TypedDict, total=False):

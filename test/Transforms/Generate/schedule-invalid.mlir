@@ -11,7 +11,7 @@
 // FORM: error: pipe-schedule: an option is name=value, found 'chunks'
 // OPTION: error: pipe-schedule: no schedule family has an option 'chunk', the closest is 'chunks'
 // VALUE: error: pipe-schedule: the option 'chunks' takes an integer from 1, found 'two'
-// TAKES: error: 'pipe.schedule' op gpipe has no option 'chunks'; it has split-backward, gradient-after
+// TAKES: error: 'pipe.schedule' op gpipe has no option 'chunks'; it has split-backward, gradient-after, forward-only
 // SIZE: error: 'pipe.schedule' op dualpipe-v takes at least two microbatches per worker, found 3 on 2 workers; the nearest is 4
 pipe.schedule @s workers 2 microbatches 3 {
   path on [0, 1]

@@ -73,7 +73,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "option of another": (
         lambda: generate("gpipe", workers=2, microbatches=2, waves=2),
-        "gpipe has no option 'waves'; it has split-backward, gradient-after",
+        "gpipe has no option 'waves'; it has split-backward, gradient-after, forward-only",
     ),
     "sizes": (lambda: generate("gpipe", workers=0, microbatches=2), "0 workers"),
     "huge": (

@@ -41,6 +41,8 @@ struct FamilyOptions {
   /// where a vocabulary is spread over workers.
   std::optional<bool> embedding;
   std::optional<bool> splitBackward;
+  /// Whether no path has a backward.
+  std::optional<bool> forwardOnly;
   /// This option has no effect on whole backwards.
   std::optional<GradientAfter> gradientAfter;
   /// For greedy and hanayo, by global stage; empty: unit slots. No text form.
@@ -76,6 +78,7 @@ enum class FamilyOption : uint8_t {
   Vocabulary,
   Backward,
   Embedding,
+  ForwardOnly,
 };
 
 struct FamilyOptionInfo {
@@ -209,10 +212,13 @@ llvm::Expected<Placement> placeFamily(const Family &family, int64_t numWorkers,
 
 /// The table of the family on a placement. The generator replaces a path 0..D-1
 /// by the paths that the family needs, and whole microbatches by the slices of
-/// the options, or of the family if they say none. Errors: an option that the
-/// family does not take, with those that it takes; slices of the placement that
-/// the family does not take, or that are not those of the options; the errors
-/// of the generator.
+/// the options, or of the family if they say none. Where stages do not train,
+/// the rows are those of stages that all do, without the cells that they do not
+/// run. Errors: frozen stages of a path that the family replaces by one of
+/// another length; stages that do not train, of a family with shards; an option
+/// that the family does not take, with those that it takes; slices of the
+/// placement that the family does not take, or that are not those of the
+/// options; the errors of the generator.
 llvm::Expected<Table> generate(const Family &family, const Placement &placement,
                                const FamilyOptions &options = {});
 

@@ -76,7 +76,9 @@ llvm::Expected<FormulaResult> evaluateFormula(llvm::StringRef family,
 
 /// The formula that holds for rows of a family on a placement (see
 /// formulaFamilyOf). Greedy rows have a general form on waves only, because the
-/// other formulas are for another order of cells. Errors: as evaluateFormula.
+/// other formulas are for another order of cells. Where stages do not train,
+/// forwards alone have a formula, and frozen stages in front of 1F1B or GPipe.
+/// Errors: as evaluateFormula.
 llvm::Expected<FormulaResult>
 evaluateFormulaOfRows(llvm::StringRef family, const Placement &placement,
                       const FormulaInputs &inputs);

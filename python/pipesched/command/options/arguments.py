@@ -42,6 +42,12 @@ def families() -> dict[str, Family]:
 def options_for(family: str, options: FamilyOptions) -> FamilyOptions:
     own = own_family(family)
     known = own.options if own else families()[family].options
+    if options.get("forward_only") and "forward_only" not in known:
+        takers = [name for name, each in families().items() if "forward_only" in each.options]
+        raise UsageError(
+            f"{family} has no option forward-only, and a training step is not compared with an "
+            f"evaluation; these families have it: {', '.join(takers)}"
+        )
     return cast(FamilyOptions, {k: v for k, v in options.items() if k in known})
 
 
