@@ -9,8 +9,9 @@
 //   %ok = index < size, without sign
 //   cond_br %ok, ^rest, ^failed
 //   ^failed:
-//     free the buffers that the kernel has allocated %status =
-//     pipesched_rt_fail_index(%context, "..", index, size) return %status
+//     free the buffers that the kernel has allocated
+//     %status = pipesched_rt_fail_index(%context, "..", index, size)
+//     return %status
 //
 //===----------------------------------------------------------------------===//
 

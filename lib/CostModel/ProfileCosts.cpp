@@ -85,8 +85,7 @@ static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
 }
 
 /// A time of a whole microbatch, divided among its slices: in proportion to
-/// what they cost so far, but for weights, else evenly. O and G are of no
-/// slice.
+/// their costs so far, but for weights, else evenly. O and G are of no slice.
 static std::vector<int64_t> divideAmongSlices(Phase phase, int64_t ps,
                                               const CellCosts &cells) {
   int64_t numSlices = cells.getNumSlices();
@@ -166,8 +165,8 @@ private:
       measured(Phase::Recompute, *again, cost);
   }
 
-  /// A measured time does not say for what a cell waits, nor when rows, keys or
-  /// values are on their way.
+  /// A measured time does not say for which data a cell waits, nor when rows,
+  /// keys or values are on their way.
   static void measured(Phase phase, int64_t ps, StageCost &cost) {
     std::vector<int64_t> shares = divideAmongSlices(phase, ps, cost.cells);
     for (auto [slice, share] : llvm::enumerate(shares))
@@ -245,7 +244,7 @@ llvm::Error StageProfile::applyBackward(StageCost &cost,
 }
 
 /// The shares of all stages, if the profile has times that need them: O and G
-/// are measured for all blocks of a stage, but run for those that it owns.
+/// are measured for all blocks of a stage, but run for the blocks that it owns.
 static llvm::Expected<std::vector<StageShare>>
 sharesOf(const Placement &placement, const Profile &profile) {
   std::vector<StageShare> shares(placement.getNumGlobalStages());

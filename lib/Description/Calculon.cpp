@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The files of github.com/calculon-ai/calculon. docs/Models.md lists fields
-// without a counterpart; a model's notes name those that its file uses.
+// without a counterpart; a model's notes name the ones that its file uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -217,8 +217,8 @@ static void addPods(llvm::ArrayRef<CalculonNetwork> networks,
 }
 
 /// The first network joins the accelerators of a node, the last one joins
-/// nodes; a single network does both. Of more than two, those in between join
-/// the nodes of a pod.
+/// nodes; a single network does both. If there are more than two, the networks
+/// in between join the nodes of a pod.
 static void readNetworks(FieldReader &reader, HardwareFacts &facts) {
   const json::Value *value = reader.require("networks");
   if (!value)

@@ -94,13 +94,13 @@ findFile(Shelf &shelf, StringRef what, StringRef name) {
 }
 
 namespace {
-/// What was read of shipped descriptions, which never change: to read one takes
-/// longer than much of what is computed with it. All threads share it.
+/// A cache of shipped descriptions, which never change: reading one takes
+/// longer than many computations with it. All threads share it.
 template <typename Facts>
 class ShippedFacts {
 public:
-  /// A copy of what `read` gave for a file and an `argument` (0: none). Errors:
-  /// those of `read`, each time.
+  /// A copy of the result of `read` for a file and an `argument` (0: none).
+  /// Errors: as for `read`, each time.
   llvm::Expected<Facts> get(const EmbeddedFile &file, int64_t argument,
                             llvm::function_ref<llvm::Expected<Facts>()> read) {
     std::pair key(&file, argument);

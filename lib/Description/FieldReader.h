@@ -59,7 +59,7 @@ public:
   /// The value of a field, or null; the field counts as known from now on.
   const llvm::json::Value *find(llvm::StringRef name);
   /// The same for a required field. `finish` reports a missing one after
-  /// unknown fields, because one of those is probably its misspelling.
+  /// unknown fields, because one of them is probably its misspelling.
   const llvm::json::Value *require(llvm::StringRef name);
 
   /// Reads a text; it is required if there is no `otherwise`.

@@ -1,7 +1,7 @@
 //===- Formats.h - Files of inputs, by format -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// PipeSched's own files and those of other tools; fields decide the format.
+// PipeSched's own files and files of other tools; fields decide the format.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ HardwareFacts readSystemFields(const llvm::json::Value &file, Rates rates,
 Profile readTimesFields(const llvm::json::Value &file, FileErrors &errors);
 
 /// Hugging Face's config.json. `sequence` is the length to train with, or 0 if
-/// it was not given. The notes say what is assumed or left out.
+/// it was not given. The notes list assumptions and omissions.
 bool isHuggingFaceConfig(const llvm::json::Object &file);
 Architecture readHuggingFace(const llvm::json::Object &file,
                              llvm::StringRef path, int64_t sequence,

@@ -1,4 +1,4 @@
-//===- HuggingFaceFamilies.cpp - What a model_type says -------------------===//
+//===- HuggingFaceFamilies.cpp - Tables of model types --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Tables only. The parameter counts in test/data/huggingface check them against
@@ -148,7 +148,7 @@ const ModelFamily *pipesched::findModelFamily(StringRef modelType) {
 }
 
 //===----------------------------------------------------------------------===//
-// What cannot be planned
+// Models that cannot be planned
 //===----------------------------------------------------------------------===//
 
 static constexpr StringRef kTwoStacks[] = {"bart",       "blenderbot",

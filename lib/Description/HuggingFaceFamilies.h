@@ -1,4 +1,4 @@
-//===- HuggingFaceFamilies.h - What a model_type says -----------*- C++ -*-===//
+//===- HuggingFaceFamilies.h - Tables of model types ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A config.json gives sizes; its `model_type` decides which norms, biases and

@@ -29,7 +29,7 @@ static constexpr StringRef kConvolutionBias[] = {"mamba_conv_bias",
                                                  "use_conv_bias", "conv_bias"};
 
 //===----------------------------------------------------------------------===//
-// What a layer is
+// Kinds of layers
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -107,7 +107,7 @@ static bool namesRecurrence(StringRef field) {
          field.starts_with("linear_num_");
 }
 
-/// What families call by names of their own, or leave out.
+/// Reads fields that families name differently, or leave out.
 void HuggingFaceReader::prepareLinear() {
   if (family.type.empty()) {
     for (const std::string &name : config.unusedNames())
@@ -178,7 +178,7 @@ void HuggingFaceReader::readStateSpace() {
         (CheckedInt(expand) * arch.hidden).get() / linear.valueHeads;
 }
 
-/// Mamba's own sizes, in Jamba's names or in those of Mamba.
+/// Mamba's own sizes, in Jamba's or in Mamba's names.
 void HuggingFaceReader::readMamba() {
   LinearAttention &linear = arch.linear.emplace();
   linear.recurrence = Recurrence::Mamba;

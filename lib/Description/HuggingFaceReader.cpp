@@ -103,8 +103,8 @@ static bool isOn(const json::Value &value) {
   return value.getAsBoolean().value_or(true);
 }
 
-/// Refuses what would change the costs of layers and has no cost model, rather
-/// than read the layers as usual ones.
+/// Refuses fields that would change the costs of layers and have no cost model,
+/// rather than read the layers as usual ones.
 void HuggingFaceReader::refuseUnmodelled() {
   for (const UnmodelledField &field : unmodelledFields()) {
     const json::Value *value = config.find(field.name);
@@ -301,7 +301,7 @@ void HuggingFaceReader::readEmbedding() {
 }
 
 //===----------------------------------------------------------------------===//
-// What the file does not say, and what is not used of it
+// Missing and unused fields
 //===----------------------------------------------------------------------===//
 
 void HuggingFaceReader::readSequence(int64_t sequence) {

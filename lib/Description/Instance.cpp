@@ -24,7 +24,7 @@ namespace json = llvm::json;
 
 namespace {
 
-/// The required length of a list, what its entries belong to, and their least
+/// The required length of a list, the owners of its entries, and their least
 /// value.
 struct ListRule {
   int64_t length = 0;

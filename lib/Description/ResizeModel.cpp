@@ -56,8 +56,8 @@ static bool gives(const Expansion &expansion, const ModelFacts &model) {
   return *facts == model;
 }
 
-/// Tries all options of an expansion that a model does not record. What it
-/// holds for a parameter it does.
+/// Tries all options of an expansion that a model does not record. It does
+/// record the bytes of a parameter.
 static std::optional<Expansion> findOptions(const Architecture &architecture,
                                             const ModelFacts &model) {
   Expansion tried{architecture, {}};

@@ -1,4 +1,4 @@
-//===- Sources.cpp - What all description files have ----------------------===//
+//===- Sources.cpp - Sources in description files -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A source without its number is an error; in shipped files, so is the reverse.

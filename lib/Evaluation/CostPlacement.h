@@ -22,7 +22,7 @@ llvm::Error addTieTimes(const Placement &placement,
                         llvm::ArrayRef<TiedGradients> ties,
                         const SystemFacts &system, StageCosts &stageCosts);
 
-/// What the walk and the graph time: costs of stages, of all-reduces and of
+/// The inputs of the walk and the graph: costs of stages, of all-reduces and of
 /// memory.
 struct CostedRows {
   const Placement &placement;
@@ -36,9 +36,9 @@ struct CostedRows {
 };
 
 /// The only place where an evaluation finds its costs. Times of all-reduces are
-/// those of the profile if it has times of G, and else those of the roofline;
-/// they go layer by layer if the system says so. There are no facts of memory
-/// without a model.
+/// from the profile if it has times of G, and else from the roofline; they go
+/// layer by layer if the system says so. There are no facts of memory without a
+/// model.
 llvm::Expected<ExecutionTotals>
 costRows(const CostedRows &rows, const CostInputs &costs, Runtime runtime);
 

@@ -190,7 +190,7 @@ llvm::Expected<CellFactors> CellFactors::create(const Disturbance &disturbance,
 // Times
 //===----------------------------------------------------------------------===//
 
-/// The factor of a pair, from those of its two cells, in units of 10^-12.
+/// The factor of a pair, from the factors of its two cells, in units of 10^-12.
 static __int128 meanOf(Cell first, Cell second, const CellFactors &factors,
                        const Placement &placement,
                        const StageCosts &stageCosts) {

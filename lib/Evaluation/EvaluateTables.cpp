@@ -65,7 +65,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
              PhaseSet phases, bool hasPairs) {
   if (!(phases - kBackwardPhases - Phase::Forward - kSpreadPhases).isEmpty())
     return std::nullopt;
-  // What pairs of different stages take in order depends on all segments.
+  // The time of pairs of different stages in order depends on all segments.
   if (stageCosts.pairRule == PairRule::InOrder &&
       stageCosts.useAny(Resource::Experts))
     return std::nullopt;
@@ -90,7 +90,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
       return false;
     logits.add(of(Phase::Logits));
     logitsGrad.add(of(Phase::LogitsGrad));
-    // I and W take together what a B takes.
+    // I and W together take the time of a B.
     llvm::SmallVector<Segment, 8> backward;
     for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
       if (usesWhole == (phase == Phase::Backward))
@@ -317,7 +317,7 @@ static bool findGroups(const TableView &table, const PhaseCounts &counts,
 
 namespace {
 
-/// What all evaluations of a table have in common.
+/// The common part of all evaluations of a table.
 class TableEvaluator {
 public:
   TableEvaluator(const TableView &table, llvm::StringRef family,
@@ -326,7 +326,7 @@ public:
         isCountable(table.placement->isAssigned() &&
                     table.getNumCells() <= kMaxTableCells) {
     if (!isCountable)
-      return; // the graph finds what is wrong
+      return; // the graph finds the error
     counts = countPhases(table);
     isWalkable = findGroups(table, counts, groups);
   }

@@ -1,8 +1,8 @@
 //===- MeasuredProfile.cpp - From times of a run to a profile -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects the times of each phase by stage, adds those that a profile needs
-// and the run did not show apart, and takes means.
+// Collects the times of each phase by stage, adds times that a profile needs
+// and the run did not measure separately, and takes means.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,9 @@ struct Samples {
   bool empty() const { return byStage.empty(); }
   double mean(int32_t stage) const { return meanOf(byStage.at(stage)); }
 
-  /// One time in ps for each stage; those without a sample have that of all
-  /// together. One for all if there are no `numStages`, or if all are equal.
+  /// One time in ps for each stage; stages without a sample have the time of
+  /// all together. One for all if there are no `numStages`, or if all are
+  /// equal.
   std::vector<int64_t> take(std::optional<int64_t> numStages,
                             double (*typical)(std::vector<double>)) const;
 
@@ -47,7 +48,7 @@ struct Samples {
   }
 };
 
-/// How many of its blocks a stage owns: those that its O steps and its G sums.
+/// The blocks that a stage owns: its O steps them and its G sums them.
 struct Share {
   int64_t owned = 1, held = 1;
 };
@@ -96,7 +97,7 @@ private:
   std::optional<int64_t> numStages; ///< of each path
   PhaseMap<Samples> phases;
   Samples pairs, messages;
-  /// What the cells of pairs take: parts of the pair by their unit slots.
+  /// The times of cells of pairs: parts of the pair by their unit slots.
   PhaseMap<Samples> partsOfPairs;
   /// By message: its send, and the worker of that.
   std::vector<std::pair<int64_t, uint32_t>> sends;
@@ -306,12 +307,12 @@ void ProfileMaker::addIssues(int64_t worker, int64_t step,
     }
     reached = std::max(reached, end);
   }
-  if (last) // what follows the last compute delays none
+  if (last) // work after the last compute delays none
     issues[*last] = 0;
 }
 
 /// By step and compute: the time until the next compute in which the worker
-/// neither computes nor waits nor copies; and what it took to unpack messages
+/// neither computes nor waits nor copies; and the time to unpack messages
 /// before the compute itself.
 std::vector<double> ProfileMaker::findIssues(int64_t worker) const {
   std::vector<double> issues(rows.workers[worker].ready.size());
@@ -343,7 +344,7 @@ void ProfileMaker::fill() {
     whole.byStage.insert(split.byStage.begin(), split.byStage.end());
 }
 
-/// A profile has times of whole microbatches; those measured are of slices.
+/// A profile has times of whole microbatches; measured times are of slices.
 static void ofMicrobatches(Profile &profile, int64_t numSlices) {
   auto scale = [&](std::vector<int64_t> &times) {
     for (int64_t &ps : times)

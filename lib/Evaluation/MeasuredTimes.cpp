@@ -1,7 +1,7 @@
 //===- MeasuredTimes.cpp - Executions with times of a run -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks the instructions of all rows, and adds what each says of its task:
+// Walks the instructions of all rows, and adds the times of each to its task:
 //
 //   worker 0   compute 0F0 [start, end]     send 0F0 [start   -----.
 //   worker 1                                recv 0F0       , end] <-'  one task
@@ -133,7 +133,7 @@ pipesched::withMeasuredTimes(const Execution &predicted,
       freeMakespan(execution.graph, execution.times, execution.timeline);
   execution.idle =
       computeIdle(execution.graph, execution.times, execution.timeline);
-  // Nobody has measured what cells wait for.
+  // The waits inside cells are not measured.
   attributeWaits(Traffic(execution.graph.getNumWorkers()), execution.idle);
   return execution;
 }

@@ -85,7 +85,7 @@ private:
 };
 } // namespace
 
-/// The slots of phases that do not occur follow from those that do, as in
+/// The slots of phases that do not occur follow from phases that do, as in
 /// StageSlots. I and W are the exception: they do not follow from B.
 static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
                              CellsInUse cells) {

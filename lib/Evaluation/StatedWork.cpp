@@ -1,8 +1,8 @@
 //===- StatedWork.cpp - Work that instructions state themselves -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goes through the stated work one by one. All other instructions keep what
-// their cells imply.
+// Goes through the stated work one by one. All other instructions keep the work
+// that their cells imply.
 //
 //===----------------------------------------------------------------------===//
 

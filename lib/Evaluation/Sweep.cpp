@@ -229,7 +229,7 @@ struct Numbered {
   llvm::Expected<Configuration> configuration;
 };
 
-/// What the threads of one sweep share.
+/// The shared state of the threads of one sweep.
 class Progress {
 public:
   explicit Progress(size_t count, unsigned numThreads, const SweepCalls &calls)
@@ -278,7 +278,7 @@ private:
 
 } // namespace
 
-/// Reads some configurations and groups those of one table.
+/// Reads some configurations and groups them by table.
 void Progress::readMore() {
   constexpr size_t kWindow = 4096;
   std::vector<Configuration> configurations;

@@ -1,4 +1,4 @@
-//===- ExportViolation.h - What a format cannot express ---------*- C++ -*-===//
+//===- ExportViolation.h - Limits of export formats -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Findings that several writers report in the same words.

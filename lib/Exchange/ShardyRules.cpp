@@ -1,8 +1,7 @@
 //===- ShardyRules.cpp - Fragment schedule rules of Shardy MPMD -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Checks what rules cannot express, then writes. A rule is a chain of fragments
-// on one mesh; Shardy finds a fragment by all its fields together:
+// Checks that rules can express the table, then writes. A rule is a chain of
+// fragments on one mesh; Shardy finds a fragment by all its fields together:
 //
 //   0F2  FragmentInfo(origins=["s0"],mesh_name="m0",call_counter=2)
 //   0B2  FragmentInfo(origins=["s0"(1)],mesh_name="m0",call_counter=2)
@@ -21,7 +20,7 @@ using namespace pipesched;
 using llvm::formatv;
 
 //===----------------------------------------------------------------------===//
-// What rules cannot express
+// Limits of rules
 //===----------------------------------------------------------------------===//
 
 /// Prefixes are inside two kinds of quotes, which shells, response files and

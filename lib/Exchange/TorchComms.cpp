@@ -6,9 +6,9 @@
 //   line 1    0F2 (produce)    0SEND_F2
 //   line 2    1RECV_F2         1F2 (consume)
 //
-// A stage is on one line only, so the order of its fields is that of their
-// numbers. Then come the channels, from one line to another: PyTorch's messages
-// carry no tags, so the k-th RECV of a channel takes what its k-th SEND sends.
+// A stage is on one line only, so its fields are in the order of their numbers.
+// Then come the channels, from one line to another: PyTorch's messages carry no
+// tags, so the k-th RECV of a channel takes the tensor of its k-th SEND.
 //
 //===----------------------------------------------------------------------===//
 
@@ -179,8 +179,8 @@ Error MessageChecker::checkPartners(const Message &message) const {
   return Error::success();
 }
 
-/// A cell comes before its send, a send before what waits for it, and a receive
-/// before its cell.
+/// A cell comes before its send, a send before the actions that wait for it,
+/// and a receive before its cell.
 Error MessageChecker::checkOrder(const Message &message) const {
   const Event *send = message.parts[SendIt],
               *receive = message.parts[ReceiveIt];
@@ -221,7 +221,7 @@ Error MessageChecker::check(llvm::ArrayRef<Event> events) const {
 }
 
 namespace {
-/// A SEND or a RECV. Those of one channel are neighbours when sorted.
+/// A SEND or a RECV. Passages of one channel are neighbours when sorted.
 struct Passage {
   uint32_t fromLine = 0, toLine = 0;
   uint32_t field = 0; ///< on the sender's line or the receiver's
@@ -292,7 +292,7 @@ Error pipesched::checkTorchMessages(const TorchFile &file) {
 }
 
 namespace {
-/// What has been seen of a stage so far.
+/// The actions of a stage so far.
 struct StageState {
   std::optional<TorchFieldRef> unsharded; ///< UNSHARD without RESHARD so far
   std::optional<TorchFieldRef> gradient;  ///< the last B or W

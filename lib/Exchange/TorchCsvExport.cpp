@@ -1,7 +1,6 @@
 //===- TorchCsvExport.cpp - Writes PyTorch's schedule files ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Checks what the format cannot express; then come the two writers.
+// Checks that the format can express the table; then come the two writers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +22,7 @@ using llvm::formatv;
 
 //===----------------------------------------------------------------------===//
 // Parameters
-//
-// What PyTorch does to a compute-only row when it loads one:
+// PyTorch's changes to a compute-only row when it loads one:
 // _add_unshard_reshard, then _add_reduce_grad
 // (torch/distributed/pipelining/schedules.py, 2.13). Messages come after them.
 //===----------------------------------------------------------------------===//
@@ -238,7 +236,7 @@ std::vector<TorchAction> ParameterActions::run() {
 
 /// The cells of a row, without idle entries, and the actions on parameters:
 ///
-///   UNSHARD      before a cell, for those of the next three stages of the row
+///   UNSHARD      before a cell, for stages among the next three of the row
 ///                that are resharded, in the order in which they come
 ///   RESHARD      before these, for unsharded stages that are not among the
 ///                next three; and at the end of the row
@@ -253,7 +251,7 @@ static std::vector<TorchAction> addParameterActions(llvm::ArrayRef<Cell> row,
 }
 
 //===----------------------------------------------------------------------===//
-// What the format cannot express
+// Limits of the format
 //===----------------------------------------------------------------------===//
 
 static std::optional<Violation> checkCsvCell(const TableView &table,

@@ -39,7 +39,7 @@ struct TorchToken {
 };
 
 /// Reads a field and ignores blanks around it and its parts. Errors carry no
-/// position; they say what was found and what is wanted.
+/// position; they quote the found and the expected text.
 llvm::Expected<TorchToken> parseTorchToken(llvm::StringRef field);
 
 /// Prints `2SEND_F0`, `2RECV_F0` or `2WAIT_SEND_F0` for `cell` 2F0.

@@ -53,7 +53,7 @@ static void putSizesOf(Deployment &to, llvm::ArrayRef<int64_t> given) {
   to.*sizes = given.vec();
 }
 
-/// What one is held as.
+/// The stored value of one unit.
 static int64_t unitOf(const DeploymentOption &option) {
   return option.kind == DeploymentKind::Ratio ? kOnePpm : 1;
 }

@@ -1,4 +1,4 @@
-//===- StageCosts.cpp - What pairs of cells cost --------------------------===//
+//===- StageCosts.cpp - Times of pairs of cells ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The rules for the time of two cells that overlap. Nothing is allocated.

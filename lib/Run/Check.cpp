@@ -1,8 +1,8 @@
 //===- Check.cpp - Compares a run with the unpipelined model --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A parameter is compared on each worker that holds it; losses, of which a
-// worker has those of its own microbatches, are put together first.
+// A parameter is compared on each worker that holds it; losses, which a worker
+// has only for its own microbatches, are put together first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ static double errorOf(const Numbers &found, const Numbers &wanted) {
 
 namespace {
 
-/// What is known of all tensors of one kind.
+/// The results for all tensors of one kind.
 struct KindResult {
   int64_t numTensors = 0, numEqual = 0;
   double error = 0;

@@ -76,7 +76,7 @@ void Measurement::findAwaited() {
         awaited[rows.group[i]] = {worker, i};
 }
 
-/// What a Wait waits for, the instruction that it holds waits for in its place.
+/// The instruction that a Wait holds gets the operands of the Wait.
 void Measurement::findWaits() {
   logNumber.assign(rows.kind.size(), -1);
   waiter.assign(rows.kind.size(), -1);
@@ -109,7 +109,7 @@ void Measurement::findWaits() {
 // Times of the steps
 //===----------------------------------------------------------------------===//
 
-/// What the log of a worker says of its instructions.
+/// Collects the times of instructions from the log of a worker.
 class Measurement::Collector {
 public:
   Collector(const Measurement &all, int64_t worker)
@@ -136,7 +136,7 @@ public:
   }
 
 private:
-  /// Whether it ends elsewhere, alongside what the worker does.
+  /// Whether it ends elsewhere, alongside other work of the worker.
   bool isStarted(uint32_t i) const {
     InstructionKind kind = kindOf(all.rows, i);
     return kind != InstructionKind::Compute && kind != InstructionKind::Send &&

@@ -99,8 +99,8 @@ Constant *TrainingWriter::numbers(llvm::ArrayRef<int64_t> values) {
   return arrayOf(i64, elements);
 }
 
-/// Parameters may be larger than what code can address nearby. Only pointers of
-/// 64 bits lead to them, so they may be anywhere.
+/// Parameters may be larger than the range that code can address nearby. Only
+/// pointers of 64 bits lead to them, so they may be anywhere.
 Constant *TrainingWriter::bytes(llvm::ArrayRef<char> data) {
   Constant *&found = known[data.data()];
   if (!found) {
@@ -138,8 +138,8 @@ Constant *TrainingWriter::paces(const Training &training) {
 }
 
 /// Adds a constant of this name that the runtime takes, and all that it points
-/// to. Parameters that several workers hold are there once, those of zeros not
-/// at all.
+/// to. Parameters that several workers hold are there once, parameters of zeros
+/// not at all.
 static void addTraining(llvm::Module &module, const Training &training,
                         llvm::StringRef name) {
   TrainingWriter writer(module);
@@ -303,8 +303,8 @@ static const NativeSymbol kCompilerLibrary[] = {
 static const llvm::ArrayRef<NativeSymbol> kCompilerLibrary;
 #endif
 
-/// Lets code call the functions of a library that stages name, and what these
-/// call in turn.
+/// Lets code call the functions of a library that stages name, and the
+/// functions that these call in turn.
 static llvm::Error addLibrary(orc::LLJIT &jit, const ExternLibrary &library) {
   orc::JITDylib &code = jit.getMainJITDylib();
   if (library.kind == ExternLibrary::Kind::Object) {

@@ -1,7 +1,7 @@
 //===- Program.cpp - Programs that run, and their runs --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers programs, and adds up what the workers of a run have left.
+// Lowers programs, and adds up the results of the workers of a run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ pipe::PlacementOwnerOpInterface PreparedProgram::getOwner() const {
   return source.get().lookupSymbol<PlacementOwnerOpInterface>(name);
 }
 
-/// What a pipeline makes of functions is compiled; the unpipelined model, costs
-/// and layouts stay those of the functions of the file.
+/// The functions after a pipeline are compiled; the unpipelined model, costs
+/// and layouts still use the functions of the file.
 static LogicalResult changeFunctions(ModuleOp module, StringRef pipeline) {
   if (pipeline.empty())
     return success();
@@ -42,7 +42,8 @@ FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
   OwningOpRef<ModuleOp> module =
       isSchedule ? std::move(program.source)
                  : OwningOpRef<ModuleOp>(program.module.get().clone());
-  // What the program does not call, such as init functions, is left out.
+  // Functions that the program does not call, such as init functions, are left
+  // out.
   for (auto function : module->getOps<func::FuncOp>())
     function.setPrivate();
   if (failed(changeFunctions(*module, code.stagePipeline)))

@@ -7,9 +7,9 @@
 //   func @pipesched_reference_call_3(%w: memref<..>, %m: i64, %y: memref<..>)
 //   llvm.func @pipesched_reference_entry_3(%table: !llvm.ptr)
 //
-// What they call is inlined, as in kernels: two results of a function may be
-// one tensor, which bufferization of calls does not see. Otherwise upstream
-// passes lower them.
+// Their calls are inlined, as in kernels: two results of a function may be one
+// tensor, which bufferization of calls does not see. Otherwise upstream passes
+// lower them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,8 +122,8 @@ static LogicalResult lowerStageOps(ModuleOp module) {
   return success();
 }
 
-/// Products of matrices and functions of numbers are rounded as those of
-/// kernels are: the same library multiplies.
+/// Products of matrices and functions of numbers are rounded as in kernels: the
+/// same library multiplies.
 static LogicalResult lower(ModuleOp module) {
   if (failed(lowerStageOps(module)))
     return failure();
@@ -193,7 +193,7 @@ struct Return {
 
 static thread_local Return *returnPlace = nullptr;
 
-/// What compiled code calls when a check does not hold; without an index `size`
+/// Compiled code calls it when a check does not hold; without an index `size`
 /// is -1, and -2 where `index` is the status of an extern function. Functions
 /// of stages return tensors and no status, so that this goes back past them;
 /// their code has nothing to clean up but memory, which is lost with the run
@@ -211,7 +211,7 @@ static thread_local Return *returnPlace = nullptr;
   std::longjmp(returnPlace->buffer, 1);
 }
 
-/// Calls code that may call `leave`, and returns what that was told.
+/// Calls code that may call `leave`, and returns the message of `leave`.
 static std::string callChecked(llvm::function_ref<void()> code) {
   Return place;
   returnPlace = &place;
@@ -264,8 +264,8 @@ static Type toMemRef(Type type) {
                 : type;
 }
 
-/// Adds a function `number` that writes what `compute` makes of its arguments
-/// to memory that it is given for the results.
+/// Adds a function `number` that writes the results of `compute` on its
+/// arguments to memory that it is given for the results.
 static func::FuncOp
 addFunction(ModuleOp module, size_t number, TypeRange arguments,
             TypeRange results,
@@ -322,7 +322,7 @@ static void addSum(ModuleOp module, size_t number, Type type) {
               });
 }
 
-/// Adds what calls a lowered function with the numbers of a table.
+/// Adds an entry that calls a lowered function with the numbers of a table.
 static void addEntry(ModuleOp module, size_t number) {
   auto callee =
       module.lookupSymbol<LLVM::LLVMFuncOp>((kCall + Twine(number)).str());

@@ -1,4 +1,4 @@
-//===- State.cpp - What a training keeps between steps --------------------===//
+//===- State.cpp - State of a training between steps ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Elements are read and written by the bits of their types.
@@ -177,7 +177,7 @@ static std::string withoutBlanks(StringRef text) {
   return result;
 }
 
-/// Copies the elements of a file, after checking what it says of them.
+/// Copies the elements of a file, after checking their description in it.
 static llvm::Error readTensor(StringRef file, const PersistentTensor &tensor,
                               const Memory &block) {
   auto buffer = readWholeFile(file);

@@ -10,7 +10,7 @@
 
 using namespace pipesched;
 
-/// Joins a piece that nobody reads with those that it touches.
+/// Joins a piece that nobody reads with the unread pieces that it touches.
 void ArenaAllocator::addUnread(int64_t begin, int64_t end) {
   auto next = unread.lower_bound(begin);
   if (next != unread.end() && next->first == end) {
@@ -52,8 +52,8 @@ static bool mayWaitFor(llvm::ArrayRef<uint32_t> readers,
   });
 }
 
-/// Finds the first pieces that touch and have `bytes` together, of those that
-/// nobody reads or whose readers may be waited for.
+/// Finds the first pieces that touch and have `bytes` together, among pieces
+/// that nobody reads or whose readers may be waited for.
 std::optional<int64_t> ArenaAllocator::findRun(int64_t bytes,
                                                Classify classify) const {
   int64_t begin = 0, end = 0;
@@ -88,8 +88,8 @@ int64_t ArenaAllocator::findEndPiece(Classify classify) const {
   return size;
 }
 
-/// Takes what is free in a range, and lists its readers. The rest of the last
-/// piece keeps its own.
+/// Takes the free pieces of a range, and lists their readers. The rest of the
+/// last piece keeps its own.
 ArenaAllocator::Taken ArenaAllocator::use(int64_t begin, int64_t end) {
   Taken taken{begin, {}};
   for (auto piece = unread.lower_bound(begin);

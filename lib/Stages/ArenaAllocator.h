@@ -24,7 +24,7 @@ namespace pipesched {
 ///   | used | free | used | free, read by send 3 | free | used |
 ///
 /// Pieces are taken first from the free ones that nobody reads, lowest address
-/// first; then from those whose readers all may be waited for; else the arena
+/// first; then from pieces whose readers all may be waited for; else the arena
 /// grows.
 class ArenaAllocator {
 public:
@@ -37,7 +37,7 @@ public:
     llvm::SmallVector<uint32_t, 2> readers; ///< to wait for
   };
 
-  /// What a reader is at the moment. `Done` only once noteDone() was called.
+  /// The current state of a reader. `Done` only once noteDone() was called.
   enum class Reader { Done, MayWaitFor, MayNotWaitFor };
   using Classify = llvm::function_ref<Reader(uint32_t reader)>;
 
@@ -45,7 +45,7 @@ public:
   /// called again once the arena is larger than kMaxBytes.
   Taken take(int64_t bytes, Classify classify);
 
-  /// Gives back what take() gave for the same number of bytes.
+  /// Gives back a place of take() for the same number of bytes.
   void give(int64_t offset, int64_t bytes, llvm::ArrayRef<uint32_t> readers,
             Classify classify);
 
@@ -71,8 +71,8 @@ private:
   int64_t findEndPiece(Classify classify) const;
   Taken use(int64_t begin, int64_t end);
 
-  /// Free pieces by their begin: those that nobody reads, of which no two
-  /// touch, and those with readers.
+  /// Free pieces by their begin: pieces that nobody reads, of which no two
+  /// touch, and pieces with readers.
   std::map<int64_t, int64_t> unread;
   std::map<int64_t, ReadPiece> read;
   llvm::DenseSet<uint32_t> readers; ///< of any piece, and some of earlier ones

@@ -38,7 +38,7 @@ FailureOr<BufferOptions> BufferOptions::create(Location location,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The tensors of one row, and what the assignment has found for them.
+/// The tensors of one row, and their assignment.
 struct RowBuffers {
   RowLiveness liveness;
   ArenaUse use;
@@ -53,7 +53,7 @@ struct RowBuffers {
 };
 
 /// Sets the offsets of the versions of `row`, its use and its waits. A place is
-/// used again when what reads it has ended or may be waited for: a send with
+/// used again when its readers have ended or may be waited for: a send with
 /// `inFlight` later ones after it. Errors, emitted at the instruction: memory
 /// of more than 2^63 - 1 bytes.
 class RowAssigner {
@@ -99,7 +99,7 @@ private:
 } // namespace
 
 /// Whether nothing in the row needs that it has ended, as long as places do not
-/// run out: what it works on goes to other workers.
+/// run out: its data goes to other workers.
 static bool isForOthers(const Instruction &instruction) {
   return instruction.is(InstructionKind::Send) ||
          instruction.is(InstructionKind::Reduce);
@@ -121,7 +121,7 @@ void RowAssigner::noteEnd(uint32_t instruction) {
   host.noteDone(instruction);
 }
 
-/// Takes places for what an instruction makes.
+/// Takes places for the results of an instruction.
 LogicalResult RowAssigner::take(uint32_t instruction) {
   for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
     TensorVersion &version = row.liveness.versions[number];
@@ -146,7 +146,7 @@ LogicalResult RowAssigner::take(uint32_t instruction) {
   return success();
 }
 
-/// Gives back what an instruction uses last.
+/// Gives back the places that an instruction is the last to use.
 void RowAssigner::give(uint32_t instruction) {
   for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
     TensorVersion &version = row.liveness.versions[number];
@@ -287,7 +287,7 @@ llvm::Error ProgramAssigner::verifyFinishes() const {
 /// Numbers the messages of each channel in the order of their sends. Messages
 /// of one tag must be received in that order, too.
 LogicalResult ProgramAssigner::assignTags() {
-  constexpr int64_t numTags = 32768; // what MPI promises (MPI 4.0, 8.1.2)
+  constexpr int64_t numTags = 32768; // the guarantee of MPI (MPI 4.0, 8.1.2)
   std::vector<int32_t> &tags = result.tags;
   tags.assign(program.instructions.size(), -1);
   std::vector<int64_t> numbers(program.instructions.size());
@@ -364,7 +364,7 @@ pipesched::findBuffers(Operation *owner, const LoadedProgram &loaded,
 //===----------------------------------------------------------------------===//
 
 /// Writes buffers, tags and waits of one instruction into its op. The buffers
-/// of a pair's second half follow those of its first.
+/// of a pair's second half follow the first half's.
 static void storeInstruction(const LoadedProgram &loaded,
                              const BufferAssignment &assignment,
                              uint32_t instruction) {

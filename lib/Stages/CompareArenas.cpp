@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads places from the ops, not from the assignment. Walks a row twice: over
-// its places, to the instruction at which the arena has its size; then with
-// what the costs count for each stage and microbatch, to that instruction and
-// on to the end.
+// its places, to the instruction at which the arena has its size; then with the
+// counts of the costs for each stage and microbatch, to that instruction and on
+// to the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace pipesched::pipe;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What is in the arena at the moment at which it reaches its size.
+/// The contents of the arena at the moment at which it reaches its size.
 struct FullArena {
   uint32_t instruction = 0;
   int64_t aligned = 0, live = 0, inFlight = 0, gaps = 0, largestGap = 0;
@@ -77,8 +77,7 @@ private:
 } // namespace
 
 /// For a copy, `at` lists the place in the arena, the place in host memory and
-/// the bytes; for a pair, the places of its first half and then those of its
-/// second.
+/// the bytes; for a pair, the places of its first half and then of its second.
 LogicalResult ArenaWalk::findOffsets() {
   offsets.assign(row.versions.size(), -1);
   size_t used = 0;
@@ -185,7 +184,8 @@ FailureOr<FullArena> ArenaWalk::run(int64_t size) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a stage keeps of a microbatch, as the memory analysis counts it:
+/// The tensors that a stage keeps of a microbatch, as the memory analysis
+/// counts them:
 ///
 ///   None | F: Kept, or Boundary with R in the row | R: Kept | I: ForWeight
 ///        | B, W: None
@@ -258,7 +258,7 @@ private:
 };
 } // namespace
 
-/// Names versions by what computes call them, and notes R and W of each cell.
+/// Names versions by their names in computes, and notes R and W of each cell.
 void RowComparison::readRow() {
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
     if (!isCell(i))

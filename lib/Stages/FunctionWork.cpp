@@ -335,7 +335,7 @@ static std::optional<CountedWork> workOf(Operation *op, Operation *&unknown) {
 // Counter
 //===----------------------------------------------------------------------===//
 
-/// Collects the work of a block and what it contains.
+/// Collects the work of a block and its contents.
 class FunctionWorkAnalysis::Counter {
 public:
   explicit Counter(FunctionWorkAnalysis &analysis) : analysis(analysis) {}
@@ -563,7 +563,7 @@ static bool addUp(FunctionWork &work) {
   return contraction.isValid() && vector.isValid() && bytes.isValid();
 }
 
-/// What the attribute declares.
+/// The work that the attribute declares.
 static FailureOr<FunctionWork> countExtern(func::FuncOp function) {
   FailureOr<ExternFunction> read = readExtern(function);
   if (failed(read))

@@ -1,4 +1,4 @@
-//===- Kernels.cpp - What a cell calls ------------------------------------===//
+//===- Kernels.cpp - Calls of a cell --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lists the calls of each kernel and gives every argument and result its place.
@@ -169,7 +169,7 @@ KernelOperand KernelBuilder::place(const RoleValue &value, bool isResult) {
     return {OperandKind::Step};
   case Role::Shard:
     return {OperandKind::Shard};
-  case Role::Partial: // its place among those of all shards
+  case Role::Partial: // its place among the partials of all shards
   case Role::Partials:
     return {OperandKind::Buffer,
             bufferOf({Role::Partials, indexOf(functions.partials, value.name)},
@@ -224,8 +224,8 @@ void KernelBuilder::addLoss() {
     addWithTarget(functions.loss);
 }
 
-/// Where nothing in front of the stage is trained, no function gives what is
-/// sent after B or I. Nothing reads it.
+/// Where nothing in front of the stage is trained, no function gives the tensor
+/// that is sent after B or I. Nothing reads it.
 void KernelBuilder::addUnmade() {
   auto gives = [](const KernelCall &call) {
     return call.function->findResult(Role::InputGradient) != nullptr;
@@ -245,7 +245,7 @@ bool KernelBuilder::addBackward() {
   return isAdded;
 }
 
-/// Adds what a cell of the phase calls. Returns false where a function is
+/// Adds the calls of a cell of the phase. Returns false where a function is
 /// missing, and for phases that run none.
 bool KernelBuilder::addCalls() {
   Phase phase = kernel.phase;

@@ -1,9 +1,10 @@
 //===- Liveness.cpp - From when to when tensors live ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two walks over the row of a worker. Backward finds what a reload must bring
-// back: the tensors of its stage and microbatch that are read before they are
-// made again. Forward makes versions. Linear in instructions and their tensors.
+// Two walks over the row of a worker. Backward finds the tensors that a reload
+// must bring back: the tensors of its stage and microbatch that are read before
+// they are made again. Forward makes versions. Linear in instructions and their
+// tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +24,11 @@ namespace {
 ///   | microbatch 0        | microbatch 1 | ..  |
 ///   | x y dx dy t r0 r1 . |
 ///
-/// What one stage of the worker hands to the next one of the same worker is one
-/// tensor, the input of the later stage (or its output gradient). A stage with
-/// a shard of a vocabulary also has the last output, its gradient and what
-/// shards tell each other. On the worker of the last stage the first two are
-/// its output and its output gradient.
+/// A tensor that one stage of the worker hands to the next one of the same
+/// worker exists once, as the input of the later stage (or its output
+/// gradient). A stage with a shard of a vocabulary also has the last output,
+/// its gradient and the partials of shards. On the worker of the last stage the
+/// first two are its output and its output gradient.
 class LivenessFinder {
 public:
   LivenessFinder(const LoadedProgram &loaded, const StageKernels &kernels,
@@ -53,7 +54,7 @@ private:
     /// Stays in the arena: a collective may be changing it.
     bool isPinned = false;
   };
-  /// What a stage hands on and takes along one path.
+  /// The tensors that a stage hands on and takes along one path.
   struct Edges {
     Series output, inputGradient;
   };
@@ -127,7 +128,8 @@ private:
   uint32_t firstRank = 0;    ///< of its microbatch
   /// By path, stage, phase and kind of instruction, once they are listed.
   std::vector<std::optional<SmallVector<Access, 4>>> known;
-  /// By the first tensor of a stage and microbatch: what its reload brings.
+  /// By the first tensor of a stage and microbatch: the tensors that its reload
+  /// brings.
   llvm::DenseMap<uint32_t, SmallVector<uint32_t>> moved;
   std::vector<uint32_t> current, inHost; ///< by tensor: its version, or none
   RowLiveness result;
@@ -263,8 +265,8 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
       name.role == StageRole::Input || name.role == StageRole::Residual;
   Access access = {seriesOf(stage, path, name), bytes, isRead, isWritten,
                    isActivation};
-  // With shards, the last stage's output and its gradient are those that the
-  // collectives bring to all.
+  // With shards, the collectives bring the last stage's output and its gradient
+  // to all.
   bool isLastOfShards =
       stage == lastStage() && !kernels.getFunctions().shards.empty();
   access.isPinned =
@@ -276,8 +278,8 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
   return access;
 }
 
-/// What slices share starts with the first F of a microbatch, its gradient with
-/// the first backward, which is of the last slice.
+/// A tensor that slices share starts with the first F of a microbatch, its
+/// gradient with the first backward, which is of the last slice.
 LivenessFinder::Access
 LivenessFinder::accessTo(int64_t stage, int64_t path,
                          const KernelBuffer &buffer) const {
@@ -291,8 +293,9 @@ LivenessFinder::accessTo(int64_t stage, int64_t path,
   return access;
 }
 
-/// Lists what messages and computes read and write. `moved` lists that for
-/// copies. Sums touch gradients alone, which live as long as the training.
+/// Lists the tensors that messages and computes read and write. `moved` lists
+/// them for copies. Sums touch only gradients, which live as long as the
+/// training.
 FailureOr<SmallVector<LivenessFinder::Access, 4>>
 LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   SmallVector<Access, 4> listed;
@@ -334,8 +337,8 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   llvm_unreachable("covered switch");
 }
 
-/// Lists what shards exchange: a broadcast gives all workers but that of the
-/// last stage its output; sums change what a shard has made in its place.
+/// Lists the exchanges of shards: a broadcast gives the output of the last
+/// stage to all other workers; sums change the result of a shard in place.
 SmallVector<LivenessFinder::Access, 4>
 LivenessFinder::listExchanged(uint32_t instruction, int64_t path) const {
   const StageFunctions &functions = kernels.getFunctions();
@@ -355,7 +358,7 @@ LivenessFinder::listExchanged(uint32_t instruction, int64_t path) const {
   return listed;
 }
 
-/// Lists what a receive writes.
+/// Lists the tensors that a receive writes.
 FailureOr<SmallVector<LivenessFinder::Access, 4>>
 LivenessFinder::listReceived(uint32_t instruction, int64_t path) const {
   Cell cell = at(instruction).cell;

@@ -1,7 +1,7 @@
 //===- Liveness.h - From when to when tensors live --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the instructions of a worker read and write in its arena.
+// The tensors that the instructions of a worker read and write in its arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,8 @@ struct TensorVersion {
 };
 
 /// The versions of one worker. `buffers` lists for each instruction of the row
-/// those that its op's `at` names, in that order: CSR by position in the row.
+/// the versions that its op's `at` names, in that order: CSR by position in the
+/// row.
 struct RowLiveness {
   std::vector<TensorVersion> versions; ///< in the order in which they are made
   std::vector<uint32_t> bufferBegins, buffers;
@@ -43,7 +44,7 @@ struct RowLiveness {
 };
 
 /// Errors, emitted at the instruction: a cell without a function; one that
-/// reads what nothing has made.
+/// reads a tensor that nothing has made.
 mlir::FailureOr<RowLiveness> findLiveness(const LoadedProgram &loaded,
                                           const StageKernels &kernels,
                                           int64_t worker);

@@ -1,4 +1,4 @@
-//===- PersistentLayout.cpp - What a worker keeps between steps -----------===//
+//===- PersistentLayout.cpp - State of a worker between steps -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Places the tensors of a worker's stages one after the other.
@@ -80,7 +80,7 @@ void BlockBuilder::add(PersistentKind kind, int64_t stage, unsigned index,
 ///   block      | a | c | b |
 ///   runs       |  f32  |f16|
 ///
-/// Those of tied parameters have runs of their own.
+/// Gradients of tied parameters have separate runs.
 void BlockBuilder::addGradients(const Stage &stage) {
   auto isTied = [&](StringRef name) -> unsigned {
     return llvm::any_of(stage.params, [&](const NamedTensor &param) {

@@ -63,7 +63,8 @@ static ReferenceTensor putPart(RankedTensorType type,
 namespace {
 
 /// The tensors of one stage at the current point of the step. Slices have each
-/// their own, but share parameters, their gradients and what they pass on.
+/// their own, but share parameters, their gradients and the tensors that they
+/// pass on.
 class StageValues {
 public:
   void setSlice(int64_t number) { slice = number; }
@@ -189,7 +190,7 @@ void StepRunner::setSlice(int64_t number) {
     known.setSlice(number);
 }
 
-/// What slices pass on starts at zero.
+/// Tensors that slices pass on start at zero.
 void StepRunner::beginSlices() {
   for (const Stage &stage : functions.stages) {
     for (const NamedTensor &tensor : stage.earlier)
@@ -221,8 +222,8 @@ void StepRunner::callShard(int64_t number, Kind kind) {
   call(function, known);
 }
 
-/// One shard after the other: what each tells all, and then the gradients. The
-/// gradient of the last output is the sum of theirs.
+/// One shard after the other: first the partials, and then the gradients. The
+/// gradient of the last output is the sum over shards.
 void StepRunner::runShards() {
   auto numShards = static_cast<int64_t>(functions.shards.size());
   for (int64_t number = 0; number < numShards; ++number)

@@ -1,4 +1,4 @@
-//===- RowWaits.h - What a row has waited for -------------------*- C++ -*-===//
+//===- RowWaits.h - Completed waits of a row --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which instructions of a worker have ended for sure, as a walk over its row
@@ -22,8 +22,9 @@ public:
       : program(program), rowBegin(program.rowBegins[worker]),
         ended(program.rowBegins[worker + 1] - rowBegin) {}
 
-  /// Notes that what an instruction waits for has ended when it runs. A join
-  /// holds the next compute or reload. Calls `treat` for what has ended.
+  /// Notes that the operands of an instruction have ended when it runs. A join
+  /// holds the next compute or reload. Calls `treat` for each instruction that
+  /// has ended.
   void note(
       uint32_t instruction,
       llvm::function_ref<void(uint32_t ended)> treat = [](uint32_t) {}) {

@@ -33,7 +33,7 @@ static CheckedInt sumTensorBytes(const RangeT &tensors) {
   return bytes;
 }
 
-/// What the slices of a microbatch pass on, together.
+/// Bytes that the slices of a microbatch pass on, together.
 static int64_t bytesOfEarlier(const Stage &stage) {
   CheckedInt bytes = sumTensorBytes(stage.earlier);
   return bytes.get(); // at most kMaxStageBytes
@@ -43,8 +43,8 @@ namespace {
 /// The set of tensors that a stage holds for a microbatch.
 class HeldTensors {
 public:
-  /// Adds those of `values` that outlive a phase: the input and the output of
-  /// the stage, residuals.
+  /// Adds the `values` that outlive a phase: the input and the output of the
+  /// stage, residuals.
   void add(ArrayRef<RoleValue> values) {
     for (const RoleValue &value : values)
       if (value.role == Role::Input || value.role == Role::Output ||
@@ -174,9 +174,9 @@ LogicalResult StageModelBuilder::addKernels(const StageFunction *function,
   return success();
 }
 
-/// Adds the work of adding gradients to their sums, for those gradients that
-/// the function does not add itself. With fusion the function writes the new
-/// sum, so only reading the old sum is added.
+/// Adds the work of adding gradients to their sums, for gradients that the
+/// function does not add itself. With fusion the function writes the new sum,
+/// so only reading the old sum is added.
 void StageModelBuilder::addAccumulation(const StageFunction &function,
                                         const KernelPhases &phases,
                                         BlockFacts &block) {
@@ -210,7 +210,7 @@ LogicalResult StageModelBuilder::addLossWork(const Stage &stage,
                         : success();
 }
 
-/// Adds a function, and in front of it what makes the target that it takes.
+/// Adds a function, and in front of it the function that makes its target.
 LogicalResult StageModelBuilder::addWithTarget(const StageFunction *function,
                                                const KernelPhases &phases,
                                                BlockFacts &block) {
@@ -249,9 +249,9 @@ LogicalResult StageModelBuilder::addWork(const Stage &stage,
   return success();
 }
 
-/// The tensors that a stage keeps of a microbatch until its backward: those
-/// that the functions of the backward take, except for those that I makes for
-/// W, and the output if the loss takes it.
+/// The tensors that a stage keeps of a microbatch until its backward: the
+/// tensors that the functions of the backward take, except the ones that I
+/// makes for W, and the output if the loss takes it.
 HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
   HeldTensors held;
   if (const StageFunction *weight = stage.get(Kind::WeightGradient)) {
@@ -267,9 +267,9 @@ HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
   return held;
 }
 
-/// The tensors that a stage keeps until R runs: those that the backward needs
-/// and R does not make again, and those that R itself takes. Without an R
-/// function the forward runs again.
+/// The tensors that a stage keeps until R runs: the tensors that the backward
+/// needs and R does not make again, and the tensors that R itself takes.
+/// Without an R function the forward runs again.
 static HeldTensors heldForRecompute(const Stage &stage, HeldTensors held) {
   const StageFunction *again = stage.get(Kind::Recompute);
   if (!again)
@@ -279,7 +279,7 @@ static HeldTensors heldForRecompute(const Stage &stage, HeldTensors held) {
   return held;
 }
 
-/// What a shard keeps for T, and what collectives bring to it.
+/// Bytes that a shard keeps for T, and bytes that collectives bring to it.
 ShardBytes StageModelBuilder::shardBytes(const Stage &stage) const {
   const StageFunction *backward = stage.get(Kind::ShardBackward);
   if (!backward)
@@ -340,7 +340,7 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
 //===----------------------------------------------------------------------===//
 
 /// A slice is this many tokens of the model, a number that ranks may divide:
-/// what functions do says nothing of tokens.
+/// functions do not know tokens.
 static constexpr int64_t kTokensOfSlice = 322560; // 2^10 x 3^2 x 5 x 7
 
 /// Makes a block of a slice one of a microbatch, of which analyses take the
@@ -378,8 +378,9 @@ LogicalResult StageModelBuilder::joinSlices(const Stage &stage,
   return success();
 }
 
-/// Says that slices hold what they pass on until the microbatch has passed, and
-/// its gradients from the last slice on, as they do keys and values.
+/// Lets slices hold the tensors that they pass on until the microbatch has
+/// passed, and its gradients from the last slice on, as they do keys and
+/// values.
 void StageModelBuilder::addKeys(const Stage &stage, BlockFacts &block) {
   int64_t bytes = bytesOfEarlier(stage);
   if (bytes == 0)

@@ -91,7 +91,7 @@ LogicalResult ShardVerifier::verifyArgument(const StageFunction &function,
   return success();
 }
 
-/// The partials of the first shard are those of all.
+/// The partials of the first shard are the partials of all.
 LogicalResult ShardVerifier::collectPartials(const Stage &stage) {
   const StageFunction &shard = *stage.get(Kind::Shard);
   bool isFirst = stage.number == functions.shards.front();

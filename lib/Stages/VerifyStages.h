@@ -1,8 +1,8 @@
 //===- VerifyStages.h - Functions of stages together ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks of what the functions of a pipeline have in common; fills in the
-// tensors that they share.
+// Checks functions of a pipeline against each other; fills in the tensors that
+// they share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,18 @@ mlir::FailureOr<int64_t> countStages(pipe::PlacementOwnerOpInterface owner);
 /// that functions agree, within a stage and from stage to stage.
 mlir::LogicalResult verifyStageFunctions(StageFunctions &functions);
 
-/// Verifies what slices of a microbatch pass on in a stage whose tensors are
-/// set. Errors: a pipe.earlier that is not slices x the residual of its name,
-/// or whose gradient a backward does not give; a gradient without it, or of
-/// another shape.
+/// Verifies the tensors that slices of a microbatch pass on in a stage whose
+/// tensors are set. Errors: a pipe.earlier that is not slices x the residual of
+/// its name, or whose gradient a backward does not give; a gradient without it,
+/// or of another shape.
 mlir::LogicalResult verifyEarlier(const Stage &stage, int64_t numSlices);
 
-/// Sets what the functions say of the shards of a vocabulary and verifies it,
-/// once the tensors of all stages are set. Errors: a stage with one of `shard`
-/// and `shard_backward`; shards without a loss; tensors that differ from the
-/// last output, from the target or from those of another shard; partials that
-/// no shard gives; a gradient of the last output that only some shards give, or
-/// that the loss gives as well.
+/// Sets the tensors of the shards of a vocabulary and verifies them, once the
+/// tensors of all stages are set. Errors: a stage with one of `shard` and
+/// `shard_backward`; shards without a loss; tensors that differ from the last
+/// output, from the target or from another shard's; partials that no shard
+/// gives; a gradient of the last output that only some shards give, or that the
+/// loss gives as well.
 mlir::LogicalResult verifyShards(StageFunctions &functions);
 
 /// Verifies that of each path of `owner` every worker has one shard, if there
@@ -41,7 +41,7 @@ mlir::LogicalResult verifyShardPlaces(const StageFunctions &functions,
                                       pipe::PlacementOwnerOpInterface owner);
 
 /// Verifies that a stage with these phases has a shard where S runs, and that
-/// what Z sums is what its function gives.
+/// its function gives the tensors that Z sums.
 mlir::LogicalResult verifyShardPhases(const StageFunctions &functions,
                                       const Stage &stage, PhaseSet phases);
 

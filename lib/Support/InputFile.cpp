@@ -87,7 +87,7 @@ static int readAll(int descriptor, uint64_t most, std::string &text,
   }
 }
 
-/// Whether this is a file whose size is known, unlike those of /proc. A file
+/// Whether this is a file whose size is known, unlike files of /proc. A file
 /// that does not exist counts as one, so that it is reported like others.
 static bool hasKnownSize(StringRef path, uint64_t &size) {
   fs::file_status status;

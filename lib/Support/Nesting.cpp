@@ -91,7 +91,7 @@ private:
   void readSign(char c);
   void readBracket(char c);
   void endDefinition();
-  /// Notes what is inside `depth` others.
+  /// Notes an element inside `depth` others.
   void reach(size_t depth);
 
   StringRef text, rest;
@@ -173,8 +173,8 @@ void IRScanner::readSign(char c) {
   reach(open.size() + signs);
 }
 
-/// A `>` that closes nothing is one of `>=`. Other brackets close what is open
-/// in them.
+/// A `>` that closes nothing is one of `>=`. Other brackets close the open
+/// brackets in them.
 void IRScanner::readBracket(char c) {
   if (StringRef("([{<").contains(c)) {
     open.push_back(c);

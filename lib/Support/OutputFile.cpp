@@ -154,7 +154,7 @@ OutputFile::~OutputFile() {
 // Keeping
 //===----------------------------------------------------------------------===//
 
-/// Writes and closes; what goes wrong is not reported by the stream itself.
+/// Writes and closes; the stream itself does not report errors.
 static std::error_code writeAndClose(int descriptor, StringRef contents) {
   llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
   os << contents;
@@ -296,7 +296,7 @@ int pipesched::runWithWholeOutput(int argc, char **argv,
     return run(argc, argv);
   Expected<std::unique_ptr<OutputFile>> file = OutputFile::open(path);
   // The parser of options may end the process. Static objects are destroyed
-  // then, those on the stack are not.
+  // then, objects on the stack are not.
   static std::unique_ptr<OutputFile> opened;
   auto report = [](Error error) {
     llvm::WithColor::error() << llvm::toString(std::move(error)) << "\n";

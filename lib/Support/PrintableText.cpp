@@ -80,7 +80,7 @@ std::string pipesched::printableLines(llvm::StringRef text) {
 //===----------------------------------------------------------------------===//
 
 /// The bytes of the first character of a text that is not empty, and whether
-/// they are hidden. What is not UTF-8 has one byte.
+/// they are hidden. Invalid UTF-8 has one byte.
 static std::pair<size_t, bool> firstCharacter(llvm::StringRef text) {
   auto *begin = reinterpret_cast<const llvm::UTF8 *>(text.data());
   size_t count = llvm::getNumBytesForUTF8(*begin);

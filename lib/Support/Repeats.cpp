@@ -1,4 +1,4 @@
-//===- Repeats.cpp - What repeats in a row --------------------------------===//
+//===- Repeats.cpp - Repetitions in a row ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Starts in the middle of a row, since that is where schedules are regular:

@@ -341,7 +341,7 @@ void TraceWriter::writeMemoryCounters() {
 }
 
 //===----------------------------------------------------------------------===//
-// Why workers are idle, and what makes the step long
+// Causes of idle time, and the critical path
 //===----------------------------------------------------------------------===//
 
 /// "the message 0F0 from worker 0", "1F0".
@@ -359,8 +359,8 @@ std::string TraceWriter::describe(uint32_t task) const {
   return text;
 }
 
-/// One slice per idle span, named by its cause. It says which cell comes next
-/// and what that cell waits for.
+/// One slice per idle span, named by its cause. It names the next cell and the
+/// dependence of that cell.
 void TraceWriter::writeIdle() {
   TaskEnds ends(graph, execution.times, execution.timeline);
   for (auto [worker, spans] : llvm::enumerate(listIdle(

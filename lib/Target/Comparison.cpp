@@ -270,7 +270,7 @@ struct Level {
   std::optional<double> (*ratio)(const ComparisonEntry &);
 };
 
-/// What a level says about a pair of entries, if it knows both.
+/// The opinion of a level about a pair of entries, if it knows both.
 struct Opinion {
   StringRef level;
   int order;                 ///< -1: the first idles less; 0: both print the

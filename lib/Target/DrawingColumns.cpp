@@ -1,8 +1,8 @@
 //===- DrawingColumns.cpp - A timeline as columns -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Numbers the tasks of a timeline as drawings need them, and copies what the
-// analyses say about them.
+// Numbers the tasks of a timeline as drawings need them, and copies the results
+// of the analyses for them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ private:
 
 } // namespace
 
-/// Cells come by row, all other tasks by worker, kind and start, so that those
+/// Cells come by row, all other tasks by worker, kind and start, so that tasks
 /// of a queue are neighbours.
 void ColumnWriter::numberItems() {
   columns.rowBegins = graph.rowBegins;
@@ -135,7 +135,7 @@ static void addMemory(DrawingColumns &columns, const MemoryTrace &trace) {
 // Facts
 //===----------------------------------------------------------------------===//
 
-/// What stage numbers mean, in the order of the numbers.
+/// The meaning of stage numbers, in the order of the numbers.
 static void writeStages(OStream &json, const Picture &picture) {
   const Placement &placement = *picture.placement;
   json.attributeArray("stages", [&] {
@@ -183,7 +183,7 @@ static void writeNames(OStream &json, llvm::StringRef key) {
   });
 }
 
-/// What the page asks of the kinds of transfers.
+/// The properties of transfer kinds that the page needs.
 static void writeKinds(OStream &json) {
   json.attributeArray("kinds", [&] {
     for (const EnumName<InstructionKind> &kind :

@@ -25,7 +25,7 @@ struct Colour {
 uint8_t nearestAnsi(Colour colour);
 
 /// The colour of a phase. Shade 0 is the full hue, the last of `numShades` the
-/// lightest tint (white text on chunk 0, black text on the last, as in those
+/// lightest tint (white text on chunk 0, black text on the last, as in these
 /// papers).
 Colour phaseColour(Phase phase, int shade, int numShades);
 

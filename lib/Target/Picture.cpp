@@ -1,4 +1,4 @@
-//===- Picture.cpp - What a drawing of a schedule shows -------------------===//
+//===- Picture.cpp - Contents of a drawing --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns a timeline or a table into boxes and bars.
@@ -16,7 +16,7 @@
 using namespace pipesched;
 
 //===----------------------------------------------------------------------===//
-// What both variants share
+// Common parts of both variants
 //===----------------------------------------------------------------------===//
 
 /// Numbers the stages of each worker: path by path, in the order of the path.

@@ -1,4 +1,4 @@
-//===- Picture.h - What a drawing of a schedule shows -----------*- C++ -*-===//
+//===- Picture.h - Contents of a drawing ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Boxes and bars along one axis (slots or picoseconds), without any geometry of

@@ -176,7 +176,7 @@ static void writeCriticalPath(OStream &json, const Placement &placement,
                  llvm::count_if(path, hasRole(InstructionRole::Copy)));
 }
 
-/// Writes lists by worker, each of one part of what a resource exchanges.
+/// Writes lists by worker, each of one part of the exchanges of a resource.
 static void
 writeExchanges(OStream &json, ArrayRef<Exchange> workers,
                ArrayRef<std::pair<StringRef, int64_t Exchange::*>> keys) {
@@ -187,8 +187,8 @@ writeExchanges(OStream &json, ArrayRef<Exchange> workers,
               });
 }
 
-/// Writes what workers send to experts, and what their ranks pass on, each if
-/// there is any.
+/// Writes the exchanges with experts and among ranks of workers, each if there
+/// is any.
 static void writeUsedExchanges(OStream &json, const Traffic &traffic) {
   auto isUsed = [&](Resource resource) {
     return llvm::any_of(traffic.exchanges[resource],

@@ -41,7 +41,7 @@ public:
       : os(os), hasColours(hasColours) {}
   ~TextLine() { end(); }
 
-  /// Ends the line. What follows is on the next one.
+  /// Ends the line. The rest is on the next one.
   void end() {
     os << '\n';
     column = written = 0;
@@ -99,13 +99,13 @@ static std::string repeatText(StringRef text, int64_t count) {
 //===----------------------------------------------------------------------===//
 // The legend
 //
-// Puts as many items on a line as fit. Those of phases come in the order of
+// Puts as many items on a line as fit. Items of phases come in the order of
 // their codes.
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// What the letters and signs are, item by item.
+/// The meaning of letters and signs, item by item.
 class Legend {
 public:
   Legend(raw_ostream &os, ArrayRef<Picture> pictures,
@@ -166,7 +166,7 @@ void Legend::write(bool withStage) {
     writeItem(shades, shades.size());
 }
 
-/// Writes what the letters and signs of the pictures are, item by item.
+/// Writes the meaning of the letters and signs of the pictures, item by item.
 /// `withStage`: cells are named with their stage.
 static void writeTextLegend(raw_ostream &os, ArrayRef<Picture> pictures,
                             const TextPictureOptions &options, bool withStage) {
@@ -241,7 +241,7 @@ struct Scale {
   int64_t columns(int64_t slots) const {
     return slots / slotsPerColumn * columnsPerSlot;
   }
-  /// The whole slots that fit in `columns`; at least those of one column.
+  /// The whole slots that fit in `columns`; at least the slots of one column.
   int64_t slots(int64_t columns) const {
     return std::max<int64_t>(columns / columnsPerSlot, 1) * slotsPerColumn;
   }

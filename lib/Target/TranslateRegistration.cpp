@@ -130,7 +130,7 @@ static Options &translateOptions() {
 //===----------------------------------------------------------------------===//
 
 /// Evaluates all schedules and programs, and passes each result to `consume`.
-/// Errors are those of `evaluate`; the other results are still passed on.
+/// Errors as for `evaluate`; the other results are still passed on.
 static LogicalResult
 forEachResult(Operation *root,
               llvm::function_ref<void(NamedEvaluation &&)> consume) {
@@ -162,9 +162,8 @@ static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
 }
 
 /// All schedules at or below `root`, in order; programs alongside them are
-/// skipped. The results refer to their rows. Errors, emitted: those of
-/// loadTable, after trying all schedules; only programs; neither schedules nor
-/// programs.
+/// skipped. The results refer to their rows. Errors, emitted: as for loadTable,
+/// after trying all schedules; only programs; neither schedules nor programs.
 static FailureOr<std::vector<NamedTable>> loadSlotTables(Operation *root) {
   SmallVector<Operation *> found = findEvaluables(root);
   if (found.empty())

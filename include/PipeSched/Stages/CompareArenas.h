@@ -19,10 +19,10 @@ namespace pipesched {
 /// the instruction at which the arena has grown to its size:
 ///
 ///   predicted                     the peak of the memory analysis
-///   - elsewhere excess of that peak over this moment
-///   - unknown counted by costs, not kept by functions
+///   - elsewhere                   excess of that peak over this moment
+///   - unknown                     counted by costs, not kept by functions
 ///   = kept                        the tensors that functions keep now
-///   - handedOver - missing of these, tensors there only once, or not
+///   - handedOver - missing        of these, tensors there only once, or not
 ///   + ahead + outputs + gradients + passing + slices
 ///   = live                        the tensors in the arena
 ///   + alignment + inFlight + gaps

@@ -24,18 +24,19 @@ using namespace pipesched;
 using llvm::Twine;
 
 namespace {
-/// The rounded times of the cells of a stage, ps, and what of them is on its
-/// way. Whole times are rounded first and parts apart, so that how a cell is
-/// divided changes no time.
+/// The rounded times of the cells of a stage, ps, and their parts for
+/// transfers. Whole times are rounded first and parts apart, so that how a cell
+/// is divided changes no time.
 struct CellTimes {
   int64_t &operator[](Phase phase) { return all[phase]; }
-  /// What is on its way becomes a segment, and compute has the rest. Errors:
-  /// those of CellCosts::setSegments.
+  /// Transfers become segments, and compute has the rest. Errors: as for
+  /// CellCosts::setSegments.
   llvm::Error storeIn(CellCosts &cells, int64_t slice) const;
 
   PhaseMap<int64_t> all = {};
-  /// Rows on their way to experts and back: what the cell waits for, and what
-  /// the compute of another cell hides, which is no part of its time.
+  /// Rows on their way to experts and back: the time that the cell waits for,
+  /// and the time that the compute of another cell hides, which is not part of
+  /// its own time.
   PhaseMap<int64_t> dispatch = {}, hiddenDispatch = {};
   PhaseMap<Exchange> context = {};
 };
@@ -65,12 +66,12 @@ llvm::Error CellTimes::storeIn(CellCosts &cells, int64_t slice) const {
 }
 
 namespace {
-/// Computes the costs of the stages of a placement; what does not depend on the
-/// stage is computed once.
+/// Computes the costs of the stages of a placement; values that do not depend
+/// on the stage are computed once.
 class StageCostBuilder {
 public:
-  /// `exchanged`: by block, what the workers of two slices pass on that share
-  /// their attention; empty if none do.
+  /// `exchanged`: by block, the bytes that the workers of two slices with
+  /// shared attention pass on; empty if none do.
   StageCostBuilder(const ModelFacts &model, const SystemFacts &system,
                    PhaseSet phases,
                    std::vector<PhaseMap<int64_t>> exchanged = {})
@@ -80,15 +81,15 @@ public:
         exchanged(std::move(exchanged)),
         blockTimes(timesOfBlocks(model, system)) {}
 
-  /// `owned` are those of `blocks` whose parameters the stage steps, which have
-  /// the bytes in `stepped`. `link`, if not null, leads to the worker that the
+  /// `owned` are the `blocks` whose parameters the stage steps, which have the
+  /// bytes in `stepped`. `link`, if not null, leads to the worker that the
   /// slice shares its attention with.
   llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
                    const StageMemory &memory, const StageMemory &stepped,
                    const LinkFacts *link, CellCosts &cells,
                    int64_t slice) const;
 
-  /// Adds what the worker's cells wait for parameters that its peers divide.
+  /// Adds the waits of the worker's cells for parameters that its peers divide.
   llvm::Error shard(const StageBlocks &blocks, const RankLayout &layout,
                     int64_t worker, CellCosts &cells, int64_t slice) const {
     auto timeOf = [&](uint32_t block, Phase phase) {
@@ -122,7 +123,7 @@ private:
 } // namespace
 
 /// B is the sum of the rounded I and W, so that splitting a backward changes no
-/// total, unless a block says what B runs.
+/// total, unless a block states the work of B.
 llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
                                            CellTimes &cost) const {
   int64_t first = cost[Phase::InputGrad];
@@ -139,7 +140,7 @@ llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
   return llvm::Error::success();
 }
 
-/// What a cell waits in these blocks for a part of the attention that another
+/// The wait of a cell in these blocks for a part of the attention that another
 /// worker takes or gives: for one message there and one back each.
 double StageCostBuilder::exchangePs(BlockCount entry, Phase phase,
                                     const LinkFacts &link) const {
@@ -200,8 +201,9 @@ llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
 }
 
 /// The exchanges of a forward go on while a backward of another microbatch
-/// computes, and those of a backward while a forward does, as far as these take
-/// as long. Where the host takes longer than the device there is less to hide.
+/// computes, and the exchanges of a backward while a forward does, as far as
+/// these take as long. Where the host takes longer than the device there is
+/// less to hide.
 void StageCostBuilder::hideDispatches(const BlockTimes &sum,
                                       CellTimes &cost) const {
   if (system.expertExposed == kAllPercent)
@@ -225,7 +227,7 @@ void StageCostBuilder::hideDispatches(const BlockTimes &sum,
   hide(Phase::Backward, backward, forward);
 }
 
-/// What ranks that divide a sequence pass on, put together in the same way.
+/// The transfers of ranks that divide a sequence, put together in the same way.
 llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
                                           CellTimes &cost) const {
   if (system.contextParallel == 1)
@@ -265,18 +267,18 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
   return llvm::Error::success();
 }
 
-/// O runs what the blocks say. For blocks that say nothing it reads the
-/// gradients, reads and writes the optimizer's state and writes the weights. It
-/// reads the weights too if they are the master copy, or a part of it.
-/// Both for the parameters whose state this pipeline holds; accelerators that
-/// hold the same do the same, unless the state is divided among them.
+/// O has the work that the blocks state. For blocks that state nothing it reads
+/// the gradients, reads and writes the optimizer's state and writes the
+/// weights. It reads the weights too if they are the master copy, or a part of
+/// it. Both for the parameters whose state this pipeline holds; accelerators
+/// that hold the same do the same, unless the state is divided among them.
 llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
                                        const StageMemory &memory,
                                        CellTimes &cost) const {
   bool isShared = system.sharding != Sharding::None;
   int64_t sharers = isShared ? system.dataParallel : 1;
   int64_t copies = isShared ? 1 : system.contextParallel;
-  StateSums stated; // of blocks that say what they run
+  StateSums stated; // of blocks that state their work
   double statedPs = 0;
   for (auto [block, count] : owned)
     if (anyStates(model.blocks[block], &Kernel::optimizer)) {
@@ -353,7 +355,7 @@ costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
 }
 
 namespace {
-/// What the costs of a slice are computed of, besides its model.
+/// The inputs of the costs of a slice, besides its model.
 struct RooflineInputs {
   const Placement &placement;
   const SystemFacts &system;
@@ -508,8 +510,8 @@ pipesched::costWithoutShards(const Placement &placement,
       cutSequence(model, placement.getNumSlices(), &system);
   if (!slices)
     return slices.takeError();
-  // Ranks that share the state of parameters step each of them once. What else
-  // they share makes no difference to that.
+  // Ranks that share the state of parameters step each of them once. Their
+  // other shared data makes no difference to this.
   SystemFacts stepping = system;
   if (system.sharding != Sharding::None) {
     stepping.sharding = Sharding::Optimizer;

@@ -1,7 +1,7 @@
 //===- Roofline.h - Costs of stages without shards --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a roofline says of the cells of stages.
+// Roofline costs of the cells of stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 namespace pipesched {
 
-/// What costRoofline says of tables whose workers have no shards of the
+/// The result of costRoofline for tables whose workers have no shards of the
 /// vocabulary.
 llvm::Expected<StageCosts> costWithoutShards(const Placement &placement,
                                              const ModelFacts &model,

@@ -25,7 +25,8 @@ public:
   int64_t getNumShards() const { return numShards; }
   /// 0: not known.
   int64_t getEntries() const { return entries; }
-  /// What of a number, not below 0, that grows with the entries, rounded up.
+  /// The share in a number, not below 0, that grows with the entries, rounded
+  /// up.
   int64_t of(int64_t whole) const;
 
 private:
@@ -38,10 +39,10 @@ private:
 /// Whether a block comes after the layers.
 bool isHead(const BlockFacts &block);
 
-/// The model without its head; without its head and embedding; and without what
-/// shards do of both: the layers, and what the first stage does in front of
-/// them by itself. Its lookups are the shards', as are its parameters,
-/// of which `spreads` says whether they are counted with them.
+/// The model without its head; without its head and embedding; and without the
+/// shards' work on both: the layers, and the first stage's own work in front of
+/// them. Its lookups are the shards', as are its parameters, of which `spreads`
+/// says whether they are counted with them.
 ModelFacts withoutHead(const ModelFacts &model);
 ModelFacts withoutEnds(const ModelFacts &model);
 ModelFacts withoutShards(const ModelFacts &model, bool spreads);
@@ -49,7 +50,7 @@ ModelFacts withoutShards(const ModelFacts &model, bool spreads);
 /// The part of the embedding's parameters that are not the head's too: with a
 /// tied table each worker has its rows once, in the shard of the head.
 double untiedPart(const ModelFacts &model);
-/// Adds what a shard has of the embedding's own parameters.
+/// Adds a shard's part of the embedding's own parameters.
 void addEmbedding(const ModelFacts &model, const ShardSize &size,
                   BlockFacts &shard);
 
@@ -65,9 +66,9 @@ double embeddedBytes(const ModelFacts &model);
 /// the parameters, so that the efficiency is that of the smaller kernel.
 BlockFacts shardOf(BlockFacts head, const ShardSize &size);
 
-/// Adds what a shard does beyond its part of a whole head, if the entries are
-/// known: in F what S does, in W what T does. `reduces`: Vocab-1, else Vocab-2.
-/// Error: more than 2^63 - 1 bytes.
+/// Adds the work of a shard beyond its part of a whole head, if the entries are
+/// known: in F the work of S, in W the work of T. `reduces`: Vocab-1, else
+/// Vocab-2. Error: more than 2^63 - 1 bytes.
 llvm::Error addPasses(const ModelFacts &model, const ShardSize &size,
                       bool reduces, BlockFacts &shard);
 

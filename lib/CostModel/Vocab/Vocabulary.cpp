@@ -44,7 +44,7 @@ static bool hasLookups(PhaseSet phases) {
   return phases.intersects(kEmbeddingPhases);
 }
 
-/// Shards of an embedding have costs besides those of a head alone.
+/// Shards of an embedding have costs in addition to the costs of a head.
 static Error checkHasHead(PhaseSet phases) {
   if (!hasLookups(phases) || phases.contains(Phase::Logits))
     return Error::success();
@@ -123,8 +123,8 @@ public:
       : model(model), system(system), shard(std::move(shard)),
         lookups(std::move(lookups)), ring(ring), reduces(reduces) {}
 
-  /// Adds them to a stage. With Vocab-2 S also computes what of the gradient of
-  /// the output does not depend on other shards.
+  /// Adds them to a stage. With Vocab-2 S also computes the part of the
+  /// gradient of the output that does not depend on other shards.
   Error addTo(CellCosts &cells) const {
     double forward = of(Phase::Forward), inputGrad = of(Phase::InputGrad);
     double backward = of(Phase::Backward);
@@ -156,7 +156,7 @@ public:
                    : Error::success();
   }
 
-  /// O of the shard, as of a stage: what its kernels say, or the bytes of its
+  /// O of the shard, as of a stage: from its kernels, or from the bytes of its
   /// parameters.
   double stepPs() const {
     if (anyStates(shard, &Kernel::optimizer))
@@ -334,7 +334,7 @@ static Expected<MemoryFacts> ownShardMemory(const Placement &placement,
 // All-reduces
 //===----------------------------------------------------------------------===//
 
-/// Adds what workers reduce of their shards, on a placement with one path.
+/// Adds the reductions of shards, on a placement with one path.
 static Error addShardReductions(const Placement &placement,
                                 llvm::ArrayRef<Reduction> reductions,
                                 const ModelFacts &model,
@@ -476,10 +476,10 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// What the head adds to the last stage, with and without which its memory was
-/// computed, is divided; so is what the parameters of the embedding take on the
-/// first stage, without which `layers` was computed. What the embedding keeps
-/// of a microbatch stays there.
+/// The head's addition to the last stage, whose memory was computed with and
+/// without it, is divided; so is the memory of the embedding's parameters on
+/// the first stage, without which `layers` was computed. The tensors that the
+/// embedding keeps of a microbatch stay there.
 static Error addShards(const Placement &placement, int64_t path,
                        const ModelFacts &model, const MemoryFacts &whole,
                        const MemoryFacts &layers, MemoryFacts &facts) {

@@ -1,7 +1,7 @@
 //===- Vocabulary.h - Costs of a head in shards -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a head costs if the workers of a path divide its vocabulary (Yeung et
+// The costs of a head if the workers of a path divide its vocabulary (Yeung et
 // al. 2024, arXiv 2411.05288; docs/CostModel.md, "Shards of a vocabulary").
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ namespace pipesched {
 /// `phases` has some of these; with Z the algorithm is Vocab-1. An O of the
 /// last stage of each worker also steps its shard. Errors: as for
 /// costRoofline; a model without a head, or with more blocks after its layers;
-/// slices; for G those of costShardReductions.
+/// slices; for G as for costShardReductions.
 llvm::Expected<StageCosts> costShards(const Placement &placement,
                                       const ModelFacts &model,
                                       const SystemFacts &system,
@@ -27,8 +27,8 @@ llvm::Expected<StageCosts> costShards(const Placement &placement,
 
 /// Memory of stages without the head and without the parameters of the
 /// embedding; the last stage of each worker on a path has a shard of both, and
-/// all have what a shard of the head keeps from S to T.
-/// Errors: as for computeMemoryFacts and the first two of costShards.
+/// all have the tensors that a shard of the head keeps from S to T. Errors: as
+/// for computeMemoryFacts and the first two of costShards.
 llvm::Expected<MemoryFacts> computeShardMemory(const Placement &placement,
                                                const ModelFacts &model,
                                                const SystemFacts *system,

@@ -87,7 +87,7 @@ static int64_t leastOf(llvm::ArrayRef<int32_t> cells,
 //===----------------------------------------------------------------------===//
 
 /// Jackson's preemptive schedule of the worker's cells.
-/// At any time the cell with the longest tail runs, among those whose heads
+/// At any time the cell with the longest tail runs, among the cells whose heads
 /// have passed. An interrupted cell continues later (Jackson 1955; Carlier
 /// 1982).
 static int64_t preemptiveBound(const BoundsGraph &graph, int64_t worker,
@@ -517,7 +517,7 @@ void Prover::propagate() {
   }
 }
 
-/// Starts with a short search, which finds what is easy to find. A long search
+/// Starts with a short search, which finds easy solutions. A long search
 /// follows if shaving does not refute the makespan.
 Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
   constexpr size_t fewNodes = 1000;
@@ -535,7 +535,7 @@ Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
 }
 
 /// With copies or recomputation, only the search from event to event is exact;
-/// the other one is faster at refuting what it can refute.
+/// the other one is faster at refuting, where it can refute.
 Outcome Prover::attemptShaved(const Windows &windows, int64_t makespan,
                               const Deadline &limit) {
   if (isRelaxed && events.isSmall()) {

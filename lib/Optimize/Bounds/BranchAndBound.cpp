@@ -163,7 +163,7 @@ Outcome BranchAndBound::explore(Windows &windows, const Deadline &deadline) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is decided
+// Decisions
 //===----------------------------------------------------------------------===//
 
 /// An edge is decided if no other leaves its state. Decided edges end at the
@@ -213,7 +213,7 @@ bool BranchAndBound::isSchedulable(const RowEdge &edge) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What is next
+// Next decision
 //===----------------------------------------------------------------------===//
 
 /// The row that can end a cell first (Giffler and Thompson 1960), and its next
@@ -263,7 +263,7 @@ void BranchAndBound::keepActive(const Windows &windows, Choice &choice) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What was searched before
+// Earlier states
 //===----------------------------------------------------------------------===//
 
 /// Records the states of all rows, when the rows reach them and when messages

@@ -177,7 +177,7 @@ Outcome EventSearch::search(const Times &times, int64_t makespan,
 //===----------------------------------------------------------------------===//
 
 /// Follows the branch in which nothing starts from queue to queue and from
-/// event to event, and explores what branches off.
+/// event to event, and explores the other branches.
 Outcome EventSearch::explore(size_t depth) {
   if (levels.size() == depth + 1)
     levels.push_back(std::make_unique<Level>());
@@ -332,11 +332,12 @@ bool EventSearch::areJobsLate() {
 }
 
 //===----------------------------------------------------------------------===//
-// What was searched before
+// Earlier states
 //===----------------------------------------------------------------------===//
 
-/// Splits a state into what has started and when that ends or arrives. Times
-/// that have passed are all alike, and so are microbatches of a path.
+/// Splits a state into the tasks that have started and the times at which they
+/// end or arrive. Times that have passed are all alike, and so are microbatches
+/// of a path.
 void EventSearch::describe(const EventState &state, Reached &reached) {
   reached.key.clear();
   reached.times.clear();

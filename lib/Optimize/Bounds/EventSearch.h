@@ -1,8 +1,8 @@
 //===- EventSearch.h - Exact search with copies -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides from event to event what starts, copies and recomputation included
-// (docs/Optimize.md, "Events").
+// Decides from event to event which tasks start, including copies and
+// recomputation (docs/Optimize.md, "Events").
 //
 //===----------------------------------------------------------------------===//
 

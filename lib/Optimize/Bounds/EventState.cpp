@@ -81,7 +81,7 @@ bool EventRules::canAlwaysMoveUp(uint32_t pair, Phase phase) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What may start
+// Choices of the next start
 //===----------------------------------------------------------------------===//
 
 struct EventRules::Query {

@@ -1,8 +1,9 @@
 //===- EventState.h - A schedule up to some time ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What has started up to some time, copies and recomputation included, and what
-// may start then (docs/Optimize.md, "Events").
+// The tasks that have started up to some time, including copies and
+// recomputation, and the tasks that may start then (docs/Optimize.md,
+// "Events").
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +60,7 @@ struct EventState {
   uint32_t numStarted = 0;                ///< F, I and W
 };
 
-/// What may start: a cell, and the activations that are dropped to make room.
+/// A possible start: a cell, and the activations that are dropped to make room.
 struct EventChoice {
   Phase phase = Phase::Forward;
   uint32_t pair = 0;
@@ -118,9 +119,10 @@ public:
   static unsigned columnOf(Phase phase) {
     return phase == Phase::Forward ? 0 : phase == Phase::WeightGrad ? 2 : 1;
   }
-  /// What a cell takes at its start. An R likewise gives what dropping frees.
+  /// The memory that a cell takes at its start; for an R, equal to the memory
+  /// that dropping frees.
   int64_t allocatedBy(uint32_t pair, Phase phase) const;
-  /// What it gives back at its end.
+  /// The memory that it frees at its end.
   int64_t freedBy(uint32_t pair, Phase phase) const;
   bool isWeightGradOwn() const { return gradientAfterWeight; }
   const BoundsGraph &getGraph() const { return graph; }

@@ -56,9 +56,9 @@ private:
   uint64_t mostWork;
 };
 
-/// One more cell in a row. A state is what the row has done so far: how many F,
-/// I and W of each of its stages, and of how many F only the checkpoint is
-/// kept.
+/// One more cell in a row. A state describes the row so far: the number of F, I
+/// and W of each of its stages, and the number of F of which only the
+/// checkpoint is kept.
 struct RowEdge {
   int32_t from, to;     ///< states
   int32_t cell;         ///< an R: number of cells + its global stage
@@ -96,7 +96,7 @@ public:
   /// windows wider but not wrong.
   bool start(Windows &windows, int64_t makespan, const Deadline &deadline);
 
-  /// Narrows the windows of a longer makespan to those of a shorter one.
+  /// Narrows the windows of a longer makespan to the windows of a shorter one.
   bool shorten(Windows &windows, int64_t makespan, const Deadline &deadline);
 
   /// Duration of a cell, or of the R of a stage (RowEdge::cell).

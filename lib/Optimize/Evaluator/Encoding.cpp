@@ -44,8 +44,8 @@ static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
     kind.allocates = facts.activation;
     break;
   case CellType::InputGrad:
-    // Gradients for other slices are taken at the start, and given back with
-    // what I frees.
+    // Gradients for other slices are taken at the start, and freed with I's
+    // memory.
     kind.frees = (split ? facts.freedByInputGrad : facts.activation) +
                  std::max<int64_t>(0, -facts.leftForSlices);
     kind.allocates = std::max<int64_t>(0, -kind.frees) +

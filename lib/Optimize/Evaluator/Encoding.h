@@ -153,7 +153,7 @@ struct Plan {
   /// (Problem). If any is offloaded, the last one is too, and its U comes last:
   /// then its I, which is the first, waits for all of them.
   bool areSlicesOrdered(const Encoding &encoding, Token token) const;
-  /// Whether no cell is missing and those of every microbatch are in order.
+  /// Whether no cell is missing and the cells of every microbatch are in order.
   bool isComplete(const Encoding &encoding) const;
 };
 

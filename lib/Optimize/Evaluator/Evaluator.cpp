@@ -592,10 +592,10 @@ bool Evaluator<Clock, Copies>::isRowLate(uint32_t worker, Clock now,
   return end - (kIsTraced ? rowStarts[worker] : 0) > limit;
 }
 
-/// Decides what to do if the compute of a row before `pos` makes the end of row
-/// `to` too late. If the start of row `to` itself causes the delay, its steps
-/// cannot follow each other that fast. Otherwise it may suffice that row `to`
-/// starts later.
+/// Decides on a change if the compute of a row before `pos` makes the end of
+/// row `to` too late. If the start of row `to` itself causes the delay, its
+/// steps cannot follow each other that fast. Otherwise it may suffice that row
+/// `to` starts later.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::whenLate(const Plan &plan, uint32_t worker,

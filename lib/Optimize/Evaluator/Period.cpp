@@ -32,8 +32,8 @@ bool PeriodEvaluator<Copies>::delayRows(int64_t period) {
   }
   if (!hasDelayed)
     return false;
-  // Change all starts only now, because the lengths are those of paths from the
-  // old starts.
+  // Change all starts only now, because the lengths are of paths from the old
+  // starts.
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
     offsets[worker] =
         std::max(offsets[worker], evaluator.endOfRow(worker).time - period);

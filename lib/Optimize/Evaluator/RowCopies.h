@@ -20,11 +20,11 @@ inline constexpr int64_t kInfeasible = std::numeric_limits<int64_t>::max();
 
 /// Cells of a row run one after the other, each as early as its message, its
 /// reload and memory allow. Memory is counted along the row: the next cell can
-/// use what compute has freed. A cell that lacks memory waits for offloads that
-/// are before it, in the order of their queue. A reload counts as memory from
-/// its place in the row on, which is safe even if it starts later. It is issued
-/// there, or after the first later compute cell at whose end memory is free, or
-/// as soon as an offload has freed enough.
+/// use memory that compute has freed. A cell that lacks memory waits for
+/// offloads that are before it, in the order of their queue. A reload counts as
+/// memory from its place in the row on, which is safe even if it starts later.
+/// It is issued there, or after the first later compute cell at whose end
+/// memory is free, or as soon as an offload has freed enough.
 ///
 /// If memory has to suffice whatever the times (Encoding::anyTimes), an offload
 /// counts until a cell or a reload waits for it; times only decide where a
@@ -125,7 +125,7 @@ protected:
   const Encoding &encoding;
   std::vector<CopyState> rowStates; ///< by worker: its current state
   Arrays current;
-  // What was overwritten since the last Evaluator::keep(), in order.
+  // The overwritten values since the last Evaluator::keep(), in order.
   std::vector<Before<Clock>> changedEnds;
   std::vector<Before<CopyState>> changedStates;
   std::vector<Before<Token>> changedOffloads, changedReloads;
@@ -240,7 +240,7 @@ void RowCopies<Clock>::joinOffloads(uint32_t worker, uint32_t pos, int64_t room,
   }
 }
 
-/// Drops issued reloads that start by `time` from those that start later.
+/// Drops the issued reloads that start by `time` from the list of later ones.
 template <typename Clock>
 void RowCopies<Clock>::startReloads(uint32_t worker, int64_t time) {
   CopyState &state = rowStates[worker];
@@ -275,7 +275,7 @@ bool RowCopies<Clock>::waitForMemory(uint32_t worker, uint32_t pos,
   const Token *reloads = &current.reloads[encoding.rowBegins[worker]];
   while (true) {
     startReloads(worker, timeOf(start));
-    // Memory must suffice now and whenever one of those reloads starts; until
+    // Memory must suffice now and whenever one of these reloads starts; until
     // then offloads may free more.
     int64_t level = state.level - notStarted(worker);
     uint32_t offload = state.firstOffload;
@@ -359,9 +359,9 @@ bool RowCopies<Clock>::admit(const Plan &plan, uint32_t worker, uint32_t pos,
 }
 
 /// Issues the next reload if there is memory for it when it starts, at `from`
-/// or later. Counts `held` in addition to the level, minus what has been
-/// offloaded by then. The reload may wait for offloads that end before `until`;
-/// with `mustWait` it is issued only if it does.
+/// or later. Counts `held` in addition to the level, minus the memory that has
+/// been offloaded by then. The reload may wait for offloads that end before
+/// `until`; with `mustWait` it is issued only if it does.
 template <typename Clock>
 template <bool Again>
 bool RowCopies<Clock>::issueReload(const Plan &plan, uint32_t worker,
@@ -434,10 +434,9 @@ void RowCopies<Clock>::issueReloads(const Plan &plan, uint32_t worker,
     ;
 }
 
-/// Issues reloads after a compute cell that runs from `begin` to `now`. The
-/// first of them are those for which offloads make room while the cell runs:
-/// they are issued ahead of the cell, and only a join keeps them from starting
-/// earlier.
+/// Issues reloads after a compute cell that runs from `begin` to `now`. For the
+/// first of them, offloads make room while the cell runs: they are issued ahead
+/// of the cell, and only a join keeps them from starting earlier.
 template <typename Clock>
 template <bool Again>
 void RowCopies<Clock>::issueBehind(const Plan &plan, uint32_t worker,
@@ -515,8 +514,8 @@ void RowCopies<Clock>::learnFrom(uint32_t worker, Token reload) {
       return awaitOffloads(worker, current.needs[begin + i]);
 }
 
-/// The most that compute, offloads and issued reloads can hold, and what is
-/// kept for reloads that are not issued. A reload that waits for offloads
+/// The most that compute, offloads and issued reloads can hold, and the memory
+/// reserved for reloads that are not issued. A reload that waits for offloads
 /// counts only in states in which these have ended.
 template <typename Clock>
 int64_t RowCopies<Clock>::mostHeld(uint32_t worker) const {

@@ -159,8 +159,8 @@ llvm::Error ProblemCheck::checkLengths() const {
   return llvm::Error::success();
 }
 
-/// What slices of a path leave for each other: never less than nothing, and
-/// nothing in the end.
+/// Checks the memory that slices of a path leave for each other: never below 0,
+/// and 0 in the end.
 llvm::Error ProblemCheck::checkLeft(int64_t path) const {
   int64_t numSlices = problem.numSlices;
   for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
@@ -352,7 +352,8 @@ static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
 }
 
 namespace {
-/// What one microbatch that runs by itself needs on the workers of a path.
+/// The memory that one microbatch that runs by itself needs on the workers of a
+/// path.
 class LonePath {
 public:
   LonePath(const Problem &problem, int64_t path)
@@ -366,8 +367,9 @@ public:
   void raise(std::vector<int64_t> &least);
 
 private:
-  /// Of the slices so far: what they hold while later stages run, and while
-  /// later slices of this stage do. Of the others: what their backwards leave.
+  /// For the slices so far: the memory that they hold while later stages run,
+  /// and while later slices of this stage do. For the others: the memory that
+  /// their backwards leave.
   struct StageSums {
     int64_t held = 0, heldHere = 0, left = 0;
   };
@@ -388,8 +390,8 @@ private:
 } // namespace
 
 /// A slice of a stage runs while all slices up to it, on all stages up to its
-/// own, hold what they must: they ran before it, and their backwards come after
-/// its own.
+/// own, hold their least memory: they ran before it, and their backwards come
+/// after its own.
 void LonePath::raise(std::vector<int64_t> &least) {
   for (int64_t slice = 0; slice < problem.numSlices; ++slice) {
     for (int64_t s = 0; s < placement.getNumStages(path); ++s)
@@ -409,8 +411,8 @@ void LonePath::raise(std::vector<int64_t> &least) {
 }
 
 /// The schedule that runs one microbatch at a time needs the least memory. On
-/// each worker, each stage has to run F while the stages before it hold what
-/// they cannot offload or recompute.
+/// each worker, each stage has to run F while the stages before it hold the
+/// part that they cannot offload or recompute.
 ///
 ///   F s0      | activation
 ///   F s1      | held s0 | activation

@@ -64,8 +64,8 @@ public:
   StepSweep(const Problem &problem, const TableView &table,
             const CellIndex &index);
 
-  /// Runs one step. `clocks`, by worker and StepClock, are those before it and
-  /// become those after it.
+  /// Runs one step. Updates `clocks`, by worker and StepClock, from before to
+  /// after it.
   void run(llvm::MutableArrayRef<Moment> clocks);
 
   uint32_t getNumClocks() const { return numClocks; }
@@ -350,7 +350,7 @@ static std::optional<SteadyClocks> findSteadyClocks(StepSweep &sweep) {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// What rows of some problem have.
+/// The phases in rows of problems.
 static const PhaseSet kKnownPhases =
     Techniques{/*splitBackward=*/true, /*offload=*/true, /*recompute=*/true}
         .phases() |
@@ -437,7 +437,7 @@ static void startAtZero(Solution &solution) {
   solution.makespan -= first;
 }
 
-/// The times of the first step; if `isSteady`, those of one of many steps.
+/// The times of the first step; if `isSteady`, of one of many steps.
 static llvm::Expected<Solution>
 timeStep(const Problem &problem, ArrayRef<ArrayRef<Cell>> rows, bool isSteady) {
   llvm::Expected<TableView> view = makeView(problem, rows);
@@ -530,7 +530,7 @@ void RowMemory::addCell(Cell cell, int64_t start) {
   changes.push_back({start + facts.durationOf(cell.getPhase()), atEnd});
 }
 
-/// Among changes at the same time, those that free memory come first.
+/// Among changes at the same time, changes that free memory come first.
 int64_t RowMemory::findPeak() {
   for (Cell cell : row)
     if (cell.is(Phase::Recompute))

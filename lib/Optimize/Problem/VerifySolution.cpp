@@ -206,7 +206,7 @@ llvm::Error SolutionCheck::checkCells(int64_t stage, int64_t microbatch) const {
                            Cell(s, Phase::Offload, microbatch)));
 }
 
-/// Every cell of a stage and microbatch must start after what it waits for.
+/// Every cell of a stage and microbatch must start after its dependences.
 llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
   int64_t path = placement.pathOf(microbatch);
   int64_t s = stage - placement.stageOffset(path);
@@ -363,7 +363,7 @@ struct MemoryEvent {
 
 } // namespace
 
-/// Adds what a cell allocates at its start and frees at its end.
+/// Adds the memory that a cell allocates at its start and frees at its end.
 /// `isRecomputed`: its stage and microbatch have an R.
 static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
                       bool isRecomputed, std::vector<MemoryEvent> &events) {
@@ -380,8 +380,8 @@ static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
     events.push_back({end, atEnd, cell});
 }
 
-/// No worker may exceed its capacity. What is freed at a time can be used at
-/// that time, so events that free come first.
+/// No worker may exceed its capacity. Memory that is freed at a time can be
+/// used at that time, so events that free come first.
 static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
                                int64_t worker) {
   const Placement &placement = problem.placement;

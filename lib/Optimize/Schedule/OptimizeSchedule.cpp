@@ -136,7 +136,7 @@ public:
 
 private:
   void prepare(const Budget &budget);
-  /// What each of the possible candidates gets first.
+  /// The first budget of each possible candidate.
   Budget firstTurn(const Budget &budget) const {
     return possible.size() > 1
                ? budget.share(kFirstRound / double(possible.size()))
@@ -164,7 +164,7 @@ private:
   ArrayRef<ScheduleCandidate> candidates;
   const OptimizeOptions &options;
   std::vector<Trial> trials;
-  std::vector<Trial *> possible; ///< those with a problem, least bound first
+  std::vector<Trial *> possible; ///< trials with a problem, least bound first
   std::optional<OptimizedSchedule> best;
   std::vector<std::string> warnings;
 };
@@ -195,8 +195,8 @@ static bool isInBytes(const CostInputs &costs, const ProblemOptions &options) {
   return budget && budget->unit != MemoryBudget::Unit::Activations;
 }
 
-/// Makes problems and bounds. A single candidate needs no bound. What is too
-/// large for its first turn is not tried.
+/// Makes problems and bounds. A single candidate needs no bound. A candidate
+/// that is too large for its first turn is not tried.
 void ScheduleOptimizer::prepare(const Budget &budget) {
   trials.reserve(candidates.size());
   for (const ScheduleCandidate &candidate : candidates) {

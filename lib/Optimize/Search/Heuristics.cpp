@@ -20,7 +20,7 @@ using llvm::ArrayRef;
 // Rules
 //===----------------------------------------------------------------------===//
 
-/// Memory of an activation, and of what its I leaves in addition.
+/// Memory of an activation, and of the tensors that its I leaves in addition.
 static int64_t residence(const Encoding &encoding, uint32_t stage) {
   return encoding.facts(stage, CellType::Forward).allocates +
          encoding.facts(stage, CellType::InputGrad).allocates;
@@ -217,7 +217,7 @@ void Dispatcher::put(uint32_t worker, uint32_t index) {
   int64_t start = startOf(worker, index);
   Token token = {kind.firstCell + next[index]++, index};
   clocks[worker] = ends[token.cell] = start + kind.duration;
-  // What I leaves in addition is counted from F on.
+  // The memory that I leaves in addition is counted from F on.
   if (kind.type == CellType::Forward)
     levels[worker] += residence(encoding, kind.stage);
   levels[worker] -= kind.frees;
@@ -380,7 +380,7 @@ Plan optimize::runOneByOne(const Encoding &encoding) {
 // Then writes the row.
 //
 //   F0  F1  F2  I0  W0  F3  I1   ...         room for two
-//   F0  D0? F1  F2: F0, F1 or what is used last goes out
+//   F0  D0? F1  F2: F0, F1 or the last to be used goes out
 //===----------------------------------------------------------------------===//
 
 /// Most activations to look at ahead of time for reloads that are due.
@@ -390,7 +390,7 @@ static constexpr unsigned kReloadsAhead = 32;
 static constexpr double kLatePenalty = 4;
 
 namespace {
-/// An activation of a row. Positions are those of the row without copies.
+/// An activation of a row. Positions are in the row without copies.
 struct Activation {
   Token forward;
   uint32_t from = 0, until = 0;      ///< positions of F and I
@@ -412,8 +412,8 @@ public:
     ready.push({-readyAt, number, value});
   }
 
-  /// Takes the best activation that `isUsable`, and drops those that are no
-  /// longer `isThere`. `now` never decreases. Takes the logarithm of their
+  /// Takes the best activation that `isUsable`, and drops activations that are
+  /// no longer `isThere`. `now` never decreases. Takes the logarithm of their
   /// number for each better activation that is not usable.
   template <typename IsThere, typename IsUsable>
   std::optional<uint32_t> take(double now, IsThere &&isThere,

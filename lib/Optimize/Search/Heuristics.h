@@ -15,7 +15,7 @@
 
 namespace pipesched::optimize {
 
-/// Decides what a free worker runs next.
+/// Decides which cell a free worker runs next.
 struct DispatchRule {
   std::vector<int64_t> capacity; ///< by worker, may exceed the problem's
   std::vector<uint32_t> quota; ///< by stage: most microbatches between F and I
@@ -54,9 +54,10 @@ struct FitRule {
 /// Makes rows fit the memory without changing the order of compute. Where an
 /// allocation does not fit, the activation that is used furthest in the future
 /// is evicted (Belady 1966); reloads come shortly before they are needed.
-/// `ends` are those of the cells by position, without regard to memory. Nothing
-/// if this fails, if the plan has copies or recompute, or if `mustStop`, which
-/// is asked before every row, says so. Takes n log n for a row of n cells.
+/// `ends` are the ends of the cells by position, without regard to memory.
+/// Nothing if this fails, if the plan has copies or recompute, or if
+/// `mustStop`, which is asked before every row, says so. Takes n log n for a
+/// row of n cells.
 std::optional<Plan> fitMemory(const Encoding &encoding, const Plan &plan,
                               llvm::ArrayRef<int64_t> ends, const FitRule &rule,
                               Random &random,

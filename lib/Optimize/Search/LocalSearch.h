@@ -110,7 +110,7 @@ struct Cooling {
 class Stopper {
 public:
   virtual ~Stopper() = default;
-  /// `evaluations` counts those since the last call; `best` is the best
+  /// `evaluations` counts evaluations since the last call; `best` is the best
   /// objective of this search.
   virtual bool shouldStop(uint64_t evaluations, int64_t best) = 0;
   /// The share of the limits that is used, from 0 to 1.

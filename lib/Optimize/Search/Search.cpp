@@ -147,7 +147,7 @@ void SearchOf<Objective>::insert(std::vector<Entry> &entries, Entry entry,
     entries.pop_back();
 }
 
-/// Adds a feasible plan to those to start from: the best of all, but at most
+/// Adds a feasible plan to the start plans: the best of all, but at most
 /// kMostAlike of one origin.
 template <typename Objective>
 void SearchOf<Objective>::add(const Plan &plan, std::string name) {
@@ -237,7 +237,7 @@ void SearchOf<Objective>::offer(const Candidate &candidate, Stopper &stopper) {
   readCandidate(candidate, stopper);
 }
 
-/// Adds a plan, or what makes it fit the memory.
+/// Adds a plan, or a change of it that fits the memory.
 template <typename Objective>
 void SearchOf<Objective>::readCandidate(const Candidate &candidate,
                                         Stopper &stopper) {

@@ -1,8 +1,9 @@
 //===- Solver.cpp - Search for schedules ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads the seeds, then runs the searches and proofs of a portfolio. What its
-// tasks read often is atomic; what changes seldom is under a lock.
+// Reads the seeds, then runs the searches and proofs of a portfolio. Values
+// that its tasks read often are atomic; values that change seldom are under a
+// lock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +23,11 @@ using llvm::ArrayRef;
 using llvm::Expected;
 
 //===----------------------------------------------------------------------===//
-// What the tasks of one search share
+// Shared state of the tasks of a search
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The best solution so far and what found it. Among equally good solutions the
+/// The best solution so far and its origin. Among equally good solutions the
 /// first one offered stays.
 class BestSolution {
 public:
@@ -110,7 +111,7 @@ private:
 
   const Clock::time_point start = Clock::now();
   std::atomic<int64_t> best = std::numeric_limits<int64_t>::max();
-  std::atomic<int64_t> goalBound = 0; ///< what tasks compare with
+  std::atomic<int64_t> goalBound = 0; ///< tasks compare with it
   std::atomic<uint64_t> evaluations = 0;
   std::atomic<uint32_t> firstDone = kNoRank;
   // Under the lock.
@@ -226,9 +227,9 @@ void BestSolution::offer(llvm::ArrayRef<Row> rows, llvm::StringRef name) {
 
 //===----------------------------------------------------------------------===//
 // Rounds of searches and proofs
-//
-// Those of a round may run in parallel. Each task counts its own evaluations
-// and time.
+// Tasks of a round may run in parallel. Each task counts its own evaluations
+// and
+// time.
 //===----------------------------------------------------------------------===//
 
 namespace {

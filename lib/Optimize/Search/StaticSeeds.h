@@ -1,8 +1,8 @@
 //===- StaticSeeds.h - Rows with copies by fixed rules ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What one would do without an optimizer: take a family and offload or
-// recompute its activations by the rules of the passes that do so.
+// Seeds without an optimizer: take a family and offload or recompute its
+// activations by the rules of the passes that do so.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@ int64_t leastActivations(const Problem &problem);
 /// the best valid rows whose objective is below `most`. Offload (addOffload)
 /// takes all or half of the activations and reloads them 1, 2 or 4 cells ahead,
 /// with and without waiting for memory. Recompute (addRecompute) takes all
-/// activations, with and without those that are used at once. Both only delay
-/// cells, so seeds that already take `most` are not tried. Nothing if no rows
-/// are that good, or if the problem is so large that this would take long.
+/// activations, with and without activations that are used at once. Both only
+/// delay cells, so seeds that already take `most` are not tried. Nothing if no
+/// rows are that good, or if the problem is so large that this would take long.
 /// Returns the best so far once `mustStop` says so.
 std::optional<Seed> bestStaticSeed(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds, int64_t most,

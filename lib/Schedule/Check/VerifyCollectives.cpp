@@ -163,7 +163,7 @@ private:
 };
 } // namespace
 
-/// Alongside rows: what uses a cell of the group starts when the last row has
+/// Alongside rows: users of a cell of the group start when the last row has
 /// come to its own.
 std::optional<Violation> MeetingVerifier::checkUsers(int64_t group) const {
   ArrayRef<CellRef> members = groups.membersOf(group);

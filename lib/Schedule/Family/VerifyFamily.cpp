@@ -1,4 +1,4 @@
-//===- VerifyFamily.cpp - Whether rows are those of a family --------------===//
+//===- VerifyFamily.cpp - Check of the family of rows ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Generates the rows again and walks both. Generating costs less than any

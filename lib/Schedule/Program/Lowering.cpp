@@ -1,8 +1,8 @@
-//===- Lowering.cpp - From a table to what each worker runs ---------------===//
+//===- Lowering.cpp - From a table to a program ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Messages are found row by row, so those to one worker form one sorted run per
-// source. The runs are merged by slot, and one sweep then writes the rows.
+// Messages are found row by row, so messages to one worker form one sorted run
+// per source. The runs are merged by slot, and one sweep then writes the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -478,7 +478,7 @@ int64_t Lowering::meetingSlot(CellRef at) {
 }
 
 /// Writes one instruction for each group of the cell. Sums of gradients wait
-/// for gradients, other collectives for what their phase needs.
+/// for gradients, other collectives for the inputs of their phase.
 void Lowering::emitCollectives(Cell cell, uint32_t flat) {
   if (groupingOf(cell.getPhase()) == Grouping::Blocks)
     return emitReductions(cell);
@@ -517,7 +517,7 @@ uint32_t Lowering::beginCollective(Cell cell, int64_t group) {
   return instruction;
 }
 
-/// Adds what O waits for: the gradients of its blocks by all stages that hold
+/// Adds the operands of O: the gradients of its blocks by all stages that hold
 /// them, or their all-reduces. Rows are written one by one, so the last
 /// instruction of a group so far belongs to this row.
 void Lowering::addGradients(Cell cell) {

@@ -29,7 +29,7 @@ static std::string rangeText(const char *what, int64_t last, int64_t found) {
   return formatv("expected {0} from 0 to {1}, found {2}", what, last, found);
 }
 
-/// What keeps numbers from being a cell; empty if nothing does.
+/// Returns why numbers are not a cell; empty if they are one.
 static std::string whyNoCell(const CellNumbers &given, int64_t numSlices) {
   std::optional<Phase> phase = phaseFromCode(given.phase);
   if (!phase)

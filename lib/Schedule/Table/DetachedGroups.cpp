@@ -67,7 +67,7 @@ CellRef DetachedGroups::memberOn(int64_t group, int64_t row) const {
 }
 
 /// Each group comes after the next one in a row, and the last after the
-/// first: what is at the head there waits for its cell in the next row.
+/// first: the group at the head there waits for its cell in the next row.
 std::vector<CellWait> DetachedGroups::describe(ArrayRef<Block> cycle) const {
   std::vector<CellWait> waits;
   for (size_t i = 0; i != cycle.size(); ++i) {

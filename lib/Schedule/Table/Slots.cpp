@@ -80,7 +80,7 @@ private:
 };
 } // namespace
 
-/// An entry starts when its row is free and what it waits for has ended; a cell
+/// An entry starts when its row is free and its dependences have ended; a cell
 /// of a group starts when the rows of the group are free:
 ///
 ///   row 0   | F | F |   | B |        clock[row]: where the row is free

@@ -1,4 +1,4 @@
-//===- Violation.cpp - What is wrong with a table -------------------------===//
+//===- Violation.cpp - Errors in tables -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Describes cycles of waits, edge by edge.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One class implements the pass pipe-schedule-<family> for every family. The
-// name, description and options of each pass are those of the family in
+// name, description and options of each pass come from the family in
 // Schedule/Families.h.
 //
 //===----------------------------------------------------------------------===//
@@ -118,8 +118,7 @@ struct SlotPassOptions {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Provides for the passes of families what a TableGen class provides for other
-/// passes.
+/// Replaces for the passes of families the TableGen class of other passes.
 template <typename Derived>
 class FamilyPassBase : public OperationPass<> {
 public:

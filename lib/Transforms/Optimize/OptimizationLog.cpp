@@ -1,4 +1,4 @@
-//===- OptimizationLog.cpp - What searches have found ---------------------===//
+//===- OptimizationLog.cpp - Results of searches --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One table of the process says which log a context has.

@@ -18,8 +18,8 @@ namespace pipesched::pipe {
 void reportOptimized(ScheduleOp schedule, const OptimizedStart &optimized);
 
 /// Stores the number of microbatches, the model of their size, the paths if
-/// they changed, and the rows. `isPlaced`: the paths are those of a placement
-/// that the user asked for. `kind`: what R recomputes.
+/// they changed, and the rows. `isPlaced`: the paths come from a placement that
+/// the user asked for. `kind`: the part that R recomputes.
 void storeOptimized(ScheduleOp schedule, OptimizedStart &&optimized,
                     bool isPlaced, Recompute kind);
 

@@ -29,8 +29,8 @@ mlir::FailureOr<SlotOptions> readSlotOptions(mlir::Operation *root,
 
 /// The lengths of the cells that a schedule has or will get, by global stage;
 /// empty for unit slots. Remarks say where durations are rounded, and where the
-/// longest common slot is very short. Errors: costs that cannot be loaded;
-/// those of slotsByBlocks, computeStageCosts and slotsByDurations.
+/// longest common slot is very short. Errors: costs that cannot be loaded; as
+/// for slotsByBlocks, computeStageCosts and slotsByDurations.
 mlir::FailureOr<std::vector<StageSlots>>
 measureSlots(ScheduleOp schedule, const Placement &placement,
              const SlotOptions &options, CellsInUse cells);

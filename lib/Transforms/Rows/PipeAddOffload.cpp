@@ -42,8 +42,8 @@ static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
         << " between forward and backward";
 }
 
-/// Says what stays on the device: a D right after the F of a slice cannot take
-/// the keys and values that later slices read.
+/// Says which tensors stay on the device: a D right after the F of a slice
+/// cannot take the keys and values that later slices read.
 static void remarkKeptKeys(ScheduleOp schedule, int64_t numSlices) {
   if (numSlices > 1)
     emitRemark(schedule.getLoc())

@@ -41,7 +41,7 @@ static LogicalResult setBlocksOfPaths(PlacementOwnerOpInterface owner) {
   return success();
 }
 
-/// What R runs follows from the functions alone.
+/// The work of R follows only from the functions.
 static LogicalResult verifyRecompute(PlacementOwnerOpInterface owner) {
   auto schedule = dyn_cast<ScheduleOp>(owner.getOperation());
   if (!schedule || schedule.getRecompute() != RecomputeKind::Selective)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Verifies the functions of stages: their roles, their types, and that they
-// cover what the rows run.
+// cover the cells of the rows.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Proves programs free of deadlock; loading them proves that instructions wait
-// for what they read. This is a separate pass and not part of pipe-verify: a
+// for their inputs. This is a separate pass and not part of pipe-verify: a
 // program already says where its receives are, and it need not be a complete
 // schedule.
 //

@@ -1,7 +1,7 @@
 //===- Collectives.cpp - Checks of a program's collectives ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The instructions are sorted by name, so that those of one group are
+// The instructions are sorted by name, so that instructions of one group are
 // neighbours, and groups that share blocks are easy to find.
 //
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@ using namespace pipesched::exec;
 namespace {
 using Group = ArrayRef<CollectiveEnd>;
 
-/// What holds for the groups of all kinds.
+/// Checks for the groups of all kinds.
 class GroupVerifier {
 public:
   explicit GroupVerifier(ArrayRef<Operation *> ops) : ops(ops) {}

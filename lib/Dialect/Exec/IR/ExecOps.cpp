@@ -201,8 +201,8 @@ static void nameByTraits(OpAsmSetValueNameFn setName, Operation *op, Cell cell,
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// The phases that the cell of an instruction may have: for messages those
-/// that make what stages pass to each other.
+/// The phases that the cell of an instruction may have: for messages the phases
+/// that make messages between stages.
 static PhaseSet phasesOf(InstructionKind kind) {
   if (traitsOf(kind).role == InstructionRole::Message)
     return phasesWith([](const PhaseTraits &traits) {
@@ -314,7 +314,7 @@ static LogicalResult verifyUnitMember(InstructionOpInterface op) {
                << "; add the token of 'compute " << nameCell(op, need).str()
                << "' of this worker to 'after'";
   });
-  // Of those that it uses, as B and I, a table has one.
+  // A table has one of the phases that it uses, such as B and I.
   PhaseSet uses = traitsOf(cell.getPhase()).order.uses;
   bool waits = uses.isEmpty();
   uses.forEach([&](Phase phase) {

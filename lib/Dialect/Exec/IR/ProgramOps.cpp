@@ -109,8 +109,8 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &symbols) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Numbers the instructions of all workers and collects what must be unique or
-/// paired:
+/// Numbers the instructions of all workers and collects the entries that must
+/// be unique or paired:
 ///
 ///   ops     | %f0 = compute 0F0 | %s0 = send 0F0 to 1 | %act0 = recv 0F0 .. |
 ///   number    0                   1                     2
@@ -168,8 +168,8 @@ private:
 };
 } // namespace
 
-/// program_c2, program_c3, program_c17: sizes are in range, also those not
-/// declared.
+/// program_c2, program_c3, program_c17: sizes are in range, also undeclared
+/// ones.
 LogicalResult ProgramVerifier::verifySizes() {
   if (numWorkers < 1 || numWorkers > kMaxWorkers)
     return pipe::emitTableError(program)
@@ -473,8 +473,8 @@ LogicalResult ProgramVerifier::verifyPerPath() {
   return verifyBlockGroups(reductions, ops, *placement, *sets);
 }
 
-/// The workers that have to meet for a microbatch: those of its path, or all
-/// that run cells if there are no paths.
+/// The workers that have to meet for a microbatch: the workers of its path, or
+/// all that run cells if there are no paths.
 SmallVector<int64_t> ProgramVerifier::workersOf(int64_t path) const {
   SmallVector<int64_t> workers;
   if (placement) {

@@ -64,8 +64,8 @@ SlicesInText::SlicesInText(int64_t numSlices) : outer(slicesInText) {
 
 SlicesInText::~SlicesInText() { slicesInText = outer; }
 
-/// Emits what is wrong with the slice in `text`, the text of a cell, or with
-/// its microbatch; `rest` is what follows its microbatch.
+/// Emits the error in the slice in `text`, the text of a cell, or in its
+/// microbatch; `rest` is the text after its microbatch.
 static ParseResult emitSliceError(AsmParser &parser, SMLoc loc, StringRef text,
                                   StringRef rest, bool isPerPath) {
   int64_t numSlices = slicesInText;
@@ -237,7 +237,7 @@ ParseResult parseCell(AsmParser &parser, Cell &cell) {
 }
 
 /// Parses cells as long as each is followed by exactly one space. The text
-/// alone says what these are, so the parser is only moved over them.
+/// alone determines the cells, so the parser is only moved over them.
 static ParseResult parseSpacedCells(AsmParser &parser,
                                     std::vector<Cell> &cells) {
   const char *text = parser.getCurrentLocation().getPointer();
@@ -254,7 +254,7 @@ static ParseResult parseSpacedCells(AsmParser &parser,
   return success();
 }
 
-/// Guesses how many cells a row has from what separates them. A cell and its
+/// Guesses the number of cells of a row from their separators. A cell and its
 /// separator have three characters or more, except for `_`.
 static size_t guessCells(const char *text) {
   const char *end = std::strchr(text, ']');

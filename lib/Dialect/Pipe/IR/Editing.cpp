@@ -1,4 +1,4 @@
-//===- Editing.cpp - What people need who edit rows -----------------------===//
+//===- Editing.cpp - Interfaces for editors of rows -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The places of cells in text.

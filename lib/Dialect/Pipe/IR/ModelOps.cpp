@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-// The enums of the ops have the values of those of the facts.
+// The enums of the ops have the values of the enums of the facts.
 static_assert(int(KernelEngine::Matrix) == int(Engine::Matrix) &&
               int(KernelEngine::Vector) == int(Engine::Vector) &&
               int(KernelEngine::Link) == int(Engine::Link) &&
@@ -522,7 +522,7 @@ static bool isCollective(KernelEngine engine) {
          engine == KernelEngine::Context;
 }
 
-/// kernel_c1 to kernel_c9; of the last one what needs no model.
+/// kernel_c1 to kernel_c9; of the last one the part that needs no model.
 LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(),    getInputGrad(),
                                       getWeightGrad(), getBackward(),

@@ -258,8 +258,8 @@ SlotsAttr::toStages(const Placement &placement) const {
 // From stages to numbers
 //===----------------------------------------------------------------------===//
 
-/// Keeps one number if all are equal, those of one path if all paths have the
-/// same, else all.
+/// Keeps one number if all are equal, the numbers of one path if all paths have
+/// the same, else all.
 static void shorten(SmallVectorImpl<int64_t> &numbers,
                     const Placement &placement) {
   if (llvm::all_equal(numbers)) {
@@ -276,7 +276,7 @@ static void shorten(SmallVectorImpl<int64_t> &numbers,
   numbers.truncate(each);
 }
 
-/// Whether an entry differs from what the others imply.
+/// Whether an entry differs from the value that the others imply.
 static bool isNeeded(unsigned name, ArrayRef<StageSlots> stages) {
   auto any = [&](auto condition) { return llvm::any_of(stages, condition); };
   bool needsBackward = any([](const StageSlots &slots) {

@@ -57,7 +57,7 @@ mlir::FailureOr<FieldValues> parseFields(mlir::AsmParser &parser,
                                          llvm::ArrayRef<Field> table,
                                          llvm::StringRef what);
 
-/// Prints what parseFields reads. Values of this dialect have no `#pipe.`
+/// Prints fields for parseFields. Values of this dialect have no `#pipe.`
 /// prefix.
 void printFields(
     mlir::AsmPrinter &printer,

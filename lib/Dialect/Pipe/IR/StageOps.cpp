@@ -1,9 +1,9 @@
 //===- StageOps.cpp - Functions of stages ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifiers of the clauses that name functions, and of the attributes that say
-// what arguments and results are. What the functions must have in common is
-// checked by pipe-verify-stages (lib/Stages), as it takes all of them.
+// Verifiers of the clauses that name functions, and of the attributes that give
+// the roles of arguments and results. pipe-verify-stages (lib/Stages) checks
+// functions against each other, since this takes all of them.
 //
 //===----------------------------------------------------------------------===//
 

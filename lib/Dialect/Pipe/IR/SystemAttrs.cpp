@@ -105,8 +105,8 @@ static void printDevice(AsmPrinter &printer,
   printFields(printer, fields);
 }
 
-/// Checks what the parser checks, because bytecode and builders make attributes
-/// too.
+/// Repeats the checks of the parser, because bytecode and builders make
+/// attributes too.
 static LogicalResult verifyDevice(function_ref<InFlightDiagnostic()> emitError,
                                   ArrayRef<Field> table, StringRef what,
                                   ArrayRef<DataLayoutEntryInterface> entries) {
@@ -204,7 +204,7 @@ static LogicalResult readOption(function_ref<InFlightDiagnostic()> emitError,
   return diagnostic << ", found " << number;
 }
 
-/// worker_spec_c5: degrees divide what they divide.
+/// worker_spec_c5: degrees divide their totals.
 static LogicalResult
 verifyDeployment(function_ref<InFlightDiagnostic()> emitError,
                  function_ref<Attribute(StringRef)> find) {

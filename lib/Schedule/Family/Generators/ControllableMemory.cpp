@@ -24,8 +24,8 @@ using llvm::Expected;
 //
 // A block of cells per microbatch, repeated, then shifted left as far as the
 // memory allows. A cell takes one slot. The simulation, slot by slot, looks
-// only at workers that may have a ready cell: those that ran a cell in the slot
-// before, and those that received a message from one.
+// only at workers that may have a ready cell: workers that ran a cell in the
+// slot before, and workers that received a message from one.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -40,7 +40,7 @@ namespace {
 enum Leg : int { ForwardDown, ForwardUp, GradientDown, GradientUp };
 constexpr int kNumLegs = 4;
 
-/// Slots of the first microbatch's cells, linear in the position; those of
+/// Slots of the first microbatch's cells, linear in the position; cells of
 /// microbatch m are m periods later. W cells have no slots: they fill gaps.
 struct BuildingBlock {
   struct Leg {
@@ -82,7 +82,8 @@ int64_t BuildingBlock::peakOf(int64_t numWorkers) const {
 }
 
 namespace {
-/// What a worker does in a slot: a cell of one of the legs, or one of these.
+/// The choice of a worker in a slot: a cell of one of the legs, or one of
+/// these.
 enum Choice : int { Weight = kNumLegs, Nothing };
 
 /// State of one worker; arrays are by leg.
@@ -295,8 +296,8 @@ static BuildingBlock makeMin(int64_t numWorkers) {
 }
 
 /// Holds as much as 1F1B: forwards are two slots apart, gradients four and one.
-/// This block is not from the paper. It is the best of those tried for memories
-/// between V-Half's and 1F1B's.
+/// This block is not from the paper. It is the best of the tried blocks for
+/// memories between V-Half's and 1F1B's.
 static BuildingBlock makeWide(int64_t numWorkers) {
   return {{{{0, 2},
             {4 * numWorkers - 3, -2},

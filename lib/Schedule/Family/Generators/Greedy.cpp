@@ -179,7 +179,7 @@ struct Event {
 
 /// Runs the rule:
 ///
-///   events (end of a cell, worker)  ->  release what waited for it
+///   events (end of a cell, worker)  -> release its waiting cells
 ///   worker: ready cells             ->  start the furthest cell when free
 class GreedyRun {
 public:
@@ -209,7 +209,7 @@ public:
   }
 
 private:
-  /// Adds a ready cell to those of its worker.
+  /// Adds a ready cell to the list of its worker.
   void release(Cell cell) {
     int64_t globalStage = placement.globalStage(cell);
     int64_t worker = placement.workerOf(globalStage);
@@ -217,8 +217,8 @@ private:
     touched.push_back(worker);
   }
 
-  /// What a cell needs of other stages is there. It is released once the slice
-  /// that goes before it on the stage has run as well.
+  /// The inputs of a cell from other stages are there. It is released once the
+  /// slice that goes before it on the stage has run as well.
   void arrive(Cell cell) {
     if (progress.empty())
       return release(cell);
@@ -226,7 +226,7 @@ private:
     if (slices.arrived++ == slices.done)
       release(cell);
   }
-  /// Releases the slice that follows a cell on its stage, if what it needs has
+  /// Releases the slice that follows a cell on its stage, if its inputs have
   /// arrived.
   void releaseNextSlice(Cell cell) {
     SliceProgress &slices = progressOf(cell);
@@ -236,7 +236,7 @@ private:
   }
 
   /// Lets the next unit into a path. All are there from the start, but the
-  /// slices of a microbatch go before those of the next one.
+  /// slices of a microbatch go before the slices of the next one.
   void admit(int64_t path) {
     int64_t &unit = nextOnPath[path];
     while (unit != placement.getNumUnits() && placement.pathOf(unit) != path)

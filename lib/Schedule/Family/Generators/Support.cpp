@@ -1,4 +1,4 @@
-//===- Support.cpp - What generators share --------------------------------===//
+//===- Support.cpp - Common code of generators ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Placements that replace the given one, checks of sizes, and the empty table.

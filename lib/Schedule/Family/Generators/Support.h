@@ -1,4 +1,4 @@
-//===- Support.h - What generators share ------------------------*- C++ -*-===//
+//===- Support.h - Common code of generators --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks of the placement that a family needs, the empty table, and the writer
