@@ -12,8 +12,8 @@ include "mlir/Pass/PassBase.td"
 
 def FoldMatmulTransposesPass
     : Pass<"fold-matmul-transposes", "::mlir::ModuleOp"> {
-  let summary = "Let products of matrices read inputs of transposes"; let
-  description = [{
+  let summary = "Let products of matrices read inputs of transposes";
+  let description = [{
     BLAS takes transposed matrices. Before bufferization, a contraction that
     `call-blas` will take reads the input of a `linalg.transpose` by other
     indexing maps, so that no transposed copy is made of it.

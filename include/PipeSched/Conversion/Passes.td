@@ -499,8 +499,8 @@ def LowerStageChecksPass : Pass<"lower-stage-checks", "::mlir::ModuleOp"> {
 }
 
 def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
-  let summary = "Turn copies of non-contiguous memrefs into linalg.generic"; let
-  description = [{
+  let summary = "Turn copies of non-contiguous memrefs into linalg.generic";
+  let description = [{
     Upstream lowers a `memref.copy` between memrefs with a layout, such as
     columns of a matrix, to a call of a library function, `memrefCopy`.
 

@@ -13,7 +13,8 @@ include "mlir/IR/OpBase.td"
 
 def Exec_Dialect : Dialect {
   let name = "exec";
-  let summary = "programs of the workers of a pipeline"; let description = [{
+  let summary = "programs of the workers of a pipeline";
+  let description = [{
     An `exec.program` holds one isolated region per worker: the program which
     that process runs. Each instruction goes to queues of its worker, and a
     queue runs its instructions in the order of the text, one at a time. The

@@ -43,7 +43,8 @@ def Exec_ProgramOp : Exec_Op<"program", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>,
     DeclareOpInterfaceMethods<Pipe_PlacementOwnerOpInterface,
                               ["getNumSlices"]>]> {
-  let summary = "programs of all workers of a pipeline"; let description = [{
+  let summary = "programs of all workers of a pipeline";
+  let description = [{
     One `worker` per process of a pipeline-parallel training step. The header
     and the `pipe.path` ops say what cells cost: `convert-pipe-to-exec` takes
     them over from the schedule. A program written by hand needs none of them:
@@ -159,7 +160,8 @@ def Exec_WorkerOp : Exec_Op<"worker", [
     HasParent<"ProgramOp">, IsolatedFromAbove, NoRegionArguments, NoTerminator,
     SingleBlock,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>]> {
-  let summary = "program of one worker"; let description = [{
+  let summary = "program of one worker";
+  let description = [{
     The instructions of one process in the order in which it issues them to its
     queues. The region is isolated: workers share nothing but messages.
 

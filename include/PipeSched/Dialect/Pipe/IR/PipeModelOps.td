@@ -100,8 +100,8 @@ def Pipe_ExpertsAttr : AttrDef<Pipe_Dialect, "Experts"> {
 
 def Pipe_AttentionAttr : AttrDef<Pipe_Dialect, "Attention"> {
   let mnemonic = "attention";
-  let summary = "attributes that affect the rate of an attention kernel"; let
-  description = [{
+  let summary = "attributes that affect the rate of an attention kernel";
+  let description = [{
     The kernel is one of those whose rates `#pipe.worker_spec` may have:
     "flash-2", "flash-3" or "cudnn". Heads of queries and keys have `head_size`
     elements, and each sequence has `sequence` tokens. `masked_flops` are those
@@ -140,8 +140,8 @@ defvar Pipe_PositiveSize = ConfinedAttr<I64Attr, [IntPositive]>;
 def Pipe_ModelOp : Pipe_Op<"model", [
     IsolatedFromAbove, NoTerminator, SingleBlock, Symbol,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getDefaultDialect"]>]> {
-  let summary = "the trained model, cut into blocks, in facts only"; let
-  description = [{
+  let summary = "the trained model, cut into blocks, in facts only";
+  let description = [{
     The blocks of the model in their order, with the work of one microbatch of
     `microbatch_size` sequences. `boundary_bytes` is the size of the activation
     between stages, and of its gradient. `state_bytes` are the bytes that each

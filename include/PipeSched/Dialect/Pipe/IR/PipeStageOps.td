@@ -115,8 +115,8 @@ def Pipe_DataOp : Pipe_PipelineFunctionOp<"data", "Data"> {
 }
 
 def Pipe_TargetOp : Pipe_PipelineFunctionOp<"target", "Target"> {
-  let summary = "the function that makes the target of the loss"; let
-  description = [{
+  let summary = "the function that makes the target of the loss";
+  let description = [{
     From the numbers of microbatch and step. It runs on the workers of the last
     stage, with the loss.
 
