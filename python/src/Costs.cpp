@@ -41,7 +41,7 @@ struct GivenSource {
   explicit operator bool() const { return kind != SourceKind::None; }
 };
 
-/// What costs are read from. A number of 0 means that it is not given, as does
+/// The sources of costs. A number of 0 means that it is not given, as does
 /// boundaryBytes of -1.
 struct CostOptions {
   GivenSource model, system, profile;

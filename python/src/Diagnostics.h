@@ -1,7 +1,7 @@
 //===- Diagnostics.h - Errors and diagnostics as exceptions -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects what the libraries report and raises it in Python.
+// Collects the reports of the libraries and raises them in Python.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ inline nanobind::str toPython(llvm::StringRef text) {
   return nanobind::str(text.data(), text.size());
 }
 
-/// What `write` writes to a stream.
+/// The text that `write` writes to a stream.
 template <typename Write>
 std::string collect(Write write) {
   std::string text;

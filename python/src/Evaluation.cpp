@@ -38,7 +38,7 @@ using Results = llvm::SmallVector<const NamedEvaluation *>;
 // Evaluating
 //===----------------------------------------------------------------------===//
 
-/// The costs of an op, where those in `given` have priority.
+/// The costs of an op, where costs in `given` have priority.
 static CostInputs overlayCosts(mlir::Operation *op, const CostSources *given) {
   CostInputs costs = orFail(loadCosts(op));
   if (!given)
@@ -180,7 +180,7 @@ static Findings listFindings(const Evaluations &evaluations) {
   return findings;
 }
 
-/// What `write` writes, which may fail, without the GIL.
+/// The text of `write`, which may fail, without the GIL.
 template <typename Write>
 static std::string draw(Write write) {
   return runFree([&]() -> llvm::Expected<std::string> {

@@ -42,8 +42,8 @@ struct Swept {
   std::vector<std::string> errors; ///< empty texts where there are numbers
 };
 
-/// Evaluates configurations on threads, without the GIL. Raises what `progress`
-/// and Python's signal handlers raise, which ends the sweep.
+/// Evaluates configurations on threads, without the GIL. Raises the exceptions
+/// of `progress` and of Python's signal handlers, which end the sweep.
 Swept sweepNumbers(
     size_t count, unsigned threads,
     llvm::function_ref<llvm::Expected<Configuration>(size_t)> configurationOf,

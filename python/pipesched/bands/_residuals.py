@@ -76,8 +76,8 @@ def shares(names: Sequence[str], traits: Traits) -> Callable[[Residual], bool]:
 
 
 def resembling(traits: Traits, rows: Iterable[Residual] | None = None) -> Resembling:
-    """The rows that share most traits: those of `DROPPED` are dropped one after the other until
-    rows of `LEAST_RUNS` runs are left. Traits that are not known are not compared.
+    """The rows that share most traits: the traits of `DROPPED` are dropped one after the other
+    until rows of `LEAST_RUNS` runs are left. Traits that are not known are not compared.
     """
     known = residuals() if rows is None else tuple(rows)
     compared = [name for name in DROPPED if getattr(traits, name) is not None]

@@ -1,6 +1,6 @@
 """From which difference on two predicted steps of one cluster are told apart.
 
-What all predictions for a cluster are off in common does not change their order. So the band of a
+A common error of all predictions for a cluster does not change their order. So the band of a
 difference is made of pairs of published rows of one cluster and model: of how far their ratio was
 off, which is the spread of their residuals within the cluster.
 """
@@ -30,8 +30,8 @@ class Tolerance(NamedTuple):
     differences: int
     """The number of independent differences of published rows that it is made of."""
     runs: int
-    """The publications, models and chips that these are of. What a schedule or a layout is off in
-    one of them it is off throughout, so that each counts as one degree of freedom.
+    """The publications, models and chips that these are of. A schedule or a layout has the same
+    error throughout one of them, so that each counts as one degree of freedom.
     """
     spread: float
     """The standard deviation of the logarithms of residuals within a cluster."""
@@ -116,9 +116,9 @@ def like(traits: Traits, rows: Iterable[Residual]) -> list[Residual]:
 
 @cache
 def tolerances(traits: Traits) -> Tolerances:
-    """The tolerances for steps with these traits. Layouts are those of dense models or of models
-    with experts, under the same rates, of all chips; schedules are those of all rows, since one
-    publication has nearly all of them. With given times layouts are those of all rows.
+    """The tolerances for steps with these traits. Layouts are from dense models or from models with
+    experts, under the same rates, of all chips; schedules are from all rows, since one publication
+    has nearly all of them. With given times layouts are from all rows.
 
     >>> made = tolerances(Traits("computed", "Hopper", "under load", "dense"))
     >>> 1 < made.schedules.ratio < made.layouts.ratio

@@ -1,7 +1,7 @@
 """The steps of one's own to which a system is corrected, and the band that they leave.
 
-What a cluster is off in common is known then. What remains is how far layouts of one cluster are
-off alongside it, and how sure the common part is, which few steps say.
+The common error of a cluster is known then. The rest is the error of single layouts of one cluster,
+and the uncertainty of the common part, which comes from few steps.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _RATES = {"of a data sheet": DATA_SHEET, "under load": UNDER_LOAD}
 
 
 def source_of(ratios: Sequence[float], rates: str | None = None) -> str:
-    """The source of a corrected system, which `ratios_of` and `rates_before` read. `rates` are
-    those that it had before.
+    """The source of a corrected system, which `ratios_of` and `rates_before` read. `rates` are the
+    rates that it had before.
 
     >>> source_of([1.0125, 0.99])
     'corrected to 2 measured steps, measured in terms of predicted: 1.0125 0.9900'

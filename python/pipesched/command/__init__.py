@@ -1,6 +1,6 @@
 """The command `pipesched`. A verb's module in `verbs`, imported when it is called, has `add`, which
 adds its arguments to its parser, `run` and `EXAMPLE`. It reads arguments with `options`, writes
-with `render` and says with `explain` what moves its answer.
+with `render` and explains with `explain` which inputs change its answer.
 """
 
 from __future__ import annotations

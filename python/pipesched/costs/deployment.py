@@ -187,7 +187,7 @@ else:
 
 
 def unlike(values: Mapping[str, Any], *, effective: bool = False) -> dict[str, Any]:
-    """The options, by flag, whose values are not the defaults; with `effective` only those that
+    """The options, by flag, whose values are not the defaults; with `effective` only options that
     matter alongside the others.
     """
     return {

@@ -2,7 +2,7 @@
 
 Both train in bfloat16 with Adam and sums of gradients in 4 bytes, and hold 18 bytes for a parameter
 that nothing shards: 2 of the weight that computes, 4 of its gradient, and 12 of state, which are
-the weight in 4 bytes and Adam's two moments of 4 bytes each. They differ in what is sharded.
+the weight in 4 bytes and Adam's two moments of 4 bytes each. They differ in the sharded parts.
 
 - Megatron-LM (Megatron-Core 0.16.1). `--bf16` sets `accumulate_allreduce_grads_in_fp32`
   (`megatron/training/arguments.py`), so that gradients are summed in buffers of 4 bytes. The
@@ -89,8 +89,8 @@ computed (`megatron/core/tensor_parallel/layers.py`).
 
 
 def habits(framework: LauncherName, shares: int) -> dict[str, Any]:
-    """What a framework does where nobody says otherwise, by the names of options of a deployment,
-    if `shares` ranks hold the same weights.
+    """The defaults of a framework, by the names of options of a deployment, if `shares` ranks hold
+    the same weights.
 
     Both send each rank the rows of its own experts, and divide among equal ranks: Megatron-LM the
     state of the optimizer (`--use-distributed-optimizer`, as in all recipes of Megatron-Bridge),
@@ -110,8 +110,8 @@ FAST = 4 * 10**15
 
 def records_graphs(framework: LauncherName, sizes: Mapping[str, int]) -> bool:
     """Whether a framework records the kernels of these sizes of a model and a system as graphs:
-    Megatron-LM those of models with experts on Blackwell (`--cuda-graph-impl transformer_engine` in
-    the recipes of Megatron-Bridge; Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization,
+    Megatron-LM does so for models with experts on Blackwell (`--cuda-graph-impl transformer_engine`
+    in the recipes of Megatron-Bridge; Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization,
     section 2.3).
     """
     is_fast = sizes["has_cudnn"] and sizes["fp8_flops_per_s"] >= FAST

@@ -37,7 +37,7 @@ LAYERS, COUNT = "layers", "count"
 _BACKWARD = ("B", "I", "W")
 
 Parts = dict[str, dict[str, Any]]
-"""The times by phase of `layers`, `embedding` and `head`; those of messages are under an empty
+"""The times by phase of `layers`, `embedding` and `head`; times of messages are under an empty
 name, and the number of layers, if it is given, under `count` of the layers.
 """
 
@@ -76,7 +76,7 @@ def _name_errors(times: Any) -> Iterator[None]:
 
 
 def names_layers(times: Any) -> bool:
-    """Whether times say by themselves that they are those of layers: they name `layers`,
+    """Whether times say by themselves that they are times of layers: they name `layers`,
     `embedding` or `head`.
 
     >>> names_layers("F=1ms,B=2ms"), names_layers("F=1ms,B=2ms,head.F=3ms,head.B=6ms")
@@ -85,7 +85,7 @@ def names_layers(times: Any) -> bool:
     try:
         raw = _raw(times)
     except (PipeSchedError, ValueError, TypeError):
-        return False  # the library says what is wrong
+        return False  # the library reports the error
     return any(str(name).partition(".")[0] in (LAYERS, *ENDS) for name in raw)
 
 
@@ -236,8 +236,8 @@ class LayerTimes:
 
     @staticmethod
     def read(times: Any, model: int | None) -> LayerTimes:
-        """Reads what `Costs(times=..., times_of="layer")` takes; `model` is the number of the
-        model's layers. Errors name the file, the part and what was expected of it.
+        """Reads times as `Costs(times=..., times_of="layer")` takes them; `model` is the number of
+        the model's layers. Errors name the file, the part and the expected form.
         """
         raw = _raw(times)
         with _name_errors(times):

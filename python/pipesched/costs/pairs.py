@@ -76,16 +76,16 @@ class PartRun:
 
 @dataclass(frozen=True)
 class Pair:
-    """An overlapped pair: its time, and what of the exchanges is hidden.
+    """An overlapped pair: its time, and the hidden part of the exchanges.
 
-    `pair_ps` is the time of the pair, `forward_ps` and `backward_ps` are those of its cells by
+    `pair_ps` is the time of the pair, `forward_ps` and `backward_ps` are the times of its cells by
     themselves, and `in_turn_ps` is the sum of all parts, in which nothing overlaps; `input_ps` and
-    `weights_ps` are what of it is I and W, and `alone_exchange_ps` what is exchanges of the forward
-    and of the backward. `backward_exchange_ps` is how long exchanges take in a backward by itself,
-    of which its own W hide `backward_hidden_ps`. `exposed_ps` is
-    how long only the exchange stream is in use. No order ends before `bound_ps`; `is_optimal` says
-    that no order ends before this one. `output_ps` and `gradient_ps` are when the output of the
-    forward and the gradient of the backward's input can be sent.
+    `weights_ps` are its parts I and W, and `alone_exchange_ps` is its part for exchanges of the
+    forward and of the backward. `backward_exchange_ps` is how long exchanges take in a backward by
+    itself, of which its own W hide `backward_hidden_ps`. `exposed_ps` is how long only the exchange
+    stream is in use. No order ends before `bound_ps`; `is_optimal` says that no order ends before
+    this one. `output_ps` and `gradient_ps` are when the output of the forward and the gradient of
+    the backward's input can be sent.
     """
 
     order: str
@@ -314,7 +314,7 @@ def overlap(
     on their way to experts, the other computes.
 
     `segments` has measured times of the parts of layers (docs/schemas/layer-segments.schema.json);
-    in their place `costs` give those of a model on a system. The cells go through the layers
+    in their place `costs` give the times of a model on a system. The cells go through the layers
     `forward` and `backward`, by default all; layer i of the forward runs with layer L-1-i of the
     backward. `order` is "deepseek", "megatron", "best", "in-turn", or the parts themselves,
     "combine.I,attention.F,...". With `whole_backward` W is not apart from I. `contention` says how

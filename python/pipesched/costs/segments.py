@@ -1,7 +1,7 @@
 """Times of the parts of layers: attention, dispatch, mlp and combine, by phase.
 
-They are measured, in a file of docs/schemas/layer-segments.schema.json, or those of a model on a
-system.
+They are measured, in a file of docs/schemas/layer-segments.schema.json, or computed for a model on
+a system.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Times of phases that are given for a whole worker, divided among its stages.
 
 A schedule with several stages a worker does more work in a step than one with a single stage, if
-the same times are those of a stage. If they are those of a worker, both do the same.
+the same times are of a stage. If they are of a worker, both do the same.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def split_pairs(text: str) -> dict[str, str]:
 
 
 def entries_of(times: Any) -> Entries:
-    """The names and times of what `Costs(times=...)` takes. The library has read it before, so it
-    is valid.
+    """The names and times of the argument of `Costs(times=...)`. The library has read it before, so
+    it is valid.
 
     >>> entries_of("F=1ms, comm=[2us,3us]")
     {'F': '1ms', 'comm': ['2us', '3us']}

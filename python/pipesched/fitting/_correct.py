@@ -3,8 +3,8 @@
 Terms are factors on times, from a prior that they are 1: the logarithm of each is taken from a
 normal distribution whose spread is how far such a term is usually off. Steps are measured with an
 error as large as published layouts of one cluster are off besides it, which no term explains. The
-most probable factors are those of least squares (Gauss-Newton); a term is determined if the steps
-at least halve its variance, and otherwise it stays as it was.
+most probable factors come from least squares (Gauss-Newton); a term is determined if the steps at
+least halve its variance, and otherwise it stays as it was.
 """
 
 from __future__ import annotations
@@ -537,9 +537,9 @@ def correct(
 def fit_steps(
     *files: str | os.PathLike[str], system: Description | None = None, command: str | None = None
 ) -> Correction:
-    """Corrects a system by the measured steps of `files`: rows of plans, or what is given to a
-    plan, each with `measured_s`, `measured_tokens_per_s_per_gpu` or `measured_log`, as
-    docs/Fitting.md says ("Your own steps"). Without `system` it is that of the rows.
+    """Corrects a system by the measured steps of `files`: rows of plans, or the inputs of a plan,
+    each with `measured_s`, `measured_tokens_per_s_per_gpu` or `measured_log`, as docs/Fitting.md
+    says ("Your own steps"). Without `system` it is the system of the rows.
     """
     steps = read_steps(files, system)
     named = {repr(_system_of(step)): _system_of(step) for step in steps}

@@ -251,13 +251,13 @@ def fit(
     """Fits a system to the measurements of `files` (tables as CSV or JSON lines, output of
     nccl-tests, traces of PyTorch's profiler, measurements of schedules) and to `samples`.
 
-    What is not measured comes from `system` and from `given`, which maps fields such as
+    Values that are not measured come from `system` and from `given`, which maps fields such as
     `memory.capacity_gb` to values; peaks may be `"measured"`, the highest rate of the samples.
     `peak_tflops` is the same as `matrix.tflops` in `given`. `dtype` says which matrix products the
     curve is of. `message_bytes` is the size of messages of measurements whose schedule has no
     model. `max_points` limits the points of a curve. `command` names the source in the file.
 
-    Raises PipeSchedError for what cannot be read or fitted.
+    Raises PipeSchedError for files that cannot be read or fitted.
 
     >>> import pipesched
     >>> from pipesched.fitting import Sample

@@ -183,7 +183,7 @@ _ATTENTION = {
 }
 
 
-# What moves bytes
+# Kernels that move bytes
 
 
 _POINTWISE = frozenset(
@@ -330,8 +330,8 @@ class _Nesting:
 
 
 class _Owners:
-    """Which operation launched a kernel: by its external id, its launch, or what encloses the
-    launch.
+    """Which operation launched a kernel: by its external id, its launch, or the range that encloses
+    the launch.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -438,7 +438,7 @@ def _callers_of_products(operations: Sequence[Event], nesting: _Nesting) -> set[
     return callers
 
 
-# What it did
+# Its work
 
 
 def _work(trace: Trace, operations: Sequence[_Timed], found: Found) -> None:

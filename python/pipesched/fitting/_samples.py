@@ -78,8 +78,8 @@ class Sample:
     seconds: float
     flops: float = 0.0
     bytes: float = 0.0
-    """What the kernel reads and writes, or the message; of a collective the whole buffer, as
-    nccl-tests counts it: what all members together gather, scatter or reduce."""
+    """Bytes that the kernel reads and writes, or of the message; of a collective the whole buffer,
+    as nccl-tests counts it: the bytes that all members together gather, scatter or reduce."""
     group: int = 1
     """Members of a collective."""
     dtype: str = ""

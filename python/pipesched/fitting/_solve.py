@@ -370,8 +370,8 @@ def _rms(errors: Array, weight: Array, scale: float) -> float:
 
 
 def _find_lost(data: Data) -> frozenset[int]:
-    """The slow samples, and those slow without them. Several neighbouring sizes are the curve
-    itself.
+    """The slow samples, and samples that are slow without them. Several neighbouring sizes are the
+    curve itself.
     """
     kept = np.arange(len(data.work))
     while slow := _slow(data.of(kept)):
@@ -406,7 +406,7 @@ def _slow(data: Data) -> frozenset[int]:
 
 
 def _beyond(size: Array, time: Array) -> Array:
-    """How far each time is above those around it, in logarithms, sizes ascending, by the line
+    """How far each time is above the times around it, in logarithms, sizes ascending, by the line
     nearest to most of them (least trimmed squares, Rousseeuw 1984). Samples below it count more:
     nothing makes a job faster.
     """

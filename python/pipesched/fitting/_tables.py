@@ -175,7 +175,7 @@ def _operation(row: Row, part: str, place: str) -> tuple[str, int]:
 # The text that nccl-tests and rccl-tests print. Which collective a run measured is in its text,
 # or follows from the reduction, the root and the ratio of both bandwidths (nccl-tests,
 # doc/PERFORMANCE.md): 2 (n - 1)/n for an all-reduce of n ranks, (n - 1)/n for all-gather,
-# reduce-scatter and all-to-all, and 1 for messages and what has a root.
+# reduce-scatter and all-to-all, and 1 for messages and collectives with a root.
 
 _RANK = re.compile(r"#\s*Rank\s+\d+\s.*?\bon\s+(\S+)\s+device")
 _NAME = re.compile(

@@ -115,7 +115,7 @@ class Bytes:
         self._is_packed = file.peek(2)[:2] == b"\x1f\x8b"  # type: ignore[attr-defined]
         self._unpacker = zlib.decompressobj(wbits=31)
         self.is_truncated = False
-        self._taken = self._found = 0  # bytes of the file, and of what is in it
+        self._taken = self._found = 0  # bytes of the file, and of its contents
         self._is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
     def read(self, size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Operations of PyTorch in terms of those that come through to linalg.
+"""Operations of PyTorch in terms of operations that come through to linalg.
 
 Scatters do not: PyTorch's own decompositions write the gradient of an embedding and of a choice by
 class numbers to places that the data says. Here both are products with masks of zeros and ones, and

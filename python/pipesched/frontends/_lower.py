@@ -31,8 +31,7 @@ _PIPELINES = (
     "builtin.module(torchdynamo-export-to-torch-backend-pipeline{extra-library=})",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
 )
-"""They are those of `torch_mlir.fx`, which prints errors and leaves a file where one
-occurs.
+"""The same passes as `torch_mlir.fx`, which prints errors and leaves a file where one occurs.
 """
 _LAST = f"builtin.module({CLEAN_UP})"
 
@@ -160,10 +159,10 @@ def _take_masks(graph: fx.Graph) -> list[list[str]]:
     return codes
 
 
-# Comparing what functions give with PyTorch. Parameters get some noise, as zeros and ones would
-# hide what they are multiplied by. PyTorch runs the stage itself, not the traced graph, and once
-# more with all numbers moved by their last bit, which measures rounding. A last bit may decide
-# which way a computation takes, so that only a difference for each of several noises is one.
+# Comparing the results of functions with PyTorch. Parameters get some noise, as zeros and ones
+# would hide their factors. PyTorch runs the stage itself, not the traced graph, and once more with
+# all numbers moved by their last bit, which measures rounding. A last bit may decide which way a
+# computation takes, so that only a difference for each of several noises is one.
 
 _TRIES = 3
 _NOISE = 0.02

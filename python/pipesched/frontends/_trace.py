@@ -62,8 +62,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Packing:
-    """How a value between stages becomes one tensor; what is no tensor is alike in all
-    microbatches.
+    """How a value between stages becomes one tensor; other values are alike in all microbatches.
     """
 
     spec: Any
@@ -266,7 +265,7 @@ def trace_stage(
         ]
         packed = packed.detach().requires_grad_(wants)
         masks.append(Masks(seeds, microbatch, step))
-        # Other stages are traced as they run: what draws changes how PyTorch divides operations.
+        # Other stages are traced as they run: drawing changes how PyTorch divides operations.
         with drawing(masks[-1]) if draws.found else contextlib.nullcontext():
             output = forward(own, packed)
         wanted = [*own[: len(trained)], *([packed] if wants else [])]

@@ -1,9 +1,9 @@
-"""A process that runs passes of torch-mlir and what they have made, as either may end by a signal.
+"""A process that runs passes of torch-mlir and their output, as either may end by a signal.
 
 It is a script, and imports nothing of this package. It reads requests from standard input and
 writes an answer to each to standard output, both by `pickle`: `("lower", text, passes, dialects)`
-is answered by `("text", text)`, `("run", text, arguments)` by `("arrays", arrays)`, and what fails
-by `("error", text)`.
+is answered by `("text", text)`, `("run", text, arguments)` by `("arrays", arrays)`, and failures by
+`("error", text)`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _run(text: str, arguments: Sequence[Any]) -> tuple[str, list[Any]]:
 def main() -> None:
     """Answers until there are no more requests."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # What libraries print is no answer.
+    os.dup2(2, 1)  # Output of libraries is not an answer.
     while True:
         try:
             kind, *given = pickle.load(sys.stdin.buffer)

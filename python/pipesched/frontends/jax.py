@@ -82,7 +82,7 @@ def export(
 ) -> ExportedModel:
     """Functions `f(parameters, x)` as the stages of a schedule.
 
-    parameters: those of each stage, as any tree of arrays. Floats are trained.
+    parameters: of each stage, as any tree of arrays. Floats are trained.
     example: inputs and targets of one microbatch.
     loss: the loss of a microbatch from the output of the last stage and the targets; that of a step
         is the mean.
@@ -90,8 +90,8 @@ def export(
     batches: the batches of the steps, cut along dimension 0 into the microbatches of the schedule.
         After the last one the first one follows again; by default every microbatch is the example.
 
-    Values between stages are one array each. Raises FrontendError for what has no form as functions
-    of stages.
+    Values between stages are one array each. Raises FrontendError for code that has no form as
+    functions of stages.
     """
     count = count_stages(schedule)
     if len(stages) != count or len(parameters) != count:

@@ -1,12 +1,12 @@
 """Cutting a graph of values into the functions of a stage, whatever framework has traced it.
 
-    forward          what the output needs
-    input_gradient   what the gradient of the input needs besides
+    forward          needed by the output
+    input_gradient   also needed by the gradient of the input
     weight_gradient  the rest
     backward         both at once
 
-What a later function reads of an earlier one is a residual. What is cheap, as it only looks at a
-tensor in another way or needs no tensor, is not kept but computed again.
+A value of an earlier function that a later one reads is a residual. Cheap values, which only view a
+tensor in another way or need no tensor, are not kept but recomputed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Cut(Generic[Value]):
         return values | {part for part, whole in self.graph.whole.items() if whole in values}
 
     def _inner(self) -> set[Value]:
-        """The values of the backward that input_gradient computes, also those that only parameters
+        """The values of the backward that input_gradient computes, also values that only parameters
         share.
         """
         graph = self.graph

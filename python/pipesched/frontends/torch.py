@@ -90,18 +90,18 @@ def export(
     loss: the loss of a microbatch, as for `PipelineRuntime`; that of a step is the mean.
     optimizer: SGD, Adam or AdamW, or a function from parameters to it. Without one, parameters stay
         as they are.
-    stages: what `split_sequential` or `split_model` has made of the model. By default an
+    stages: the result of `split_sequential` or `split_model` for the model. By default an
         `nn.Sequential` is divided by the numbers of its children.
     batches: the batches of the steps, which are cut along dimension 0 into the microbatches of the
         schedule, as in `PipelineRuntime.step`. After the last one the first one follows again. By
         default every microbatch is the example.
     seed: that of the masks of dropout, an integer of 64 bits (`dropout_mask`). It is in the
         arrays, not in the functions.
-    compare: whether the functions of each stage run once, and what they give is compared with
+    compare: whether the functions of each stage run once, and their results are compared with
         PyTorch. They run without the optimizations of a compiler, in seconds for small models.
 
-    Raises FrontendError for what has no form as functions of stages, with the name of the module
-    and of the operation.
+    Raises FrontendError for code that has no form as functions of stages, with the name of the
+    module and of the operation.
     """
     torch_mlir()
     if stages is None:

@@ -1,5 +1,5 @@
-"""Runs any table as the schedule of Megatron-Core: `forward_backward(table)` takes the place of
-what its `get_forward_backward_func` returns (docs/Megatron.md). `layer_layout` and `build_chunks`
+"""Runs any table as the schedule of Megatron-Core: `forward_backward(table)` replaces the function
+that its `get_forward_backward_func` returns (docs/Megatron.md). `layer_layout` and `build_chunks`
 place the layers and chunks of a model as the table does.
 """
 

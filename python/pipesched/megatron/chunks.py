@@ -78,8 +78,8 @@ class _PlacedLayout(PipelineParallelLayerLayout):  # type: ignore[misc]
 
 
 def layer_layout(table: Schedule, num_layers: int) -> PipelineParallelLayerLayout:
-    """Returns what `pipeline_model_parallel_layout` of a TransformerConfig has to be: layers on
-    stages as in the table, divided equally if it has fewer blocks.
+    """Returns the `pipeline_model_parallel_layout` for a TransformerConfig: layers on stages as in
+    the table, divided equally if it has fewer blocks.
     """
     placement = placement_of(table)
     if num_layers % table.blocks:

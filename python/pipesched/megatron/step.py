@@ -42,9 +42,9 @@ REFUSED = (
 def forward_backward(
     table: Schedule, *, messages: MessageKind | None = None
 ) -> Callable[..., list[Any]]:
-    """Returns a function with the signature of what `get_forward_backward_func` returns, which runs
-    a step in the order of the table. messages: whether messages find each other by tags, as with
-    gloo and MPI, or by their order; by default as the backend of the pipeline's group does it.
+    """Returns a function with the signature of the result of `get_forward_backward_func`, which
+    runs a step in the order of the table. messages: whether messages find each other by tags, as
+    with gloo and MPI, or by their order; by default as the backend of the pipeline's group does it.
     """
     if messages not in (None, *get_args(MessageKind)):
         raise PipeSchedError(f"messages is {messages!r}; wanted tags or ordered")
@@ -141,8 +141,8 @@ class _Steps:
         pg_collection: Any = None,
         force_all_reduce: bool | None = False,
     ) -> list[Any]:
-        """Runs a step; returns what the loss function gave for each microbatch, on the rank of the
-        last stage, and otherwise an empty list.
+        """Runs a step; returns the results of the loss function for each microbatch, on the rank of
+        the last stage, and otherwise an empty list.
         """
         chunks = list(model) if isinstance(model, list) else [model]
         data = data_iterator if isinstance(data_iterator, list) else [data_iterator] * len(chunks)
@@ -203,8 +203,8 @@ class _Step:
         self.tokens = torch.zeros([], dtype=torch.int, device=self.device)
         self.found: list[Any] = []
         self.boxes: dict[tuple[str, int, int], Any] = {}
-        """Inputs (x), outputs (y), their gradients (dx, dy), and what a backward needs (kept), by
-        stage and microbatch.
+        """Inputs (x), outputs (y), their gradients (dx, dy), and the tensors that a backward needs
+        (kept), by stage and microbatch.
         """
         self.coming: dict[tuple[str, int, int], Any] = {}
         self.sending: list[Any] = []

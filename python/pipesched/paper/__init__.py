@@ -1,8 +1,8 @@
-"""The tables, figures and findings of arXiv 2605.24006, computed again: what `pipesched reproduce`
-prints and draws.
+"""The tables, figures and findings of arXiv 2605.24006, computed again for `pipesched reproduce`,
+which prints and draws them.
 
 Each target is a function that returns a `Study`: a frame with our numbers next to the published
-ones, what is given, fitted and open about them, and pictures.
+ones, their given, fitted and open inputs, and pictures.
 
 >>> from pipesched.paper import study
 >>> study("table1").frame.schedule.unique().tolist()

@@ -1,7 +1,7 @@
 """The set-up of arXiv 2605.24006: its systems, its schedules, and how they are timed.
 
-The model, its message sizes and the systems ship as descriptions; their sources say what is given
-and what is fitted.
+The model, its message sizes and the systems ship as descriptions; their sources distinguish given
+and fitted values.
 """
 
 from __future__ import annotations

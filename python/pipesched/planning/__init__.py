@@ -1,4 +1,4 @@
-"""Plans what to run: searches over degrees of parallelism, schedules, placements and memory.
+"""Plans runs: searches over degrees of parallelism, schedules, placements and memory.
 
 `request` describes the task, `candidate` one candidate and the room `space` all of them. `search`
 finds the best candidates and improves their rows, and `proposals` makes proposals of them. `launch`

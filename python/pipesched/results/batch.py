@@ -89,8 +89,8 @@ def evaluate_points(
 ) -> Evaluated:
     """Times any number of points; every other function that does so calls this one. Threads
     evaluate configurations without IR; other points, with metrics or `whole` all, are simulated in
-    turn, and with `whole` the first error is raised. `raw` has what `Configuration._raw` gives for
-    each point.
+    turn, and with `whole` the first error is raised. `raw` has the result of `Configuration._raw`
+    for each point.
     """
     kept = metrics or {}
     by_threads = not (kept or whole)
@@ -173,10 +173,10 @@ def simulate_batch(
 
     Returns one row per configuration, in the given order; the number of threads does not change the
     result. A row has the configuration, the single numbers of the report (memory of the bottleneck
-    worker, the maximum of peak activations), what `metrics` give (a function from a `Simulation`
-    each), and `error`, which is None if there are numbers. `progress` is called from time to time
-    with the number of finished configurations. An exception from `progress` or a metric, or Ctrl-C,
-    ends the batch.
+    worker, the maximum of peak activations), the results of `metrics` (a function from a
+    `Simulation` each), and `error`, which is None if there are numbers. `progress` is called from
+    time to time with the number of finished configurations. An exception from `progress` or a
+    metric, or Ctrl-C, ends the batch.
 
     >>> points = [Configuration("1f1b", 4, n) for n in (4, 8, 0)]
     >>> frame = simulate_batch(points)
@@ -220,9 +220,9 @@ def compare(
     metrics: Mapping[str, Metric] | None = None,
     **options: Unpack[SimulationOptions],
 ) -> pd.DataFrame:
-    """Compares schedules: one row each, with the single numbers of their reports and what `metrics`
-    give, a function from a `Simulation` each. A schedule that is not simulated yet is simulated as
-    by `Schedule.simulate`; a configuration has costs and options of its own.
+    """Compares schedules: one row each, with the single numbers of their reports and the results of
+    `metrics`, a function from a `Simulation` each. A schedule that is not simulated yet is
+    simulated as by `Schedule.simulate`; a configuration has costs and options of its own.
 
     >>> families = ("gpipe", "1f1b", "zb-h1")
     >>> made = [generate(f, workers=4, microbatches=8, name=f) for f in families]

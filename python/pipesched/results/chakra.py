@@ -2,8 +2,8 @@
 worker, with a node for each instruction.
 
 A file is a GlobalMetadata and then Nodes, each after its length. The names and numbers of fields
-are those of `schema/protobuf/et_def.proto` of github.com/mlcommons/chakra (commit f5124d7); fields
-that nothing here reads or writes are left out.
+follow `schema/protobuf/et_def.proto` of github.com/mlcommons/chakra (commit f5124d7); fields that
+nothing here reads or writes are left out.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class _Writer:
         put(chakra.GlobalMetadata(version=VERSION, attr=[host]), out)
         for instruction in self._program:
             deps = self._needs(instruction)
-            if instruction.kind == "wait":  # no node: what it holds waits for what it waits for
+            if instruction.kind == "wait":  # no node: the instruction that it holds gets its waits
                 self._deps.append(deps)
                 continue
             self._deps.append({instruction.index})

@@ -218,8 +218,8 @@ def _is_between(
 def _divide_wait(
     divider: _Divider, program: WorkerProgram, instruction: Instruction, stamps: Stamps, step: int
 ) -> None:
-    """Divides the time from ready to start among what was waited for, in the order in which it was
-    seen to be done. After the arrival of a message the wait is for unpacking it.
+    """Divides the time from ready to start among the awaited instructions, in the order in which
+    they were seen to be done. After the arrival of a message the wait is for unpacking it.
     """
     start = int(stamps.start[step, instruction.index])
     awaited = {other.index: other for other in _find_awaited(program, instruction.index)}
@@ -279,7 +279,7 @@ def _divide_predicted(prediction: Simulation, program: WorkerProgram) -> Divisio
 def _gap_cause(
     cells: _Predicted, program: WorkerProgram, instruction: Instruction, start: int
 ) -> str:
-    """What a cell after a gap waited for: a copy or all-reduce that ends there, otherwise a
+    """Returns the cause of the gap before a cell: a copy or all-reduce that ends there, otherwise a
     message.
     """
     for other in _find_awaited(program, instruction.index):

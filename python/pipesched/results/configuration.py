@@ -80,10 +80,10 @@ class Configuration:
     `disturbance` slows workers and stages down and lets times vary:
     `"worker3=1.3,stage5=1.2,jitter=5%,seed=7"` (docs/CostModel.md, "Slow workers and jitter").
 
-    With an `optimizer_step` all times are those of a whole training step, which ends with optimizer
+    With an `optimizer_step` all times are of a whole training step, which ends with optimizer
     steps. All-reduces of gradients come before these if there are other pipelines (by the costs, or
     by a time for `G`) or if paths place blocks more than once. With `overlapped` the all-reduces
-    run alongside the compute, those of a model on a system layer by layer, with `exposed` after it
+    run alongside the compute, layer by layer for a model on a system, with `exposed` after it
     (docs/CostModel.md, "Under the backward and the forward").
 
     >>> point = Configuration("chimera", workers=4, microbatches=8, options={"pairs": 2})
@@ -143,7 +143,7 @@ class Configuration:
         try:
             percent = _backward_of(_core.evaluate_configuration(probe._raw()))
         except PipeSchedError:
-            return self.options  # the schedule itself says what is wrong
+            return self.options  # the schedule itself reports the error
         if percent is None:
             return self.options
         if self.receive_placement == "arrival":

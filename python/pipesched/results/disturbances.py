@@ -57,7 +57,7 @@ _NUMBERED = re.compile(rf"({'|'.join(KINDS)})\s*(\d+)")
 
 
 def add_disturbances(text: str, found: dict[str, Any]) -> None:
-    """Adds what a text says to the arguments that slow a step.
+    """Adds the disturbances of a text to the arguments that slow a step.
 
     >>> found = {"slow_worker": {0: "2"}}
     >>> add_disturbances("worker3=1.3,jitter=5%,seeds=4", found)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, npt.NDArray[Any]]
 
-# By the codes of phases, up to the last one that has a cost. Categories are unique, so
-# those in between that have none keep their letters.
+# By the codes of phases, up to the last one that has a cost. Categories are unique, so phases in
+# between that have none keep their letters.
 PHASES = pd.Index(ALL_PHASES[: len(COSTED_PHASES)])
 
 

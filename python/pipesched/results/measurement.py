@@ -91,18 +91,18 @@ class Measurement:
     ) -> Measurement:
         """Reads the traces that PyTorch's profiler has of PyTorch's own pipeline runtime or of
         `pipesched.torch`: one file per rank, in any order, as `export_chrome_trace` writes it,
-        plain or compressed by gzip. Reads traces of Chakra (`.et`) likewise. `schedule` is what
-        ran. Waits for receives, which are part of the ranges of computes of PyTorch's runtime, are
-        taken out of them. Each file holds the same whole steps.
+        plain or compressed by gzip. Reads traces of Chakra (`.et`) likewise. `schedule` is the
+        schedule of the run. Waits for receives, which are part of the ranges of computes of
+        PyTorch's runtime, are taken out of them. Each file holds the same whole steps.
 
         Clocks of one host count as one; clocks of others are aligned by messages in both
-        directions. `clock_error_s` is what these messages prove.
+        directions. `clock_error_s` is the error that these messages prove.
         """
         from .torch_traces import from_torch_traces
 
         return from_torch_traces(schedule, files)
 
-    # What it has
+    # Contents
 
     @property
     def steps(self) -> int:
@@ -153,13 +153,13 @@ class Measurement:
         stage, phase, microbatch, peer, message, ready_s, start_s, end_s, done_s, arrived_s. Times
         count from the start of their step. `cell` names both cells of an overlapped pair, the other
         columns have the first. `arrived_s` is when the message arrived, at a receive and at its
-        send; -1 and NaN stand for what there is not or is not known.
+        send; -1 and NaN stand for missing or unknown values.
         """
         from .frames import measurement_frame
 
         return measurement_frame(self)
 
-    # What it is for
+    # Uses
 
     def profile(self, *, issue: bool = False) -> str:
         """The times of this run for `times=` and `pipe-attach-profile`: means over steps and
@@ -167,9 +167,9 @@ class Measurement:
         stages. It has the phases that the schedule ran, FB for overlapped pairs, and as `comm` the
         time from the start of a send, or from when its receive was posted if that is later, to its
         arrival (the median of the messages of a stage; all of it is latency, since one size cannot
-        tell it from bandwidth). With `issue` a cell also has what its worker did between it and the
-        next one that was no wait, as sending and receiving. `pipesched-run --write-profile` makes
-        its profiles by the same rule.
+        tell it from bandwidth). With `issue` the time of a cell includes the worker's time until
+        the next one, without waits, as for sending and receiving. `pipesched-run --write-profile`
+        makes its profiles by the same rule.
         """
         columns = [
             tuple(np.ascontiguousarray(getattr(each, field.name)) for field in fields(Stamps))

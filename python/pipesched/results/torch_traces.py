@@ -331,7 +331,7 @@ def _align(
     traces: Sequence[Trace], programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]
 ) -> Clock:
     """Compares clocks by messages in both directions. Clocks of one host are one; others are taken
-    to be in the middle of what messages allow, from worker to worker, starting with 0.
+    to be in the middle of the range that messages allow, from worker to worker, starting with 0.
     """
     flights = _flights(programs, stamps)
     offsets, errors = {0: 0}, {0: 0}

@@ -30,7 +30,7 @@ class Family:
 
 
 def families() -> dict[str, Family]:
-    """The schedule families by name, those that ship and then those that are registered.
+    """The schedule families by name, first the families that ship and then the registered ones.
 
     >>> families()["zb-v"].aliases
     ('ZBVZeroBubble', 'V-ZB', 'ZeroBubbleV')
@@ -80,7 +80,7 @@ def canonical(name: str) -> str:
     return found
 
 
-# What they are like
+# Properties
 
 PlacementKind = Literal[PlacementName, "bidirectional", "other"]
 

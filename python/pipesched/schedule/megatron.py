@@ -19,7 +19,7 @@ PARTS: tuple[Part, ...] = ("warm_up", "steady", "drain")
 NAME = "combined-1f1b"
 
 
-# What is hidden
+# Hidden messages
 
 
 @dataclass(frozen=True)

@@ -71,11 +71,11 @@ class Instruction(NamedTuple):
     """Its position in the program of its worker, from 0."""
     kind: InstructionKind
     """compute: runs the cell, or both cells of an overlapped pair together.
-    send, recv: one end of a message with what the cell has produced: the output of F, or the
-    gradient of the input that B, I or W computes (`Schedule.gradient_after`).
-    offload, reload: D and U copy what F of the same stage and microbatch keeps for its backward to
-    the host and back.
-    wait: a join, which runs nothing; it is done when all that it waits for is done.
+    send, recv: one end of a message with the result of the cell: the output of F, or the gradient
+    of the input that B, I or W computes (`Schedule.gradient_after`).
+    offload, reload: D and U copy the tensors that F of the same stage and microbatch keeps for its
+    backward to the host and back.
+    wait: a join, which runs nothing; it is done when all its operands are done.
     all_reduce: sums gradients of `blocks` among the workers of `group`."""
     cells: tuple[Cell, ...]
     """One cell; two for an overlapped pair."""
@@ -94,8 +94,8 @@ class Instruction(NamedTuple):
     holds: int | None
     """wait: the index of the first instruction that it holds, None if there is none."""
     waits: tuple[int, ...]
-    """The earlier instructions of this worker that must be done before it starts. What a `wait`
-    holds lists it."""
+    """The earlier instructions of this worker that must be done before it starts. An instruction
+    that a `wait` holds lists the `wait`."""
 
     @property
     def cell(self) -> Cell:

@@ -37,7 +37,7 @@ is idle in the step; None where the formula says nothing."""
 
 def digest_of(function: Callable[..., Any]) -> str:
     """A digest that changes with the source of a function, not with the functions that it calls;
-    for a callable object, with what pickle keeps of it.
+    for a callable object, with the state that pickle keeps of it.
     """
     try:
         source = inspect.getsource(function).encode()
@@ -175,9 +175,9 @@ def register_family(
     keywords; it returns rows, as `Schedule.from_rows` takes them, or a schedule. A second function
     of the same name replaces the first. Names of families that ship are refused. `source` is the
     publication that the family is from, such as `"Qi et al. 2024, arXiv 2401.10241"`. `formula` is
-    what it states for the bubble: a function from workers and microbatches, and options of the
-    family as keywords, to the part of all slots that is idle. `check_formula` compares it with
-    tables; rows of `compare` and `sweep` have it alongside that of the table.
+    its formula for the bubble: a function from workers and microbatches, and options of the family
+    as keywords, to the part of all slots that is idle. `check_formula` compares it with tables;
+    rows of `compare` and `sweep` have it alongside that of the table.
 
     >>> @register_family("serial")
     ... def serial(problem):
@@ -359,7 +359,7 @@ def _check_arguments(family: OwnFamily, problem: Schedule, given: Mapping[str, A
     try:
         signature = inspect.signature(family.function)
     except ValueError:
-        return  # one of those in C that tell nothing
+        return  # a function in C without a signature
     try:
         signature.bind(problem, **given)
     except TypeError as error:

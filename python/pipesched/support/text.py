@@ -91,7 +91,7 @@ _MOST_LISTED = 20
 
 def closest(name: str, known: Iterable[str]) -> str:
     """Ends a message about an unknown name as the library does: with the closest name if one is
-    really close, otherwise with those that are known.
+    really close, otherwise with all known names.
 
     >>> closest("famly", ("family", "workers"))
     ", the closest is 'family'"

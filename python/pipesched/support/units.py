@@ -90,8 +90,8 @@ def reserve_text(given: int | str, has_experts: bool = False) -> str:
 
 
 def reserve_of(given: int | str, whole: int, has_experts: bool = False) -> int:
-    """Parses what is kept free: one or several numbers of bytes or parts of `whole`, added, or
-    `parts`, what is known to take memory.
+    """Parses the reserve of memory: one or several numbers of bytes or parts of `whole`, added, or
+    `parts`, the known users of memory.
 
     >>> reserve_of("1KiB+10%", whole=1000), reserve_of(0, whole=1000)
     (1124, 0)

@@ -1,4 +1,4 @@
-"""The streams of a worker, compute and exchange, within its cells, where costs are those of a model
+"""The streams of a worker, compute and exchange, within its cells, where costs are from a model
 with experts (docs/Pictures.md).
 """
 

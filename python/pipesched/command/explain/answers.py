@@ -1,8 +1,9 @@
-"""What moves an answer, in one form for all verbs: keys of its rows, and the lines above its table.
+"""Inputs that change an answer, in one form for all verbs: keys of its rows, and the lines above
+its table.
 
-The lines are what was assumed (`assumed:`), the bands in which measured steps are (`band:`), what
-routers of experts do that nobody balances (`routing:`), and which schedules may be the fastest as
-far as predictions rank them (`order:`).
+The lines are assumptions (`assumed:`), the bands in which measured steps are (`band:`), the effect
+of unbalanced routers of experts (`routing:`), and which schedules may be the fastest as far as
+predictions rank them (`order:`).
 """
 
 from __future__ import annotations

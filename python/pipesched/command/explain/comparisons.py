@@ -1,4 +1,5 @@
-"""What slices of sequences and shards of a vocabulary gain, and why: sentences below a comparison.
+"""Gains of slices of sequences and shards of a vocabulary, and their causes: sentences below a
+comparison.
 
 Each comparison of sliced and whole schedules under costs of a model is repeated at other lengths of
 sequences. Context parallelism is also tried on the same accelerators: half the workers, each

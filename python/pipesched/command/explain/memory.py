@@ -1,4 +1,5 @@
-"""Schedules compared under equal memory: each uses what makes it the fastest one that fits.
+"""Schedules compared under equal memory: each uses the techniques that make it the fastest one that
+fits.
 
 Every family is tried with each kind of recomputation, with offload of half and of all activations,
 and with each limit of activations that it has as an option. The last row is the optimizer's bound.
@@ -38,8 +39,8 @@ PLACEMENTS: tuple[PlacementName, ...] = names_of(PlacementName)
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes of each accelerator, or activations of each worker: one is what a microbatch leaves on
-    a worker that has an equal part of the model.
+    """Bytes of each accelerator, or activations of each worker: one is the memory that a microbatch
+    leaves on a worker that has an equal part of the model.
     """
 
     amount: int
@@ -65,7 +66,7 @@ class Budget:
 
 def take_budget(arguments: argparse.Namespace) -> Budget | None:
     """The bytes of an accelerator without the reserve, if `--memory` gives them, or with `--times`
-    what `--activations` gives.
+    the value of `--activations`.
     """
     if arguments.memory is None:
         if not arguments.times or not arguments.activations or arguments.show_passes:
@@ -88,7 +89,7 @@ def take_budget(arguments: argparse.Namespace) -> Budget | None:
     return Budget(budget - reserve)
 
 
-# What is tried
+# Variants
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ def variants_of(entry: Entry, arguments: argparse.Namespace) -> Iterator[Variant
             try:
                 moved = _offload(made, amount, arguments)
             except PipeSchedError:
-                continue  # nothing can be moved, or the plain row says what is wrong
+                continue  # nothing can be moved, or the plain row has the error
             yield Variant(moved, entry.label, entry.family, kind, amount)
         for limit in _limits(entry):
             assert isinstance(made, FromFamily)

@@ -46,7 +46,7 @@ class Named:
         return self.endings is not None
 
 
-# What is read
+# Read paths
 
 Found = Iterator[tuple[str, Endings | None]]
 
@@ -142,7 +142,7 @@ def find_read(arguments: argparse.Namespace) -> list[Named]:
     return found
 
 
-# What is written
+# Written paths
 
 
 def find_written(arguments: argparse.Namespace) -> list[Named]:
@@ -157,7 +157,7 @@ def find_written(arguments: argparse.Namespace) -> list[Named]:
     return found
 
 
-# What two paths have in common
+# Common parts of two paths
 
 
 def _identities(path: str) -> set[object]:
@@ -222,7 +222,7 @@ def check(arguments: argparse.Namespace) -> None:
     if wrong := _wrong(written, find_read(arguments)):
         raise UsageError(wrong)
     if getattr(arguments, "show_passes", False):
-        return  # What the passes would write is not written.
+        return  # The files of the passes are not written.
     for each in written:
         if each.path == "-":
             continue

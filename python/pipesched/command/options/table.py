@@ -1,5 +1,6 @@
 """The options of all verbs, each with one meaning and one help text. A verb names its options, and
-those that take several values (`many`). `--set NAME=VALUE` gives rare options, which have no flag.
+the options that take several values (`many`). `--set NAME=VALUE` gives rare options, which have no
+flag.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _having() -> str:
     return f"stages is --pp; -o is the folder of pictures. {'; '.join(listed)}"
 
 
-# What is run
+# Runs
 
 
 def _targets(arguments: argparse.Namespace) -> list[Target]:

@@ -378,7 +378,7 @@ _RARE = {
     ),
 }
 
-# What to train
+# Models to train
 
 
 def _launched_ranks() -> int | None:

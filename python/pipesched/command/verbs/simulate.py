@@ -508,7 +508,7 @@ def _read(arguments: argparse.Namespace) -> None:
     arguments.read = files.read_all(arguments.files, arguments.name) if arguments.files else []
     if arguments.optimizer_step is None:
         usual = {usual_ending(family, vars(arguments)) for family in _families(arguments)}
-        # All schedules of one comparison end in one way; those of files are as they are.
+        # All schedules of one comparison end in one way; schedules of files are not changed.
         ends = usual == {"overlapped"} and not arguments.read
         arguments.optimizer_step = "overlapped" if ends else "none"
 

@@ -3,7 +3,8 @@
 torchtitan 0.3.0 (`torchtitan/config/configs.py`, `torchtitan/trainer.py`,
 `torchtitan/distributed/pipeline_parallel.py` and `activation_checkpoint.py`); Megatron-LM with
 Megatron-Core 0.16.1 (`megatron/training/arguments.py`, `megatron/core/transformer/
-transformer_config.py`). Lines are given only if the launcher then holds what the plan counts.
+transformer_config.py`). Lines are given only if the launcher then holds the memory that the plan
+counts.
 """
 
 from __future__ import annotations
@@ -188,8 +189,8 @@ def needs_csv(candidate: Candidate) -> bool:
 def launchers(
     request: Request, candidate: Candidate, csv: str, unknown: str | None = None
 ) -> Launchers:
-    """Lines for both launchers; `unknown` says what in the rows of the file `csv` PyTorch cannot
-    run.
+    """Lines for both launchers; `unknown` names the part of the rows of the file `csv` that PyTorch
+    cannot run.
     """
 
     names: tuple[LauncherName, LauncherName] = ("torchtitan", "megatron")

@@ -389,8 +389,8 @@ _UNLESS_SAID: dict[str, Any] = {
     "dist.use_megatron_fsdp": False,
     "comm_overlap": None,
 }
-"""What no argument of Megatron-LM stands for: a recipe has its own division of the accelerators, of
-which nothing may stay. Llama 3 70B comes with 5 stages a worker.
+"""Settings without an argument of Megatron-LM: a recipe has its own division of the accelerators,
+of which nothing may stay. Llama 3 70B comes with 5 stages a worker.
 """
 
 

@@ -39,8 +39,8 @@ class Slow:
         return disturbances(self.workers, self.stages, self.jitter, self.nodes, where)
 
     def draws(self, costs: Costs | None, workers: int, seeds: int) -> list[list[str]]:
-        """Returns what the library takes for all disturbances together: for each draw the texts for
-        all kinds of pipelines, of which the slowest has the step; `[[""]]` without any.
+        """Returns the arguments of the library for all disturbances together: for each draw the
+        texts for all kinds of pipelines, of which the slowest has the step; `[[""]]` without any.
         """
         found = self._found(costs, workers)
         if not found:

@@ -173,8 +173,7 @@ class Optimizing:
         self.deadline = 0.0
 
     def run(self, found: Found) -> Iterator[Attempt]:
-        """Yields attempts: first for settings that fit, in order of step time; then for those that
-        do not.
+        """Yields attempts: first for settings that fit, in order of step time; then for the others.
         """
         done: set[tuple[object, ...]] = set()
         usable = self.request.usable_bytes
@@ -216,7 +215,7 @@ class Optimizing:
         several = self._freedoms()
         reason = None
         for done, freedoms in enumerate(several):
-            # Cells that are recomputed are chosen one by one from those of the first kind.
+            # Cells that are recomputed are chosen one by one from the cells of the first kind.
             kind = base if "recompute" in freedoms else candidate.shape.recompute
             free = candidate._replace(
                 shape=candidate.shape._replace(recompute=kind),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SHARDS: tuple[VocabularyKind, ...] = ("vocab-1", "vocab-2", "interlaced")
 
 RECEIVES: tuple[ReceivePlacement, ...] = ("arrival", "consumer")
-"""Where the receives of schedules with shards are tried. Those of a whole head are where their
+"""Where the receives of schedules with shards are tried. Receives of a whole head are where their
 framework has them.
 """
 

@@ -1,4 +1,4 @@
-"""Pages: one HTML file with timelines, and nothing to download. `columns.js` reads what
+"""Pages: one HTML file with timelines, and nothing to download. `columns.js` reads the data that
 `_page.py` packs, `drawing.js` and `timeline.js` draw it, `page.js` reacts to people.
 """
 

@@ -110,8 +110,8 @@ _NOTHING, _BEFORE, _END, _RELEASE, _GIVEN = range(5)
 
 
 def _add_awaited(writer: _Writer, items: dict[str, Column]) -> None:
-    """What items waited for, which says when they started: nothing, at 0; the item before them,
-    when it left its queue; others, when they ended or left their queue. `awaited` has these as
+    """The waits of items, which determine their starts: nothing, at 0; the item before them, when
+    it left its queue; others, when they ended or left their queue. `awaited` has these as
     differences within a phase; _GIVEN marks items that started at another time, which follows in
     `start`.
     """
@@ -129,7 +129,7 @@ def _add_awaited(writer: _Writer, items: dict[str, Column]) -> None:
 
 
 def _add_idle(writer: _Writer, idle: dict[str, Column]) -> None:
-    """The spans that a cell ends, as lengths after the first. What follows the last cell of a row
+    """The spans that a cell ends, as lengths after the first. The span after the last cell of a row
     is known without them.
     """
     ends_with_cell = idle["before"] >= 0
@@ -258,8 +258,8 @@ def document(title: str, body: str) -> Html:
 
 
 def page(simulations: Sequence[Pictures], *, title: str | None = None) -> Html:
-    """One HTML file with the timelines on one scale, to zoom, pan and ask what each cell waited
-    for. It needs no network, and draws every cell of schedules of any size (docs/Pictures.md).
+    """One HTML file with the timelines on one scale, to zoom, pan and ask for the wait of each
+    cell. It needs no network, and draws every cell of schedules of any size (docs/Pictures.md).
 
     >>> import pipesched
     >>> run = pipesched.generate("1f1b", workers=2, microbatches=4).simulate(times="F=1ms,B=2ms")
