@@ -94,10 +94,10 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
     llvm::SmallVector<Segment, 8> backward;
     for (Phase phase : {Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
       if (usesWhole == (phase == Phase::Backward))
-        llvm::append_range(backward, stage.cells.of(phase, slice));
+        llvm::append_range(backward, stage.cells.segmentsOf(phase, slice));
     if (!isTimed)
-      overlapped.add(stage.overlappedPs.value_or(
-          stageCosts.pairPs(stage.cells.of(Phase::Forward, slice), backward)));
+      overlapped.add(stage.overlappedPs.value_or(stageCosts.pairPs(
+          stage.cells.segmentsOf(Phase::Forward, slice), backward)));
     // Pairs of cells of different stages take the same only if they wait for
     // rows equally long.
     dispatches.add(

@@ -123,7 +123,7 @@ uint64_t StageCosts::pairPs(const Placement &placement, Cell first,
     return *measured;
   if (auto scheduled = scheduledPair(placement, first, second))
     return scheduled->ps;
-  return pairPs(of(placement, first), of(placement, second));
+  return pairPs(segmentsOf(placement, first), segmentsOf(placement, second));
 }
 
 int64_t StageCosts::behindPs(const Placement &placement, Cell first,
@@ -135,11 +135,11 @@ int64_t StageCosts::behindPs(const Placement &placement, Cell first,
 bool StageCosts::addDispatches(const Placement &placement, Cell cell,
                                std::optional<Cell> overlapped,
                                Exchange &sum) const {
-  ArrayRef<Segment> first = of(placement, cell);
+  ArrayRef<Segment> first = segmentsOf(placement, cell);
   Exchange rows = sumOn(Resource::Experts, first);
   if (!overlapped)
     return sum.add(rows, 1);
-  ArrayRef<Segment> second = of(placement, *overlapped);
+  ArrayRef<Segment> second = segmentsOf(placement, *overlapped);
   uint64_t computePs = sumLanes(first)[0] + sumLanes(second)[0];
   if (stages[placement.globalStage(cell)].overlappedPs)
     rows.exposedPs = 0;
@@ -237,7 +237,7 @@ Error CellCosts::setSegments(Phase phase, ArrayRef<Segment> list,
 }
 
 Error CellCosts::splitOff(Phase phase, Segment part, int64_t slice) {
-  llvm::SmallVector<Segment, 4> list(of(phase, slice));
+  llvm::SmallVector<Segment, 4> list(segmentsOf(phase, slice));
   auto *compute = llvm::find_if(list, [](const Segment &segment) {
     return segment.resource == Resource::Compute;
   });

@@ -282,7 +282,7 @@ void RowComparison::readRow() {
 }
 
 int64_t RowComparison::bytesOf(const StageState &state) const {
-  const StageMemory &stage = facts.of(loaded.placement, state.cell);
+  const StageMemory &stage = facts.memoryOf(loaded.placement, state.cell);
   int64_t working = (state.isWorking ? stage.workingBytes : 0) +
                     (state.hasShard ? stage.shardBytes : 0);
   switch (state.held) {
@@ -331,7 +331,7 @@ void RowComparison::finish(uint32_t i) {
     state.hasShard &= !cell.is(Phase::LogitsGrad);
   });
   if (cell.isIn(kBackwardStarts))
-    held += facts.of(loaded.placement, cell).leftForSlicesBytes;
+    held += facts.memoryOf(loaded.placement, cell).leftForSlicesBytes;
 }
 
 /// The tensors that the functions of a stage keep in a state.

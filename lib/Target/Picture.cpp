@@ -167,7 +167,7 @@ static int64_t impliedBytes(const NamedEvaluation &result, uint32_t task) {
                : costs.reductions[execution.graph.peer[task]].bytes;
   case InstructionRole::Copy:
     return execution.memoryFacts
-               ? execution.memoryFacts->of(result.placement, cell)
+               ? execution.memoryFacts->memoryOf(result.placement, cell)
                      .activationBytes
                : 0;
   case InstructionRole::Compute:

@@ -64,7 +64,7 @@ static void multiply(StageCosts &costs, int64_t factor) {
     CellCosts &cells = stage.cells;
     for (int64_t slice = 0; slice < cells.getNumSlices(); ++slice)
       kCostedPhases.forEach([&](Phase phase) {
-        llvm::SmallVector<Segment> segments(cells.of(phase, slice));
+        llvm::SmallVector<Segment> segments(cells.segmentsOf(phase, slice));
         for (Segment &segment : segments)
           segment.ps *= factor;
         llvm::cantFail(cells.setSegments(phase, segments, slice));

@@ -211,8 +211,8 @@ static BlockFacts exchangeBetween() {
 }
 
 static int64_t hiddenOf(const StageCost &cost, Phase phase) {
-  return sumOn(Resource::Experts, cost.cells.of(phase)).ps -
-         sumOn(Resource::Experts, cost.cells.of(phase)).exposedPs;
+  return sumOn(Resource::Experts, cost.cells.segmentsOf(phase)).ps -
+         sumOn(Resource::Experts, cost.cells.segmentsOf(phase)).exposedPs;
 }
 
 TEST(ExpertExposed, OtherMicrobatchesHideWhatTheyCan) {

@@ -294,7 +294,8 @@ static StageCosts costsWith(int64_t forward, int64_t forwardDispatch,
 
 static uint64_t pairOf(const StageCosts &costs) {
   const CellCosts &cells = costs.stages[0].cells;
-  return costs.pairPs(cells.of(Phase::Forward), cells.of(Phase::Backward));
+  return costs.pairPs(cells.segmentsOf(Phase::Forward),
+                      cells.segmentsOf(Phase::Backward));
 }
 
 TEST(OverlappedPairs, HideDispatchesBehindCompute) {

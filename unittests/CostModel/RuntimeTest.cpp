@@ -87,7 +87,7 @@ TEST(Runtime, TorchMovesAllSegmentsOfI) {
     auto on = [&](Resource resource) {
       return cells.on(resource, Phase::WeightGrad, slice);
     };
-    EXPECT_TRUE(cells.of(Phase::InputGrad, slice).empty());
+    EXPECT_TRUE(cells.segmentsOf(Phase::InputGrad, slice).empty());
     EXPECT_EQ(on(Resource::Compute).ps, 30 + slice);
     EXPECT_EQ(on(Resource::Experts).ps, 7);
     EXPECT_EQ(on(Resource::Sharding), (Exchange{1, 1, 50}));

@@ -195,11 +195,11 @@ TEST(Slices, PassGradientsOfKeysAndValues) {
       computeMemoryFacts(placement, model, nullptr, Phase::Forward));
   // 2 bytes x 2 sequences x 32 tokens x (32 + 32) of two heads, four layers.
   int64_t g = 2 * 2 * 32 * (32 + 32) * 4;
-  EXPECT_EQ(facts.of(0, 0).leftForSlicesBytes, -g);
-  EXPECT_EQ(facts.of(0, 1).leftForSlicesBytes, -g);
-  EXPECT_EQ(facts.of(0, 2).leftForSlicesBytes, 2 * g);
-  EXPECT_EQ(facts.of(0, 2).workingBytes, 2 * g);
-  EXPECT_EQ(facts.of(0, 0).workingBytes, 0);
+  EXPECT_EQ(facts.memoryOf(0, 0).leftForSlicesBytes, -g);
+  EXPECT_EQ(facts.memoryOf(0, 1).leftForSlicesBytes, -g);
+  EXPECT_EQ(facts.memoryOf(0, 2).leftForSlicesBytes, 2 * g);
+  EXPECT_EQ(facts.memoryOf(0, 2).workingBytes, 2 * g);
+  EXPECT_EQ(facts.memoryOf(0, 0).workingBytes, 0);
 }
 
 /// Under full recomputation later slices still need keys and values.

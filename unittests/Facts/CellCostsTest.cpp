@@ -31,15 +31,15 @@ static std::string textOf(llvm::ArrayRef<Segment> segments) {
 
 TEST(CellCosts, CellsAreOneSegmentOfTheirPhase) {
   CellCosts cells;
-  EXPECT_EQ(textOf(cells.of(Phase::Forward)), "");
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Forward)), "");
   kCostedPhases.forEach([&](Phase phase) { cells.set(phase, 7); });
-  EXPECT_EQ(textOf(cells.of(Phase::Forward)), "compute 7");
-  EXPECT_EQ(textOf(cells.of(Phase::Optimizer)), "compute 7");
-  EXPECT_EQ(textOf(cells.of(Phase::AllReduce)), "replicas 7");
-  EXPECT_EQ(textOf(cells.of(Phase::Offload)), "copy 7");
-  EXPECT_EQ(textOf(cells.of(Phase::Reload)), "copy 7");
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Forward)), "compute 7");
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Optimizer)), "compute 7");
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::AllReduce)), "replicas 7");
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Offload)), "copy 7");
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Reload)), "copy 7");
   cells.set(Phase::Offload, 0);
-  EXPECT_EQ(textOf(cells.of(Phase::Offload)), "");
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Offload)), "");
   EXPECT_EQ(cells.alonePs(Phase::Offload), 0);
 }
 
@@ -53,7 +53,7 @@ TEST(CellCosts, SumsByResource) {
                        rows(1),
                        {Resource::Context, 4, /*hiddenPs=*/6, /*bytes=*/100},
                        {Resource::Sharding, 0, 0, 30}}));
-  EXPECT_EQ(textOf(cells.of(Phase::Forward)),
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Forward)),
             "compute 10, experts 2, compute 5, experts 1, context 4, sharding "
             "0");
   EXPECT_EQ(cells.alonePs(Phase::Forward), 22);
@@ -72,15 +72,15 @@ TEST(CellCosts, PartsAreSplitOffTheCompute) {
   cells.set(Phase::Forward, 10);
   llvm::cantFail(cells.splitOff(Phase::Forward, rows(4)));
   llvm::cantFail(cells.splitOff(Phase::Forward, {Resource::Context, 1, 7, 50}));
-  EXPECT_EQ(textOf(cells.of(Phase::Forward)),
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Forward)),
             "compute 5, experts 4, context 1");
   // What is rounded up may be longer than all.
   llvm::cantFail(cells.splitOff(Phase::Forward, rows(6)));
-  EXPECT_EQ(textOf(cells.of(Phase::Forward)),
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Forward)),
             "experts 4, context 1, experts 5");
   llvm::cantFail(cells.splitOff(Phase::Forward, rows(1)));
   llvm::cantFail(cells.splitOff(Phase::Forward, {Resource::Sharding, 1, 0, 8}));
-  EXPECT_EQ(textOf(cells.of(Phase::Forward)),
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Forward)),
             "experts 4, context 1, experts 5, sharding 0");
   EXPECT_EQ(cells.alonePs(Phase::Forward), 10);
 }
@@ -102,7 +102,8 @@ TEST(CellCosts, SaysWhatDoesNotAddUp) {
   EXPECT_EQ(errorOfSegments({compute(3), {Resource::Experts, 5, -1, 7}}),
             "a segment of B on experts has 5 ps, -1 ps beside others and 7 "
             "bytes; expected no number below 0");
-  EXPECT_EQ(textOf(cells.of(Phase::Backward)), "") << "nothing is stored";
+  EXPECT_EQ(textOf(cells.segmentsOf(Phase::Backward)), "")
+      << "nothing is stored";
   llvm::cantFail(cells.setSegments(
       Phase::Backward, {compute(kMost), {Resource::Context, 0, kMost, kMost}}));
   EXPECT_EQ(cells.on(Resource::Context, Phase::Backward),
@@ -129,8 +130,8 @@ TEST(CellCosts, ListsOfCellsAreApart) {
       ps += segment.ps;
     ASSERT_EQ(cells.alonePs(phase, slice), ps);
     for (auto [number, text] : llvm::enumerate(wanted))
-      ASSERT_EQ(textOf(cells.of(static_cast<Phase>(number % kNumPhases),
-                                int64_t(number / kNumPhases))),
+      ASSERT_EQ(textOf(cells.segmentsOf(static_cast<Phase>(number % kNumPhases),
+                                        int64_t(number / kNumPhases))),
                 text);
   }
 }

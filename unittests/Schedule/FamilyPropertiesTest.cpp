@@ -384,7 +384,7 @@ static constexpr PromiseOfFamily kPromises[] = {
 static Promise promiseOf(const FamilyCase &one) {
   for (const PromiseOfFamily &promise : kPromises)
     if (promise.family == one.family->name)
-      return promise.of(one);
+      return promise.slotsOf(one);
   ADD_FAILURE() << "a family without a promise";
   return {};
 }

@@ -106,7 +106,8 @@ public:
   int64_t alonePs(Phase phase, int64_t slice = 0) const {
     return alone[slice][phase];
   }
-  llvm::ArrayRef<Segment> of(Phase phase, int64_t slice = 0) const {
+  /// What a cell does, in order.
+  llvm::ArrayRef<Segment> segmentsOf(Phase phase, int64_t slice = 0) const {
     size_t cell = numberOf(phase, slice);
     return llvm::ArrayRef(segments).slice(begins[cell],
                                           begins[cell + 1] - begins[cell]);
@@ -115,7 +116,7 @@ public:
   llvm::ArrayRef<Segment> all() const { return segments; }
   /// The sum over the segments that a cell has on one resource.
   Exchange on(Resource resource, Phase phase, int64_t slice = 0) const {
-    return sumOn(resource, of(phase, slice));
+    return sumOn(resource, segmentsOf(phase, slice));
   }
 
   /// Makes a cell one segment of `ps`.

@@ -37,7 +37,7 @@ struct StageMessages {
   MessageCost activation; ///< F's message to the next stage
   MessageCost gradient;   ///< the message to the previous stage
 
-  const MessageCost &of(Flow flow) const {
+  const MessageCost &messageOf(Flow flow) const {
     return flow == Flow::Activation ? activation : gradient;
   }
   friend bool operator==(const StageMessages &a, const StageMessages &b) {
@@ -57,8 +57,8 @@ struct StageCost : StageMessages {
   std::vector<StageMessages> messagesOfSlices;
 
   const MessageCost &message(Flow flow, int64_t slice) const {
-    return messagesOfSlices.empty() ? of(flow)
-                                    : messagesOfSlices[slice].of(flow);
+    return messagesOfSlices.empty() ? messageOf(flow)
+                                    : messagesOfSlices[slice].messageOf(flow);
   }
 };
 
@@ -119,13 +119,14 @@ struct StageCosts {
                              Flow flow) const {
     const StageCost &stage = stages[placement.globalStage(cell)];
     return stage.messagesOfSlices.empty()
-               ? stage.of(flow)
+               ? stage.messageOf(flow)
                : stage.message(flow, placement.sliceOf(cell.getUnit()));
   }
 
-  llvm::ArrayRef<Segment> of(const Placement &placement, Cell cell) const {
+  llvm::ArrayRef<Segment> segmentsOf(const Placement &placement,
+                                     Cell cell) const {
     const CellCosts &cells = stages[placement.globalStage(cell)].cells;
-    return cells.of(cell.getPhase(), cells.sliceOf(placement, cell));
+    return cells.segmentsOf(cell.getPhase(), cells.sliceOf(placement, cell));
   }
   int64_t alonePs(const Placement &placement, Cell cell) const {
     const CellCosts &cells = stages[placement.globalStage(cell)].cells;
@@ -194,16 +195,16 @@ struct MemoryFacts {
   std::vector<StageMemory> slices;
   int64_t numSlices = 1; ///< of a microbatch, if they differ
 
-  const StageMemory &of(int64_t stage, int64_t slice) const {
+  const StageMemory &memoryOf(int64_t stage, int64_t slice) const {
     return slices.empty() ? stages[stage] : slices[stage * numSlices + slice];
   }
-  const StageMemory &of(int64_t stage, Cell cell) const {
+  const StageMemory &memoryOf(int64_t stage, Cell cell) const {
     return slices.empty() || cell.isPerPath()
                ? stages[stage]
                : slices[stage * numSlices + cell.getUnit() % numSlices];
   }
-  const StageMemory &of(const Placement &placement, Cell cell) const {
-    return of(placement.globalStage(cell), cell);
+  const StageMemory &memoryOf(const Placement &placement, Cell cell) const {
+    return memoryOf(placement.globalStage(cell), cell);
   }
   int64_t capacityBytes = 0; ///< of one worker; 0: not known
 };

@@ -181,7 +181,7 @@ static llvm::Error addCompute(int32_t worker, Cell cell,
   for (std::optional<Cell> half : {std::optional(cell), overlapped}) {
     if (!half)
       continue;
-    llvm::ArrayRef<Segment> segments = stageCosts.of(placement, *half);
+    llvm::ArrayRef<Segment> segments = stageCosts.segmentsOf(placement, *half);
     if (!isMeasured && !traffic.addWaits(worker, segments, 1))
       return llvm::createStringError(
           "the ranks of worker %d pass on more than 2^63-1 bytes of keys and "

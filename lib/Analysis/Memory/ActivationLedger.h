@@ -151,7 +151,7 @@ public:
 
 private:
   const StageMemory &memoryOf(Cell cell) const {
-    return facts.of(placement, cell);
+    return facts.memoryOf(placement, cell);
   }
   HeldActivation &at(Cell cell) { return entries[placement.pairOf(cell)]; }
 

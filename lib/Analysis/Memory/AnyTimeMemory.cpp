@@ -186,7 +186,7 @@ static llvm::Error checkSum(llvm::ArrayRef<Cell> cells,
   for (Cell cell : cells) {
     if (cell.isPerPath())
       continue;
-    const StageMemory &stage = facts.of(placement, cell);
+    const StageMemory &stage = facts.memoryOf(placement, cell);
     sum += stage.activationBytes;
     sum += stage.workingBytes;
     sum += std::max<int64_t>(stage.leftForSlicesBytes, 0);

@@ -99,7 +99,8 @@ public:
   /// Notes that a D has ended, or that a U has started.
   void moveOut(int32_t row, Cell cell, uint32_t stage, const Time &endPs) {
     if (HeldActivation *activation = check(live.find(cell, stage)))
-      applyCopy(row, cell, activation->moveOut(facts.of(stage, cell)), endPs);
+      applyCopy(row, cell, activation->moveOut(facts.memoryOf(stage, cell)),
+                endPs);
   }
   void moveIn(int32_t row, Cell cell, uint32_t stage, const Time &startPs) {
     if (HeldActivation *activation = check(live.find(cell, stage)))
@@ -145,7 +146,7 @@ private:
   }
   MemoryChange startHalf(const WaveStep &step, unsigned half) {
     Cell cell = step.cells[half];
-    const StageMemory &memory = facts.of(step.stage(half), cell);
+    const StageMemory &memory = facts.memoryOf(step.stage(half), cell);
     if (LLVM_LIKELY(live.isEmpty()) || cell.isPerPath())
       return startKept(cell, memory);
     HeldActivation *activation = check(live.start(cell, step.stage(half)));
@@ -153,7 +154,7 @@ private:
   }
   MemoryChange finishHalf(const WaveStep &step, unsigned half) {
     Cell cell = step.cells[half];
-    const StageMemory &memory = facts.of(step.stage(half), cell);
+    const StageMemory &memory = facts.memoryOf(step.stage(half), cell);
     StageBackward backward = placement.backwardOf(step.stage(half));
     PhaseSet releasing = releasingPhases(backward);
     if (LLVM_LIKELY(live.isEmpty()) || !cell.isIn(kFreeingPhases | releasing))

@@ -89,7 +89,7 @@ static bool subtractMeasuredPairs(const TableView &table,
   const Placement &placement = *table.placement;
   bool isValid = true;
   auto subtract = [&](size_t worker, Cell cell) {
-    isValid &= traffic.addWaits(worker, costs.of(placement, cell), -1);
+    isValid &= traffic.addWaits(worker, costs.segmentsOf(placement, cell), -1);
   };
   for (auto [worker, row] : llvm::enumerate(table.rows))
     for (size_t i = 0; i + 1 < row.size(); ++i)
@@ -202,7 +202,7 @@ std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
     auto compute = [&, stage = stage, &cost = cost](Phase phase) {
       int64_t count = counts.of(stage, phase);
       slices.forEven(stage, phase, [&](int64_t slice, int64_t ofSlice) {
-        wait(worker, ofSlice, cost.cells.of(phase, slice));
+        wait(worker, ofSlice, cost.cells.segmentsOf(phase, slice));
       });
       std::optional<Flow> flow =
           flowMadeBy(phase, gradientAfter, placement.backwardOf(stage));
@@ -215,13 +215,13 @@ std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
           !takes(*flow, placement.backwardOf(target)))
         return;
       traffic.messages += count;
-      send(worker, count, cost.of(*flow).bytes);
+      send(worker, count, cost.messageOf(*flow).bytes);
     };
     phasesOfKind(InstructionKind::Compute).forEach(compute);
   }
   if (countsRows)
     slices.forUneven(table, [&](int64_t worker, Cell cell) {
-      wait(worker, 1, costs.of(placement, cell));
+      wait(worker, 1, costs.segmentsOf(placement, cell));
     });
   for (auto [number, cost] : llvm::enumerate(costs.reductions))
     for (CellRef member : groups->membersOf(number))

@@ -31,18 +31,18 @@ public:
   /// accelerators of a worker together hold `copies` of each parameter.
   GradientExchange exchangeOf(BlockSpan range, Parameters which,
                               double copies) const {
-    return {copies * of(range, &StateSums::gradient, which),
-            copies * of(range, &StateSums::weight, which)};
+    return {copies * sumOf(range, &StateSums::gradient, which),
+            copies * sumOf(range, &StateSums::weight, which)};
   }
 
-  double of(BlockSpan range) const {
-    return of(range, &StateSums::gradient, Parameters::All);
+  double sumOf(BlockSpan range) const {
+    return sumOf(range, &StateSums::gradient, Parameters::All);
   }
 
 private:
   /// A sum over blocks, of which a range may hold parts.
-  double of(BlockSpan range, CheckedInt StateSums::*part,
-            Parameters which) const {
+  double sumOf(BlockSpan range, CheckedInt StateSums::*part,
+               Parameters which) const {
     double begin = double(range.begin) * layersPerBlock;
     double end = double(range.end) * layersPerBlock;
     double bytes = 0, layer = 0;
@@ -264,7 +264,7 @@ Expected<std::vector<MessageCost>> pipesched::shareReductions(
                   reduction.blocks.size(), sets->ownedBlocksOf(stage).size());
     if (!model)
       continue;
-    double bytes = GradientBytes(replicas, *model).of(reduction.blocks);
+    double bytes = GradientBytes(replicas, *model).sumOf(reduction.blocks);
     Expected<int64_t> sent = ringBytes(bytes, reduction.numWorkers);
     if (!sent)
       return sent.takeError();

@@ -23,8 +23,9 @@ llvm::Error pipesched::applyRuntime(Runtime runtime, const Placement &placement,
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     CellCosts &cells = stageCosts.stages[placement.stageOffset(path)].cells;
     for (int64_t slice = 0; slice < cells.getNumSlices(); ++slice) {
-      llvm::SmallVector<Segment, 8> both(cells.of(Phase::InputGrad, slice));
-      llvm::append_range(both, cells.of(Phase::WeightGrad, slice));
+      llvm::SmallVector<Segment, 8> both(
+          cells.segmentsOf(Phase::InputGrad, slice));
+      llvm::append_range(both, cells.segmentsOf(Phase::WeightGrad, slice));
       if (auto error = cells.setSegments(Phase::WeightGrad, both, slice))
         return makeError("I + W of the first stage of path " + Twine(path) +
                          ": " + llvm::toString(std::move(error)));

@@ -212,7 +212,7 @@ Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
     if (Error error = round(traffic.cellBytes(phase),
                             "a cell sends bytes of parameters", bytes))
       return error;
-    SmallVector<Segment, 4> segments(cells.of(phase, slice));
+    SmallVector<Segment, 4> segments(cells.segmentsOf(phase, slice));
     // B is the sum of rounded times and may be one picosecond longer.
     segments.push_back(
         {Resource::Sharding, std::max(ps, alone) - alone, 0, bytes});

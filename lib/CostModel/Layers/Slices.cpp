@@ -191,7 +191,7 @@ public:
     return std::clamp<int64_t>(length, 1, sequence);
   }
 
-  BlockFacts of(const BlockFacts &block) const;
+  BlockFacts shareOf(const BlockFacts &block) const;
 
   /// The bytes that a core reads and writes of the part of the attention that
   /// the slice with more pairs gives away, which has as many queries as that
@@ -232,8 +232,9 @@ private:
     return (pairsOf(span, seen) + pairsOf(other, seen)) / 2;
   }
 
-  Kernel of(const Kernel &kernel, bool keepsScores, int64_t keyBytes) const;
-  Work of(const Work &work, const Kernel &kernel) const;
+  Kernel shareOf(const Kernel &kernel, bool keepsScores,
+                 int64_t keyBytes) const;
+  Work shareOf(const Work &work, const Kernel &kernel) const;
   Work ofCore(const Work &work, const Kernel &kernel, bool keepsScores,
               int64_t keyBytes) const;
   int64_t weightsOf(const Kernel &kernel) const;
@@ -257,7 +258,7 @@ int64_t SliceShare::weightsOf(const Kernel &kernel) const {
   return kernel.weightGrad.flops / (2 * tokens) * weightBytes;
 }
 
-Work SliceShare::of(const Work &work, const Kernel &kernel) const {
+Work SliceShare::shareOf(const Work &work, const Kernel &kernel) const {
   int64_t weights = std::min(weightsOf(kernel), work.bytes);
   return {ofTokens(work.flops), ofTokens(work.bytes - weights) + weights};
 }
@@ -282,16 +283,16 @@ Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
   return {ofPairs(work.flops, seen), bytes};
 }
 
-Kernel SliceShare::of(const Kernel &kernel, bool keepsScores,
-                      int64_t keyBytes) const {
+Kernel SliceShare::shareOf(const Kernel &kernel, bool keepsScores,
+                           int64_t keyBytes) const {
   Kernel result = kernel;
   if (kernel.onParameters)
     return result;
   bool isCore = kernel.seen > 0;
   auto take = [&](Work &work, int64_t bytes) {
     if (!work.isZero())
-      work =
-          isCore ? ofCore(work, kernel, keepsScores, bytes) : of(work, kernel);
+      work = isCore ? ofCore(work, kernel, keepsScores, bytes)
+                    : shareOf(work, kernel);
   };
   take(result.forward, keyBytes);
   // The backward reads keys and values and writes their gradients.
@@ -312,7 +313,7 @@ Kernel SliceShare::of(const Kernel &kernel, bool keepsScores,
   return result;
 }
 
-BlockFacts SliceShare::of(const BlockFacts &block) const {
+BlockFacts SliceShare::shareOf(const BlockFacts &block) const {
   BlockFacts result = block;
   int64_t keyBytes = keyValueBytes(block), seen = 0;
   bool keepsScores = false;
@@ -322,7 +323,7 @@ BlockFacts SliceShare::of(const BlockFacts &block) const {
       keepsScores |= kernel.engine == Engine::Vector;
     }
   for (Kernel &kernel : result.kernels)
-    kernel = of(kernel, keepsScores, keyBytes);
+    kernel = shareOf(kernel, keepsScores, keyBytes);
   result.coreBytes =
       keepsScores ? ofScores(block.coreBytes, seen) : ofTokens(block.coreBytes);
   result.activationBytes =
@@ -353,7 +354,7 @@ ModelFacts pipesched::takeSlice(const ModelFacts &model, TokenSpan span,
   slice.sequence = span.size();
   slice.boundaryBytes = share.ofTokens(model.boundaryBytes);
   for (BlockFacts &block : slice.blocks)
-    block = share.of(block);
+    block = share.shareOf(block);
   return slice;
 }
 

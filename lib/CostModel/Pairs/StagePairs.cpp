@@ -170,8 +170,8 @@ Error pipesched::addPairTimes(const ModelFacts &model,
         held, std::back_inserter(stage.layers), [&](BlockCount entry) {
           return model.blocks[entry.block].position == BlockPosition::Layer;
         });
-    stage.forward = cost.cells.of(Phase::Forward, 0).vec();
-    stage.backward = cost.cells.of(Phase::Backward, 0).vec();
+    stage.forward = cost.cells.segmentsOf(Phase::Forward, 0).vec();
+    stage.backward = cost.cells.segmentsOf(Phase::Backward, 0).vec();
     stage.forwardPs = cost.cells.alonePs(Phase::Forward);
     stage.backwardPs = cost.cells.alonePs(Phase::Backward);
   }
@@ -229,11 +229,11 @@ public:
   }
 
   /// The recomputation of a backward belongs to I.
-  PartTimes of(Phase phase) const {
-    PartTimes times = of(phase, Recompute::Full);
+  PartTimes timesOf(Phase phase) const {
+    PartTimes times = timesOf(phase, Recompute::Full);
     if (phase != Phase::InputGrad || recompute == Recompute::None)
       return times;
-    PartTimes repeated = of(Phase::Recompute, recompute);
+    PartTimes repeated = timesOf(Phase::Recompute, recompute);
     for (auto [time, more] : llvm::zip_equal(times, repeated))
       time += more;
     return times;
@@ -243,7 +243,7 @@ private:
   /// The parts of a phase add up to the time of the layer. Compute takes its
   /// time without exchanges: the longer of device and host. The rest belongs to
   /// the exchanges, which continue while a slower host works.
-  PartTimes of(Phase phase, Recompute again) const {
+  PartTimes timesOf(Phase phase, Recompute again) const {
     PartTimes times = {};
     std::array<double, kNumEnumValues<Stream>> sums = {};
     for (const EnumName<LayerPart> &name : enumValues<LayerPart>()) {
@@ -280,7 +280,7 @@ Expected<LayerTimes> pipesched::costLayer(const BlockFacts &block,
   PartCosts costs(block, system,
                   recomputesInBackward ? model.recompute : Recompute::None);
   for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::WeightGrad})
-    for (auto [part, time] : llvm::enumerate(costs.of(phase))) {
+    for (auto [part, time] : llvm::enumerate(costs.timesOf(phase))) {
       PartPhase what = {LayerPart(part), phase};
       Expected<int64_t> ps = roundPs(time, block, what);
       if (!ps)

@@ -440,7 +440,7 @@ static llvm::Error costSlice(const RooflineInputs &inputs,
       return makeError("the system has no network between workers");
     const StageCostBuilder &builder = builders.of(partner.slice);
     if (auto error = builder.cost(
-            held, inputs.owned[stage], inputs.memory.of(stage, slice),
+            held, inputs.owned[stage], inputs.memory.memoryOf(stage, slice),
             inputs.stepped.stages[stage], partner.worker < 0 ? nullptr : &link,
             cost.cells, slice))
       return error;

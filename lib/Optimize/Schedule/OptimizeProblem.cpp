@@ -172,7 +172,7 @@ static Error addCapacity(const Placement &placement, const MemoryFacts &facts,
                                              stage.optimizerBytes;
   // Gradients that a backward leaves to other slices are counted one by one.
   for (SlicedStage place : placesOf(placement)) {
-    const StageMemory &stage = facts.of(place.stage, place.slice);
+    const StageMemory &stage = facts.memoryOf(place.stage, place.slice);
     int64_t own =
         stage.workingBytes - std::max<int64_t>(stage.leftForSlicesBytes, 0);
     int64_t &most = working[placement.workerOf(place.stage)];
@@ -210,7 +210,7 @@ static Error addMemory(const Placement &placement, const CostInputs &costs,
     return facts.takeError();
   for (auto [stage, place] :
        llvm::zip_equal(problem.stages, placesOf(placement))) {
-    const StageMemory &memory = facts->of(place.stage, place.slice);
+    const StageMemory &memory = facts->memoryOf(place.stage, place.slice);
     stage.leftForSlices = memory.leftForSlicesBytes;
     stage.activation = memory.activationBytes;
     if (problem.techniques.splitBackward)

@@ -351,7 +351,7 @@ std::optional<Violation> pipesched::verifySlotLengths(const TableView &table) {
       // The length of a pair is counted at its second half.
       bool isPair = cells[i].overlapsNext() && i + 1 != e;
       int64_t slots = isPair ? 0 : slotsOf(lengths, cells, i);
-      if (lengths.of(cells[i]) < 0 || slots < 0)
+      if (lengths.slotsOf(cells[i]) < 0 || slots < 0)
         return describeUnknown(table.placement->nameOf(cells[i]), at);
       if (slots > kMaxSlots - total)
         return describeTooMany(table.placement->nameOf(cells[i]), at, slots);

@@ -210,7 +210,7 @@ private:
       if (Dependences::Producer producer = step.producers[i])
         start = std::max(start, ends[producer.flat]);
       if (needsRecompute(cells[i]))
-        ownSlots += lengths.of(recomputeOf(cells[i]));
+        ownSlots += lengths.slotsOf(recomputeOf(cells[i]));
     }
     fillWait(step, start - row.clock - ownSlots, written);
     for (Cell cell : cells)
@@ -230,7 +230,7 @@ private:
 
   void put(RowState &row, Cell recompute, Row &written) {
     written.push_back(recompute);
-    row.clock += lengths.of(recompute);
+    row.clock += lengths.slotsOf(recompute);
   }
 
   /// Runs R of backwards that stand behind `step`, as far as they fit into
@@ -241,7 +241,7 @@ private:
       uint32_t position = row.ready.front();
       Cell recompute = recomputeOf(table.rows[step.row][position]);
       bool isPassed = position < step.index + step.count;
-      bool fits = row.numAhead < most && lengths.of(recompute) <= slots;
+      bool fits = row.numAhead < most && lengths.slotsOf(recompute) <= slots;
       if (!isPassed && !fits)
         return;
       std::pop_heap(row.ready.begin(), row.ready.end(), std::greater<>());
@@ -249,7 +249,7 @@ private:
       if (isPassed)
         continue;
       put(row, recompute, written);
-      slots -= lengths.of(recompute);
+      slots -= lengths.slotsOf(recompute);
       ++row.numAhead;
       isAhead.set(entryOf(recompute));
     }

@@ -32,7 +32,7 @@ static void placeBeforeNext(ArrayRef<Cell> row, int64_t rowEnd,
 namespace {
 /// Gives every entry and every pair one slot.
 struct EntrySlots {
-  int64_t of(Cell) const { return 1; }
+  int64_t slotsOf(Cell) const { return 1; }
   int64_t ofPair(Cell, Cell) const { return 1; }
 };
 

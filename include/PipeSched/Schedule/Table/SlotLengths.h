@@ -17,9 +17,9 @@ namespace pipesched {
 /// Counts unit slots: F, I, W, R, O, G take one, B two, a pair the sum.
 class UnitSlots {
 public:
-  int64_t of(Cell cell) const { return unitSlots(cell); }
+  int64_t slotsOf(Cell cell) const { return unitSlots(cell); }
   int64_t ofPair(Cell first, Cell second) const {
-    return of(first) + of(second);
+    return slotsOf(first) + slotsOf(second);
   }
 };
 
@@ -29,7 +29,7 @@ public:
   GivenSlots(const Placement &placement, llvm::ArrayRef<StageSlots> stages)
       : placement(placement), stages(stages) {}
 
-  int64_t of(Cell cell) const {
+  int64_t slotsOf(Cell cell) const {
     if (cell.isIdle())
       return cell.getIdleSlots();
     return stageOf(cell).of(cell.getPhase());
@@ -37,7 +37,7 @@ public:
   int64_t ofPair(Cell first, Cell second) const {
     if (const std::optional<int64_t> &slots = stageOf(first).overlapped)
       return *slots;
-    return of(first) + of(second);
+    return slotsOf(first) + slotsOf(second);
   }
 
 private:
@@ -57,7 +57,7 @@ int64_t slotsOf(const Slots &slots, llvm::ArrayRef<Cell> row, int64_t index) {
     return slots.ofPair(row[index], row[index + 1]);
   if (index > 0 && row[index - 1].overlapsNext())
     return slots.ofPair(row[index - 1], row[index]);
-  return slots.of(row[index]);
+  return slots.slotsOf(row[index]);
 }
 
 /// Calls `use` with the object that counts the slots of the table's cells;
