@@ -62,8 +62,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Packing:
-    """How a value between stages becomes one tensor; other values are alike in all microbatches.
-    """
+    """How a value between stages becomes one tensor; other values are alike in all microbatches."""
 
     spec: Any
     leaves: tuple[Any, ...]

@@ -173,8 +173,7 @@ class Optimizing:
         self.deadline = 0.0
 
     def run(self, found: Found) -> Iterator[Attempt]:
-        """Yields attempts: first for settings that fit, in order of step time; then for the others.
-        """
+        """Yields attempts: first for settings that fit, by step time; then for the others."""
         done: set[tuple[object, ...]] = set()
         usable = self.request.usable_bytes
         all_fitting = sorted((o for o in self.outcomes if o.peak_bytes <= usable), key=by_step)
