@@ -1,13 +1,13 @@
-"""What layers need so that experts' exchanges of one microbatch run alongside compute of another.
+"""Layers whose exchanges of experts of one microbatch run alongside compute of another.
 
 A layer with experts has four parts: attention, dispatch, mlp and combine. Where a schedule has an
 overlapped pair (`combined-1f1b`, DualPipe), the runtime issues the parts of the forward and of the
 backward in turn: while rows of one are on their way to experts, the other computes.
 
-A layer says what its parts are by five methods (`LayerInParts`). Each gets what the one before it
-returned: a value, or the entries of a tuple. An entry may be an `Exchange`, such as `AllToAll`: it
-is started when the part has run, and waited for where the next part reads it, which gets the rows
-that have arrived in its place. The gradients of these rows go the same way back.
+A layer defines its parts by five methods (`LayerInParts`). Each gets the result of the one before
+it: a value, or the entries of a tuple. An entry may be an `Exchange`, such as `AllToAll`: it is
+started when the part has run, and waited for where the next part reads it, which gets the rows that
+have arrived in its place. The gradients of these rows go the same way back.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ METHODS = (*PARTS, "output")
 
 @dataclass
 class Arriving:
-    """Rows that are on their way: `rows` is complete when `work` has been waited for. `kept` is
-    what must stay alive until then.
+    """Rows that are on their way: `rows` is complete when `work` has been waited for. `kept` must
+    stay alive until then.
     """
 
     rows: Tensor
@@ -127,10 +127,10 @@ def through(exchange: Exchange) -> Tensor:
 
 
 class LayerInParts(nn.Module):
-    """A layer that says what its parts are. As a module it runs them one after the other.
+    """A layer that defines its parts. As a module it runs them one after the other.
 
     A part must not change its input in place, and hands everything on that later parts need, such
-    as the residual: what it keeps in the layer would be that of another microbatch.
+    as the residual: a value that it keeps in the layer would belong to another microbatch.
     """
 
     def attention(self, value: Any) -> Any:
@@ -182,7 +182,7 @@ def entries_of(value: Any, is_part: bool) -> tuple[Any, ...]:
     return value if is_part and type(value) is tuple else (value,)
 
 
-# What ran
+# Record of parts that ran
 
 
 @dataclass(frozen=True)

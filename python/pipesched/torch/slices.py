@@ -1,11 +1,11 @@
-"""What stages need to train by schedules that cut microbatches along their tokens.
+"""Support for stages under schedules that cut microbatches along their tokens.
 
 A stage is given one slice of the tokens at a time, in order, as a tensor of samples by tokens (by
-width). Attention calls `with_earlier` for its keys and values, and gets those of the earlier slices
-too, with all gradients; positions count from `first_token`. Outside of a sliced schedule
-`with_earlier` gives back its arguments, and `first_token` is 0.
+width). Attention calls `with_earlier` for its keys and values, and gets the keys and values of the
+earlier slices too, with all gradients; positions count from `first_token`. Outside of a sliced
+schedule `with_earlier` gives back its arguments, and `first_token` is 0.
 
-Sequence-level pipelines are those of Seq1F1B (arXiv 2406.03488) and of TeraPipe (arXiv 2102.07988).
+Sequence-level pipelines are from Seq1F1B (arXiv 2406.03488) and TeraPipe (arXiv 2102.07988).
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ An embedding is divided likewise (`VocabularyEmbedding`):
     E   the rows of the tokens that are in the shard, zeros for others `part`
     A   their sum, on the rank of the first stage
     C   the gradient of that sum, from that rank to all
-    V   that gradient, added to those of the shard's rows              `backward`
+    V   that gradient, added to the shard's row gradients              `backward`
 
 With Vocab-2 the input's gradient is summed in Y, before T: `VocabularyHead.logits` with `early`.
 Nothing of it is recorded by autograd. Exponentials are of differences from the maximum over all
-shards, so that they do not overflow, however large logits are. The collectives are those of the
-runtime (`vocab_parallel`).
+shards, so that they do not overflow, however large logits are. The runtime runs the collectives
+(`vocab_parallel`).
 """
 
 from __future__ import annotations
@@ -161,9 +161,10 @@ class VocabularyHead(_Shard):
 
 
 class Logits:
-    """What a shard keeps of a microbatch from S to T: the logits, and the input of the head.
+    """The tensors that a shard keeps of a microbatch from S to T: the logits, and the input of the
+    head.
 
-    Logits and what follows from them have at least 32 bits. Nothing here waits for a device.
+    Logits and values computed from them have at least 32 bits. Nothing here waits for a device.
     """
 
     def __init__(self, head: VocabularyHead, x: Tensor, targets: Tensor, early: bool) -> None:
@@ -258,8 +259,8 @@ class Logits:
 
     @torch.no_grad()
     def backward(self, scale: float = 1.0) -> None:
-        """T: adds `scale` times the gradient of the mean loss to those of the shard's parameters,
-        and with Vocab-1 computes the shard's part of that of the input.
+        """T: adds `scale` times the gradient of the mean loss to the gradients of the shard's
+        parameters, and with Vocab-1 computes the shard's part of that of the input.
 
         Raises PipelineError before `join`.
         """

@@ -369,7 +369,7 @@ def _assume(grid: Grid, rows: Sequence[Row]) -> list[str]:
 def _layers_of(grid: Grid) -> Iterator[tuple[Costs | None, Sequence[Counts] | None]]:
     """The costs of points and the layers of their stages, of at most some points."""
     for point in itertools.islice(grid.points(), MOST_COSTS):
-        with contextlib.suppress(PipeSchedError):  # rows say what is wrong with such points
+        with contextlib.suppress(PipeSchedError):  # rows have the errors of such points
             made = configuration(point.inputs)
             yield made.costs, made._counts
 

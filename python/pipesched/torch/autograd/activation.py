@@ -1,7 +1,7 @@
-"""The activation of one stage and microbatch: what a worker keeps of its forward, where, and how
-much a memory budget allows. Hooks of autograd see every tensor that a forward keeps. An
-activation that is offloaded keeps their storages here, each once, so that D and U can move them,
-but not parameters, buffers and what the caller of `step` holds.
+"""The activation of one stage and microbatch: the tensors that a worker keeps of its forward, their
+place, and the amount that a memory budget allows. Hooks of autograd see every tensor that a forward
+keeps. An activation that is offloaded keeps their storages here, each once, so that D and U can
+move them, but not parameters, buffers and tensors that the caller of `step` holds.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Saved:
         self._spared = spared
         self._device = device
         self._known: dict[int, _Entry] = {}
-        # Weak, since autograd frees what it does not need any more, for example after I.
+        # Weak, since autograd frees tensors that it does not need any more, for example after I.
         self._all: list[weakref.ref[_Entry]] = []
         self._event: Any = None
         self.is_leaving = False
@@ -181,8 +181,8 @@ class Saved:
         self.is_leaving = True
 
     def reload(self, stream: Any) -> None:
-        """Starts to copy everything back, after what was computed before in the program, as its
-        table counts memory, and alongside what is computed later.
+        """Starts to copy everything back, after the computes before it in the program, as its table
+        counts memory, and alongside later computes.
         """
         entries = self._entries
         for entry in entries:
@@ -297,8 +297,8 @@ class Activation:
     """Whether everything that a backward needs exists; false before R."""
 
     def hold(self, outputs: list[Tensor], is_loss: bool) -> None:
-        """Keeps what the backward needs of F or R: of input and outputs only what autograd has
-        kept.
+        """Keeps the tensors of F or R that the backward needs: of input and outputs only tensors
+        that autograd has kept.
         """
         self.roots = [get_gradient_edge(t) if t.requires_grad else None for t in outputs]
         self.is_loss = is_loss

@@ -1,5 +1,5 @@
-"""Backwards of one stage and microbatch: whole, or the gradient of the input first and those of the
-parameters later.
+"""Backwards of one stage and microbatch: whole, or the gradient of the input first and the
+gradients of the parameters later.
 
 A node of the graph is *above* the inputs if a gradient flows through it to an input. I runs these
 nodes, for the inputs alone, and notes with which gradients each node was run that also leads to
@@ -9,14 +9,14 @@ parameters below it, by edges that leave the part above the inputs:
               |     |
               w1    w2                 W runs n1 with g1 for w1, and n2 with g2 for w2
 
-W runs those nodes again with the gradients noted, for the parameters alone. Parameters that meet in
+W runs these nodes again with the noted gradients, only for the parameters. Parameters that meet in
 a node are run together; if one of them hangs on several nodes (a weight that is used twice), these
 are run together, and each gets exactly the gradient that I noted, although the run reaches the
-lower one from the upper one too. What a stage computes of its parameters alone has no node above
-the inputs: W starts there from the outputs. A node that gives the gradients of its parameters in I
-too, whatever is asked for (a custom function, a compiled graph), is not run again: W goes on from
-what I has kept of it, and the node is free after I. All parameter gradients are accumulated by
-autograd itself, so that hooks of parameters run.
+lower one from the upper one too. A value that a stage computes only of its parameters has no node
+above the inputs: W starts there from the outputs. A node that gives the gradients of its parameters
+in I too, whichever gradients are requested (a custom function, a compiled graph), is not run again:
+W continues from the gradients that I has kept of it, and the node is free after I. All parameter
+gradients are accumulated by autograd itself, so that hooks of parameters run.
 
 `torch.distributed.pipelining` works in a similar way. But it notes nothing for such outputs, and so
 loses their gradients, and it passes hooks of tensors inside the stage a gradient that they have
@@ -69,7 +69,7 @@ def roots_of(
 
 
 def may_run_again(is_on: bool) -> AbstractContextManager[Any]:
-    """Lets I and W both run what is compiled in a forward, whose backward otherwise frees its
+    """Lets I and W both run the compiled part of a forward, whose backward otherwise frees its
     buffers.
     """
     untyped: Any = functorch_config
@@ -332,7 +332,7 @@ def input_backward(
     handles += [
         node.register_hook(_keeping(kept, i, _outside(node, inner)))
         for i, node in enumerate(nodes)
-        if isinstance(node, BackwardCFunction)  # others compute what is asked for
+        if isinstance(node, BackwardCFunction)  # others compute the requested ones
     ]
     try:
         found = _gradients(through, inputs)

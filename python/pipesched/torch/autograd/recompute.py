@@ -1,4 +1,4 @@
-"""Forwards that R runs again: whether R gives what F gave, and which F keep their graph.
+"""Forwards that R runs again: whether R gives the values of F, and which F keep their graph.
 
 R has the random states and the buffers of its F. A stage that keeps anything else from forward to
 forward, as a counter, would compute gradients of another output; so the first step compares numbers

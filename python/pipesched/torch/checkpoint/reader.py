@@ -1,9 +1,9 @@
-"""Writes checkpoints of `torch.distributed.checkpoint`, and reads them without running what is in
+"""Writes checkpoints of `torch.distributed.checkpoint`, and reads them without running code in
 them.
 
 PyTorch's reader unpickles the metadata, and its planner each value that is no tensor; a pickle may
 call any function. Here metadata may only name the classes that metadata consist of, and values only
-what `torch.load(weights_only=True)` accepts.
+the types that `torch.load(weights_only=True)` accepts.
 """
 
 from __future__ import annotations

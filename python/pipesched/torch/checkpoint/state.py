@@ -7,8 +7,8 @@ without a pipeline, can load it.
 
 The state of optimizers is flat, as `torch.distributed.checkpoint.state_dict` makes it with
 `flatten_optimizer_state_dict`: every parameter has entries of its own, so that no grouping of them
-is stored. Each rank has the entries of its stages, and of a head in shards its rows. Files are
-those of `torch.distributed.checkpoint`, which stores once what several ranks have, and cuts and
+is stored. Each rank has the entries of its stages, and of a head in shards its rows. Files have the
+format of `torch.distributed.checkpoint`, which stores shared entries of ranks once, and cuts and
 joins shards.
 """
 
@@ -73,7 +73,7 @@ class Rows(Tensor):
         offsets = [self.rows.start, *(0 for _ in self.own.shape[1:])]
         return ChunkStorageMetadata(torch.Size(offsets), self.own.shape)
 
-    # What torch.distributed.checkpoint calls
+    # Methods that torch.distributed.checkpoint calls
 
     def __create_write_items__(self, name: str, _: Any) -> list[WriteItem]:
         if not self.own.numel():
@@ -127,8 +127,8 @@ def from_bytes(contents: Tensor) -> Any:
 
 
 Names = Callable[[int, int, str], str] | Mapping[StageKey, str]
-"""What names of a stage are in the whole model: a function from (path, stage, name), or the name of
-each stage in it, by (path, stage), which is put in front."""
+"""Maps names of a stage to names of the whole model: a function from (path, stage, name), or the
+name of each stage in it, by (path, stage), which is put in front."""
 Optimizers = torch.optim.Optimizer | Iterable[torch.optim.Optimizer]
 Flat = Mapping[str, Any]
 SHOWN = 5
@@ -306,8 +306,8 @@ class State:
             return self._watch.meet(f"state/{self._meetings}", saying)
 
     def _with_beside(self, names: list[str]) -> list[str]:
-        """These names, with those of the same rank of pipelines that divide parameters with this
-        one.
+        """These names, with the names of the same rank of pipelines that divide parameters with
+        this one.
         """
         divided = self._averages.divided
         if divided is None:

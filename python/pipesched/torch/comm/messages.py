@@ -13,8 +13,8 @@ Without tags (NCCL) messages find each other by their order. Runs of messages ar
 batch each, in the order of the proofs `batched` and `fifo` of `Schedule.verify`, and sends are
 waited for at the end of the step. Over gloo each message is issued by itself, and receives start
 early. Since a receiver must know sizes before its batch, the first pass of each kind of batch goes
-over a group of gloo with tags; at the start of a pass all ranks exchange the shapes of what they
-were given, and wait for them before their first message.
+over a group of gloo with tags; at the start of a pass all ranks exchange the shapes of their
+inputs, and wait for them before their first message.
 """
 
 from __future__ import annotations
@@ -500,15 +500,15 @@ Box = dict[At, Packet]
 
 
 class Boxes:
-    """Keeps what passes between the stages of a rank, and between them and messages, by stage and
-    microbatch:
+    """Keeps the values that pass between the stages of a rank, and between them and messages, by
+    stage and microbatch:
 
         inbox       the input of a stage, from the stage before it
         outbox      the output of a stage, until it is sent
         gradbox     the gradients of the outputs of a stage, from the stage after it
         upbox       the gradients of the inputs of a stage, until they are sent
 
-    stages: by path and stage, those of this rank; what passes to another one is sent.
+    stages: the stages of this rank by path and stage; values for other stages are sent.
     """
 
     __slots__ = ("_stages", "gradbox", "inbox", "outbox", "upbox")

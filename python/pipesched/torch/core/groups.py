@@ -101,7 +101,7 @@ def _device(group: dist.ProcessGroup) -> torch.device:
 
 
 def from_first(find: Callable[[], Any], group: dist.ProcessGroup) -> Any:
-    """Returns on all ranks of a group what `find` returns on the first one, sent as JSON:
+    """Returns on all ranks of a group the result of `find` on the first one, sent as JSON:
     torch.distributed sends pickles, which can run code. Its exception is a RemoteError on other
     ranks.
     """

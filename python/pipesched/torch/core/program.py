@@ -32,7 +32,7 @@ def early_receives(
     program: Sequence[Instruction], in_order: bool = False
 ) -> dict[int, list[Instruction]]:
     """By index of an instruction: the receives that start before it, AHEAD computes before their
-    position (AHEAD_OF_SPLIT where backwards are split), after what they wait for, and with
+    position (AHEAD_OF_SPLIT where backwards are split), after their dependences, and with
     `in_order` in their order. Nothing waits for the start of a receive, so programs cannot hang by
     it.
     """

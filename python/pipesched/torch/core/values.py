@@ -40,8 +40,8 @@ _SCALARS = (bool, int, float, str)
 
 
 class Arguments:
-    """Arguments of a stage by position and by name: `Arguments(x, mask=mask)` as a batch, or as
-    what a stage returns, makes the stage that gets it run as `stage(x, mask=mask)`.
+    """Arguments of a stage by position and by name: `Arguments(x, mask=mask)` as a batch, or as the
+    result of a stage, makes the stage that gets it run as `stage(x, mask=mask)`.
     """
 
     __slots__ = ("args", "kwargs")

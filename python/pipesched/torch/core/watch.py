@@ -7,7 +7,7 @@ The store of torch.distributed has three kinds of keys:
     failed           the first failure of any rank, as JSON
     left             that the rank which failed first ends
     place/RANK       where a rank was when it saw that failure
-    meet/NAME/RANK   what a rank says when it comes to a meeting of all ranks
+    meet/NAME/RANK   the value of a rank that comes to a meeting of all ranks
 
 The store may be in a process that is stopped, so that another thread asks it too. Before the
 interpreter ends, threads that still wait for messages are ended (`_break_waits`): one that returned

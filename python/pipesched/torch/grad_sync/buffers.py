@@ -4,9 +4,9 @@ Each replica of a stage sees other microbatches, and each pipeline other batches
 step their buffers can be made alike:
 
     average  floating-point buffers that any replica has changed become the mean of all of them;
-             integers, such as a number of batches, grow by what all replicas of a pipeline have
-             counted, as they would without a pipeline
-    first    those of the first replica are taken by the others, as DDP does between steps
+             integers, such as a number of batches, grow by the amount that all replicas of a
+             pipeline have counted, as they would without a pipeline
+    first    the others take the first replica's buffers, as DDP does between steps
 
 Buffers that no replica has changed in a step, such as tables and masks, stay as they are.
 """

@@ -245,7 +245,7 @@ def _keep_whole(module: FSDPModule) -> None:
         module.set_reshard_after_forward(False, recurse=False)
 
 
-# What does not fit
+# Refused modules
 
 
 def check_modules(placement: Placement) -> None:

@@ -62,7 +62,7 @@ def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -
         return _over(group, host)
     if workers not in known:
         if dist.get_backend(group) == "gloo":
-            # new_group would need all ranks of the job, also those of other pipelines.
+            # new_group would need all ranks of the job, also ranks of other pipelines.
             if rank in workers:
                 known[workers] = own_gloo(workers, watch, "sums")
         elif group is dist.group.WORLD:

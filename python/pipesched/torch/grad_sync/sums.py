@@ -78,9 +78,7 @@ class Sums:
         return [tensor for each in self.shared for tensor in each.tensors()]
 
     def bytes_aside(self, key: StageKey) -> tuple[int, int]:
-        """Returns the size of gradients of earlier steps of a stage, next to those of this
-        one.
-        """
+        """Returns the size of gradients of earlier steps of a stage, next to this step's."""
         late = self.find_late()
         own = {id(p) for p in self._placement.modules[key].parameters()}
         if self._placement.loss is not None and key[1] == self._placement.last[key[0]]:
@@ -126,8 +124,8 @@ class Sums:
     # Which there are
 
     def blocks(self) -> list[Block]:
-        """Returns the blocks whose gradients are summed: groups of the program, and what it leaves
-        out.
+        """Returns the blocks whose gradients are summed: groups of the program, and the blocks that
+        it leaves out.
         """
         groups = self._schedule.groups
         for kind in {group.kind for group in groups} - {"all_reduce", *COLLECTIVES}:
@@ -236,7 +234,7 @@ class Sums:
         keeps = self._watch.rank == workers[0]
         self.at_end.append(Shared(name, find, sum_up, workers, self._averages.of, keeps=keeps))
 
-    # What no module has
+    # Parameters outside of modules
 
     def _is_shared(self, key: StageKey) -> bool:
         """Returns whether gradients that a stage computes are summed over ranks."""
@@ -285,7 +283,7 @@ class Sums:
                     "replicas; put it into the stage, or give the loss as a module that has it"
                 )
 
-    # What has changed
+    # Changes of parameters
 
     def _look(self) -> list[tuple[int, bool]]:
         return [(id(p), p.requires_grad) for p in self._placement.all_parameters()]

@@ -5,16 +5,16 @@ the same for replicas and for stages that cut the blocks otherwise. Ties are set
 all ranks bring together from four sources:
 
     `tied`      the names that the caller gave
-    the model   what `split_sequential` has seen, since it has the whole model (origin.py)
+    the model   ties that `split_sequential` has seen, since it has the whole model (origin.py)
     this rank   one parameter object in several stages that this rank sees
     the loss    one parameter object in a module of the loss and in any of these
 
-Each rank says where its stages hold what a rank with the whole model names.
+Each rank reports where its stages hold the places that a rank with the whole model names.
 
 If each rank makes its own stages by a function that this package cannot see through, a tie shows
 only as parameters that start with the same values (`Copies`), which are compared if they are drawn.
-Those of different names, as of embedding and head, are refused; stages that are made alike from one
-seed have the same names, about which a warning is enough.
+Parameters of different names, as of embedding and head, are refused; stages that are made alike
+from one seed have the same names, about which a warning is enough.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only the code between the cuts is traced: the forwards of the modules that contain a module at which
 is cut. All others run as they are, so that their modes, hooks, random numbers and control flow are
-those of the model. What the code has computed before a cut and needs after it passes between the
+the model's. Values that the code has computed before a cut and needs after it pass between the
 stages, also over several of them:
 
     def forward(self, x):               stage 0: x -> (skip, h)
@@ -275,7 +275,8 @@ def split_model(
     at: where the module is cut into the `schedule.blocks` blocks: before the modules of these
     names, in the order in which they run ("blocks.3"), or a mapping from names to
     `torch.distributed.pipelining.SplitPoint`.
-    inputs: the arguments of the forward that a batch gives; by default those without a default.
+    inputs: the arguments of the forward that a batch gives; by default the arguments without a
+    default.
     sizes: how many of the parts that `at` makes each block has; `at` may then name more places.
     times: the same by the times of these parts (`measure_parts`), as in `split_sequential`.
 

@@ -5,12 +5,12 @@ code.
 
     layers      0        1        2        3        4        5
     part 0    runs     stops                                        the embedding is here
-    part 1    gives    runs     stops                               what it gets stands for the
+    part 1    gives    runs     stops                               its input replaces the
                                                                     layers before
     part 2    gives    gives    runs                                the norm and the head are here
 
-A layer after a part ends its forward; a layer before it gives what the part has got. Whether only
-the hidden state passes between layers is tried once, with one part for each layer.
+A layer after a part ends its forward; a layer before it returns the part's input. Whether only the
+hidden state passes between layers is tried once, with one part for each layer.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def _run(model: nn.Module, given: Mapping[str, Any]) -> Any:
     return model.forward(**{**given, **({"use_cache": False} if takes else {})})
 
 
-# What a model is made of
+# Parts of a model
 
 
 def _refuse(model: nn.Module, why: str) -> PipelineError:
@@ -529,11 +529,11 @@ def from_hugging_face(
     layers: the name of the list of layers ("model.layers"); by default the list with as many
     modules as the configuration says.
 
-    The first block has the embedding, the last one the norm and the head. They take and return what
-    the model does: tokens, a tuple, a dict or `Arguments`, with masks, positions and labels. Parts
-    share the modules of the model under the same names; parameters that several parts use are tied.
-    No keys and values are cached. A model whose layers pass on more than a hidden state is refused,
-    by a try with a few tokens.
+    The first block has the embedding, the last one the norm and the head. They take and return the
+    same values as the model: tokens, a tuple, a dict or `Arguments`, with masks, positions and
+    labels. Parts share the modules of the model under the same names; parameters that several parts
+    use are tied. No keys and values are cached. A model whose layers pass on more than a hidden
+    state is refused, by a try with a few tokens.
     """
     plan = _make_plan(model, layers)
     chosen = sizes_of(plan.count, schedule.blocks, sizes, times, ("layer", "layers"))

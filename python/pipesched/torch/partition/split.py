@@ -118,9 +118,9 @@ def split_sequential(
     possible, the first ones more. A schedule counts every block as one unit of time.
 
     A stage is an `nn.Sequential` with one child per block, named by its number, whose children are
-    those of the module, the same objects under their own names. Stages of the same blocks are one
-    object. All ranks must divide alike. Children and parameters that occur several times are tied.
-    A module that does more than call its children in turn is refused.
+    the children of the module, the same objects under their own names. Stages of the same blocks
+    are one object. All ranks must divide alike. Children and parameters that occur several times
+    are tied. A module that does more than call its children in turn is refused.
     """
     if not isinstance(module, nn.Sequential):
         raise PipelineError(f"the module is a {type(module).__name__}; wanted an nn.Sequential")
@@ -229,8 +229,8 @@ def measure_children(
     """Returns the seconds that each child takes for a forward and a backward, for
     `split_sequential`.
 
-    example: a microbatch, as the first child takes it. Each child runs on what the one before it
-    returns, with gradients of ones.
+    example: a microbatch, as the first child takes it. Each child runs on the result of the one
+    before it, with gradients of ones.
     repeats: how often the whole module runs, after a warm-up; the result is the median of each
     child.
     group: its first rank measures, and all get its times, so that they divide the module alike.

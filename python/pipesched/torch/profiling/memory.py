@@ -1,18 +1,18 @@
-"""What a rank holds while it trains, measured stage by stage, and predicted from that for any
+"""Memory of a rank while it trains, measured stage by stage, and from this predicted for any
 schedule of the same placement.
 
-An activation is what PyTorch really keeps of it after each of its cells:
+An activation consists of the tensors that PyTorch really keeps after each of its cells:
 
-    F      what autograd keeps for the backward, with the message that the input came in if that
+    F      tensors that autograd keeps for the backward, with the message of the input if that
            is kept; the input alone if the stage is recomputed
     I      all of that still, since W goes through the same graph, and the gradients that W starts
            with
     D, B, W  nothing
 
 Besides activations there are outputs and gradients that wait to be sent, buffers of messages from
-the start of their receive, and those in which a G, or a mean over pipelines, sums small gradients.
-Gradients of parameters are not counted, unless those of earlier steps (`float16`, DTensors) are set
-aside from the first B or W of a stage until those of this step are summed.
+the start of their receive, and buffers in which a G, or a mean over pipelines, sums small
+gradients. Gradients of parameters are not counted, unless gradients of earlier steps (`float16`,
+DTensors) are set aside from the first B or W of a stage until this step's are summed.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class StageBytes:
     gradient: int = 0
     """Of a message with the gradient of the output."""
     aside: int = 0
-    """Of gradients of earlier steps that lie next to those of this one until the sum of the blocks
-    of the stage; those of all its microbatches."""
+    """Of gradients of earlier steps that lie next to this step's until the sum of the blocks of the
+    stage; for all its microbatches."""
     late: int = 0
-    """Of those that lie there until the end of the step, as of tied parameters."""
+    """Of gradients that lie there until the end of the step, as of tied parameters."""
 
     def note(self, name: str, found: int) -> None:
         setattr(self, name, max(getattr(self, name), found))

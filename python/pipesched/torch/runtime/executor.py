@@ -1,8 +1,8 @@
 """Walks the program of one worker, instruction by instruction, and runs its cells.
 
-An instruction only waits for what it needs: a compute for the messages in its `waits`, O for the
-all-reduce before it, a join for copies. What passes between the stages of a rank, and between them
-and messages, lies in boxes.
+An instruction only waits for its inputs: a compute for the messages in its `waits`, O for the
+all-reduce before it, a join for copies. Values that pass between the stages of a rank, and between
+them and messages, lie in boxes.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class PipelineRuntime:
     tuple as arguments, unless it is an nn.Sequential, and any other value as one argument.
     loss: from output and target of a microbatch to its loss, a scalar; by default the output.
     group: a process group with one rank per worker; by default that of all ranks.
-    optimizer: what O cells call: a function from parameters to an optimizer, called for each stage
+    optimizer: for O cells: a function from parameters to an optimizer, called for each stage
     with an O (`optimizers` has the results), or a mapping from (path, stage) to optimizers.
     scaler: a `torch.amp.GradScaler`, which scales losses; after `step` all ranks agree on whether
     gradients are finite.
@@ -77,8 +77,9 @@ class PipelineRuntime:
     expert_parallel: patterns (`fnmatch`) of the names in a stage of parameters that `data_parallel`
     divides, as ["*.experts.*"]. Their gradients are sums over the pipelines already, by the
     exchanges of the stages, and are only divided by the number of pipelines.
-    buffers: what happens at the end of a step to buffers that several ranks hold: "own" (default),
-    "average", or "first", those of the first replica (default under DDP with `broadcast_buffers`).
+    buffers: the treatment, at the end of a step, of buffers that several ranks hold: "own"
+    (default), "average", or "first", the first replica's (default under DDP with
+    `broadcast_buffers`).
     names: names of parameters and buffers in the whole model, for `state_dict`, `save` and `load`:
     a function from (path, stage, name), or a mapping from (path, stage) to a prefix.
     device: where tensors are wanted; by default that of the first parameter.
@@ -197,12 +198,12 @@ class PipelineRuntime:
 
         inputs, targets: a batch, whose tensors are cut along dimension 0 into equal microbatches
         (a tensor, or a tuple or dict of them), or a list of all microbatches. Ranks without a first
-        stage need no inputs, those without a last stage no targets. Where the schedule has slices,
+        stage need no inputs, ranks without a last stage no targets. Where the schedule has slices,
         microbatches are cut along dimension 1, that of the tokens, into equal slices, unless a
         microbatch of the list is a list of its slices; a loss is that of a slice.
 
-        Raises what a stage or the loss raises, with a note that names the cell; RemoteError if
-        another rank failed; PipelineTimeout. After an error the runtime cannot be used any more.
+        Raises the exception of a stage or of the loss, with a note that names the cell; RemoteError
+        if another rank failed; PipelineTimeout. After an error the runtime cannot be used any more.
         """
         self._drop_stepped()
         batch = self._batch("train", inputs, targets)
@@ -230,8 +231,8 @@ class PipelineRuntime:
 
     def evaluate(self, inputs: Any = None, targets: Any = None) -> Any:
         """Runs the forwards alone, without gradients and with the modules in evaluation mode. With
-        targets it returns what `step` does; without them a list of the outputs of all microbatches,
-        None for those of other ranks. Ranks without a last stage return None.
+        targets it returns the same as `step`; without them a list of the outputs of all
+        microbatches, None for outputs of other ranks. Ranks without a last stage return None.
         """
         batch = self._batch("evaluate", inputs, targets)
         modules = [m for root in self._parts.placement.roots() for m in root.modules()]
@@ -245,9 +246,9 @@ class PipelineRuntime:
         return join_slices(found, self.schedule.slices)
 
     def parameters(self) -> list[nn.Parameter]:
-        """Returns the parameters of this rank, each once, for an optimizer, also those that are
-        frozen now, as `nn.Module.parameters` gives them: they may be unfrozen later. On ranks that
-        compute losses also those of the loss, if it is a module.
+        """Returns the parameters of this rank, each once, for an optimizer, also frozen ones, as
+        `nn.Module.parameters` gives them: they may be unfrozen later. On ranks that compute losses
+        also the parameters of the loss, if it is a module.
 
         They are a part of the model: `torch.nn.utils.clip_grad_norm_` of them would clip each rank
         by its own norm. Use `clip_grad_norm_` of the runtime.
@@ -296,7 +297,7 @@ class PipelineRuntime:
     @contextmanager
     def record(self) -> Iterator[Recording]:
         """Collects the times of all instructions that run inside of the block, as a list of
-        `Event`s. `Recording.gather` makes one `Measurement` of those of all ranks.
+        `Event`s. `Recording.gather` makes one `Measurement` of the events of all ranks.
         """
         recording = Recording(self._gather)
         before = self.on_instruction, self._recording
@@ -312,9 +313,9 @@ class PipelineRuntime:
 
     @contextmanager
     def measure_memory(self) -> Iterator[Memory]:
-        """Measures what this rank holds in the training steps of the block: `peak`, in bytes, what
-        a microbatch takes of each stage, and by `predict` the peak of other schedules. With it the
-        runtime looks at every tensor that autograd keeps.
+        """Measures the memory of this rank in the training steps of the block: `peak`, in bytes,
+        the memory of a microbatch on each stage, and by `predict` the peak of other schedules. With
+        it the runtime looks at every tensor that autograd keeps.
         """
         messages = self._parts.messages
         found = Memory(self._units, self.rank, messages.has_tags, messages.begins_early)
@@ -334,8 +335,8 @@ class PipelineRuntime:
         return self._state.gather_rows_of_head(self._state.model())
 
     def load_state_dict(self, state: Flat) -> None:
-        """Loads those of this rank from a state of the whole model. All ranks call it, with
-        `expert_parallel` those of all pipelines.
+        """Loads the entries of this rank from a state of the whole model. All ranks call it, with
+        `expert_parallel` the ranks of all pipelines.
 
         Raises PipelineError on all ranks, and changes nothing, if a rank misses a name, if a shape
         differs, or if there is a name that no rank has.
@@ -344,8 +345,8 @@ class PipelineRuntime:
             self._state.load_model(state)
 
     def optimizer_state_dict(self, optimizer: StoredOptimizers | None = None) -> dict[str, Any]:
-        """Returns the state of optimizers of this rank, by default of those of O cells, flat: with
-        keys as "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
+        """Returns the state of optimizers of this rank, by default of the optimizers of O cells,
+        flat: with keys as "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
         `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`.
         For a head in shards that of `state_dict` holds.
         """
@@ -355,10 +356,10 @@ class PipelineRuntime:
         self, state: Flat, optimizer: StoredOptimizers | None = None
     ) -> None:
         """Loads the state of optimizers of this rank from that of the whole model. All ranks call
-        it. What belongs to other ranks is ignored.
+        it. Entries of other ranks are ignored.
 
         Raises PipelineError on all ranks, and changes nothing, if a parameter has no entries, or if
-        those of one group have different options.
+        the parameters of one group have different options.
         """
         with self._loading():
             self._state.load_optimizer(state, self._choose(optimizer))
@@ -372,12 +373,12 @@ class PipelineRuntime:
         others: Mapping[str, Stateful] = MappingProxyType({}),
     ) -> None:
         """Writes a checkpoint of `torch.distributed.checkpoint`, with "model" and, if there are
-        optimizers, "optimizer". All ranks of all pipelines call it, those of `process_group`; by
-        default the ranks of the pipeline, or of the job if that has pipelines alongside it.
+        optimizers, "optimizer". All ranks of all pipelines call it, the ranks of `process_group`;
+        by default the ranks of the pipeline, or of the job if that has pipelines alongside it.
 
-        others: what else has a state that is the same on all ranks, by any names: schedulers of
-            learning rates, a GradScaler. That of the first rank is written. Random states of each
-            rank are written always.
+        others: other objects with a state that is the same on all ranks, by any names: schedulers
+            of learning rates, a GradScaler. That of the first rank is written. Random states of
+            each rank are written always.
         """
         self._state.save(folder, self._choose(optimizer), process_group, others, self._steps)
 
@@ -498,7 +499,7 @@ class PipelineRuntime:
                 error.add_note(f"in the pipeline: rank {self.rank}, {where}")
             self._watch.fail(error, where)
             if isinstance(error, RuntimeError) and not isinstance(error, PipelineError):
-                self._watch.check_others(error)  # it may be what their failure has led to
+                self._watch.check_others(error)  # their failure may have caused it
             raise
 
     def _check_replicas(self) -> None:

@@ -286,7 +286,7 @@ class Setup:
         """Refuses parameters that are trained now and that no O steps."""
         groups = [getattr(each, "param_groups", None) for each in self.optimizers.values()]
         if None in groups:
-            return  # an object of the caller that does not say what it steps
+            return  # an object of the caller that does not list its parameters
         known = {id(p) for each in groups for group in each or () for p in group["params"]}
         left = [p for p in self.placement.parameters() if id(p) not in known]
         if left:
@@ -299,8 +299,8 @@ class Setup:
 
     def _make_steppers(self) -> dict[StageKey, Callable[[], Any]]:
         """Returns the functions that O calls. Optimizers of tied parameters step at the end of the
-        step, as those of the loss do: their gradients are complete when the last stage has run, for
-        which O cannot wait.
+        step, as optimizers of the loss do: their gradients are complete when the last stage has
+        run, for which O cannot wait.
         """
         late = self.sums.find_late()
         steppers: dict[StageKey, Callable[[], Any]] = {}

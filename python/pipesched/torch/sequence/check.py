@@ -1,7 +1,7 @@
-"""Whether stages give of slices what they give of whole microbatches: a stage whose attention does
-not call `with_earlier` trains another model without a word. So the first step also runs the
-first microbatch of each stage whole and compares, once more without random numbers if these
-differ.
+"""Checks whether stages give the same results for slices as for whole microbatches: a stage whose
+attention does not call `with_earlier` trains another model without a word. So the first step also
+runs the first microbatch of each stage whole and compares, once more without random numbers if
+these differ.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ class Job:
     options: Mapping[str, str]
     """The options of the model."""
     schedules: tuple[tuple[str, Schedule | None], ...]
-    """The schedules by their different names; None: what the optimizer finds from measured times.
+    """The schedules by their different names; None: the schedule that the optimizer finds from
+    measured times.
     """
     one_by_one: bool
     """Whether schedules train one after the other, so that memory for one model suffices, or by
@@ -38,7 +39,7 @@ class Job:
     """The dtype of the parameters: float32, float64 or bfloat16."""
     steps: int
     """All steps. The first `warmup` of them are not measured. The prediction is made from the
-    next `calibration` ones, and compared with those that remain."""
+    next `calibration` ones, and compared with the rest."""
     warmup: int
     calibration: int
     seed: int

@@ -1,9 +1,9 @@
 """The shard of an embedding that a rank runs between its other cells (vocabulary parallelism).
 
 E, V and their collectives A and C (`vocabulary.py`) of one microbatch may be far apart in the row,
-so what lies between them is kept here, by microbatch:
+so the values between them are kept here, by microbatch:
 
-    parts       E to A: what the shard looks up, zeros for all other tokens
+    parts       E to A: the rows that the shard looks up, zeros for all other tokens
     sums        A to F, on the rank of the first stage: the output of the embedding
     leaving     B or I to C, on that rank: the gradient of that output
     gradients   C to V: the same on all ranks

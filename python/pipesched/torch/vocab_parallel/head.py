@@ -1,12 +1,12 @@
 """The shard of a head that a rank runs between its other cells (vocabulary parallelism).
 
 S, T and their collectives X, Y and Z (`vocabulary.py`) of one microbatch may be far apart in the
-row, so what lies between them is kept here, by microbatch:
+row, so the values between them are kept here, by microbatch:
 
     entering    X: the input of the head; on the rank of the last stage its output
     logits      S to T: the logits of the shard
     coming      Y: the numbers of all shards, on their way
-    jobs        Y of Vocab-2: what another thread does
+    jobs        Y of Vocab-2: the work of another thread
     sums        Z, and with Vocab-2 Y: the gradient of the input, which is summed over the shards
 
 Each kind of collective has a process group of its own, in which collectives follow each other as in
@@ -205,7 +205,7 @@ class Shards:
             joined = torch.cat([target.flatten() for target in self._targets])
             self.head.check_targets(joined, " of the batch")
         if is_training and self.tied_parameters:
-            # What earlier steps have summed is in the shards and in the whole: it counts once.
+            # The sums of earlier steps are in the shards and in the whole: they count once.
             assert self.head.whole is not None
             clear_gradients([self.head.whole])
 
