@@ -1,5 +1,6 @@
 //===- ShardyRules.cpp - Fragment schedule rules of Shardy MPMD -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Checks that rules can express the table, then writes. A rule is a chain of
 // fragments on one mesh; Shardy finds a fragment by all its fields together:
 //

@@ -1,5 +1,6 @@
 //===- TorchCsvExport.cpp - Writes PyTorch's schedule files ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Checks that the format can express the table; then come the two writers.
 //
 //===----------------------------------------------------------------------===//
@@ -22,6 +23,7 @@ using llvm::formatv;
 
 //===----------------------------------------------------------------------===//
 // Parameters
+//
 // PyTorch's changes to a compute-only row when it loads one:
 // _add_unshard_reshard, then _add_reduce_grad
 // (torch/distributed/pipelining/schedules.py, 2.13). Messages come after them.

@@ -1,5 +1,6 @@
 //===- MemoryFacts.h - Memory of stages without shards ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // The memory of a stage.
 //
 //===----------------------------------------------------------------------===//

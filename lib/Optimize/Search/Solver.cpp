@@ -227,9 +227,9 @@ void BestSolution::offer(llvm::ArrayRef<Row> rows, llvm::StringRef name) {
 
 //===----------------------------------------------------------------------===//
 // Rounds of searches and proofs
+//
 // Tasks of a round may run in parallel. Each task counts its own evaluations
-// and
-// time.
+// and time.
 //===----------------------------------------------------------------------===//
 
 namespace {
