@@ -197,8 +197,8 @@ static bool isRight(const struct Blas *blas) {
 //===----------------------------------------------------------------------===//
 
 /// BLIS comes first: as fast as OpenBLAS, right on processors on which that is
-/// not, and with one thread unless it is told otherwise. The last two are what
-/// systems call their BLAS, which may be a slow one.
+/// not, and with one thread unless it is told otherwise. The last two are the
+/// system's names for its BLAS, which may be a slow one.
 static const char *const libraries[] = {"libblis.so.4", "libblis.so",
                                         "libopenblas.so.0", "libcblas.so.3",
                                         "libblas.so.3"};

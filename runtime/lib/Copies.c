@@ -57,8 +57,8 @@ static int32_t startCopy(struct RtWorker *worker, enum RtKind kind, void *to,
     copies->started = true;
   }
   if (copy->until > 0) {
-    // All copies of an instruction take its time together, after those of the
-    // instruction before.
+    // All copies of an instruction take its time together, after the copies of
+    // the instruction before.
     int64_t ns = copy->until - worker->paceBegin;
     if (copies->begin != worker->paceBegin && copies->until > worker->paceBegin)
       copies->until += ns;

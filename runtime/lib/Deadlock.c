@@ -1,4 +1,4 @@
-//===- Deadlock.c - What each worker of a deadlock waits for --------------===//
+//===- Deadlock.c - Reports of deadlocks ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A deadlock is certain when it is found: see Loopback.h.
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/// A text that grows. What does not fit into memory is left out.
+/// A text that grows. Text that does not fit into memory is left out.
 struct Text {
   char *data;
   size_t size;

@@ -1,8 +1,8 @@
-//===- Internal.h - What both implementations share ---------------*- C -*-===//
+//===- Internal.h - Common parts of implementations ---------------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Workers, requests, logs, copies, sums and options, as loopback and MPI both
-// use them. The functions at the end are those that each of the two defines.
+// use them. Each of the two defines the functions at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ enum { rtTextBytes = 512 };
 // Clock (Log.c)
 //===----------------------------------------------------------------------===//
 
-/// Whether ticks are those of the time stamp counter, which all cores share
-/// and which no power state changes; else they are ns of CLOCK_MONOTONIC.
+/// Whether ticks count the time stamp counter, which all cores share and which
+/// no power state changes; else they are ns of CLOCK_MONOTONIC.
 extern bool rtTicksAreTsc;
 
 /// Decides on the ticks; called before any of them is read.
@@ -74,7 +74,7 @@ extern bool rtWarnsOfBlas;
 //===----------------------------------------------------------------------===//
 
 /// Start and end, in ticks until the end of a run, then in ns; 0 or -1 for
-/// what did not run.
+/// instructions that did not run.
 struct RtSpan {
   int64_t begin, end;
 };
@@ -149,7 +149,7 @@ bool rtInitWorker(struct RtWorker *worker, PipeschedSizeFunction size,
                   int32_t index, int32_t numWorkers, size_t requestBytes,
                   char text[rtTextBytes]);
 
-/// Frees what rtInitWorker and rtExtendLog have allocated.
+/// Frees the memory that rtInitWorker and rtExtendLog have allocated.
 void rtFreeWorker(struct RtWorker *worker);
 
 /// Copies the paces of all instructions, or ends the pacing if `ns` is NULL.
@@ -185,7 +185,7 @@ bool rtCheckSum(struct RtWorker *worker, int32_t elementType, int32_t group,
 bool rtCheckBroadcast(struct RtWorker *worker, int32_t root, int32_t group,
                       const int32_t *members, int32_t numMembers);
 
-/// Writes what a request does: "send of 32 bytes to worker 1 with tag 3".
+/// Describes a request: "send of 32 bytes to worker 1 with tag 3".
 void rtDescribe(const struct RtRequest *request, char text[rtTextBytes]);
 
 /// Fails with a text that starts with the worker and its instruction. Returns
@@ -257,7 +257,7 @@ int64_t rtElementBytes(int32_t elementType);
 void rtSumBuffers(void *const *buffers, int32_t numBuffers, int64_t count,
                   int32_t elementType);
 
-/// Adds `count` elements at `from` to those at `to`, in their own type.
+/// Adds `count` elements at `from` to the elements at `to`, in their own type.
 void rtAdd(void *to, const void *from, int64_t count, int32_t elementType);
 
 /// Reads `count` elements of a floating-point type.
@@ -278,12 +278,12 @@ struct RtOptions {
 
 extern const char rtUsage[];
 
-/// Lets malloc keep what is freed: kernels allocate their temporaries anew, and
-/// fresh pages would take longer than what is computed in them. For programs,
-/// whose main function is the runtime's.
+/// Lets malloc keep freed memory: kernels allocate their temporaries each time,
+/// and fresh pages would take longer than the computation in them. For
+/// programs, whose main function is the runtime's.
 void rtKeepFreedMemory(void);
 
-/// Reads the command line; the training, or NULL, has what it does not say.
+/// Reads the command line; the training, or NULL, has the missing values.
 /// Returns false with a text if it is wrong.
 bool rtParseOptions(int argc, char **argv, const PipeschedTraining *training,
                     struct RtOptions *options, char text[rtTextBytes]);

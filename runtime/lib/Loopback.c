@@ -234,7 +234,7 @@ static void copyData(PipeschedWorld *world, void *to, const void *from,
 }
 
 /// With the mutex held: carries the data between a post that was waiting and
-/// what this worker starts (to `to` or from `from`), and ends both.
+/// the request that this worker starts (to `to` or from `from`), and ends both.
 static int32_t carry(struct Worker *worker, struct RtRequest *request,
                      struct Post *post, void *to, const void *from,
                      int64_t bytes) {
@@ -266,7 +266,7 @@ static int32_t carry(struct Worker *worker, struct RtRequest *request,
   return PIPESCHED_RT_OK;
 }
 
-/// Fills the post of what a worker starts.
+/// Fills the post of a request that a worker starts.
 static void fillPost(struct Post *post, struct Worker *worker,
                      struct Request *request, int32_t source, bool isSend) {
   post->source = source;
@@ -403,7 +403,7 @@ static struct Sum *findSum(struct Group *group, int32_t member,
   return *at = sum;
 }
 
-/// Copies what the root has to all others.
+/// Copies the data of the root to all others.
 static void broadcast(const struct Group *group, const struct Sum *sum) {
   const void *from = NULL;
   for (int32_t i = 0; i < group->numMembers; ++i)
@@ -442,7 +442,7 @@ static int32_t finishSum(PipeschedWorld *world, struct Group *group,
   return PIPESCHED_RT_OK;
 }
 
-/// Writes what a member starts: "all_reduce of 3 elements of type 0".
+/// Describes the collective of a member: "all_reduce of 3 elements of type 0".
 static void describeSum(const struct SumOf *of, char text[rtTextBytes]) {
   if (of->elementType < 0)
     snprintf(text, rtTextBytes, "broadcast of %" PRId64 " bytes of worker %d",

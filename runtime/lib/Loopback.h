@@ -61,11 +61,11 @@ struct Request {
 
 enum { numBuckets = 256, rtCacheLine = 64 };
 
-/// What a worker waits for.
+/// The wait of a worker.
 enum Waiting { notWaiting, forRequest, forStep, forNothing /* it has ended */ };
 
-/// What other threads write is on other cache lines than what each call of the
-/// worker reads.
+/// Fields that other threads write are on other cache lines than fields that
+/// each call of the worker reads.
 struct Worker {
   _Alignas(rtCacheLine) struct RtWorker base;
   PipeschedWorld *world;

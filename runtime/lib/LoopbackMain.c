@@ -35,7 +35,7 @@ static int64_t numLosses(const PipeschedWorld *world) {
   return world->training ? world->training->microbatches : 0;
 }
 
-/// Adds the losses of all workers to those of the first, and returns these;
+/// Adds the losses of all workers to the first worker's, and returns these;
 /// NULL if they are not kept.
 static const double *addLosses(PipeschedWorld *world, int64_t step) {
   int64_t count = numLosses(world), begin = step * count;
@@ -63,7 +63,7 @@ static void printSteps(PipeschedWorld *world, int64_t firstStep) {
   }
 }
 
-/// Returns what failed, or NULL.
+/// Returns the failure, or NULL.
 static const char *runWorld(PipeschedWorld *world, PipeschedStepFunction step,
                             const struct RtOptions *options, char *text) {
   if (atomic_load(&world->status))

@@ -149,7 +149,7 @@ void mpiClose(struct MpiWorker *worker) {
 //===----------------------------------------------------------------------===//
 
 /// Ends the job because this rank has waited too long. Ranks that wait, too,
-/// answer; those that are stopped do not.
+/// answer; stopped ranks do not.
 _Noreturn static void timeOut(struct MpiWorker *worker) {
   enum { patience = 3 };
   int32_t numRanks = worker->base.numWorkers;
@@ -511,7 +511,7 @@ void mpiStartSum(struct MpiWorker *worker, struct MpiGroup *group,
   request->isQueued = false;
 }
 
-/// Starts what a request is about, at once or when its group has a
+/// Starts the operation of a request, at once or when its group has a
 /// communicator.
 static int32_t joinGroup(struct MpiWorker *worker, struct MpiRequest *request,
                          void *data, const int32_t *members,

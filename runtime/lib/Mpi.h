@@ -15,8 +15,8 @@
 #include <limits.h>
 #include <mpi.h>
 
-/// Most elements that one call of MPI takes. Tests set it lower, to see what
-/// happens above it.
+/// Most elements that one call of MPI takes. Tests set it lower, to test larger
+/// calls.
 #ifndef PIPESCHED_RT_MPI_COUNT
 #define PIPESCHED_RT_MPI_COUNT INT_MAX
 #endif
@@ -39,7 +39,7 @@ struct MpiRequest {
   struct RtRequest base;
   MPI_Request *parts; // at least one; more for sums beyond an int
   int numParts;
-  MPI_Request onlyPart; // what `parts` points to unless there are more
+  MPI_Request onlyPart; // `parts` points to it unless there are more
   // Of recvs and sums, where paced: the clock of rank 0 at their end.
   int64_t arrival;
   MPI_Request arrivalPart;
@@ -65,21 +65,21 @@ struct MpiWorker {
   MPI_Comm parent;   // of the communicators of groups
   MPI_Comm paces;    // of the arrivals of messages, where paced
   bool isPaced;      // on all ranks or on none
-  int64_t toRank0;   // what makes this clock that of rank 0, where paced
+  int64_t toRank0;   // offset from this clock to rank 0's, where paced
   int tagLimit;
   struct RtOptions options;
   const PipeschedTraining *training; // or NULL
   struct MpiCopy *firstCopy, **lastCopy;
   struct MpiGroup *groups;          // of this worker
   int numPendingGroups;             // that have no communicator yet
-  struct MpiGroup *announced;       // on rank 0: those of all workers
+  struct MpiGroup *announced;       // on rank 0: groups of all workers
   struct MpiGroup *creating;        // on rank 0: the one of `announced` at work
   MPI_Op sums[2];                   // of f16 and bf16
   const struct RtRequest *waitsFor; // or NULL: for all ranks
   bool *hasAnswered;                // ranks, while this one asks who is alive
 };
 
-/// Ends all processes of the job, once what this one printed is passed on.
+/// Ends all processes of the job, once the output of this one is passed on.
 _Noreturn void mpiAbort(int status);
 
 /// Aborts the job unless `code` is MPI_SUCCESS; `what` was tried.

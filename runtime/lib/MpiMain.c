@@ -32,9 +32,9 @@ static void exchange(struct MpiWorker *worker, bool isSend, int64_t *time,
 
 enum { roundTrips = 30 };
 
-/// Asks a rank for its time. Returns what is to be added to its clock to get
-/// this one: the middle of the shortest round trip is when it answered
-/// (Cristian, Probabilistic clock synchronization, 1989).
+/// Asks a rank for its time. Returns the offset from its clock to this one: the
+/// middle of the shortest round trip is when it answered (Cristian,
+/// Probabilistic clock synchronization, 1989).
 static int64_t askForOffset(struct MpiWorker *worker, int rank) {
   int64_t offset = 0, time = 0, shortest = INT64_MAX;
   for (int i = 0; i < roundTrips; ++i) {
@@ -50,8 +50,8 @@ static int64_t askForOffset(struct MpiWorker *worker, int rank) {
   return offset;
 }
 
-/// Returns what is to be added to the clock of this rank to get that of rank 0.
-/// All ranks call it together.
+/// Returns the offset from the clock of this rank to the clock of rank 0. All
+/// ranks call it together.
 static int64_t measureOffset(struct MpiWorker *worker) {
   int64_t offset = 0, time = 0;
   if (worker->base.worker == 0) {

@@ -1,8 +1,8 @@
 //===- Training.c - Starts and losses of trainings ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What pipesched_rt_train does beyond pipesched_rt_main. Losses are kept when a
-// step has ended, since the next one replaces them, and are added up and
+// The additions of pipesched_rt_train to pipesched_rt_main. Losses are kept
+// when a step has ended, since the next one replaces them, and are added up and
 // printed after the last.
 //
 //===----------------------------------------------------------------------===//

@@ -187,7 +187,7 @@ static void exportAll(const NamedEvaluation &result) {
     exportTable(result);
 }
 
-/// Makespans of the schedules and programs; -1 for those that have none.
+/// Makespans of the schedules and programs; -1 if there is none.
 static SmallVector<int64_t> evaluateAll(ModuleOp module, Transport transport) {
   TimingOptions options;
   options.transport = transport;

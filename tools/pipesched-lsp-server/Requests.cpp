@@ -201,7 +201,7 @@ public:
   Filter(std::FILE *in, const mlir::DialectRegistry &dialects)
       : in(in), dialects(dialects) {}
 
-  /// Writes to `buffer` what MLIR's server reads next; 0 at the end.
+  /// Writes to `buffer` the next input of MLIR's server; 0 at the end.
   size_t read(char *buffer, size_t size);
 
 private:

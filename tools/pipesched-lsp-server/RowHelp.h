@@ -1,7 +1,8 @@
-//===- RowHelp.h - What a cell of a row means -------------*- C++ -*-===//
+//===- RowHelp.h - Descriptions of cells ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an editor shows of a cell, and the cells that it offers for a row.
+// The text that an editor shows for a cell, and the cells that it offers for a
+// row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +19,15 @@ struct CellOffer {
   std::string name, detail;
 };
 
-/// What a cell does, when, what it waits for and what waits for it, as
-/// Markdown; nothing if the place is at no cell, or the text has syntax errors,
-/// which the server shows anyway.
+/// The work of a cell, its time, its dependences and the cells that depend on
+/// it, as Markdown; nothing if the place is at no cell, or the text has syntax
+/// errors, which the server shows anyway.
 std::optional<std::string> describeCell(const RowText &row,
                                         const mlir::DialectRegistry &dialects);
 
-/// The cells that the row lacks, and those of phases that some may have and
-/// that the schedule uses elsewhere. What could run at the place comes first.
-/// Nothing if the rest of the text has syntax errors.
+/// The cells that the row lacks, and cells of phases that some may have and
+/// that the schedule uses elsewhere. Cells that could run at the place come
+/// first. Nothing if the rest of the text has syntax errors.
 std::optional<std::vector<CellOffer>>
 offerCells(const RowText &row, const mlir::DialectRegistry &dialects);
 

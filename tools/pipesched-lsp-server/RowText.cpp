@@ -1,8 +1,8 @@
 //===- RowText.cpp - Rows in the text of a file ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A scan over words, comments and strings: MLIR's parser gives up at what is
-// half written.
+// A scan over words, comments and strings: MLIR's parser gives up at incomplete
+// text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ static bool isNumber(StringRef word) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Reads the words of a row after its bracket. What no cell can start with
+/// Reads the words of a row after its bracket. Text that no cell can start with
 /// ends a row that is not closed.
 static void readWords(RowText &row, Scanner &scanner) {
   StringRef chunk = row.chunk;

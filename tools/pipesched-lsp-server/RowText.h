@@ -22,7 +22,7 @@ struct TextSpan {
 };
 
 /// A row, `worker 1 runs [1F0 1B0]`, around a place in a file. All offsets are
-/// those of `chunk`.
+/// relative to `chunk`.
 struct RowText {
   /// The part of the file between the lines `// -----` around the place, which
   /// is a separate module, and where it starts in the file.
@@ -30,8 +30,8 @@ struct RowText {
   size_t chunkBegin = 0;
   /// The line and column, from 1, of the op.
   unsigned line = 1, column = 1;
-  /// Its cells in their order, and the end of the row: its bracket, or what
-  /// cannot belong to a row any more.
+  /// Its cells in their order, and the end of the row: its bracket, or text
+  /// that cannot belong to a row any more.
   std::vector<TextSpan> words;
   size_t end = 0;
   bool isClosed = false;
@@ -40,9 +40,9 @@ struct RowText {
   size_t place = 0, numBefore = 0;
   std::optional<size_t> word;
 
-  /// The chunk with what its rows lack to be read while one of them is typed:
-  /// words that are no cells become spaces, rows that are not closed get their
-  /// bracket. `dropsWord`: without the word at the place, too.
+  /// The chunk with changes that make its rows readable while one of them is
+  /// typed: words that are no cells become spaces, rows that are not closed get
+  /// their bracket. `dropsWord`: without the word at the place, too.
   std::string repaired(bool dropsWord) const;
   llvm::StringRef textOf(TextSpan span) const {
     return llvm::StringRef(chunk).slice(span.begin, span.end);

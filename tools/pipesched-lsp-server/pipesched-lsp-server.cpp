@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // MLIR's language server with PipeSched's dialects, for editors. While a
-// schedule is edited, it also shows what `pipe-verify` without options finds,
-// what each cell waits for, and which cells a row lacks.
+// schedule is edited, it also shows the errors of `pipe-verify` without
+// options, the dependences of each cell, and the cells that a row lacks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using namespace mlir;
 using namespace pipesched;
 
 namespace {
-/// What `pipe-verify` finds, as part of the verification of the op: MLIR's
-/// server shows what verifiers find, and runs no passes.
+/// Runs the checks of `pipe-verify` as part of the verification of the op:
+/// MLIR's server shows errors of verifiers, and runs no passes.
 class VerifyWhileEditing final : public pipe::ScheduleChecks {
 public:
   using ScheduleChecks::ScheduleChecks;

@@ -5,7 +5,7 @@
 // passes that make sense on any IR (canonicalize, cse, view-op-graph, ...). The
 // output file appears only if all passes succeed; it may be the input, which
 // MLIR maps into memory. The input may start with a byte order mark, and names
-// in it may hold what a terminal obeys.
+// in it may hold control characters of terminals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +38,8 @@ static mlir::LogicalResult report(llvm::Error error) {
   return mlir::failure();
 }
 
-/// Runs MLIR's driver on a file. Options that only list what there is do so
-/// without one.
+/// Runs MLIR's driver on a file. Options that only list passes or dialects need
+/// none.
 static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
                                llvm::StringRef output,
                                mlir::DialectRegistry &registry) {

@@ -3,7 +3,7 @@
 //
 // Reads scheduling instances and writes the best schedule of each and a table
 // of all of them (docs/Optimize.md, the tool). An interrupt ends the search,
-// and the tool then writes what was found.
+// and the tool then writes the schedules found so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ struct ResultRow {
   std::optional<int64_t> bestKnown;
   int64_t found = 0, lowerBound = 0;
   std::string bound;  ///< name of the lower bound
-  std::string origin; ///< what found the schedule
+  std::string origin; ///< the method that found the schedule
   Status status = Status::TimeLimit;
   double seconds = 0;
   std::optional<int64_t> heuristic; ///< of the constructive heuristics alone
@@ -622,7 +622,7 @@ static int reportError(llvm::Error error) {
   return 1;
 }
 
-/// Optimizes the instances one after the other; those with an error are
+/// Optimizes the instances one after the other; instances with an error are
 /// reported and left out of the table.
 static int optimizeAll(const Options &options) {
   if (llvm::Error error = options.check())

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The dialect and pass plugin entry points: a stock mlir-opt that links the
-// same libMLIR then offers what pipesched-opt offers.
+// same libMLIR then offers the same as pipesched-opt.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,8 +15,7 @@
 namespace pipesched::run {
 
 /// Runs all steps of a training, and prints the loss and the time of each step.
-/// Errors: as for the runtime, such as what each worker waits for in a
-/// deadlock.
+/// Errors: as for the runtime, such as the wait of each worker in a deadlock.
 llvm::Expected<RunResult> runLoopback(const PreparedProgram &program,
                                       const llvm::MemoryBuffer &object,
                                       const Training &training,

@@ -59,7 +59,7 @@ public:
     return static_cast<char *>(
         pipesched_rt_world_block(world, worker, PIPESCHED_RT_PERSISTENT));
   }
-  /// Appends what is new since the last call; linear in that.
+  /// Appends the entries since the last call; linear in their number.
   void extendLog(int64_t worker, WorkerLog &log) const;
 
 private:

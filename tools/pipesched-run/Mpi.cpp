@@ -120,14 +120,14 @@ public:
   Deadline(pid_t leader, int64_t seconds, StringRef folder) {
     if (seconds > 0)
       thread = std::thread([this, leader, seconds, folder] {
-        constexpr int64_t kPatience = 2; // to remove what a launcher made
+        constexpr int64_t kPatience = 2; // to remove files of a launcher
         if (waitFor(seconds))
           return;
         hasPassed = true;
         stopped = stoppedRanks((folder + "/program").str());
         endGroup(leader);
         waitFor(kPatience);
-        kill(-leader, SIGKILL); // also what is stopped
+        kill(-leader, SIGKILL); // also stopped processes
       });
   }
   /// Joins the thread. Returns whether the time was over.
@@ -173,9 +173,8 @@ static std::string describeTimeout(int64_t seconds, StringRef folder,
   return text;
 }
 
-/// Runs a program in a process group of its own, and returns what it prints on
-/// its standard output. Errors say all that it has printed. `seconds` is a
-/// limit of its time, or 0.
+/// Runs a program in a process group of its own, and returns its standard
+/// output. Errors have all its output. `seconds` is a limit of its time, or 0.
 static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
                                            StringRef folder,
                                            int64_t seconds = 0,
@@ -455,7 +454,7 @@ static std::vector<std::string> mpiCommand(StringRef mpirun,
                       enumName(options.messages.getValue()).str());
   if (options.blocking)
     command.push_back("--blocking");
-  // In time for a rank that waits to name those that do not answer, but not so
+  // In time for a rank that waits to name ranks that do not answer, but not so
   // soon that it ends a start of MPI that takes long.
   constexpr int64_t kPatience = 3, kLeast = 30;
   if (int64_t wait = options.timeout / 2 - kPatience; wait >= kLeast)

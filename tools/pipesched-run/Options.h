@@ -1,7 +1,7 @@
 //===- Options.h - Command line of pipesched-run ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the user asked for. docs/Run.md explains the options.
+// The options of the user. docs/Run.md explains them.
 //
 //===----------------------------------------------------------------------===//
 

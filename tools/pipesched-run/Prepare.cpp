@@ -134,7 +134,7 @@ static FailureOr<PlacementOwnerOpInterface> selectOwner(ModuleOp module,
   return found.front();
 }
 
-/// What a run needs beyond what pipe-verify-stages checks.
+/// Checks the requirements of a run beyond pipe-verify-stages.
 static LogicalResult verifyRunnable(PlacementOwnerOpInterface owner) {
   mlir::Block &body = owner->getRegion(0).front();
   if (body.getOps<pipe::DataOp>().empty())
@@ -189,7 +189,7 @@ fillFamily(PlacementOwnerOpInterface owner, const Options &options) {
       options.familyOptionsFor(**family);
   if (!familyOptions)
     return fail(familyOptions.takeError());
-  // The functions of the stages are those of as many slices.
+  // The functions of the stages are for the same number of slices.
   if (!familyOptions->slices && (*family)->takes(FamilyOption::Slices) &&
       owner.getNumSlices() > 1)
     familyOptions->slices = owner.getNumSlices();
@@ -260,8 +260,8 @@ static LogicalResult load(PreparedProgram &program) {
   return success();
 }
 
-/// Takes the schedule as it is, to make code from it. What an executable starts
-/// from is known without a program.
+/// Takes the schedule as it is, to make code from it. The start of an
+/// executable is known without a program.
 static FailureOr<PreparedProgram> takeSchedule(PreparedProgram program,
                                                const Options &options) {
   if (options.emit != Emit::Executable)

@@ -17,8 +17,8 @@ namespace pipesched::run {
 /// Dialects and interfaces that reading, compiling and running need.
 void registerAll(mlir::DialectRegistry &registry);
 
-/// Those of upstream that change functions of stages, for --pipeline and
-/// --stage-pipeline.
+/// Registers upstream's passes that change functions of stages, for --pipeline
+/// and --stage-pipeline.
 void registerUpstreamPasses();
 
 /// Registers the passes and dialects of plugins. Errors: a file that is none,
@@ -29,7 +29,8 @@ llvm::Error loadPlugins(const Options &options,
 /// Reads the file, chooses and fills the schedule, adds G and O, proves it and,
 /// for a run or a paced executable, assigns its buffers. Errors are emitted: no
 /// schedule with stages, or several; a family that needs another number of
-/// stages than the file has; a stage that no data reaches; those of the passes.
+/// stages than the file has; a stage that no data reaches; errors of the
+/// passes.
 mlir::FailureOr<PreparedProgram> prepare(const Options &options,
                                          mlir::MLIRContext &context);
 

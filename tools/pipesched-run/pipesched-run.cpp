@@ -82,8 +82,8 @@ static llvm::Error fillParameters(const PreparedProgram &program,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// What the prediction is made from, and where that comes from; no origin if
-/// only the run can tell.
+/// The inputs of the prediction, and their origin; no origin if only the run
+/// can tell.
 struct KnownCosts {
   CostInputs inputs;
   std::string origin;
@@ -212,8 +212,8 @@ static llvm::Error check(const PreparedProgram &program,
 // All
 //===----------------------------------------------------------------------===//
 
-/// The object of a program. What is linked calls it by its entries, and takes
-/// the training from there.
+/// The object of a program. Linked code calls it by its entries, and takes the
+/// training from there.
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compile(const PreparedProgram &program, mlir::ModuleOp lowered,
         const Training &training, bool isLinked) {
@@ -223,7 +223,7 @@ compile(const PreparedProgram &program, mlir::ModuleOp lowered,
   return compileObject(lowered, &entries);
 }
 
-/// Writes what needs no start.
+/// Writes outputs that need no start.
 static llvm::Error emitCode(mlir::ModuleOp lowered, const Options &options) {
   if (options.emit == Emit::Llvm) {
     llvm::Expected<std::string> text = emitLLVM(lowered);

@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 /// MLIR's driver reads its input to its end, which a device such as /dev/zero
-/// has not. Puts what standard input has in its place, if that is a device and
-/// no terminal. Errors: more than is read of a device.
+/// has not. Replaces standard input by its contents, if it is a device and no
+/// terminal. Errors: more than is read of a device.
 static llvm::Error readStandardDevice() {
   llvm::sys::fs::file_status status;
   if (llvm::sys::fs::status(STDIN_FILENO, status) ||

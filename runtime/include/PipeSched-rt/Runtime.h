@@ -1,4 +1,4 @@
-//===- Runtime.h - What compiled schedules call -------------------*- C -*-===//
+//===- Runtime.h - Interface of compiled schedules ----------------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The interface between a compiled schedule and the runtime that carries its
@@ -12,10 +12,11 @@
 // function; only the thread that runs the worker may use it.
 //
 // Asynchronous calls (send, recv, copies, all_reduce, broadcast) start here and
-// end at the wait of their request. Requests are numbers from 0 to what the
-// program declares (PIPESCHED_RT_REQUESTS), exclusive. A request is in use from
-// the call that starts it to the return of its wait. Until then the program
-// must not write what is sent or copied, nor touch what is received or summed.
+// end at the wait of their request. Requests are numbers from 0 to the number
+// that the program declares (PIPESCHED_RT_REQUESTS), exclusive. A request is in
+// use from the call that starts it to the return of its wait. Until then the
+// program must not write bytes that are sent or copied, nor touch bytes that
+// are received or summed.
 //
 // Every call returns 0 or the status of the first failure of any worker. After
 // a failure every call of every worker returns that status at once and does
@@ -38,7 +39,7 @@
 extern "C" {
 #endif
 
-/// What calls return.
+/// The status that calls return.
 enum {
   PIPESCHED_RT_OK = 0,
   /// A call that breaks a rule of this interface: a request out of range or in
@@ -63,7 +64,7 @@ enum {
   PIPESCHED_RT_I64 = 5
 };
 
-/// What a size function is asked for.
+/// The argument of a size function.
 enum {
   PIPESCHED_RT_WORKERS = 0,     ///< number of workers; `worker` is ignored
   PIPESCHED_RT_PERSISTENT = 1,  ///< bytes that live as long as the training
@@ -135,23 +136,23 @@ PIPESCHED_RT_API int32_t pipesched_rt_reload(void *context, void *data,
 /// time; f16 and bf16 are added in f32 and rounded once. MPI may add in another
 /// order, and rounds f16 and bf16 after each addition. i32 and i64 wrap.
 /// Misuse: a bad element type, count, group, member or request; members of a
-/// group that differ in what they pass.
+/// group that pass different arguments.
 PIPESCHED_RT_API int32_t pipesched_rt_all_reduce(
     void *context, void *data, int64_t count, int32_t element_type,
     int32_t group, const int32_t *members, int32_t num_members,
     int32_t request);
 
 /// Starts to give the `bytes` bytes at `data` of worker `root`, a member, to
-/// all other members of a group, at their `data`. Groups are those of
+/// all other members of a group, at their `data`. Groups are the same as for
 /// pipesched_rt_all_reduce: sums and broadcasts of one group must be started in
 /// the same order by all members. Misuse: as there; a root that is no member.
 PIPESCHED_RT_API int32_t pipesched_rt_broadcast(
     void *context, void *data, int64_t bytes, int32_t root, int32_t group,
     const int32_t *members, int32_t num_members, int32_t request);
 
-/// Adds the `count` elements at `from` to those at `to`, with the element types
-/// and roundings of loopback's sums. It has ended when it returns. Misuse: a
-/// bad element type or count.
+/// Adds the `count` elements at `from` to the elements at `to`, with the
+/// element types and roundings of loopback's sums. It has ended when it
+/// returns. Misuse: a bad element type or count.
 PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
                                           const void *from, int64_t count,
                                           int32_t element_type);
@@ -188,9 +189,9 @@ PIPESCHED_RT_API const char *pipesched_rt_load_blas(void);
 // Waiting, failing
 //===----------------------------------------------------------------------===//
 
-/// Waits until what `request` started has ended; returns at once if the request
-/// is not in use. What has not been waited for at the end of a step is waited
-/// for by the runtime.
+/// Waits until the operation of `request` has ended; returns at once if the
+/// request is not in use. At the end of a step the runtime waits for all other
+/// requests.
 PIPESCHED_RT_API int32_t pipesched_rt_wait(void *context, int32_t request);
 
 /// Reports that the program of this worker cannot go on, with a text of one
@@ -198,14 +199,14 @@ PIPESCHED_RT_API int32_t pipesched_rt_wait(void *context, int32_t request);
 /// status of an earlier failure. Under MPI it ends the job and does not return.
 PIPESCHED_RT_API int32_t pipesched_rt_fail(void *context, const char *text);
 
-/// The same for an index that is not in [0, size). The text, of what has the
-/// index, is printed in front of both numbers.
+/// The same for an index that is not in [0, size). The text, which describes
+/// the indexed object, is printed in front of both numbers.
 PIPESCHED_RT_API int32_t pipesched_rt_fail_index(void *context,
                                                  const char *text,
                                                  int64_t index, int64_t size);
 
-/// The same for a function that returned a status other than 0. The text, of
-/// what has returned it, is printed in front of it.
+/// The same for a function that returned a status other than 0. The text, which
+/// describes the function, is printed in front of it.
 PIPESCHED_RT_API int32_t pipesched_rt_fail_status(void *context,
                                                   const char *text,
                                                   int32_t returned);
@@ -242,25 +243,25 @@ typedef struct PipeschedPiece {
   const void *data;
 } PipeschedPiece;
 
-/// What a program knows of its training beyond one step. Numbers have 64 bits,
-/// so that the struct can be written as data without a C compiler.
+/// The description of a program's training beyond one step. Numbers have 64
+/// bits, so that the struct can be written as data without a C compiler.
 typedef struct PipeschedTraining {
   /// Steps to run where the command line does not say how many.
   int64_t steps;
-  /// What blocks start with; all other bytes are 0.
+  /// The initial contents of blocks; all other bytes are 0.
   int64_t num_pieces;
   const PipeschedPiece *pieces;
   /// Each step leaves one loss for each microbatch in the persistent blocks:
   /// numbers of a floating-point type (PIPESCHED_RT_F32, ..) at the offset of
-  /// the worker in `losses`, or none where that is -1. Those of microbatches
+  /// the worker in `losses`, or none where that is -1. Losses of microbatches
   /// that another worker computes are 0.
   int64_t microbatches, loss_type;
   const int64_t *losses;
-  /// For each worker what pipesched_rt_world_pace takes, or NULL.
+  /// For each worker the argument of pipesched_rt_world_pace, or NULL.
   const int64_t *const *paces;
 } PipeschedTraining;
 
-/// Does what pipesched_rt_main does, but starts with the pieces of `training`
+/// Does the same as pipesched_rt_main, but starts with the pieces of `training`
 /// instead of zeros, and prints the loss of each step: the sum over its
 /// microbatches in their order, whichever workers had them.
 PIPESCHED_RT_API int32_t pipesched_rt_train(int argc, char **argv,

@@ -54,21 +54,22 @@ PIPESCHED_RT_API int32_t
 pipesched_rt_world_workers(const PipeschedWorld *world);
 
 /// Returns a block of a worker (`what`: PIPESCHED_RT_PERSISTENT, _ARENA or
-/// _HOST), aligned to 64 bytes; its size is what the size function gives. NULL
-/// for another `what`, a worker that does not exist, or an empty block. The
-/// caller may read and write blocks between runs.
+/// _HOST), aligned to 64 bytes; the size function gives its size. NULL for
+/// another `what`, a worker that does not exist, or an empty block. The caller
+/// may read and write blocks between runs.
 PIPESCHED_RT_API void *pipesched_rt_world_block(PipeschedWorld *world,
                                                 int32_t worker, int32_t what);
 
 /// Lets instructions of a worker last, so that a machine with fewer cores than
 /// workers runs a step as another machine would: instruction i ends no earlier
-/// than `ns[i]` after its beginning, and its thread sleeps until then. What it
-/// starts lasts in its place: waits for a message that it sends, a copy or a
-/// sum return no earlier than `ns[i]` after the send, after the copy before it
-/// in the same direction, or after the last member of the sum. Entries of recvs
-/// have no meaning. `ns` has an entry for each instruction and is copied; NULL
-/// ends the pacing. Returns PIPESCHED_RT_OK, PIPESCHED_RT_MISUSE for a worker
-/// that does not exist, or PIPESCHED_RT_SYSTEM without memory.
+/// than `ns[i]` after its beginning, and its thread sleeps until then. For an
+/// instruction that starts an operation, the operation lasts instead: waits for
+/// a message that it sends, a copy or a sum return no earlier than `ns[i]`
+/// after the send, after the copy before it in the same direction, or after the
+/// last member of the sum. Entries of recvs have no meaning. `ns` has an entry
+/// for each instruction and is copied; NULL ends the pacing. Returns
+/// PIPESCHED_RT_OK, PIPESCHED_RT_MISUSE for a worker that does not exist, or
+/// PIPESCHED_RT_SYSTEM without memory.
 PIPESCHED_RT_API int32_t pipesched_rt_world_pace(PipeschedWorld *world,
                                                  int32_t worker,
                                                  const int64_t *ns);
@@ -88,15 +89,16 @@ PIPESCHED_RT_API int32_t pipesched_rt_world_run(PipeschedWorld *world,
 PIPESCHED_RT_API void pipesched_rt_world_stop(PipeschedWorld *world,
                                               const char *why);
 
-/// Returns what failed, one or more lines without a final end of line, or "".
+/// Returns the failure, one or more lines without a final end of line, or "".
 /// It lives as long as the world.
 PIPESCHED_RT_API const char *
 pipesched_rt_world_error(const PipeschedWorld *world);
 
 /// Returns start and end of every instruction of a worker in all steps that
 /// were run so far, in ns of CLOCK_MONOTONIC: an array
-/// [*steps][*instructions][2], with -1 for what did not run. NULL without a
-/// log. It lives until the next run. `steps` and `instructions` may be NULL.
+/// [*steps][*instructions][2], with -1 for instructions that did not run. NULL
+/// without a log. It lives until the next run. `steps` and `instructions` may
+/// be NULL.
 PIPESCHED_RT_API const int64_t *
 pipesched_rt_world_log(const PipeschedWorld *world, int32_t worker,
                        int64_t *steps, int64_t *instructions);
