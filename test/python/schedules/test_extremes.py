@@ -131,13 +131,15 @@ def test_paths() -> None:
     for number in EXTREMES:
         for takes in ((number, 4, 1), (0, number, 1), (0, 4, number)):
             with answered():
-                _core.Module.problem("s", 2, 4, [([0, 1], [takes], None, None)], 0)
+                _core.Module.problem("s", 2, 4, [([0, 1], [takes], None, None, [], False)], 0)
         for sizes in ((number, 4, 0), (2, number, 0), (2, 4, number)):
             with answered():
                 _core.Module.problem("s", *sizes[:2], [], sizes[2])
         for lengths in (([1, number], None), (None, [1, number])):
             with answered():
-                _core.Module.problem("s", 2, 4, [([0, 1], [], *lengths)], 0)
+                _core.Module.problem("s", 2, 4, [([0, 1], [], *lengths, [], False)], 0)
+        with answered():
+            _core.Module.problem("s", 2, 4, [([0, 1], [], None, None, [number], False)], 0)
         with answered():
             _core.Module.import_torch_csv("0F0,0B0\n1F0,1B0\n", "f", False, number)
 
