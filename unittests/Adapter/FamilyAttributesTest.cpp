@@ -1,7 +1,8 @@
 //===- FamilyAttributesTest.cpp - Options of families in IR ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a schedule says of its family is enough to generate its rows again.
+// The attributes of a schedule for its family are enough to generate its rows
+// again.
 //
 //===----------------------------------------------------------------------===//
 

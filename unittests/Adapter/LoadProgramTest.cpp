@@ -1,7 +1,7 @@
 //===- LoadProgramTest.cpp - Programs there and back ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The instructions that become ops are those that are read from them again.
+// Instructions that become ops are read from these ops again.
 //
 //===----------------------------------------------------------------------===//
 

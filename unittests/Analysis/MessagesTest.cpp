@@ -1,7 +1,7 @@
 //===- MessagesTest.cpp - Programs under message semantics -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The answer of verifyMessages is what happens when processes run the program,
+// The answer of verifyMessages agrees with a run of the program by processes,
 // and each counterexample is a cycle of waits under these semantics.
 //
 //===----------------------------------------------------------------------===//

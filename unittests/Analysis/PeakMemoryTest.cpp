@@ -78,8 +78,8 @@ TEST(PeakMemory, RecomputeKeepsTheBoundary) {
 }
 
 TEST(PeakMemory, BackwardHoldsWhatItWorksWith) {
-  // 0I0 holds 5 more while it runs, and until 0W0 gradients that exceed what it
-  // frees by 20.
+  // 0I0 holds 5 more while it runs, and until 0W0 gradients that exceed the
+  // memory that it frees by 20.
   Table table = makeTable(2, {0}, {"0F0 0I0 0W0 0F1 0B1"});
   Timed timed(table, UniformCosts().on(table.placement), Transport::Overlap);
   MemoryFacts facts = hundredPerStage(table.placement);

@@ -1,9 +1,8 @@
 //===- PostedMessagesTest.cpp - Programs that post their messages ---------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The answer of verifyPosted is what happens when processes walk the program:
-// all families, with waits for sends put in at random as the reuse of buffers
-// does.
+// The answer of verifyPosted agrees with processes that walk the program: all
+// families, with waits for sends put in at random as the reuse of buffers does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,7 +119,7 @@ namespace {
 class PostedMessages : public testing::TestWithParam<const Family *> {};
 } // namespace
 
-/// Whether the proof and the processes say the same; returns what they say.
+/// Expects that the proof and the processes agree; returns their answer.
 static bool expectAgreement(const Program &program, SendMode mode,
                             bool sendsBlock = false) {
   llvm::Error error = verifyPosted(program, mode, sendsBlock);

@@ -96,7 +96,8 @@ TEST(Timeline, MessagesLeavePairsBeforeTheirEnd) {
   EXPECT_EQ(timed.start("1B1", InstructionKind::Send), 81);
   EXPECT_EQ(timed.start("1B2", InstructionKind::Send), 107);
   EXPECT_EQ(timed.start("0B2"), 122);
-  // What worker 0 waits for in front of 0B0 is not there before 62.
+  // The gradient that worker 0 waits for in front of 0B0 is not there before
+  // 62.
   IdleTimes idle = timed.idle();
   EXPECT_EQ(idle.dependencyPs[0], 62 - 30);
   EXPECT_EQ(idle.communicationPs[0], (71 - 62) + (96 - 91) + (122 - 116));

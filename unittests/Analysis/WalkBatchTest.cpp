@@ -23,7 +23,7 @@ using namespace pipesched;
 
 namespace {
 
-/// Counts what the tests have compared.
+/// Counts the comparisons of the tests.
 struct Compared {
   int batches = 0, pairs = 0, recomputed = 0, varied = 0, memories = 0;
   int copied = 0, reduced = 0;
@@ -121,7 +121,7 @@ static void expectSame(const WalkedTable &found, const WalkedTable &wanted) {
     expectSameMemory(*found.memory, *wanted.memory);
 }
 
-/// Batches of all sizes around those that fill lanes.
+/// Batches of all sizes around the sizes that fill lanes.
 static void compare(const Table &table, uint32_t seed, bool isSteady,
                     Compared &compared) {
   if (hasShards(table))

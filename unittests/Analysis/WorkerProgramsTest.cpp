@@ -1,8 +1,8 @@
-//===- WorkerProgramsTest.cpp - What each worker runs, for executors ------===//
+//===- WorkerProgramsTest.cpp - Programs of workers for executors ---------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The columns against the program that they are read from, and what
-// instructions wait for against the task graph of the same program.
+// The columns against the program that they are read from, and the waits of
+// instructions against the task graph of the same program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ static void forInstructions(const Program &program, Check &&check) {
 }
 
 /// Every operand is a wait, and every wait is an operand or a join; joins hold
-/// what lists them.
+/// the instructions that list them.
 static void expectWaits(const Listed &listed) {
   const Program &program = listed.program;
   const WorkerPrograms &columns = listed.columns;
@@ -85,7 +85,7 @@ static void expectWaits(const Listed &listed) {
   });
 }
 
-/// What a join waits for is an edge of what it holds.
+/// The operands of a join are edges of the instruction that it holds.
 static void expectJoinsAsTimed(const Listed &listed) {
   const Program &program = listed.program;
   llvm::Expected<TaskGraph> graph = buildTaskGraph(program, Transport::Delay);

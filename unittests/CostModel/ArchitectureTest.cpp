@@ -1,4 +1,4 @@
-//===- ArchitectureTest.cpp - Kinds of layers and what goes together ------===//
+//===- ArchitectureTest.cpp - Kinds of layers and valid combinations ------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs of layers compared with a loop over all layers; every check with its

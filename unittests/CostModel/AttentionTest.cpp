@@ -138,7 +138,7 @@ TEST(Attention, RunsAtItsRate) {
   EXPECT_EQ(ps(cost, Phase::WeightGrad), 0);
 }
 
-/// Accelerators share heads, so that the rate stays; those that divide a
+/// Accelerators share heads, so that the rate stays; accelerators that divide a
 /// sequence have three tokens of it each, at twice the rate.
 TEST(Attention, AcceleratorsShareIt) {
   ModelFacts model = alone(expand(tiny(Attention::Flash2)), "attention");
@@ -236,7 +236,7 @@ TEST(SeparateAccumulation, IsNotDividedWithTheSequence) {
   EXPECT_EQ(weightGrad(4, 4), 640);
 }
 
-/// Of experts a rank sums those that it has.
+/// A rank sums the experts that it has.
 TEST(SeparateAccumulation, RanksSumTheirExperts) {
   Architecture arch = tiny(Attention::Fused);
   arch.separateAccumulation = true;

@@ -142,7 +142,7 @@ TEST(BalanceLayers, EqualLayersAreOptimal) {
         }
 }
 
-/// Given what each worker holds, its stages are as even as possible.
+/// Given the layers of each worker, its stages are as even as possible.
 TEST(BalanceLayers, StagesOfAWorkerAreEven) {
   for (int64_t layers = 0; layers <= 8; ++layers) {
     LayerLoads loads = makeLoads(2, 5, {{layers + 1, 3}});

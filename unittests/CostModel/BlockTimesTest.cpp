@@ -39,7 +39,7 @@ static ModelFacts turns(Recompute recompute) {
   again.name = "again";
   again.count = 3;
   again.activationBytes = 7;
-  // The last one differs in what a rank gets alone, not in a kernel.
+  // The last one differs only in the rows of a rank, not in a kernel.
   model.blocks = {dense, expertLayer(16), dense, again, expertLayer(2)};
   return model;
 }
@@ -69,7 +69,8 @@ TEST(BlockTimes, SharedOnesEqualThoseOfEachBlock) {
           EXPECT_EQ(times.of(phase), own.of(phase));
           EXPECT_EQ(times.alone(phase), own.alone(phase));
           EXPECT_EQ(times.dispatch[phase], own.dispatch[phase]);
-          // A block by itself: what cells that wait for parameters count with.
+          // A block by itself: the time that cells that wait for parameters
+          // count with.
           EXPECT_EQ(own.of(phase), blockPs(block, phase, system, recompute));
         }
       }

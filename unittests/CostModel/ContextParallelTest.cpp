@@ -55,7 +55,7 @@ static StageCost firstCost(const ModelFacts &model, const SystemFacts &system,
       .stages.front();
 }
 
-/// What ranks pass on in a phase: ps, exposed ps, bytes.
+/// The exchange of ranks in a phase: ps, exposed ps, bytes.
 using Exchanged = std::tuple<int64_t, int64_t, int64_t>;
 static Exchanged context(const StageCost &cost, Phase phase) {
   Exchange found = cost.cells.on(Resource::Context, phase);
@@ -67,14 +67,15 @@ static Exchanged context(const StageCost &cost, Phase phase) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a ring takes, and for how much of it something is on its way.
+/// The time of a ring, and the part of it in which something is on its way.
 struct RingPs {
   int64_t all = 0, sends = 0;
 };
 
-/// One rank of a ring: when it may start its next step, and what it holds.
+/// One rank of a ring: when it may start its next step, and the block that it
+/// holds.
 struct Rank {
-  int64_t ready = 0;               ///< its step and what it waits for are done
+  int64_t ready = 0;               ///< its step and its waits are done
   int64_t block = 0;               ///< of keys and values that it works on
   std::vector<int64_t> seen;       ///< blocks that it has worked on
   int64_t sentBytes = 0;           ///< in all
@@ -82,8 +83,8 @@ struct Rank {
   std::vector<int64_t> gradientOf; ///< who has added to them
 };
 
-/// All ranks of a ring in lockstep: what they send while they compute has to
-/// arrive before the next step starts.
+/// All ranks of a ring in lockstep: data that they send while they compute has
+/// to arrive before the next step starts.
 class Ring {
 public:
   Ring(int64_t degree, int64_t part, int64_t latencyPs)
@@ -145,8 +146,8 @@ public:
 private:
   int64_t size() const { return int64_t(ranks.size()); }
 
-  /// Until the step is done and what every rank sends has arrived; a byte takes
-  /// 1 ps.
+  /// Until the step is done and the data of every rank has arrived; a byte
+  /// takes 1 ps.
   void step(int64_t stepPs, int64_t bytes, RingPs &now) {
     for (Rank &rank : ranks)
       rank.sentBytes += bytes;
@@ -154,7 +155,7 @@ private:
     now.all += std::max(stepPs, sends);
     now.sends += sends;
   }
-  /// Rank r gets what rank r - 1 had.
+  /// Rank r gets the block of rank r - 1.
   void rotateBlocks() {
     int64_t last = ranks.back().block;
     for (int64_t r = size() - 1; r > 0; --r)
@@ -258,7 +259,7 @@ TEST(ContextParallel, RecomputePassesOnAgain) {
     // In the backward steps of 100 ps hide 69, not 129 twice, and not the end.
     EXPECT_EQ(ps(firstCost(model, ring(4, 9)), Phase::InputGrad),
               400 + 2 * 29 + 69 + (200 + 3 * 19));
-    // Of an I: 69 + 2 x 129 + 69 + 69, and of what runs again 3 x 69.
+    // Of an I: 69 + 2 x 129 + 69 + 69, and 3 x 69 of the part that runs again.
     StageCost cost = firstCost(model, ring(4, 9));
     for (Phase phase : {Phase::InputGrad, Phase::Backward})
       EXPECT_EQ(context(cost, phase),
@@ -267,8 +268,8 @@ TEST(ContextParallel, RecomputePassesOnAgain) {
   }
 }
 
-/// A measured time does not say what of it is an exchange; what PyTorch runs in
-/// W is passed on there.
+/// A measured time does not say which part is an exchange; work that PyTorch
+/// runs in W has its exchange there.
 TEST(ContextParallel, FollowsTimesThatMove) {
   StageCosts costs = llvm::cantFail(
       costRoofline(linear(2), attentionModel(400, 4), ring(4, 9), kSplit));
@@ -302,7 +303,7 @@ TEST(ContextParallel, TensorGroupsReduceTheirTokens) {
 }
 
 /// Each half of four accelerators holds all parameters, and half of the tokens;
-/// what is whole is there twice, not four times.
+/// whole tensors are there twice, not four times.
 TEST(ContextParallel, MemoryOfAWorker) {
   SystemFacts system = ring(4);
   ModelFacts model = attentionModel(400, 4);

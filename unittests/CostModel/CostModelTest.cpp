@@ -184,8 +184,8 @@ TEST(Roofline, RingsEndAtTheSpine) {
             "the system has no spine between pods");
 }
 
-/// What each member sends in rings on several levels is what it sends in one
-/// ring: each member passes on all but its own part, twice.
+/// Each member sends the same bytes in rings on several levels as in one ring:
+/// each member passes on all but its own part, twice.
 TEST(Roofline, LevelsDoNotChangeWhatIsSent) {
   SystemFacts system;
   system.link = system.network = system.spine = {1000000000000, 0, {}};

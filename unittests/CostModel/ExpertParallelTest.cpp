@@ -52,8 +52,8 @@ static void forEachSet(int64_t count, int64_t size, Visit visit) {
   extend(extend, 0);
 }
 
-/// Every set of groups, and every set of experts of these groups: what a router
-/// may choose.
+/// Every set of groups, and every set of experts of these groups: the choices
+/// of a router.
 template <typename Visit>
 static void forEachChoice(const ExpertFacts &experts, Visit visit) {
   int64_t size = experts.count / experts.groups;
@@ -156,7 +156,7 @@ TEST(ExpertTraffic, IsThatOfEveryChoiceAmongGroups) {
 }
 
 /// If nodes hold several groups, a token reaches at most as many nodes as
-/// groups: what is computed bounds what is sent.
+/// groups: the computed number bounds the sent rows.
 TEST(ExpertTraffic, BoundsSmallGroups) {
   ExpertFacts experts = makeExperts(12, 2, 6, 2);
   Ranks ranks = {1, 3, 4};
@@ -258,7 +258,7 @@ TEST(ExpertParallel, LinkAndNetworkAreUsedAtOnce) {
 }
 
 /// Latencies follow one another on the network, as many as there are messages,
-/// and are not those of more rows.
+/// and do not grow with rows.
 TEST(ExpertParallel, AnAdapterSendsOneMessageAfterTheOther) {
   SystemFacts system = pairOfAccelerators();
   system.dataParallel = 2;
@@ -353,8 +353,8 @@ TEST(ExpertParallel, GradientsAreReducedAmongThoseThatHoldThem) {
             6 * (50 + 7));
 }
 
-/// Parameters that a worker holds are stepped by it, or by its share of those
-/// that hold them: per accelerator 2 + 2 + 2 x 12 bytes each.
+/// Parameters that a worker holds are stepped by it, or by its share of the
+/// workers that hold them: per accelerator 2 + 2 + 2 x 12 bytes each.
 TEST(ExpertParallel, TheStepIsThatOfWhatIsHeld) {
   SystemFacts system = pairOfAccelerators();
   system.dataParallel = 2;
@@ -368,7 +368,7 @@ TEST(ExpertParallel, TheStepIsThatOfWhatIsHeld) {
 }
 
 //===----------------------------------------------------------------------===//
-// What cannot be divided
+// Refused divisions
 //===----------------------------------------------------------------------===//
 
 TEST(ExpertParallel, SaysWhatDoesNotDivide) {

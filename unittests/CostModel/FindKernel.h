@@ -1,7 +1,7 @@
 //===- FindKernel.h - Kernels of a layer by name ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For tests of what a description expands to.
+// For tests of the expansion of a description.
 //
 //===----------------------------------------------------------------------===//
 

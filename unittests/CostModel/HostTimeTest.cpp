@@ -225,8 +225,8 @@ TEST(ExpertExposed, OtherMicrobatchesHideWhatTheyCan) {
   EXPECT_EQ(ps(plain, Phase::Forward), 2 * (30 + 83));
   EXPECT_EQ(ps(plain, Phase::InputGrad), 2 * (15 + 83));
   EXPECT_EQ(hiddenOf(plain, Phase::Forward), 0);
-  // Of the 166 ps of F a backward hides the 30 in which it computes, and of
-  // those of I a forward its 60.
+  // Of the 166 ps of F a backward hides the 30 in which it computes, and of the
+  // ps of I a forward hides its 60.
   system.expertExposed = 1;
   StageCost hidden = firstCost(exchangeBetween(), system);
   EXPECT_EQ(ps(hidden, Phase::Forward), 2 * (30 + 83) - 30);

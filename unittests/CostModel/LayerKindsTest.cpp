@@ -78,8 +78,8 @@ TEST(ExpertLayers, SayWhatIsOfExperts) {
   EXPECT_EQ(block.experts->perToken, 2);
   EXPECT_EQ(block.experts->rows, 2 * kTokens);
   EXPECT_EQ(block.experts->parameters, 6 * 3 * 8 * 4);
-  // Rows; input of mlp2, of the gate and of the activation. Gradients of what
-  // mlp1 and mlp2 put out, alongside rows and the input of mlp2.
+  // Rows; input of mlp2, of the gate and of the activation. Gradients of the
+  // outputs of mlp1 and mlp2, alongside rows and the input of mlp2.
   EXPECT_EQ(block.experts->activationBytes, 2 * 30 * (8 + 3 * 4));
   EXPECT_EQ(block.experts->weightGradBytes, 2 * 30 * (8 + 4 + 2 * 4 + 8));
   EXPECT_EQ(block.experts->groups, 3);
@@ -422,8 +422,8 @@ TEST(MixedLayers, BlocksAreInOrder) {
   EXPECT_EQ(model.getNumLayers(), 6);
 }
 
-/// Layers of a kind that occurred before are copied, and equal those of a model
-/// that has no others.
+/// Layers of a kind that occurred before are copied, and equal the layers of a
+/// model that has no others.
 TEST(MixedLayers, LayersOfOneKindAreEqual) {
   ModelFacts model = expand(mixed());
   Architecture alone = mixed();
@@ -437,7 +437,7 @@ TEST(MixedLayers, LayersOfOneKindAreEqual) {
   EXPECT_FALSE(model.blocks[2] == expected); // its attention has a window
 }
 
-/// Stages of two layers: each costs what its own layers cost, in the order of
+/// Stages of two layers: each has the costs of its own layers, in the order of
 /// the model.
 TEST(MixedLayers, StagesHoldTheirOwn) {
   ModelFacts model = expand(mixed());

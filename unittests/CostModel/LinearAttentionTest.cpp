@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Kernels and memory of small layers by hand, how they grow with the sequence,
-// and what ranks pass on that divide sequences.
+// and the exchanges of ranks that divide sequences.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ TEST(LinearLayers, MayHaveOnePart) {
   EXPECT_FALSE(findKernel(model.blocks[0], "mlp1"));
   EXPECT_FALSE(findKernel(model.blocks[1], "in_proj"));
   EXPECT_FALSE(findKernel(model.blocks[1], "qkv"));
-  // Together they are the parts of one whole layer and keep what it keeps.
+  // Together they are the parts of one whole layer and keep the same tensors.
   arch.mixerOnly = arch.feedforwardOnly = LayerSet::none();
   BlockFacts whole = blockOf(arch);
   EXPECT_EQ(model.blocks[0].parameters + model.blocks[1].parameters,
@@ -165,7 +165,7 @@ TEST(Mamba, KernelsByHand) {
   EXPECT_EQ(kernelOf(block, "selective_scan").forward.flops,
             16 * 24 * (9 * 4 + 8));
   EXPECT_EQ(kernelOf(block, "selective_scan").engine, Engine::Vector);
-  // What all accelerators need whole: step sizes, B and C in 16 bits.
+  // All accelerators need these whole: step sizes, B and C in 16 bits.
   EXPECT_EQ(block.whole.activation, 2 * 16 * (3 + 8));
 }
 
@@ -226,8 +226,9 @@ static SystemFacts twoRanks() {
   return system;
 }
 
-/// Ranks keep half of what they exchange: before the recurrence in_proj's 72
-/// outputs of 16 tokens, after it 24; the part of a rank is half of that.
+/// Ranks keep half of the data that they exchange: before the recurrence
+/// in_proj's 72 outputs of 16 tokens, after it 24; the part of a rank is half
+/// of that.
 TEST(LinearLayers, RanksOfSequencesExchangeHeads) {
   Architecture arch = hybrid();
   arch.layers = 1;

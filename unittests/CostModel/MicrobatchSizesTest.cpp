@@ -1,8 +1,8 @@
 //===- MicrobatchSizesTest.cpp - One batch in other microbatches ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sizes that divide and sizes that do not, shares of paths, and what resized
-// models have in common.
+// Sizes that divide and sizes that do not, shares of paths, and common parts of
+// resized models.
 //
 //===----------------------------------------------------------------------===//
 

@@ -185,7 +185,7 @@ public:
   }
 
 private:
-  /// What a part waits for; itself if for nothing.
+  /// The part that a part waits for; itself if for nothing.
   static PartPhase needOf(PartPhase what) {
     if (what.phase == Phase::WeightGrad)
       return {what.part, Phase::InputGrad};
@@ -361,7 +361,7 @@ TEST(OverlappedPairs, HideMessagesBehindWeightGradients) {
   EXPECT_EQ(behindBy(PairOrder::Fluid, kF, kB), 0);
 }
 
-/// What a cell has besides its layers runs before or after them.
+/// The rest of a cell besides its layers runs before or after them.
 TEST(OverlappedPairs, AddWhatIsNoLayer) {
   ModelFacts model = expertModel();
   BlockFacts embedding;

@@ -1,4 +1,4 @@
-//===- RuntimeTest.cpp - What executes a schedule -------------------------===//
+//===- RuntimeTest.cpp - Costs under runtimes -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Costs of two mirrored paths under each runtime.
@@ -65,8 +65,8 @@ TEST(Runtime, TorchRunsWholeBackwardsInWOfFirstStages) {
     EXPECT_FALSE(stage.overlappedPs.has_value());
 }
 
-/// W runs all of I, also the rows that I sends to experts alongside those of W,
-/// and slice by slice.
+/// W runs all of I, also the rows that I sends to experts alongside the rows of
+/// W, and slice by slice.
 TEST(Runtime, TorchMovesAllSegmentsOfI) {
   StageCosts stageCosts;
   stageCosts.stages.resize(4);
@@ -130,12 +130,13 @@ TEST(Runtime, TorchHasBuffersForMessages) {
   for (int64_t path : {0, 1}) {
     const StageMemory &first = memory.stages[2 * path];
     const StageMemory &last = memory.stages[2 * path + 1];
-    // What it sends, until B, and a buffer for the gradient that comes back.
+    // The tensor that it sends, until B, and a buffer for the gradient that
+    // comes back.
     EXPECT_EQ(first.activationBytes, 5);
     EXPECT_EQ(first.boundaryBytes, 5);
     EXPECT_EQ(first.gradientBytes, 5);
     EXPECT_EQ(first.leftForSlicesBytes, 0);
-    // Its output, what it has received, and the gradient that it sends stay.
+    // Its output, the received tensor, and the gradient that it sends stay.
     EXPECT_EQ(last.activationBytes, 18);
     EXPECT_EQ(last.gradientBytes, 0);
     EXPECT_EQ(last.leftForSlicesBytes, 18 + 5 + 5);

@@ -1,8 +1,8 @@
 //===- ShardingTest.cpp - Cells whose parameters peers divide -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times by hand and step by step, bytes counted message by message, and what is
-// left for the end of a step.
+// Times by hand and step by step, bytes counted message by message, and the
+// rest for the end of a step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,8 +86,8 @@ TEST(Sharding, GradientsMoveAlone) {
   EXPECT_EQ(ps(cost, Phase::AllReduce), 3 * (60 / 4 * 10 + 7));
 }
 
-/// Measured times are those of compute: three layers divide them, and wait as
-/// those of the roofline do.
+/// Measured times are of compute: three layers divide them, and wait as layers
+/// of the roofline do.
 TEST(Sharding, MeasuredCellsWaitToo) {
   SystemFacts peers = fourPeers(Sharding::Full);
   StageCosts costs =
@@ -114,7 +114,7 @@ TEST(Sharding, MeasuredCellsWaitToo) {
   EXPECT_EQ(sent(cost, Phase::Backward), 3 * 30);
 }
 
-/// What is gathered once per step, or never, costs no cell anything.
+/// Parameters that are gathered once per step, or never, cost cells nothing.
 TEST(Sharding, OthersChangeNoCell) {
   StageCost none = firstOf(Sharding::None, toyModel());
   for (Sharding sharding : {Sharding::Optimizer, Sharding::FullKept}) {
@@ -243,8 +243,9 @@ TEST(Sharding, MemoryHasShardsAndWhatIsGathered) {
   EXPECT_EQ(first.gradientBytes, 140 / 4 + 80);
 }
 
-/// What FSDP2 gathers into is of another stream than the weights, and so is
-/// what it reduces into. Gradients of one layer are not yet cast to be reduced.
+/// The buffer into which FSDP2 gathers is of another stream than the weights,
+/// and so is the buffer into which it reduces. Gradients of one layer are not
+/// yet cast to be reduced.
 TEST(Sharding, TorchHasBuffersForWhatIsGatheredAndReduced) {
   ModelFacts model = toyModel();
   auto memoryOfTorch = [&](Sharding sharding) {
@@ -253,7 +254,7 @@ TEST(Sharding, TorchHasBuffersForWhatIsGatheredAndReduced) {
         llvm::cantFail(computeMemoryFacts(linear(2), model, &system));
     llvm::cantFail(
         addRuntimeBuffers(Runtime::Torch, linear(2), model, &system, memory));
-    // Of messages: those of stage 1 end with it.
+    // Messages of stage 1 end with it.
     return memory.stages.back();
   };
   StageMemory full = memoryOfTorch(Sharding::Full);
@@ -313,8 +314,8 @@ TEST(Sharding, RanksOfASequenceDivideLayers) {
   EXPECT_EQ(memory.weightBytes, 60 / 2 + 2 * 2 * 20);
 }
 
-/// Stages of a worker run one at a time, and so what one of them gathers is
-/// there once.
+/// Stages of a worker run one at a time, and so the weights that one of them
+/// gathers are there once.
 TEST(Sharding, AWorkerGathersForOneStageAtATime) {
   SystemFacts system = fourPeers(Sharding::Full);
   MemoryFacts memory =
@@ -334,8 +335,8 @@ TEST(Sharding, AWorkerGathersForOneStageAtATime) {
 // Step by step
 //===----------------------------------------------------------------------===//
 
-/// Runs the streams of a cell layer by layer: one computes, one moves. What is
-/// moved for neighbours of a layer starts with that layer, which nothing
+/// Runs the streams of a cell layer by layer: one computes, one moves.
+/// Transfers for neighbours of a layer start with that layer, which nothing
 /// overtakes.
 static double simulate(llvm::ArrayRef<ShardedBlocks> runs) {
   std::vector<ShardedBlocks> layers;

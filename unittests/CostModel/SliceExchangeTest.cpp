@@ -43,7 +43,7 @@ static std::vector<Cell> forwardsOf(llvm::ArrayRef<Cell> row) {
   return forwards;
 }
 
-/// The rule of the publication for what each worker computes: by worker, the
+/// The rule of the publication for the work of each worker: by worker, the
 /// slices by length; the i-th shortest goes with the i-th longest.
 static std::vector<int64_t> partnersOf(llvm::ArrayRef<int64_t> slices) {
   std::vector<std::pair<int64_t, int64_t>> sorted;

@@ -1,8 +1,8 @@
-//===- SlicesTest.cpp - What slices cost and hold -------------------------===//
+//===- SlicesTest.cpp - Costs and memory of slices ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Cuts against a published one and against the work that they divide; facts of
-// slices against those of the microbatch that they make up; memory by hand.
+// slices against the facts of the microbatch that they make up; memory by hand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -185,8 +185,8 @@ TEST(Slices, OfWindowsHaveEqualWork) {
 }
 
 /// 1 worker, 3 slices. g are the gradients of keys and values of one slice: B
-/// of the last slice leaves those of the two others, and each later B frees
-/// its own.
+/// of the last slice leaves the gradients of the two others, and each later B
+/// frees its own.
 TEST(Slices, PassGradientsOfKeysAndValues) {
   ModelFacts model = expandToy(Attention::Fused, Recompute::None);
   Placement placement =

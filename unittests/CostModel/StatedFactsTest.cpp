@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Work of B, R and O, bytes of parameters and messages that blocks state
-// themselves, as those do that are derived from functions of stages.
+// themselves, such as blocks that are derived from functions of stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -140,7 +140,7 @@ TEST(StatedFacts, Messages) {
   EXPECT_EQ(costs.stages[1].gradient.bytes, 9);
 }
 
-/// A stage of both blocks sends what its ends say.
+/// A stage of both blocks sends the messages of its ends.
 TEST(StatedFacts, MessagesOfSeveralBlocks) {
   Path path;
   path.workers = {0};

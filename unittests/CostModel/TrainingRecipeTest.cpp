@@ -1,4 +1,4 @@
-//===- TrainingRecipeTest.cpp - What is kept, cast and predicted ----------===//
+//===- TrainingRecipeTest.cpp - Kept tensors and casts --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Outputs that the backward computes again, tensors in fewer bits, casts,
@@ -220,7 +220,7 @@ TEST(RecomputedOutputs, Operations) {
                            "plain fused attention and an MLP");
 }
 
-/// All kernels of a part run again, and W finds what it needs.
+/// All kernels of a part run again, and W finds its inputs.
 TEST(RecomputedOutputs, WholeParts) {
   Architecture arch = plain();
   arch.recomputed.mlps = true;

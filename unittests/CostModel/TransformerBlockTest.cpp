@@ -140,7 +140,7 @@ TEST(SavedTensors, RecomputeKeepsLess) {
   BlockFacts layer = layerOf(expand(arch, 4));
   EXPECT_EQ(layer.activationBytes - layer.coreBytes, 34 * sbh);
   EXPECT_EQ(layer.recomputedBytes, 2 * sbh);
-  // The facts do not depend on what is recomputed.
+  // The facts do not depend on the recomputation.
   EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Selective)), layer);
   EXPECT_EQ(layerOf(expand(arch, 4, Recompute::Full)), layer);
 }

@@ -1,7 +1,7 @@
 //===- CalculonTest.cpp - Applications, systems and executions ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What Calculon's fields become, what is noted, and what is refused.
+// Reading of Calculon's fields, notes, and refusals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -149,7 +149,7 @@ TEST(CalculonSystem, NodesAndNarrowRatesAreRead) {
   EXPECT_EQ(system.matrix.fp8FlopsPerSecond, 624000000000000);
 }
 
-/// Three networks: those of a node, of a pod and of all.
+/// Three networks: of a node, of a pod and of all.
 TEST(CalculonSystem, NetworksInBetweenJoinPods) {
   auto withNext = [](const std::string &next) {
     return llvm::cantFail(readSystemText(

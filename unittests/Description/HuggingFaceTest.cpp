@@ -49,7 +49,7 @@ static std::string errorOf(StringRef text) {
 
 namespace {
 /// A row of test/data/huggingface/published.json: a model with its number of
-/// parameters, all, and those that a token goes through.
+/// parameters, all, and active ones of a token.
 struct Published {
   std::string name;
   int64_t parameters;
@@ -156,7 +156,7 @@ TEST(Hybrids, HaveTheirParameters) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is read
+// Read fields
 //===----------------------------------------------------------------------===//
 
 TEST(HuggingFace, SequencesAreThoseOfTraining) {

@@ -1,8 +1,7 @@
 //===- InstanceTest.cpp - Scheduling instances ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the fields of an instance become, what is refused, and the form of an
-// answer.
+// Reading of the fields of an instance, refusals, and the form of an answer.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- ForeignDialect.td - A dialect with an instruction -*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What somebody else's dialect has to say so that its ops are instructions of
-// an exec.program.
+// Interfaces that somebody else's dialect needs so that its ops are
+// instructions of an exec.program.
 //
 //===----------------------------------------------------------------------===//
 

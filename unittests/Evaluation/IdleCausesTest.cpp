@@ -84,8 +84,8 @@ static void expectAddUp(const Execution &execution) {
   }
 }
 
-/// Imbalance is what a worker has to wait because the cells of another one take
-/// longer, as far as it waits between cells.
+/// Imbalance is the time that a worker has to wait because the cells of another
+/// one take longer, as far as it waits between cells.
 static void expectImbalance(const Execution &execution) {
   const IdleTimes &idle = execution.idle;
   IdleTimes undivided =
@@ -235,8 +235,8 @@ TEST(IdleCauses, SplitAWaitInThree) {
   EXPECT_EQ(idle.communicationPs[1], 61 - 50);
 }
 
-/// Cells of worker 1 take 160 ns in all, twice as long as those of worker 0,
-/// which waits for it for 30, 20, 20 and 30 ns.
+/// Cells of worker 1 take 160 ns in all, twice as long as the cells of worker
+/// 0, which waits for it for 30, 20, 20 and 30 ns.
 TEST(IdleCauses, ASlowStageIsImbalance) {
   CostInputs costs;
   costs.profile = llvm::cantFail(parseProfile("F=[10ns,20ns],B=[10ns,20ns]"));
@@ -248,8 +248,7 @@ TEST(IdleCauses, ASlowStageIsImbalance) {
   EXPECT_EQ(execution.idle.dependencyPs, std::vector<int64_t>({20000, 0}));
 }
 
-/// What cells wait for is taken from the time in which they run, at most all of
-/// it.
+/// Waits of cells are taken from the time in which they run, at most all of it.
 TEST(IdleCauses, CellsWait) {
   IdleTimes idle;
   idle.busyPs = {100, 60};

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A run that takes as long as predicted gives back the prediction, for every
-// family and kind of instruction; other times give what they say.
+// family and kind of instruction; other times give profiles of these times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ struct MeasuredRun {
 };
 
 /// An instruction as other tables name it: worker, kind, stage, phase,
-/// microbatch, and what tells all-reduces of one G apart.
+/// microbatch, and the key that distinguishes all-reduces of one G.
 using InstructionName = std::tuple<int64_t, int, int, int, int, int64_t>;
 
 } // namespace
@@ -39,7 +39,7 @@ static int64_t nameBlocks(int64_t begin, int64_t end) {
   return begin * 1000 + end;
 }
 
-/// Times of each stage, as multiples of what shares of its blocks divide by.
+/// Times of each stage, as multiples of the divisors of its blocks' shares.
 static CostInputs distinctTimes(int64_t numStages) {
   constexpr int64_t kUnit = 5040;
   CostInputs costs;
@@ -175,7 +175,8 @@ static Profile profileOf(const Table &table, const MeasuredRun &run) {
   return llvm::cantFail(makeProfile(rows, stages, {1, workers}, false));
 }
 
-/// The name in a profile of what an instruction shows; "" if it shows none.
+/// The name in a profile of the time that an instruction shows; "" if it shows
+/// none.
 static llvm::StringRef shownBy(const WorkerPrograms &rows, uint32_t i) {
   auto kind = static_cast<InstructionKind>(rows.kind[i]);
   if (kind == InstructionKind::Send)
@@ -192,7 +193,7 @@ static llvm::StringRef shownBy(const WorkerPrograms &rows, uint32_t i) {
   return enumName(*phaseFromCode(rows.first.phase[i]));
 }
 
-/// What the prediction was made from, where it shows: ps are taken for ns.
+/// Expects the profile of the prediction, where it shows: ps are taken for ns.
 static void expectProfileBack(const Table &table, const Execution &execution) {
   Profile found = profileOf(table, runOf(table, execution));
   Profile given = *distinctTimes(numStagesOf(table)).profile;
@@ -266,7 +267,7 @@ TEST(MeasuredTimes, OfPathsOfOtherLengthsAreThePrediction) {
 }
 
 /// 2F runs in pairs alone: it has half of one with 0F, and a third of one with
-/// 0B. What a stage runs by itself as well has the time of that.
+/// 0B. A cell that a stage also runs by itself has the time of that run.
 TEST(MeasuredTimes, PairsAreDividedAmongTheirStages) {
   Table table = test::makeTable(
       2, {0, 1, 0}, {"0F0 0F1+2F0 2B0 2F1+0B0 2B1 0B1", "1F0 1F1 1B0 1B1"});

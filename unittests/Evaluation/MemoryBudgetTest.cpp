@@ -1,4 +1,4 @@
-//===- MemoryBudgetTest.cpp - What a worker may hold ----------------------===//
+//===- MemoryBudgetTest.cpp - Memory budgets of workers -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- OffloadTest.cpp - What offloaded activations cost and save ---------===//
+//===- OffloadTest.cpp - Costs and savings of offload ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Compares the memory limit of addOffload with the memory of timed tables, and

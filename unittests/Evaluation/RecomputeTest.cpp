@@ -170,8 +170,9 @@ TEST(RecomputeCosts, PeakIsBoundariesAndOneWorkingSet) {
         }
 }
 
-/// Kept activations are whole from F to B, those recomputed ahead from their R.
-/// Backwards run in reverse order, so all kept ones are held at the same time.
+/// Kept activations are whole from F to B, activations recomputed ahead from
+/// their R. Backwards run in reverse order, so all kept ones are held at the
+/// same time.
 TEST(RecomputeCosts, KeepAndAheadCostWhatTheySay) {
   FamilyOptions oneChunk;
   oneChunk.chunks = 1;
@@ -190,8 +191,8 @@ TEST(RecomputeCosts, KeepAndAheadCostWhatTheySay) {
     }
 }
 
-/// R cells say themselves what they recompute; the model's setting applies to
-/// backwards without R.
+/// R cells state themselves which part they recompute; the model's setting
+/// applies to backwards without R.
 TEST(RecomputeCosts, CellsGoBeforeTheModel) {
   Table table =
       recompute(llvm::cantFail(generate(*findFamily("1f1b"), 2, 2, {})));

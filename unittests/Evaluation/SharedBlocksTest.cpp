@@ -140,7 +140,7 @@ static void checkMemory(const Placement &placement) {
       weights += facts.stages[stage].weightBytes;
       gradients += facts.stages[stage].gradientBytes;
       state += facts.stages[stage].optimizerBytes;
-      // Activations are those of the whole stage.
+      // Activations are of the whole stage.
       int64_t kept = layers[stage].size() + layers[stage].count(kLayers);
       EXPECT_EQ(facts.stages[stage].activationBytes, kept);
     }
@@ -383,7 +383,7 @@ TEST(SharedBlocks, TimesFollowTheBlocksThatAStageOwns) {
           .occupancyPs,
       120 * 6 / 8);
 
-  // By roofline O moves the bytes of what the stage owns.
+  // By roofline O moves the bytes of the blocks that the stage owns.
   costs =
       llvm::cantFail(costRoofline(placement, modelOfKinds(), toySystem(), {}));
   EXPECT_EQ(ps(costs.stages[0], Phase::Optimizer),

@@ -1,8 +1,8 @@
 //===- TimedCellsTest.cpp - The cells of an execution against its table ---===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every family with every kind of cell: worker, cell and time of each entry are
-// those that the rows of the table and the times of the phases imply.
+// Every family with every kind of cell: worker, cell and time of each entry
+// follow from the rows of the table and the times of the phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,8 +71,8 @@ static void expectRowOrder(llvm::ArrayRef<TimedCell> row) {
   }
 }
 
-/// One entry per cell that takes time, row by row. `phases` collects what
-/// occurred.
+/// One entry per cell that takes time, row by row. `phases` collects the phases
+/// that occurred.
 static void expectCellsOf(const Table &table, PhaseSet &phases) {
   phases |= phasesInUse(table.view());
   for (Transport transport :

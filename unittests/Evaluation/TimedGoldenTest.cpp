@@ -3,7 +3,7 @@
 //
 // The files of test/data/golden/timed (their README has the rule): the order of
 // each rank is imported, profiled as the file's name says and timed with
-// transport `delay`; starts and ends must be those of the peer.
+// transport `delay`; starts and ends must equal the peer's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace pipesched::test;
 using llvm::StringRef;
 
 namespace {
-/// What a peer says about one cell, in its unit of time.
+/// The times of a peer for one cell, in its unit of time.
 struct TimedCell {
   double start = 0, end = 0;
 };

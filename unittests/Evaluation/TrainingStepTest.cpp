@@ -1,4 +1,4 @@
-//===- TrainingStepTest.cpp - What a whole step is made of ----------------===//
+//===- TrainingStepTest.cpp - Parts of a whole step -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Data-parallel pipelines, nodes, sharding, sequence parallelism, 8-bit floats
@@ -185,8 +185,8 @@ TEST(SequenceParallel, TenStreamsAreWholeWithout) {
     EXPECT_EQ(with.blocks[1].whole, WholeBytes());
     EXPECT_EQ(without.blocks[1].whole.activation, 10 * sbh);
     EXPECT_EQ(without.blocks[1].whole.recomputed, 2 * sbh);
-    // Inputs of norms and of what follows them, and four gradients: of both
-    // norms, and of both branches' outputs.
+    // Inputs of norms and of the kernels after them, and four gradients: of
+    // both norms, and of both branches' outputs.
     EXPECT_EQ(without.blocks[1].whole.weightGrad, 8 * sbh + 8 * sbh);
     for (const Kernel &kernel : without.blocks[1].kernels)
       EXPECT_EQ(kernel.whole,
@@ -310,8 +310,8 @@ static MessageCost reduceStage(const SystemFacts &system, PhaseSet phases) {
 TEST(GradientBuckets, GoWhileTheBackwardRuns) {
   SystemFacts system = linkedSystem();
   system.dataParallel = 4;
-  // A layer takes 340 and its gradients 300, so that those of the first layer
-  // are left, which the backward computes last.
+  // A layer takes 340 and its gradients 300, so that the gradients of the first
+  // layer are left, which the backward computes last.
   MessageCost cost = reduceStage(system, kStep);
   EXPECT_EQ(cost.occupancyPs, 4 * 300);
   EXPECT_EQ(cost.latencyPs, 6 * 7);
@@ -326,8 +326,8 @@ TEST(GradientBuckets, GoWhileTheBackwardRuns) {
   EXPECT_EQ(reduceStage(system, split).aheadPs, 3 * 100);
 }
 
-/// Half of the time gathers weights, of which those of the first layer and 20
-/// of each other one are left.
+/// Half of the time gathers weights, of which the first layer's and 20 of each
+/// other one are left.
 TEST(GradientBuckets, WeightsAreGatheredUnderTheForward) {
   SystemFacts system = linkedSystem();
   system.dataParallel = 4;

@@ -1,8 +1,8 @@
 //===- WalkedTablesTest.cpp - Evaluations with and without a graph --------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// evaluateTable walks tables with offloads and all-reduces; what it finds must
-// be what executeTable finds with a graph, under costs of every kind.
+// evaluateTable walks tables with offloads and all-reduces; its results must
+// equal the results of executeTable with a graph, under costs of every kind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace pipesched;
 
 namespace {
 
-/// Counts what the tests have compared.
+/// Counts the comparisons of the tests.
 struct Compared {
   int walked = 0, reduced = 0, copied = 0;
 };

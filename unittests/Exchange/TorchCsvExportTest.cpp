@@ -1,8 +1,8 @@
 //===- TorchCsvExportTest.cpp - Writing PyTorch's schedule files ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What is written, what is refused, and that reading gives back what was
-// written, for generated tables of all kinds.
+// Written files, refusals, and tables that are the same after writing and
+// reading, for generated tables of all kinds.
 //
 //===----------------------------------------------------------------------===//
 

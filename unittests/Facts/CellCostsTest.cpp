@@ -74,7 +74,7 @@ TEST(CellCosts, PartsAreSplitOffTheCompute) {
   llvm::cantFail(cells.splitOff(Phase::Forward, {Resource::Context, 1, 7, 50}));
   EXPECT_EQ(textOf(cells.segmentsOf(Phase::Forward)),
             "compute 5, experts 4, context 1");
-  // What is rounded up may be longer than all.
+  // A part that is rounded up may be longer than the whole.
   llvm::cantFail(cells.splitOff(Phase::Forward, rows(6)));
   EXPECT_EQ(textOf(cells.segmentsOf(Phase::Forward)),
             "experts 4, context 1, experts 5");
@@ -184,8 +184,8 @@ TEST(CellCosts, SlicesFitThePlacement) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a cell was before it was a list: its time, and the part of that in
-/// which rows are on their way.
+/// A cell as it was before it was a list: its time, and the part of it in which
+/// rows are on their way.
 struct WholeCell {
   uint64_t ps = 0, dispatchPs = 0;
 
@@ -259,12 +259,12 @@ TEST(Pairs, RunSegmentsInOrder) {
   EXPECT_EQ(inOrder({compute(4), rows(2), compute(2), rows(2)},
                     {compute(3), rows(2), compute(2), rows(2)}),
             13u);
-  // Rows after all compute of the first cell are hidden; those at the end of
-  // the second are not, whereas divided finely enough they would be.
+  // Rows after all compute of the first cell are hidden; rows at the end of the
+  // second are not, whereas divided finely enough they would be.
   EXPECT_EQ(inOrder({compute(10), rows(4)}, {compute(10), rows(4)}), 24u);
   // The first cell computes again at 9 and waits for the second till 14.
   EXPECT_EQ(inOrder({compute(5), rows(4), compute(1)}, {compute(9)}), 15u);
-  // What waits for peers is in the lane of compute.
+  // Waits for peers are in the lane of compute.
   EXPECT_EQ(inOrder({{Resource::Sharding, 5}}, {compute(5)}), 10u);
   // Both can start; the first cell does.
   EXPECT_EQ(inOrder({compute(1), rows(8)}, {compute(6)}), 9u);

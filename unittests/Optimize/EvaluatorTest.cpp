@@ -181,8 +181,8 @@ TEST(Evaluator, TimesManyRowsInOrder) {
   }
 }
 
-/// Accepts plans by their periods as annealing does. What the changed rows
-/// alone decide is what an evaluation of the whole plan says.
+/// Accepts plans by their periods as annealing does. The decision from only the
+/// changed rows equals an evaluation of the whole plan.
 void walkPeriods(const Problem &problem, uint64_t seed) {
   Encoding encoding(problem);
   Random random(seed);

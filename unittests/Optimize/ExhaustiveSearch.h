@@ -187,7 +187,8 @@ private:
       return 0;
     if (isDone(at(state, pair, I)))
       return facts.activation - facts.freedByInputGrad;
-    // For memory at any times, what I leaves counts from its start on.
+    // For memory at any times, the memory that I leaves counts from its start
+    // on.
     if (hasStarted(at(state, pair, I)) &&
         problem.memoryTimes == MemoryTimes::Any &&
         problem.techniques.splitBackward)

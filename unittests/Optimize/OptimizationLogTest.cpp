@@ -1,4 +1,4 @@
-//===- OptimizationLogTest.cpp - Who gets what searches find --------------===//
+//===- OptimizationLogTest.cpp - Receivers of results ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Logs of several contexts, and several logs of one.

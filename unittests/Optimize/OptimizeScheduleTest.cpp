@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Compares problems with costs computed by hand, and times and memory of
-// schedules with those of the timeline.
+// schedules with the timeline.
 //
 //===----------------------------------------------------------------------===//
 

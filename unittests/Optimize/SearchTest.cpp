@@ -113,7 +113,7 @@ TEST(Search, HasRowsForTheFirstStep) {
 }
 
 //===----------------------------------------------------------------------===//
-// How long a search does what
+// Times of searches
 //===----------------------------------------------------------------------===//
 
 TEST(Annealing, RunsUntilItsProgress) {

@@ -110,7 +110,7 @@ SolverResult solveTiny(const Problem &problem) {
   return llvm::cantFail(solve(problem, familySeeds(problem), options));
 }
 
-/// Bounds hold, and the search finds what exhaustive search finds. Without
+/// Bounds hold, and the search finds the same as exhaustive search. Without
 /// copies and recomputation it is proven.
 TEST_P(TinySlices, AgreesWithExhaustiveSearch) {
   constexpr int64_t mostTicks = 60;

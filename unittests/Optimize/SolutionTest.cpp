@@ -206,8 +206,8 @@ int64_t makespanOf(const RandomProblem &random, int64_t numSteps) {
       .makespan;
 }
 
-/// The period is what one more step adds, rounded up; the steady state keeps
-/// all rules.
+/// The period is the time that one more step adds, rounded up; the steady state
+/// keeps all rules.
 TEST(RandomRowsTest, HaveThePeriodOfManySteps) {
   int64_t numChecked = 0;
   for (uint32_t seed = 1; seed <= 400; ++seed) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Takes every family with its activations offloaded or recomputed by the rules
-// of the transforms. What fits the memory is no better than what the solver
-// finds, however little it searches.
+// of the transforms. Seeds that fit the memory are no better than the solver's
+// result, however little it searches.
 //
 //===----------------------------------------------------------------------===//
 

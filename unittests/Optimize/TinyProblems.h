@@ -20,7 +20,7 @@ struct TinyProblem {
   int64_t best = 0; ///< makespan
 };
 
-/// What the problems of a test have in common.
+/// The common properties of the problems of a test.
 struct TinyKind {
   llvm::StringRef name;
   std::vector<int32_t> path;

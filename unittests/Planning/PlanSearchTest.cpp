@@ -127,7 +127,7 @@ TEST_F(PlanSearchTest, DropsWhatIsTooSlow) {
 }
 
 TEST_F(PlanSearchTest, DropsWhatRowsSayIsTooLarge) {
-  // What four microbatches hold bounds what more of them do.
+  // The memory of four microbatches bounds the memory of more of them.
   peakBytes = 200;
   std::vector<int32_t> all = expand(addShape(8), PlanKind::Usual);
   EXPECT_TRUE(search.round(all, kNoLimit, evaluate()).empty());

@@ -48,7 +48,7 @@ void multiply(Matrix<Real> &a, Matrix<Real> &b, Matrix<Real> &c) {
                       b.column, c.data.data(), c.row, c.column);
 }
 
-/// Also what lies between rows of the result stays.
+/// Elements between rows of the result also stay.
 template <typename Real>
 void check(int64_t m, int64_t n, int64_t k, const Order orders[3]) {
   Matrix<Real> a(m, k, orders[0]), b(k, n, orders[1]), c(m, n, orders[2]);

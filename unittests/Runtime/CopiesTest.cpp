@@ -40,7 +40,7 @@ TEST(Copies, OfOneDirectionRunInOrder) {
   int64_t numWrong = 0;
   EXPECT_EQ(world.run(
                 [&](const Worker &w) {
-                  // Each copy reads what the one before it wrote.
+                  // Each copy reads the bytes that the one before it wrote.
                   w.arena[0] = static_cast<char>(w.step + w.index);
                   for (int32_t i = 0; i < 8; ++i)
                     pipesched_rt_offload(w.context, w.arena + 64 * (i + 1),

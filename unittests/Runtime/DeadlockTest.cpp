@@ -1,8 +1,8 @@
 //===- DeadlockTest.cpp - Deadlocks are found and explained ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each text says what every worker waits for; nothing that goes on is called a
-// deadlock.
+// Each text names the wait of every worker; no program that continues is called
+// a deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,7 @@ TEST(Deadlock, OfAWorkerThatWantsTheNextStep) {
 }
 
 TEST(Deadlock, OfAnEndOfStep) {
-  // What was not waited for, the runtime waits for.
+  // The runtime waits for requests that the program did not wait for.
   Sizes sizes;
   sizes.workers = 1;
   World world(sizes, PIPESCHED_RT_RENDEZVOUS);

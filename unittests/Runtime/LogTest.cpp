@@ -1,7 +1,7 @@
 //===- LogTest.cpp - Times of steps and instructions ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the log of a world holds, on which clock.
+// The contents of the log of a world, and its clock.
 //
 //===----------------------------------------------------------------------===//
 

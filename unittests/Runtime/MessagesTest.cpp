@@ -1,7 +1,7 @@
 //===- MessagesTest.cpp - Sends and receives between threads --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What arrives, in which order, and when a send ends.
+// The data that arrives, its order, and when a send ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,7 +123,8 @@ TEST_P(BothMessages, ReachTheWorkerItself) {
   EXPECT_EQ(received, 5);
 }
 
-/// Overwrites what it sends before the wait, and before the recv is posted.
+/// Overwrites the bytes that it sends before the wait, and before the recv is
+/// posted.
 static int32_t receiveOverwritten(PipeschedMessages messages) {
   World world({}, messages);
   int32_t received = 0;

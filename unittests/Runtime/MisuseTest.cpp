@@ -1,7 +1,7 @@
 //===- MisuseTest.cpp - Calls that break a rule ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The text names worker, instruction, what was found and what was wanted; all
+// The text names worker, instruction, the found and the expected value; all
 // workers end.
 //
 //===----------------------------------------------------------------------===//
@@ -50,7 +50,7 @@ TEST(Misuse, OfRequests) {
             "worker 1, instruction 2: recv with request 3, which is in use by "
             "a send of 4 bytes to worker 0 with tag 1 (started by instruction "
             "2); wait for it first");
-  // Also what has ended is in use until it is waited for.
+  // An ended request is also in use until it is waited for.
   EXPECT_EQ(misuse(
                 [](const Worker &w) {
                   w.send(w.arena, 4, 0, 1, 3);

@@ -17,7 +17,7 @@
 
 namespace runtime_test {
 
-/// What a step gets, with short names for the calls.
+/// The arguments of a step, with short names for the calls.
 struct Worker {
   int32_t index;
   void *context;

@@ -15,8 +15,8 @@
 
 using namespace runtime_test;
 
-/// Sums the vector that `make` gives for each of the members, and returns what
-/// each of them gets.
+/// Sums the vector that `make` gives for each of the members, and returns the
+/// result of each.
 template <typename T>
 static std::vector<std::vector<T>> sumOver(std::vector<int32_t> members,
                                            std::vector<std::vector<T>> values,

@@ -1,7 +1,7 @@
 //===- WorldTest.cpp - Memory and runs of worlds --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a world allocates, what it keeps between runs, and what it refuses.
+// Allocations of a world, its state between runs, and its refusals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -253,8 +253,8 @@ TEST(World, PacesSendsThatBlock) {
   }
 }
 
-/// Copies of one instruction take its time together, those of two one after the
-/// other; a sum lasts as long as its slowest member says.
+/// Copies of one instruction take its time together, copies of two one after
+/// the other; a sum lasts as long as its slowest member says.
 TEST(World, PacesCopiesAndSums) {
   PacedWorld paced(PIPESCHED_RT_RENDEZVOUS);
   std::atomic<std::chrono::steady_clock::time_point> slowest;

@@ -1,4 +1,4 @@
-//===- FamilyPropertiesTest.cpp - What every family promises --------------===//
+//===- FamilyPropertiesTest.cpp - Promises of families --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Runs all sizes up to D = 8, N = 24, V = 4 with all options, and some larger
@@ -20,10 +20,10 @@ using namespace pipesched;
 using llvm::StringRef;
 
 namespace {
-/// Whether the literature's bubble is exact, and of what it is a ratio.
+/// Whether the literature's bubble is exact, and the base of its ratio.
 enum class Literature { Inexact, OfMakespan, OfSpan };
 
-/// What must hold for a case; an empty member promises nothing.
+/// The promises of a case; an empty member promises nothing.
 struct Promise {
   /// Each is a part of a refusal; empty if there is a table.
   std::vector<std::string> refusals;
@@ -31,7 +31,7 @@ struct Promise {
   std::optional<int64_t> peak;       ///< of the worker that holds most
   std::optional<int64_t> memory;     ///< no worker holds more
   std::optional<int64_t> idle;       ///< slots of a worker without work
-  std::optional<int64_t> idleWithin; ///< of those, between two of its cells
+  std::optional<int64_t> idleWithin; ///< of these, between two of its cells
   Literature literature = Literature::Inexact;
 };
 
@@ -159,7 +159,7 @@ static Promise promiseInterleaved1F1B(const FamilyCase &one) {
 }
 
 /// As interleaved 1F1B with one activation more on each worker, since pairs
-/// take here what their cells take. A single chunk has no groups.
+/// take here the time of their cells. A single chunk has no groups.
 static Promise promiseCombined1F1B(const FamilyCase &one) {
   bool isGrouped = one.chunks() > 1 || one.options.group;
   if (isGrouped && !isGroupDefined(one))
@@ -513,7 +513,7 @@ static constexpr llvm::ArrayRef<EnumName<MessageSemantics>> kSemantics =
     EnumNames<MessageSemantics>::values;
 
 namespace {
-/// The number of tables tried, and of those that deadlock, per semantics.
+/// The number of tables tried, and of tables that deadlock, per semantics.
 struct Stops {
   int64_t numTables = 0, numStops[kNumEnumValues<MessageSemantics>] = {};
 

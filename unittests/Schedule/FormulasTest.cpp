@@ -1,9 +1,9 @@
 //===- FormulasTest.cpp - Refusals and values of formulas ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What formulas refuse, and why there is no general form. Wherever a formula
+// Refusals of formulas, and why there is no general form. Wherever a formula
 // gives a value for given times, that value is the idle of the family's table
-// run with those times.
+// run with these times.
 //
 //===----------------------------------------------------------------------===//
 

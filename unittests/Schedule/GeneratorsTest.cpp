@@ -1,7 +1,7 @@
 //===- GeneratorsTest.cpp - Small tables and refusals of generators -------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows by hand, paths that give the same rows, and what generators refuse.
+// Rows by hand, paths that give the same rows, and refusals of generators.
 // FamilyPropertiesTest tries all sizes; GoldenOrdersTest has the rows of
 // others.
 //
@@ -19,11 +19,11 @@ using namespace pipesched;
 using llvm::StringRef;
 
 namespace {
-/// What a generator is given.
+/// The arguments of a generator.
 struct Given {
   StringRef family;
   int64_t workers, microbatches;
-  StringRef paths = "";   ///< those of the family if empty
+  StringRef paths = "";   ///< the family's if empty
   StringRef options = ""; ///< such as "chunks=2 group=3"
 };
 struct HandRows {

@@ -13,7 +13,7 @@
 using namespace pipesched;
 
 namespace {
-/// The rows of `family` are those of the file `name`.
+/// The rows of `family` equal the rows of the file `name`.
 struct GoldenOrder {
   llvm::StringRef family;
   int64_t workers, microbatches;

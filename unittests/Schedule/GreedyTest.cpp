@@ -1,4 +1,4 @@
-//===- GreedyTest.cpp - The greedy rule and what it gives -----------------===//
+//===- GreedyTest.cpp - The greedy rule and its tables --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The paper's anchors (arXiv 2605.24006), the rule compared with a slot-by-slot

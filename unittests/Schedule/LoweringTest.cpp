@@ -1,4 +1,4 @@
-//===- LoweringTest.cpp - From a table to what each worker runs -----------===//
+//===- LoweringTest.cpp - From a table to a program -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The order of messages within a slot, numbers of groups, and which forwards

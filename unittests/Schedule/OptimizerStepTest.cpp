@@ -131,7 +131,7 @@ static bool proves(const Table &table, MessageSemantics semantics,
   return isProven;
 }
 
-/// Expects one O per block and worker, and one G for those that are replicated
+/// Expects one O per block and worker, and one G for blocks that are replicated
 /// elsewhere unless there are none.
 static void expectComplete(const Table &table, ReductionPlace place) {
   const Placement &placement = table.placement;

@@ -1,7 +1,7 @@
 //===- PeriodTest.cpp - Rows that repeat ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Periods of families by hand. WalkTableTest shows what walks make of them.
+// Periods of families by hand. WalkTableTest shows how walks use them.
 //
 //===----------------------------------------------------------------------===//
 

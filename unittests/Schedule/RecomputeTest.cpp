@@ -205,7 +205,7 @@ TEST(AddRecompute, ServesAnyTable) {
         numAdded += change.numAdded;
         numPresent += change.numPresent;
         // A second run adds only R for activations that were kept, and for
-        // those that another R now separates from their forward.
+        // activations that another R now separates from their forward.
         options.keep = 0;
         Table all = apply(result, RecomputeOptions());
         EXPECT_EQ(countOf(all, Phase::Recompute),

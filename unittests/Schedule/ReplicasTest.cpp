@@ -117,7 +117,7 @@ TEST(Replicas, StagesAreTheirPieces) {
 }
 
 //===----------------------------------------------------------------------===//
-// What a worker holds
+// Blocks of a worker
 //===----------------------------------------------------------------------===//
 
 /// The picture of the header: 3 + 3 and 2 + 4 blocks.
@@ -197,8 +197,8 @@ static void checkSets(const Placement &placement, const ParameterSets &sets) {
   EXPECT_EQ(numOwned, numHeld);
 }
 
-/// The owners of a worker, by the ends of what they own, are in the order of
-/// the model: none starts before another's blocks end.
+/// The owners of a worker, by the ends of their blocks, are in the order of the
+/// model: none starts before another's blocks end.
 static void checkOrder(const Placement &placement, const ParameterSets &sets) {
   for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker) {
     int64_t last = -1;

@@ -2,7 +2,7 @@
 //----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What holds for the shards of the embedding and of the head in every family.
+// Properties of the shards of the embedding and of the head in every family.
 //
 //===----------------------------------------------------------------------===//
 
@@ -336,8 +336,8 @@ TEST(SpreadVocabulary, OppositeOrdersDeadlock) {
   EXPECT_THAT(found, HasSubstr("0Y1 on worker 0 waits for 1Y1 on worker 1"));
 }
 
-/// Slots go by what a group waits for, not by barriers: worker 0 runs on while
-/// its X and Y wait for worker 1.
+/// Slots follow the waits of a group, not barriers: worker 0 runs on while its
+/// X and Y wait for worker 1.
 TEST(SpreadVocabulary, RowsGoOnBesideCollectives) {
   Table table = llvm::cantFail(generateVocab1F1B(makeLinear(2, 4)));
   TableView view = table.view();

@@ -19,8 +19,8 @@ static std::string find(const Placement &placement, int64_t row,
   return violation ? toString(*violation) : "";
 }
 
-/// Rows of worker 1 on a linear path of 4 workers and 4 microbatches, and what
-/// is found.
+/// Rows of worker 1 on a linear path of 4 workers and 4 microbatches, and the
+/// finding.
 static const std::pair<llvm::StringRef, const char *> kRows[] = {
     {"", ""},
     {"1F0 1F1 1B0 _3 1B1", ""},

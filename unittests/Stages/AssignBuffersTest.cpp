@@ -23,7 +23,7 @@ using pipe::StageRole;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The memory of a worker: what is where, and what is under way.
+/// The memory of a worker: the tensor at each place, and transfers under way.
 class Memory {
 public:
   struct Range {
@@ -80,8 +80,8 @@ private:
   std::vector<std::pair<Value, Flight>> flights;
 };
 
-/// Walks one worker. A tensor is called by what it is, not by where: the input
-/// of stage 2 and the output of stage 1 are both "activation 2".
+/// Walks one worker. A tensor is named by its contents, not by its place: the
+/// input of stage 2 and the output of stage 1 are both "activation 2".
 class Walk {
 public:
   Walk(const StageFunctions &functions, const StageKernels &kernels,
@@ -171,7 +171,7 @@ void Walk::message(exec::InstructionOpInterface op, int64_t offset) {
     arena.write(range, nameOf(cell, name), op.getDone());
 }
 
-/// The host keeps what stood in the arena under the name that it had there.
+/// The host keeps the tensor of the arena under the name that it had there.
 void Walk::copy(exec::InstructionOpInterface op, ArrayRef<int64_t> offsets) {
   Cell cell = *op.getInstructionCell();
   const Stage &stage = functions.stages[cell.getStage()];

@@ -4,7 +4,7 @@
 // The assignment and the memory analysis share no code: one follows tensors of
 // functions, the other adds up bytes that pipe-attach-stage-costs has derived.
 // Here they meet. Every byte of the difference has a name, and each name is
-// held to what docs/Buffers.md says of it.
+// checked against its description in docs/Buffers.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ void CompareArenas::check(const BufferCase &given, int64_t inFlight) {
                              row.handedOver - row.missing + row.ahead +
                              row.outputs + row.gradients + row.passing +
                              row.alignment + row.inFlight + row.gaps);
-    // What costs count for a moment is what functions keep then.
+    // Costs count for a moment the tensors that functions keep then.
     EXPECT_EQ(row.unknown, 0);
     EXPECT_EQ(row.missing, 0);
     if (!hasCopies) {

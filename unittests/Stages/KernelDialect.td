@@ -1,7 +1,7 @@
 //===- KernelDialect.td - A dialect whose ops state work -*- tablegen -*---===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What somebody else's dialect has to say so that costs are derived from
+// Interfaces that somebody else's dialect needs so that costs are derived from
 // functions with its ops.
 //
 //===----------------------------------------------------------------------===//

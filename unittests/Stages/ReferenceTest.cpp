@@ -1,7 +1,7 @@
 //===- ReferenceTest.cpp - The steps of the unpipelined model -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What `pipesched-run --check` compares with must be right by itself: which
+// The reference of `pipesched-run --check` must be right by itself: which
 // functions the reference calls, in which order, and where each of their
 // arguments comes from. test/python/training/test_stage_models.py compares
 // numbers of the same functions with PyTorch's.
@@ -243,7 +243,7 @@ TEST_F(ReferenceTest, Gradients) {
             8 + 16 + 24);
 }
 
-/// Losses are in the order of microbatches; parameters become those of the
+/// Losses are in the order of microbatches; parameters become the result of the
 /// update, or stay.
 TEST_F(ReferenceTest, Block) {
   run(/*updates=*/false);

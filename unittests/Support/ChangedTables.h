@@ -16,8 +16,8 @@
 
 namespace pipesched {
 
-/// Offloads one of `every` activations between its F and what needs it first
-/// (R, B or I), and holds some steps for the copies.
+/// Offloads one of `every` activations between its F and the first cell that
+/// needs it (R, B or I), and holds some steps for the copies.
 class ScatteredCopies {
 public:
   ScatteredCopies(uint32_t seed, int64_t every) : random(seed), every(every) {}

@@ -47,9 +47,9 @@ inline int64_t largest(const std::vector<int64_t> &values) {
 }
 
 /// The makespan with the given times of F, I, W, S and T (B takes I + W, and an
-/// overlapped pair what both take, or what `times` say).
-/// A message to another worker delays its consumer and uses no queue; X, Y and
-/// Z take no time once all workers of the path have come.
+/// overlapped pair the time of both, or the time in `times`). A message to
+/// another worker delays its consumer and uses no queue; X, Y and Z take no
+/// time once all workers of the path have come.
 inline int64_t simulate(const Table &table, const FormulaInputs::Times &times) {
   TableView view = table.view();
   CellIndex index = llvm::cantFail(CellIndex::create(view));

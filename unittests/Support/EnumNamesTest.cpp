@@ -81,7 +81,7 @@ static std::vector<EnumUnderTest> allEnums() {
       optimize::Status, pipe::AsymmetricPaths, pipe::SplitGradient>();
 }
 
-/// The names of an enum, as what a failure is about.
+/// The names of an enum, as the subject of a failure.
 static std::string namesOf(const EnumUnderTest &described) {
   std::string names = "the enum of";
   for (const EnumUnderTest::Value &value : described.values)

@@ -1,4 +1,4 @@
-//===- ErrorText.h - What errors say, for tests -----------------*- C++ -*-===//
+//===- ErrorText.h - Texts of errors for tests ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns errors into text.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All sizes up to D = 8, N = 24, V = 4 with all values of a family's options,
-// including those that it refuses.
+// including refused ones.
 //
 //===----------------------------------------------------------------------===//
 

@@ -66,7 +66,7 @@ inline Table loadGoldenTable(llvm::StringRef name, Placement placement) {
 }
 
 /// The rows of a table in the spelling of the golden files: no idle cells;
-/// stages of later paths are numbered after those of earlier ones.
+/// stages of later paths are numbered after stages of earlier ones.
 inline std::vector<Row> goldenRows(const Table &table) {
   std::vector<Row> rows;
   for (const Row &cells : table.rows) {

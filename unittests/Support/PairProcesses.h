@@ -45,7 +45,7 @@ public:
   }
 
 private:
-  /// A worker, what runs on the queue, and the peer of messages.
+  /// A worker, the kind of instructions on the queue, and the peer of messages.
   using QueueName = std::tuple<int64_t, InstructionKind, int32_t>;
 
   const Instruction &at(uint32_t instruction) const {
@@ -97,7 +97,7 @@ private:
            areDone(program.operandsOf(instruction));
   }
 
-  /// Runs what is at the front of a queue, with its partners.
+  /// Runs the instruction at the front of a queue, with its partners.
   bool runFront(uint32_t instruction) {
     std::vector<uint32_t> members = {instruction};
     for (uint32_t other = program.partner[instruction];

@@ -56,8 +56,8 @@ public:
     return costs;
   }
 
-  /// Compute, with rows of experts in between in any order; then what the cell
-  /// waits for.
+  /// Compute, with rows of experts in between in any order; then the waits of
+  /// the cell.
   std::vector<Segment> drawSegments(Phase phase, bool hasDispatches) {
     std::vector<Segment> segments = {{resourceOf(phase), drawPs()}};
     for (int64_t more = hasDispatches ? draw(4) : 0; more > 0; --more)
@@ -75,7 +75,7 @@ public:
     return messages;
   }
 
-  /// All-reduces, half of which start ahead of what they wait for.
+  /// All-reduces, half of which start ahead of the ends of their dependences.
   std::vector<MessageCost> drawReductions(int64_t count) {
     std::vector<MessageCost> reductions = drawMessages(count);
     for (MessageCost &each : reductions)

@@ -1,4 +1,4 @@
-//===- SameWalks.h - Compares what walks of tables find ---------*- C++ -*-===//
+//===- SameWalks.h - Compares results of walks ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- WideDivisionTest.cpp - Tests of divisions of 128 bits --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compares quotients with those of the compiler, for numbers of all sizes.
+// Compares quotients with the compiler's, for numbers of all sizes.
 //
 //===----------------------------------------------------------------------===//
 

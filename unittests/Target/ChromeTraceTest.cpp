@@ -1,7 +1,8 @@
 //===- ChromeTraceTest.cpp - Tests of the trace ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What Perfetto requires of any trace: nesting, and flows from slice to slice.
+// Requirements of Perfetto for any trace: nesting, and flows from slice to
+// slice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -161,7 +162,7 @@ static double sumOf(const std::vector<Slice> &slices) {
   return sum;
 }
 
-/// The idle slices of a worker add up to its idle time, those of the critical
+/// The idle slices of a worker add up to its idle time, slices of the critical
 /// path to the step.
 TEST_P(EveryTransport, IdleTimeAndCriticalPathAddUp) {
   constexpr int64_t kWorkers = 4, kIdleThread = kNumEnumValues<Lane>,

@@ -24,7 +24,7 @@ static std::string compare(llvm::ArrayRef<ComparisonEntry> entries) {
   return text;
 }
 
-/// What an entry says of the cause with this column.
+/// The ratio in an entry of the cause with this column.
 static double &ratioOf(ComparisonEntry &entry,
                        std::vector<int64_t> IdleTimes::*column) {
   for (auto [cause, ratio] : llvm::zip_equal(kIdleCauses, entry.idleByCause))
