@@ -63,14 +63,14 @@ PARAMETER_BYTES = (2, 4, 8)
 the weights that the GEMMs read, 2 here.
 """
 IMBALANCE = 1.25
-"""Rows of the fullest rank by the mean, to show what they matter: the report does not state them.
+"""Rows of the fullest rank by the mean, to show their effect: the report does not state them.
 """
 
 
 def kernel_curve(peak_tflops: float, *, are_older: bool) -> list[list[float]]:
     """Shares of the FP8 peak by GFLOP, from DeepGEMM's rates on H800: shapes in groups of a factor
-    of 4, each at its mean FLOPs (geometric) and mean rate (harmonic). Older kernels are those of
-    the same authors to which DeepGEMM compares itself.
+    of 4, each at its mean FLOPs (geometric) and mean rate (harmonic). Older kernels are the kernels
+    of the same authors to which DeepGEMM compares itself.
     """
     groups: dict[int, list[tuple[float, float]]] = {}
     for count, m, n, k, tflops, speedup in data("large_runs.json")["deepgemm"]["rows"]:
@@ -208,7 +208,7 @@ def _measured() -> dict[str, Any]:
 
 def _row(case: str, found: Proposal) -> dict[str, Any]:
     row = found.to_dict()
-    # As computed, like those above it; the band would be that of data sheets.
+    # As computed, like those above it; the band would be for data sheets.
     tokens = BATCH * SEQUENCE / GPUS / found.step_s
     made: dict[str, Any] = {"case": case, "tokens_per_s_per_gpu": tokens}
     made["error_percent"] = percent(tokens, MEASURED)

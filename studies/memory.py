@@ -1,5 +1,6 @@
-"""Published peak memory alongside ours, which counts tensors: what an allocator, collectives and
-workspaces take on top, from which the reserve of plans follows (docs/Planning.md, "The reserve").
+"""Published peak memory alongside ours, which counts tensors: the memory that an allocator,
+collectives and workspaces take in addition, from which the reserve of plans follows
+(docs/Planning.md, "The reserve").
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _torchtitan() -> Iterator[tuple[str, str, float, float]]:
 
 
 def memory() -> Study:
-    """Published peaks next to the tensors that we count, and what PyTorch's runtime holds.
+    """Published peaks next to the tensors that we count, and the memory of PyTorch's runtime.
 
     >>> study = memory()
     >>> study.frame[study.frame.above_percent < 0].case.tolist()

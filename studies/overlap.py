@@ -24,7 +24,7 @@ def published() -> dict[str, Any]:
 
 
 def contention() -> float:
-    """How many times as long compute takes on what exchanges leave of the multiprocessors, to a
+    """How many times as long compute takes on the multiprocessors that exchanges leave, to a
     hundredth.
 
     >>> contention()

@@ -1,7 +1,7 @@
-"""Plans for published runs next to what their builders chose: whether their layout is found to fit,
-where it is, and how much more than measured a plan claims.
+"""Plans for published runs next to the choices of their builders: whether their layout is found to
+fit, where it is, and how much more than measured a plan claims.
 
-Nothing is fitted to these runs but what `recent_runs` says of rates under load; two of the rows are
+Nothing is fitted to these runs except the rates under load in `recent_runs`; two of the rows are
 among its rows. All plans are for Megatron-LM, on systems under load.
 """
 
@@ -53,8 +53,8 @@ class Run:
     options: dict[str, Any] = field(default_factory=dict)
     """What the run states of dispatch, overlap and kernels."""
     fields: dict[str, Any] = field(default_factory=dict)
-    """What the run says of the model: outputs that its backward computes again, layers that
-    predict one more token.
+    """The run's facts of the model: outputs that its backward computes again, layers that predict
+    one more token.
     """
 
     @property
@@ -274,9 +274,9 @@ def _row(run: Run, is_planned: bool) -> dict[str, Any]:
 
 
 def plans(searched: Sequence[str] = ()) -> Study:
-    """What the builders of published runs chose, as plans see it, and the plans of `searched` runs,
-    which take minutes each on large clusters; `all` searches for all. Raises an error for a name
-    that is none.
+    """The choices of the builders of published runs, as plans see them, and the plans of `searched`
+    runs, which take minutes each on large clusters; `all` searches for all. Raises an error for a
+    name that is none.
 
     >>> plans().frame.fits.all()
     np.True_

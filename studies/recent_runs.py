@@ -1,9 +1,9 @@
-"""Measured runs and layers of 2023 to 2026, predicted like those of validation.py: experts, sharded
-data parallelism, small models, FP8 and Blackwell.
+"""Measured runs and layers of 2023 to 2026, predicted like the runs of validation.py: experts,
+sharded data parallelism, small models, FP8 and Blackwell.
 
-The file recent_runs.json says for each source what it states, what it does not, and what is taken
-in its place. H100 are under load, which is fitted to two rows, and Blackwell like `b200-sxm` under
-load, which is fitted to one; these are apart, and nothing is fitted to the others.
+The file recent_runs.json lists for each source the facts that it states, the missing ones, and
+their substitutes. H100 are under load, which is fitted to two rows, and Blackwell like `b200-sxm`
+under load, which is fitted to one; these are apart, and nothing is fitted to the others.
 """
 
 from __future__ import annotations
@@ -254,8 +254,8 @@ FITTED = (
     "70B, BF16, asynchronous TP",
     "Qwen3 235B, EP 32, PP 8, exchange overlapped",
 )
-"""The rows to which `sustained`, what AsyncTP shows and what the overlap of exchanges shows are
-fitted, in this order.
+"""The rows to which `sustained`, the exposed part of AsyncTP and the exposed part of overlapped
+exchanges are fitted, in this order.
 """
 FITTED_BLACKWELL = ("Llama 3 8B FP8, 25.11", "b200-sxm")
 """The row to which `sustained` of Blackwell is fitted: its case and its system."""

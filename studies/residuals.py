@@ -1,8 +1,8 @@
-"""How far published steps are from their predictions, row by row: what bands are made of.
+"""How far published steps are from their predictions, row by row: the data of bands.
 
 `python -m studies residuals --format json` writes the file that ships with the package,
-`python/pipesched/bands/residuals.json`; a test compares the two. No row is among those that it was
-fitted to.
+`python/pipesched/bands/residuals.json`; a test compares the two. No row is among the rows that it
+was fitted to.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ def _validated() -> Iterator[dict[str, Any]]:
         if not is_fitted:
             yield _made(row, traits._replace(rates=UNDER_LOAD), ratio)
         if is_fitted and case in recent_runs.FITTED[1:]:
-            continue  # what its collectives show is fitted to this row
+            continue  # the exposed part of its collectives is fitted to this row
         faster = row.point.simulate().execution.makespan_ps / sold.simulate().execution.makespan_ps
         yield _made(row, traits, ratio * faster)
 

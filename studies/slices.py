@@ -17,8 +17,8 @@ SYSTEM = "h100-sxm"
 
 def _slimpipe() -> list[dict[str, Any]]:
     """Bubble from the table; activations as table and costs count them. The publication counts
-    whole activations of slices, ours also what the first backward of a microbatch leaves of the
-    gradients of keys and values.
+    whole activations of slices, ours also the gradients of keys and values that the first backward
+    of a microbatch leaves.
     """
     row = data("slices.json")["slimpipe"]
     workers, ranks = row["workers"], row["ranks_per_stage"]
@@ -88,8 +88,8 @@ def _seq1f1b() -> list[dict[str, Any]]:
 
 def _seq1f1b_memory() -> list[dict[str, Any]]:
     """Memory of the first device. Each stage recomputes some of its layers, and the source does not
-    say how many: the memory of 1F1B tells, and that of Seq1F1B follows from it. What forwards keep
-    adds up over layers, so that numbers between none and all lie on a line.
+    say how many: the memory of 1F1B tells, and that of Seq1F1B follows from it. Tensors that
+    forwards keep add up over layers, so that numbers between none and all lie on a line.
     """
     row = data("slices.json")["seq1f1b"]
     most, mega = row["layers_of_first_stage"], 1e6

@@ -26,14 +26,14 @@ def data(name: str) -> dict[str, Any]:
 
 
 def fields(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a model or system that make another one: all but names, sources
-    and what changes under load.
+    """Returns the fields of a model or system that make another one: all but names, sources and
+    fields that change under load.
     """
     return {k: v for k, v in description.items() if k not in ("aliases", "sources", "load")}
 
 
 def plain_costs(**arguments: Any) -> Costs:
-    """Returns costs with nothing but what is given: rates of data sheets, unless the system is one
+    """Returns costs with only the given arguments: rates of data sheets, unless the system is one
     under load, and no habits of a framework.
     """
     return Costs(framework="none", rates="data-sheet", **arguments)
@@ -60,7 +60,8 @@ def row(
 
 def flops_per_token(costs: Costs, *, counts_masked: bool = True) -> float:
     """Returns the FLOPs of a model for one token. PaLM's formula (arXiv 2204.02311, appendix B),
-    which Llama 3 cites for its utilization, counts all scores, also those that a causal mask hides.
+    which Llama 3 cites for its utilization, counts all scores, also scores that a causal mask
+    hides.
     """
     summary = costs.model_summary()
     masked = 0.0 if counts_masked else float(summary["attention_flops_per_token"]) / 2

@@ -310,7 +310,7 @@ def sc21() -> Iterator[Row]:
 SEQUENCE = 8192
 TITAN_70B_BATCH = 16
 TITAN_ATTENTION: Final = "flash-2"
-"""What scaled_dot_product_attention ran in the versions of PyTorch and torchtitan that the
+"""The kernel of scaled_dot_product_attention in the versions of PyTorch and torchtitan that the
 benchmark states: FlashAttention-2 comes first in PyTorch's order, and torchtitan allows no other
 fast kernel where sequences are divided.
 """
@@ -355,7 +355,8 @@ def _titan_system(rates: TitanRates, is_divided: bool) -> dict[str, Any]:
 
 
 def titan_fields(tensor: int, *, has_kernels: bool) -> dict[str, Any]:
-    """What torchtitan keeps, with this number of tensor-parallel ranks, by fields of a model;
+    """The tensors that torchtitan keeps, with this number of tensor-parallel ranks, by fields of a
+    model;
     `has_kernels`: its loss is not compiled. With ranks, DTensor keeps inputs as they are gathered,
     and torchao casts them before that.
     """
@@ -378,7 +379,7 @@ def titan_costs(
 ) -> Costs:
     changed = fields(pipesched.models()[model]) | {
         "sequence": sequence,
-        # Gradients are summed and reduced with 4 bytes each; FSDP sums those of several
+        # Gradients are summed and reduced with 4 bytes each; FSDP sums the gradients of several
         # microbatches itself.
         "gradient_bytes_per_parameter": 4,
         "separate_accumulation": microbatches > 1,

@@ -1,6 +1,6 @@
-# The lit suite. `pipesched-opt` in a RUN line always checks that what it read
-# survives printing and bytecode; `pipesched-opt-raw` is the tool as it is, for
-# tests about exactly that, and for sizes where it would cost.
+# The lit suite. `pipesched-opt` in a RUN line always checks that its input survives printing and
+# bytecode; `pipesched-opt-raw` is the tool as it is, for tests about exactly that, and for sizes
+# where it would cost.
 
 import os
 import shutil
@@ -61,7 +61,7 @@ config.substitutions += [
     ),
 ]
 
-# What a project that links our libraries compiles with: the sanitizers that they have.
+# Flags of a project that links our libraries: the sanitizers that they have.
 sanitize = "-fsanitize=address,undefined -fno-sanitize=vptr" if config.pipesched_sanitizer else ""
 config.substitutions += [
     ("%sanitize", sanitize),
@@ -72,7 +72,7 @@ config.substitutions += [
 runs_all = os.environ.get("PIPESCHED_TEST_ALL") == "1"
 if runs_all:
     config.available_features.add("all")
-# One MPI is enough, and in one preset: what runs under it is compiled without sanitizers.
+# One MPI is enough, and in one preset: programs under it are compiled without sanitizers.
 mpis = ("mpich", "openmpi") if runs_all else () if config.pipesched_sanitizer else ("mpich",)
 for mpi in mpis:
     needed = (f"mpicc.{mpi}", f"mpirun.{mpi}")
@@ -96,8 +96,8 @@ if config.pipesched_static:
     config.available_features.add("static")
 if config.pipesched_sanitizer:
     config.available_features.add("sanitizer")
-    # libMLIR is not instrumented: what crosses the border must not be judged
-    # by annotations that only one side maintains.
+    # libMLIR is not instrumented: objects that cross the border must not be judged by annotations
+    # that only one side maintains.
     config.environment["ASAN_OPTIONS"] = (
         "detect_container_overflow=0:allow_user_poisoning=0:detect_odr_violation=0"
     )

@@ -6,9 +6,8 @@ parse, verify and round-trip. A block that follows a line
 
     After `pass-a{option=1},pass-b`:
 
-must be what that pipeline makes of the closest block before it that is not
-itself such a result. In generated references every operation must have a block
-and every pass such a pair.
+must be the result of that pipeline for the closest block before it that is not itself such a
+result. In generated references every operation must have a block and every pass such a pair.
 
 Usage: check-doc-examples.py --opt PIPESCHED_OPT PATH...
 """

@@ -2,7 +2,7 @@
 """Checks that libraries depend on each other as docs/Architecture.md says.
 
 The table of its section "Libraries" has a row for each library. The first column names the
-folders of the library, the second the libraries that it may use; everything that those use is
+folders of the library, the second the libraries that it may use; everything that these use is
 allowed as well. Rows of other folders are ignored.
 
 A table below it has a row for each library with folders, its rooms: a room may use those before

@@ -7,8 +7,8 @@
   without indentation; empty lines, comments, descriptions of TableGen, includes,
   imports and lines that only close brackets do not count.
 
-Usage: check-size.py [--root FOLDER] [FILE...]; without files it checks those that git tracks in the
-folder, except test/data. Prints `file:line: what` and fails if there are findings.
+Usage: check-size.py [--root FOLDER] [FILE...]; without files it checks the files that git tracks in
+the folder, except test/data. Prints `file:line: what` and fails if there are findings.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks what clang-format does not: licence headers, white space, line length, that names of enum
-values are only in EnumNames, that a switch over phases or kinds of instructions has no default,
-which would hide a new one, and that no dense map or set is keyed by 64-bit numbers, of which it
-reserves two: read from a file, they break it.
+"""Checks rules that clang-format does not: licence headers, white space, line length, that names of
+enum values are only in EnumNames, that a switch over phases or kinds of instructions has no
+default, which would hide a new one, and that no dense map or set is keyed by 64-bit numbers, of
+which it reserves two: read from a file, they break it.
 
 Usage: check-text.py FILE...; prints `file:line: what` and fails if there are findings.
 """
@@ -28,7 +28,7 @@ DENSE_NUMBERS = re.compile(
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 
 
-# The enums whose tables (Phases.h, Instructions.h) say what is common to all values.
+# The enums whose tables (Phases.h, Instructions.h) have the common properties of all values.
 OPEN_ENUMS = {"Phase", "InstructionKind"}
 LABEL = re.compile(r"\s*(?:case\s+(?:\w+::)*(\w+)::\w+|(default))\s*:")
 

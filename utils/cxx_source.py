@@ -219,7 +219,7 @@ class Reader:
         return index
 
     def block(self, index, head, path, local, member):
-        """Reads what a brace opens.
+        """Reads the block that a brace opens.
 
         Returns the index after it, and whether the declaration ends there.
         """

@@ -1,4 +1,4 @@
-//===- misuse.c - What cannot be answered, in plain C -------------*- C -*-===//
+//===- misuse.c - Invalid calls in plain C ------------------------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Null handles and arrays, indices out of range, ops of another kind and rows

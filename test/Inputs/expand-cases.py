@@ -4,9 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes out the cases of a test of invalid IR, one after the other for -split-input-file.
 
-A table starts with `// CASES` and the IR that its cases share, in which @@ marks what
-differs. Each case has a comment, the messages (`// error: MESSAGE`, also note, remark and
-warning) before the line that they point to, and the lines for @@:
+A table starts with `// CASES` and the IR that its cases share, in which @@ marks the differing
+part. Each case has a comment, the messages (`// error: MESSAGE`, also note, remark and warning)
+before the line that they point to, and the lines for @@:
 
     // CASES
     pipe.schedule @s workers 1 microbatches 2 {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Usage: same-functions.sh OPT SCHEDULE.mlir [DIRECT [EXEC [BUFFERS [FUNC]]]]
-# Compares what convert-pipe-to-func makes of a schedule with what the three
-# passes in between make of it; each has the options of its argument.
+# Compares the result of convert-pipe-to-func for a schedule with the result of
+# the three passes in between; each has the options of its argument.
 set -e
 "$1" "$2" --convert-pipe-to-func="$3" -o "$2.direct"
 "$1" "$2" --convert-pipe-to-exec="$4" --exec-assign-buffers="$5" \

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Four workers pass messages around a ring, move them to host memory and back,
-// and sum in groups that overlap. Each step checks what arrives and adds the
-// step number to the state.
+// and sum in groups that overlap. Each step checks the data that arrives and
+// adds the step number to the state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,7 +111,7 @@ static int32_t startSum(void *context, int64_t *value, int32_t group,
                                  members, 2, group);
 }
 
-/// Each worker gives the others what it has, in group 0 after the sums.
+/// Each worker gives the others its data, in group 0 after the sums.
 static int32_t broadcastAll(int32_t worker, void *context, int64_t step) {
   const int32_t all[] = {0, 1, 2, 3};
   int64_t given[4][300];

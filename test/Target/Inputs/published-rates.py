@@ -1,4 +1,4 @@
-"""Bubble rates of 1F1B against those published (Qi et al., ICLR 2024, tables 5 and 9).
+"""Bubble rates of 1F1B against the published ones (Qi et al., ICLR 2024, tables 5 and 9).
 
 usage: published-rates.py DATA.json PIPESCHED_OPT PIPESCHED_TRANSLATE
 """

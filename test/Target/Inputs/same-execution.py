@@ -1,4 +1,4 @@
-"""Compares two reports: what was timed must be the same, whatever it was built from.
+"""Compares two reports: the timed work must be the same, independent of its source.
 
 usage: same-execution.py PIPE_REPORT EXEC_REPORT
 """

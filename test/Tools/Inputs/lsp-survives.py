@@ -1,4 +1,4 @@
-"""Sends a language server what ends MLIR's own, and checks that it answers the next message.
+"""Sends a language server input that ends MLIR's own, and checks that it answers the next message.
 
 usage: lsp-survives.py SERVER BYTECODE
 """

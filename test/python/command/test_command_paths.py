@@ -176,7 +176,7 @@ def test_what_names_files_is_in_a_table() -> None:
             kinds = getattr(action, "kinds", [action.dest])  # of drawings
             assert not names_files or known.issuperset(kinds), (verb, action.dest)
             found.update(kinds)
-        found.update(parser_of(verb)._defaults)  # those of rare options
+        found.update(parser_of(verb)._defaults)  # paths of rare options
     assert known <= found
 
 

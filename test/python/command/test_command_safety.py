@@ -106,7 +106,7 @@ def test_ranks_listen_to_their_machine_alone(tmp_path: Path, marked: dict[str, s
     assert not list(tmp_path.glob("pipesched-*"))
 
 
-# Numbers, and what does not fit
+# Numbers, and invalid values
 
 
 def test_sweeps_read_numbers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ def modules_after(code: str, folder: Path | None = None) -> frozenset[str]:
 
 def loaded_by(code: str, folder: Path | None = None) -> tuple[set[str], set[str]]:
     """The modules of the package, and the names of other packages, that `code` loads. Packages of
-    Python itself are left out, and those that every process of this environment loads.
+    Python itself are left out, and packages that every process of this environment loads.
     """
     found = modules_after(code, folder) - modules_after("pass")
     own = {name for name in found if name.partition(".")[0] == "pipesched"}

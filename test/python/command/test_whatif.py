@@ -1,4 +1,4 @@
-"""What if: changes of plans give what a simulation of the changed configuration gives, alone and
+"""What if: changes of plans give the same as a simulation of the changed configuration, alone and
 together, and wrong names and values are refused.
 """
 

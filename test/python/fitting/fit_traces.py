@@ -1,5 +1,5 @@
-"""Traces as PyTorch's profiler writes them on GPUs, made by hand: test_fit.py has no GPU. What is
-in them follows traces of PyTorch 1.13 to 2.10.
+"""Traces as PyTorch's profiler writes them on GPUs, made by hand: test_fit.py has no GPU. Their
+contents follow traces of PyTorch 1.13 to 2.10.
 """
 
 import gzip

@@ -1,6 +1,6 @@
-"""Systems fitted to measurements: what the library predicts from a fitted system is what was
-measured, for tables, output of nccl-tests, and real traces of PyTorch's profiler (those of GPUs are
-in test_fit_traces.py).
+"""Systems fitted to measurements: predictions of the library from a fitted system equal the
+measurements, for tables, output of nccl-tests, and real traces of PyTorch's profiler (traces of
+GPUs are in test_fit_traces.py).
 """
 
 import csv
@@ -64,7 +64,7 @@ def noisy(samples: Sequence[Sample], share: float) -> list[Sample]:
     ]
 
 
-# What is recovered
+# Recovered parameters
 
 
 @pytest.mark.parametrize("name", ["h100-sxm", "dgx-h100", "mid_nw_slow_cp", "toy"])
@@ -163,7 +163,7 @@ def test_nonnegative_is_the_best_of_a_grid(columns: int, seed: int) -> None:
     assert gradient[found == 0].min(initial=0) > -1e-6
 
 
-# What is said
+# Messages
 
 
 def test_one_size_keeps_the_latency() -> None:

@@ -1,5 +1,5 @@
-"""Rates that fall with the size, and samples that something else has slowed down: what is left out
-of a fit is predicted by it.
+"""Rates that fall with the size, and samples that something else has slowed down: a fit predicts
+the samples that it leaves out.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Traces of GPUs, as `fit_traces` makes them: which kernel belongs to which operation, what it
-does, how long transfers take although ranks wait for each other, and files that are broken.
+"""Traces of GPUs, as `fit_traces` makes them: which kernel belongs to which operation, its work,
+how long transfers take although ranks wait for each other, and files that are broken.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""The wheel that scripts/wheel.sh builds: its tags, and that what it has inside runs once it is
-installed. The script itself installs it on machines without LLVM.
+"""The wheel that scripts/wheel.sh builds: its tags, and that its contents run once it is installed.
+The script itself installs it on machines without LLVM.
 """
 
 import importlib.metadata

@@ -60,7 +60,7 @@ def show(opened: Opened, folder: Path, *simulations: Simulation, title: str = "p
     return file
 
 
-# What the page knows is what the report says
+# The page agrees with the report
 
 
 def offloading() -> Simulation:
@@ -216,7 +216,7 @@ def test_slices_are_named_and_shaded(opened: Opened, tmp_path: Path) -> None:
     assert "dark to light: slice 0 to 1" in opened.ask("document.body.innerText")
 
 
-# What people do
+# Actions of people
 
 
 def milliseconds(ps: int) -> str:

@@ -61,7 +61,7 @@ def slices_of(trace: str) -> dict[tuple[int, int], list[dict[str, Any]]]:
 @pytest.mark.parametrize("workers", [4, 5])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_parts_add_up_to_the_report(family: str, workers: int) -> None:
-    """What exchanges take, and what of that remains, is what the report says, also of stages with
+    """The times of exchanges, and their exposed parts, equal the report, also for stages with
     unequal numbers of layers.
     """
     if family == "dualpipe" and workers == 5:

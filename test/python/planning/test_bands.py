@@ -81,7 +81,7 @@ def test_the_chip_is_known_by_its_peaks() -> None:
     hopper = {"h100-sxm", "h200-sxm", "h800-sxm", "dgx-h100", "superpod-h100"}
     assert hopper <= {name for name, each in found.items() if each == "Hopper"}
     assert found["gb200-nvl72"] == found["dgx-b200"] == "Blackwell"
-    # Its peaks are equal to those of Blackwell but for memory.
+    # Its peaks are equal to Blackwell's except for memory.
     assert found["gb300-nvl72"] == found["b300-sxm"] == "Blackwell Ultra"
     others = {"mi300x-oam": "MI300X", "mi355x-oam": "MI355X", "tpu-v6e": "TPU v6e"}
     assert {name: found[name] for name in others} == others

@@ -1,4 +1,4 @@
-"""Launch scripts run: with a torchrun that only notes what it gets, and with the configuration of
+"""Launch scripts run: with a torchrun that only notes its arguments, and with the configuration of
 Megatron-Bridge as plain objects.
 """
 
@@ -329,7 +329,7 @@ def test_parts_without_arguments_are_asked_for(changed: dict[str, Any]) -> None:
 
 
 def refused(lines: Sequence[str], model: str, chunks: int) -> list[str]:
-    """What Megatron-Core 0.16.1 says against some lines: transformer_config.py,
+    """The objections of Megatron-Core 0.16.1 to some lines: transformer_config.py,
     model_parallel_config.py, mamba_block.py, combined_1f1b.py, distributed_data_parallel.py.
     """
     flag = {line.split()[0]: (line.split() + ["1"])[1] for line in lines}

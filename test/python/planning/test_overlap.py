@@ -186,8 +186,8 @@ def test_a_trace_has_both_streams() -> None:
 @pytest.mark.parametrize("launch", ["single", "graphs"])
 @pytest.mark.parametrize("dispatch", ["all-to-all", "per-rank"])
 def test_parts_of_a_model_add_up_to_its_cells(launch: Any, dispatch: Any) -> None:
-    """They are what cells of a longer model take more, which is long enough that the host is not
-    ahead of its layers because of the head.
+    """They are the additional time of cells of a longer model, which is long enough that the host
+    is not ahead of its layers because of the head.
     """
 
     def cells(layers: int) -> tuple[int, int]:

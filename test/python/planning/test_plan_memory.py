@@ -1,4 +1,4 @@
-"""The memory of plans against independent formulas of what each framework holds.
+"""The memory of plans against independent formulas of the memory of each framework.
 
 Parameters are counted here from the sizes of published models, weights, gradients and optimizer
 state as the frameworks say they hold them, and activations as the tensors that a fused layer keeps
@@ -118,8 +118,9 @@ def layer_parameters(m: Sizes, layer: int) -> tuple[int, int]:
 
 
 def mlp_kept(m: Sizes, layer: int) -> int:
-    """What a token keeps of an MLP: its input, gate and value before they are multiplied, and their
-    product. Experts do so for each row; the router keeps probabilities, and weights and numbers.
+    """The bytes that a token keeps of an MLP: its input, gate and value before they are multiplied,
+    and their product. Experts do so for each row; the router keeps probabilities, and weights and
+    numbers.
     """
     if not m.experts or layer < m.dense:
         return ELEMENT * (m.hidden + 3 * m.feedforward)
@@ -129,8 +130,8 @@ def mlp_kept(m: Sizes, layer: int) -> int:
 
 
 def attention_kept(m: Sizes) -> int:
-    """What a token keeps of attention: its input; queries, keys, values and the result; one number
-    of 4 bytes for each head; what is before norms; latent vectors before and after theirs.
+    """The bytes that a token keeps of attention: its input; queries, keys, values and the result;
+    one number of 4 bytes for each head; inputs of norms; latent vectors before and after theirs.
     """
     value = m.value or m.key
     result = m.value or m.query
@@ -156,9 +157,10 @@ def held_bytes(launcher: str, shared: int, replicas: int) -> float:
 
 
 def formula_bytes(proposal: Proposal) -> float:
-    """What the fullest accelerator holds under 1F1B: the first stage, which has the embedding and a
-    microbatch for each stage, or another with more layers. Layers are shared by the tensor-parallel
-    accelerators, experts by those of the expert degree; activations by those of a worker.
+    """The memory of the fullest accelerator under 1F1B: the first stage, which has the embedding
+    and a microbatch for each stage, or another with more layers. Layers are shared by the
+    tensor-parallel accelerators, experts by the accelerators of the expert degree; activations by
+    the accelerators of a worker.
     """
     m, shape = MODELS[str(proposal.request.model)], proposal.shape
     (layers,) = proposal.candidate.layers
@@ -231,8 +233,8 @@ def test_memory_is_what_the_framework_holds(
 
 
 def wrapped(m: Sizes) -> list[tuple[int, int]]:
-    """What torchtitan wraps by itself: parameters, and what a token keeps until its backward. The
-    loss keeps the logits in 4 bytes.
+    """The parts that torchtitan wraps by itself: parameters, and the bytes that a token keeps until
+    its backward. The loss keeps the logits in 4 bytes.
     """
     layers = [(sum(layer_parameters(m, n)), kept_bytes(m, n)) for n in range(m.layers)]
     head = (m.vocabulary + 1) * m.hidden, 2 * ELEMENT * m.hidden + 4 * m.vocabulary
@@ -419,7 +421,7 @@ def test_what_a_framework_cannot_is_left_out() -> None:
         plan("llama3-8b", "dgx-h100", **sizes, launcher=wrong)
 
 
-# What a model file states itself
+# Facts that a model file states itself
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_throughput_and_memory_are_kept(
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert float(row["step_s"]) == made.step_s
     tokens = made.tokens_per_s_per_gpu
-    # Those of a plan are of the middle of its band, which files do not have.
+    # The tokens of a plan are of the middle of its band, which files do not have.
     computed = made.request.gpus * made.middle
     assert tokens and float(row["tokens_per_s"]) == pytest.approx(tokens * computed)
     assert made.mfu and float(row["mfu"]) == pytest.approx(made.mfu * made.middle, rel=1e-6)
@@ -74,7 +74,7 @@ def test_throughput_and_memory_are_kept(
 
 def test_saved_plans_do_the_same_work(tmp_path: Path, capsys: Capture) -> None:
     """Stages of saved plans share the layers of a model, however many there are; times of stages
-    that files name are those of one stage.
+    that files name are for one stage.
     """
     costs = "pipe-attach-model{name=llama3-8b},pipe-attach-system{name=dgx-h100}"
     for name in ("1f1b", "zb-v"):

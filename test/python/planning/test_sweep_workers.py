@@ -102,7 +102,7 @@ def test_lost_rank_of_mpi_leaves_a_file_to_go_on_from(undisturbed: str, tmp_path
         statuses.append(done.returncode)
         kept.append(file.read_text())
     assert statuses[0] != 0 and statuses[1] == 0
-    # MPI ends all ranks; what was finished is in the file, in whole lines.
+    # MPI ends all ranks; finished rows are in the file, in whole lines.
     whole = kept[0][: kept[0].rfind("\n") + 1]
     assert 100 < whole.count("\n") < undisturbed.count("\n")
     assert set(whole.splitlines()) < set(undisturbed.splitlines())

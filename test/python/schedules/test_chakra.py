@@ -52,8 +52,8 @@ class Simulator:
     """Runs traces by the rules of ASTRA-sim (astra-sim/workload, commit 0383c20): a node whose
     `data_deps` have ended is issued when its resource is free, by ascending id. A rank has one
     resource for computes and one for sends, collectives and copies; receives need none. Messages
-    take what their nodes say. Without queues, sends, collectives and copies do not wait for each
-    other.
+    take the times of their nodes. Without queues, sends, collectives and copies do not wait for
+    each other.
     """
 
     def __init__(self, files: list[bytes], has_queues: bool) -> None:

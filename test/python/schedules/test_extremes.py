@@ -1,5 +1,6 @@
-"""Numbers at their limits, for what takes numbers in C++: each in turn is negative, 0, or so large
-that sums and products of it overflow. The answer may be an error, but it comes within seconds.
+"""Numbers at their limits, for functions that take numbers in C++: each in turn is negative, 0, or
+so large that sums and products of it overflow. The answer may be an error, but it comes within
+seconds.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def test_every_verb_takes_names_of_any_bytes(name: bytes, tmp_path: Path, capsys
         assert not hidden & set(said.out + said.err)
     assert main(["simulate", file, other, *times, "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["file"] == file
-    if os.fsencode(file).isascii():  # what captures the output reads text
+    if os.fsencode(file).isascii():  # the capture of the output reads text
         assert "2 workers" in run_passes(capsys, "show", file)
     assert Schedule.from_file(f"{file}.copy.mlir").workers == 2
 

@@ -135,8 +135,8 @@ def test_searches_take_slices(memory: int | None) -> None:
 
 
 def test_searches_use_costs_of_slices() -> None:
-    """Later slices see more tokens, and gradients of keys and values take memory: what is found has
-    the times of a simulation and keeps the budget in bytes.
+    """Later slices see more tokens, and gradients of keys and values take memory: the found
+    schedule has the times of a simulation and keeps the budget in bytes.
     """
     attached = problem(workers=2, microbatches=3, slices=4).transform(
         "pipe-attach-model{name=llama3-8b sequence=32768 microbatch-size=1},"

@@ -90,8 +90,8 @@ OF_SYSTEM: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("name", [*OF_MODEL, *OF_SYSTEM])
 def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
-    """The package gives the library codes and numbers, and passes read words. What each choice
-    costs is tested by the unit tests of CostModel and Evaluation.
+    """The package gives the library codes and numbers, and passes read words. The unit tests of
+    CostModel and Evaluation test the costs of each choice.
     """
 
     def numbers(simulation: Simulation) -> tuple[Any, ...]:

@@ -66,7 +66,7 @@ def ladder() -> pd.DataFrame:
 
 def test_parts_of_the_run_cost_what_they_should(ladder: pd.DataFrame) -> None:
     tokens, memory = ladder.tokens_per_s_per_gpu, ladder.memory_gib
-    # What takes time makes the run slower; what keeps less makes it smaller.
+    # Parts that take time make the run slower; parts that keep less make it smaller.
     for case in (
         "FP8 with scales of blocks",
         "20 multiprocessors communicate",

@@ -55,7 +55,7 @@ def test_shipped_numbers_are_those_of_the_fits() -> None:
     shipped = take_rates(pipesched.systems()[recent_runs.LOADED], "load")
     assert shipped["sustained"] == recent_runs.fitted_sustained()
     assert f"| {recent_runs.async_exposed()} % |" in PAGE
-    # What is fitted is not shown with the rows that it predicts.
+    # Fitted rows are not shown among the predicted rows.
     fitted = [row for row in ROWS if recent_runs.group(row) == "rows of fits"]
     assert {row["case"] for row in fitted} == {
         *recent_runs.FITTED,

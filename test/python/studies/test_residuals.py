@@ -9,7 +9,7 @@ from pipesched.bands import LEVEL, Residual, residuals
 from studies import recent_runs, unseen, validation
 from studies.residuals import WITH_DEFAULTS, coverage, held, left_out
 
-# What bands are made of
+# Data of bands
 
 
 def validated() -> list[Residual]:

@@ -33,7 +33,7 @@ Function = Callable[[int], Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A function that each of some ranks runs, and what is expected of it.
+    """A function that each of some ranks runs, and its expected result.
 
     within: it returns numbers (one, a list or a dict), none of which is larger.
     refused: it raises on all ranks, on one of them with this text.
@@ -160,7 +160,7 @@ def main(folder: Path, given: list[str]) -> None:
         own = CASES[module]
         waiting += [(name, own[name]) for name in names.split(",") if name] or [*own.items()]
     assert len(waiting) == len(dict(waiting)), "two cases have one name"
-    gc.freeze()  # what is loaded now, so that no rank looks through it again
+    gc.freeze()  # objects loaded so far, so that no rank looks through them again
     running: list[Running] = []
     found: Cases = {}
     while waiting or running:

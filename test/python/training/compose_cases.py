@@ -8,7 +8,7 @@ from pathlib import Path as File
 from typing import Any
 
 import torch
-import torch._dynamo  # What fully_shard loads, once for all ranks, which are forked.
+import torch._dynamo  # fully_shard loads it; once for all ranks, which are forked.
 import torch.distributed as dist
 from case_runs import case
 from pipesched import Path, Schedule, generate
@@ -41,7 +41,7 @@ def one(module: nn.Module, mesh: DeviceMesh, **options: Any) -> PipelineRuntime:
     return runtime_of(mesh, line(1), {(0, 0): module}, **options)
 
 
-# What does not fit
+# Refusals
 
 
 @case(2)
@@ -194,7 +194,7 @@ def time_limit_beside(rank: int) -> None:
     one(module, mesh, timeout=1.5).step(*batch())
 
 
-# What works
+# Working combinations
 
 
 @case(2)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-import torch._dynamo  # What fully_shard loads, once for all ranks, which are forked.
+import torch._dynamo  # fully_shard loads it; once for all ranks, which are forked.
 import torch.distributed as dist
 from compose_runs import Beside, Found
 from pipesched.torch import PipelineRuntime, split_sequential

@@ -4,10 +4,11 @@ usage: kill_saves.py FOLDER KILLS [SEED]
        kill_saves.py FOLDER stop
 
 Two ranks load the checkpoint, and then save it with all parameters at 1, 2, 3 and so on. One rank
-or both are killed by SIGKILL at a random time. What is left must be the last save of which a rank
-has said that it ended, or the one after it, with the same value on both ranks.
+or both are killed by SIGKILL at a random time. The remaining checkpoint must be the last save of
+which a rank has said that it ended, or the one after it, with the same value on both ranks.
 
-With `stop` rank 1 stops while it writes, and what rank 0 raises by its time limit is printed.
+With `stop` rank 1 stops while it writes, and the error that rank 0 raises by its time limit is
+printed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 usage: measure_ranks.py FOLDER RUNTIME
 
 FOLDER/jobs.pickle has pairs of a name and a schedule. With the runtime `pipesched`, each rank
-writes what it gathered to FOLDER/<name>.<rank>.json, and the trace of its profiler of the same
+writes its gathered times to FOLDER/<name>.<rank>.json, and the trace of its profiler of the same
 steps to FOLDER/<name>.<rank>.trace.json; with `torch` PyTorch's own runtime runs them, and each
 rank writes the trace to FOLDER/<name>.<rank>.json.
 """
@@ -142,6 +142,6 @@ if __name__ == "__main__":
     where = Path(sys.argv[1])
     most = max(job.workers for _, job in pickle.loads((where / "jobs.pickle").read_bytes()))
     arguments = where, sys.argv[2], most
-    gc.freeze()  # what is loaded now, so that no rank looks through it again
+    gc.freeze()  # objects loaded so far, so that no rank looks through them again
     start: Any = start_processes
     start(rank_process, arguments, most, start_method="fork")

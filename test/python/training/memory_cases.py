@@ -75,8 +75,8 @@ def wide_batch(count: int) -> tuple[Tensor, Tensor]:
 
 
 def alive(schedule: Schedule, layer: Layer = Wide) -> int:
-    """The most bytes of storages that are alive after an instruction of a step, without those of
-    gradients of parameters, which are there before, and of the runtime's own look.
+    """The most bytes of storages that are alive after an instruction of a step, without the
+    storages of gradients of parameters, which are there before, and of the runtime's own look.
     """
     return alive_in(wide_runtime(schedule, layer), lambda: wide_batch(schedule.microbatches))
 
@@ -151,8 +151,8 @@ FEW = 16
 
 @case(4)
 def memory_of_halves(rank: int) -> dict[str, list[float]]:
-    """The same of replicas in float16, whose gradients of earlier steps are set aside, with what is
-    predicted from a step without such gradients.
+    """The same of replicas in float16, whose gradients of earlier steps are set aside, with the
+    prediction from a step without such gradients.
     """
     found: dict[str, list[float]] = {}
 

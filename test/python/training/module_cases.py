@@ -1,7 +1,7 @@
 """Training that must be right for any module, in real processes: see case_runs.py.
 
 A case returns the largest difference, relative to the largest value of a tensor, between gradients
-and parameters of the pipeline and those of the same model without one, over several steps.
+and parameters of the pipeline and of the same model without one, over several steps.
 """
 
 from __future__ import annotations

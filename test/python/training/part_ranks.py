@@ -200,8 +200,8 @@ def check_averaged(
     reference: nn.Sequential,
     result: PartResult,
 ) -> None:
-    """Gradients of this rank are those of the whole model as they are, also with those of the step
-    before; so is their norm. A state has the experts of all pipelines.
+    """Gradients of this rank equal the gradients of the whole model, also with the gradients of the
+    step before; so does their norm. A state has the experts of all pipelines.
     """
     every = [p.grad for p in reference.parameters() if p.grad is not None]
     wanted_norm = sum(float(gradient.norm()) ** 2 for gradient in every)

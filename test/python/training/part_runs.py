@@ -20,7 +20,7 @@ class PartJob:
     """Pipelines that share the experts."""
     options: dict[str, Any] = field(default_factory=dict)
     how: str = "parts"
-    """parts, whole (layers that do not say their parts), spied (layers that say what runs), or
+    """parts, whole (layers that do not say their parts), spied (layers that report their runs), or
     silent (a rank that gets no rows).
     """
 

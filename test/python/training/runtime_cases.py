@@ -330,7 +330,7 @@ def order_that_hangs_without_tags(rank: int) -> None:
     made(schedule, receives="consumer", messages="ordered")
 
 
-# What works
+# Working cases
 
 
 @case(2)

@@ -1,5 +1,5 @@
 """Counts the activations that are alive in a process by the storages of PyTorch alone, without a
-look at what the runtime counts.
+look at the counts of the runtime.
 
 Each forward of a `Marked` block makes one tensor of a size that nothing else has, and autograd
 keeps it for the backward. `Census` sees every tensor that is made, also that of a reload, and when

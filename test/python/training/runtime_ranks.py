@@ -2,8 +2,8 @@
 
 usage: runtime_ranks.py FOLDER SECONDS
 
-FOLDER/jobs.pickle has the jobs, which all ranks take in turn. Each rank writes what it found to
-FOLDER/<rank>.pickle, and what it has to say to FOLDER/<rank>.err.
+FOLDER/jobs.pickle has the jobs, which all ranks take in turn. Each rank writes its results to
+FOLDER/<rank>.pickle, and its messages to FOLDER/<rank>.err.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def main(work: Work, folder: Path, seconds: float) -> int:
     jobs: list[Any] = pickle.loads((folder / "jobs.pickle").read_bytes())
     world = max(job.ranks for job in jobs)
     torch.set_num_threads(1)
-    gc.freeze()  # what is loaded now, so that no rank looks through it again
+    gc.freeze()  # objects loaded so far, so that no rank looks through them again
     context = multiprocessing.get_context("fork")
     ranks = [
         context.Process(target=rank_process, args=(work, folder, jobs, world, rank))

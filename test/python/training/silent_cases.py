@@ -328,8 +328,8 @@ def compiled_stages(rank: int) -> dict[str, float]:
 
 
 class Mirrored(Plain):
-    """Gives the negative of what is in memory, as PyTorch keeps the imaginary part of a conjugate,
-    and a conjugate.
+    """Gives the negative of the value in memory, as PyTorch keeps the imaginary part of a
+    conjugate, and a conjugate.
     """
 
     def forward(self, x: Any) -> Any:

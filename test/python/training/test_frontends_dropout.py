@@ -267,7 +267,7 @@ def test_every_way_to_drop_has_its_mask(p: float) -> None:
             torch.testing.assert_close(each, value * kept / (1 - p) if p < 1 else value * 0)
 
 
-# What is refused
+# Refusals
 
 
 def again(x: Tensor) -> Tensor:

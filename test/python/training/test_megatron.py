@@ -1,5 +1,5 @@
 """Megatron-Core trains by tables of PipeSched on gloo and CPUs (docs/Megatron.md): losses and
-gradients are those of its own 1F1B.
+gradients equal its own 1F1B's.
 """
 
 from __future__ import annotations

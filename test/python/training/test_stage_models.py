@@ -1,7 +1,7 @@
-"""The models of examples/stages: lowered by upstream's tools, they compute what PyTorch computes.
+"""The models of examples/stages: lowered by upstream's tools, they compute the same as PyTorch.
 
-Losses, gradients and parameters of two training steps are compared with those of autograd from the
-same first parameters, for split and whole backwards.
+Losses, gradients and parameters of two training steps are compared with autograd's from the same
+first parameters, for split and whole backwards.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trained]:
     return train([*jobs(), *multi, profiled, whole, *wrong], folder)
 
 
-# What trains right
+# Correct training
 
 
 def test_every_family_is_in_the_list() -> None:
@@ -262,7 +262,7 @@ def test_families_have_the_actions_of_pytorchs_classes(family: str) -> None:
         assert actions_of(made.to_csv("compute_comms")) == wanted, (workers, microbatches, chunks)
 
 
-# What PyTorch does otherwise than the table says
+# Deviations of PyTorch from the table
 
 
 def test_first_input_gradient_is_left_to_w(trained: dict[str, Trained]) -> None:
@@ -284,7 +284,7 @@ def test_whole_backwards_are_reduced_by_ddp(trained: dict[str, Trained]) -> None
     assert trained["whole under DDP"].gradients <= PRECISION
 
 
-# What would train wrongly, and who says so
+# Wrong training, and its errors
 
 
 @pytest.mark.parametrize("name", wrong_jobs())

@@ -1,4 +1,4 @@
-"""Failures of pipelines in real processes, and what else they do alongside training: see
+"""Failures of pipelines in real processes, and their other work alongside training: see
 runtime_cases.py. No process is ever left hanging.
 """
 
@@ -27,7 +27,7 @@ within a second, later on a machine with other work.
 """
 
 FAILURES: dict[str, tuple[int, str, str]] = {
-    # The rank that fails, its exception, and what the others raise.
+    # The rank that fails, its exception, and the exception of the others.
     "exception_in_a_stage": (
         1,
         "ValueError: broken\nin the pipeline: rank 1, at 10: compute 1F2",
@@ -102,7 +102,7 @@ FAILURES: dict[str, tuple[int, str, str]] = {
 }
 
 REFUSALS: dict[str, list[str]] = {
-    # What all ranks raise.
+    # The exception of all ranks.
     "too_few_ranks": ["the schedule has 3 workers, the process group 2 ranks"],
     "too_many_ranks": ["the schedule has 2 workers, the process group 3 ranks"],
     "backend_that_is_not_known": [

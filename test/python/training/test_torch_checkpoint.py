@@ -33,7 +33,7 @@ class Harmful:
         return os.mkdir, (str(self.mark),)
 
 
-# `save` says that it saves without other processes, which is what these tests want.
+# `save` warns that it saves without other processes, as these tests want.
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled:UserWarning")
 KILLS = Path(__file__).with_name("kill_saves.py")
 

@@ -103,7 +103,7 @@ STEPS = 2
 def test_gradients_travel_once_in_a_step(trained: dict[str, list[Found]]) -> None:
     for name in ("1f1b plain", "1f1b ddp", "1f1b steps plain"):
         assert [r.calls for r in trained[name]] == 4 * [{"all_reduce": STEPS}]
-    both = STEPS * 2  # The stage has no parameters besides those of its two blocks.
+    both = STEPS * 2  # The stage has only the parameters of its two blocks.
     calls = {"all_gather_single": both, "reduce_scatter_single": both}
     assert [r.calls for r in trained["zb-v blocks"]] == 4 * [calls]
     for result in trained["zb-v again"]:
@@ -151,7 +151,7 @@ def test_buffers_of_pipelines(trained: dict[str, list[Found]]) -> None:
     assert own[0] != own[2]
 
 
-# What does not fit, and failures
+# Refusals and failures
 
 
 REFUSALS: dict[str, list[str]] = {

@@ -1,5 +1,5 @@
-"""What workers hold while they train, counted by the storages of PyTorch (runtime_census.py), is
-what the memory analysis says of their schedule, worker by worker, and what a budget allows.
+"""The memory of workers while they train, counted by the storages of PyTorch (runtime_census.py),
+equals the memory analysis of their schedule, worker by worker, and stays within a budget.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def test_peaks_are_those_of_the_analysis(counted: dict[str, list[Result]], name:
 
 @pytest.mark.parametrize("name", list(offloaded()))
 def test_peaks_with_offload(counted: dict[str, list[Result]], name: str) -> None:
-    """In this process a copy ends at once, so that as little is held as the order allows. What is
-    held at any times is more, and what the proof allows.
+    """In this process a copy ends at once, so that as little is held as the order allows. At any
+    times more is held, within the bound of the proof.
     """
     schedule = offloaded()[name]
     programs = [schedule.program(worker) for worker in range(schedule.workers)]
@@ -239,7 +239,8 @@ def test_a_budget_is_kept_at_the_peak_and_not_below(transform: str) -> None:
         step(schedule, 100, census.look)
     program = schedule.program(0)
     assert census.peak == peak_in_order(program)
-    # Between its start and its end a cell holds what it adds; on a CPU nothing is on its way.
+    # Between its start and its end a cell holds the bytes that it adds; on a CPU nothing is on its
+    # way.
     held, first = 0, ""
     for instruction, added, freed in steps_of(program):
         held += added

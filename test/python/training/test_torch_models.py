@@ -1,14 +1,14 @@
 """Trains any model in real processes as without a pipeline, or refuses it.
 
-Each case says what is expected of it: how near the pipeline is to the model without one, or with
-which text it is refused.
+Each case has its expected result: how near the pipeline is to the model without one, or with which
+text it is refused.
 
-    tie_cases       what is one parameter in the model stays one
-    silent_cases    what would train something else without a word
+    tie_cases       one parameter of the model stays one
+    silent_cases    modules that would silently train something else
     tensor_cases    tensor parallelism inside of stages
     weight_cases    how much microbatches and injected gradients weigh
     module_cases    any module
-    memory_cases    what ranks hold in bytes
+    memory_cases    memory of ranks in bytes
 """
 
 from __future__ import annotations

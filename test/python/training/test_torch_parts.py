@@ -405,7 +405,7 @@ def test_hooks_of_parameters_run_once_for_each_backward() -> None:
     assert len(calls) == 3 * COUNT
 
 
-# What users call
+# Functions for users
 
 
 class Scaling(torch.autograd.Function):

@@ -1,5 +1,5 @@
-"""What the executor finds out once, in one process: its instructions, its boxes, and the ways into
-the backward.
+"""Facts that the executor finds once, in one process: its instructions, its boxes, and the ways
+into the backward.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_a_pass_runs_its_part_of_the_program(family: str) -> None:
         forwards = [c for i in program for c in i.cells if c.phase == "F"]
         assert [cell for work in evaluated for cell in work.cells] == forwards
         assert all(work.pair is None for work in evaluated)
-        # A receive of a forward keeps its place among what runs, and those of gradients are gone.
+        # A receive of a forward keeps its place in the run, and receives of gradients are gone.
         kept = [i for work in evaluated for i in work.early]
         assert kept == [i for i in begun if i.cell.phase == "F"]
         places = {work.instruction.index: n for n, work in enumerate(evaluated)}
@@ -121,7 +121,7 @@ def test_inputs_get_gradients_and_may_be_changed(has_edges: bool) -> None:
     inputs = Inputs.of(sent, True, has_edges)
     x = inputs.tensors[0]
     x.mul_(2)
-    inputs.tell()  # what made the tensor hears of the change
+    inputs.tell()  # the producer of the tensor hears of the change
     assert made._version > before[1]
     weight = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
     root = get_gradient_edge((x * weight).sum()), torch.tensor(1.0, dtype=torch.float64)

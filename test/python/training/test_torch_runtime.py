@@ -1,5 +1,5 @@
-"""Schedules that train in PyTorch: losses, gradients, and parameters after two optimizer steps are
-those of the model without a pipeline, in real processes over gloo and in float64.
+"""Schedules that train in PyTorch: losses, gradients, and parameters after two optimizer steps
+equal the model's without a pipeline, in real processes over gloo and in float64.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What one placement of a model with a head in shards saves, any other loads, with more or fewer
-ranks, with the whole head, or without a pipeline; and training goes on as if it had never stopped.
+"""Any placement of a model with a head in shards loads the state that another one saved, with more
+or fewer ranks, with the whole head, or without a pipeline; and training goes on as if it had never
+stopped.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What `pipesched.torch` needs no second process for: dividing models by times, measuring them, and
-names of the whole model.
+"""Parts of `pipesched.torch` that need no second process: dividing models by times, measuring them,
+and names of the whole model.
 """
 
 from __future__ import annotations

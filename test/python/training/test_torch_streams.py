@@ -1,5 +1,5 @@
 """The order of copies, messages and computes on an accelerator, without one: streams that only
-note what each of their operations comes after (vector clocks) take the place of those of CUDA.
+note the predecessors of each of their operations (vector clocks) take the place of CUDA's.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def test_copies_wait_for_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_reloads_use_the_memory_of_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an offload has freed belongs to the stream that computes: only a request from that
-    stream gets it again.
+    """Memory that an offload has freed belongs to the stream that computes: only a request from
+    that stream gets it again.
     """
     device = Device(monkeypatch)
     moved(device)
@@ -294,7 +294,7 @@ def test_only_what_uses_a_message_waits_for_it(monkeypatch: pytest.MonkeyPatch) 
         if index > run[-1].index and not is_before(batch.clock, clock)
     ]
     assert later  # Some computes run alongside the batch that was issued before them.
-    for each in rank.program:  # A batch sends what was computed before.
+    for each in rank.program:  # A batch sends tensors computed before it.
         if each.kind == "send":
             (made,) = (rank.computes[i] for i in each.waits if i in rank.computes)
             assert is_before(made, of_message[each.index].clock)
@@ -476,7 +476,7 @@ class Sharded:
         self.notes = notes
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_, **options: None  # what is set for backwards
+        return lambda *_, **options: None  # the settings for backwards
 
     def parameters(self) -> list[Tensor]:
         return []

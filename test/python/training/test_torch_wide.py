@@ -1,6 +1,6 @@
 """More schedules that train in PyTorch than test_torch_runtime.py has: eight workers, random
-schedules, and transforms on top of each other. Where all sums keep their order, results are those
-of the model without a pipeline to the last bit.
+schedules, and transforms on top of each other. Where all sums keep their order, results equal the
+model's without a pipeline to the last bit.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 import torch
-import torch._dynamo  # What fully_shard loads, once for all ranks, which are forked.
+import torch._dynamo  # fully_shard loads it; once for all ranks, which are forked.
 import torch.distributed as dist
 from beside import line
 from case_runs import case

@@ -61,8 +61,8 @@ def job_of(schedule: Schedule, name: str, format: str, pipelines: int = 1) -> Jo
 
 
 def train(jobs: Sequence[Job], folder: Path) -> dict[str, Trained]:
-    """Trains all jobs, one after the other, in one set of processes. Raises RankFailed with what
-    the ranks said last.
+    """Trains all jobs, one after the other, in one set of processes. Raises RankFailed with the
+    last messages of the ranks.
     """
     placed = []
     for number, job in enumerate(jobs):

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 import torch
-import torch._dynamo  # What torch.compile and fully_shard load, once for all ranks.
+import torch._dynamo  # torch.compile and fully_shard load it; once for all ranks.
 from beside import off
 from case_runs import case
 from pipesched import Schedule, generate

@@ -1,7 +1,7 @@
 //===- careless.cpp - A project that uses an analysis too -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Has what the test of `embedder` looks for.
+// Has the symbols that the test of `embedder` looks for.
 //
 //===----------------------------------------------------------------------===//
 

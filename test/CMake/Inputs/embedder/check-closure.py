@@ -3,7 +3,7 @@
 Usage: check-closure.py NM LIB_FOLDER EXECUTABLE LINK_COMMAND LIBRARY...
 
 Prints the archives of the libraries that the link command names, and the
-symbols of the executable that only those archives define.
+symbols of the executable that only these archives define.
 """
 
 import pathlib

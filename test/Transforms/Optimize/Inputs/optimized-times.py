@@ -1,4 +1,4 @@
-"""Compares the remark of pipe-optimize with the report of what it made.
+"""Compares the remark of pipe-optimize with the report of its schedule.
 
 usage: optimized-times.py REMARKS REPORT
 
