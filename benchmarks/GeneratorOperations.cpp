@@ -37,7 +37,8 @@ static Rule makeRule(const Family &family, llvm::StringRef suffix = "",
           placement.empty() ? &family : findFamily(placement)};
 }
 
-/// All families with default options, and those with options that change much.
+/// All families with default options, and families with options that change
+/// much.
 static std::vector<Rule> makeRules() {
   std::vector<Rule> rules;
   for (const Family &family : families())

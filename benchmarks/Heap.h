@@ -15,8 +15,8 @@
 namespace pipesched::bench {
 
 /// Counts from construction to destruction, for all threads together; only one
-/// object may exist at a time. Bytes are those that the allocator reserved, a
-/// little more than was requested.
+/// object may exist at a time. Bytes count the memory that the allocator
+/// reserved, a little more than was requested.
 class HeapCounter {
 public:
   HeapCounter();

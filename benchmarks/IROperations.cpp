@@ -140,8 +140,8 @@ static void loadFromExec(benchmark::State &state, Workload &workload) {
           [&] { return take(loadProgram(*program, ListOps::No)); });
 }
 
-/// Adds an op without facts for each instruction of a row: its operands are
-/// those of the instruction, its result is what others wait for.
+/// Adds an op without facts for each instruction of a row: it has the operands
+/// of the instruction, and others wait for its result.
 static void addPlainOps(Block &body, const Program &program, int64_t row,
                         Location loc) {
   MLIRContext *context = loc.getContext();
@@ -163,7 +163,7 @@ static void addPlainOps(Block &body, const Program &program, int64_t row,
   }
 }
 
-/// What MLIR itself takes for the operations of a program.
+/// The time of MLIR itself for the operations of a program.
 static void plainOperations(benchmark::State &state, Workload &workload) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   Location loc = UnknownLoc::get(&context);

@@ -25,7 +25,7 @@ inline constexpr int64_t kMostCellsOfYardstick = 40'000'000;
 /// CPU time of one longest path over plain arrays, ns.
 double plainLongestPathNs(const PlainGraph &graph);
 
-/// What one operation took.
+/// The cost of one operation.
 struct Cost {
   double ns = 0;
   int64_t liveBytes = 0, peakBytes = 0;

@@ -1,4 +1,4 @@
-//===- Workload.cpp - What the operations are measured on -----------------===//
+//===- Workload.cpp - Workload of the operations --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All stages are alike, so that the schedule and not the model decides the

@@ -1,4 +1,4 @@
-//===- Workload.h - What the operations are measured on ---------*- C++ -*-===//
+//===- Workload.h - Workload of the operations ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One schedule of a family and size on 64 workers, and all results of analyses,
@@ -75,7 +75,7 @@ private:
   std::optional<Program> lowered;
   std::optional<Execution> lastExecution;
   std::optional<PlainGraph> lastPlain;
-  /// What they are of.
+  /// Their transports.
   Transport executionTransport, plainTransport;
 };
 

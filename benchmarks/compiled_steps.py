@@ -5,9 +5,9 @@ Usage: compiled_steps.py RUN [--unit MS] [--steps N]
 
 RUN is pipesched-run. Every cell of examples/stages/mlp.mlir sleeps until its time is over
 (`--pace`), so that two cores are enough for four workers. Stages are uneven: the first and the last
-take more. Prints for each family the median measured step next to the predicted one; what is left
-is the overhead of messages, waits and threads. Other load on the machine wakes threads late:
-`chrt -r 5` in front of the command keeps it out.
+take more. Prints for each family the median measured step next to the predicted one; the rest is
+the overhead of messages, waits and threads. Other load on the machine wakes threads late: `chrt -r
+5` in front of the command keeps it out.
 """
 
 import argparse

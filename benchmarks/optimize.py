@@ -95,8 +95,8 @@ class Profile:
 
 class Modelled:
     """The model of Barley et al. (arXiv 2605.24006) on a system, with its embedding and head.
-    Memory is in bytes: a share of what 1F1B needs for activations on its fullest worker alongside
-    what is always there. The bandwidth of the host link makes a copy as long as asked for.
+    Memory is in bytes: a share of the activations of 1F1B on its fullest worker in addition to the
+    constant part. The bandwidth of the host link makes a copy as long as asked for.
     """
 
     def __init__(self, system: str, folder: Path) -> None:

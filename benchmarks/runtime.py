@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure what calls of the runtime of compiled schedules cost.
+"""Measure the costs of calls of the runtime of compiled schedules.
 
 Usage: python3 benchmarks/runtime.py [--runs N] [--cc CC] [--mpi NAME,..] [--chunks N]
        [--output FILE]

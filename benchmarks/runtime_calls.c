@@ -1,4 +1,4 @@
-//===- runtime_calls.c - What calls of the runtime cost -------------------===//
+//===- runtime_calls.c - Costs of calls of the runtime --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A program of two workers in which worker 0 measures, and prints lines of

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each rank holds in a step: `pipesched.torch`, its prediction, and PyTorch's own
+"""The memory of each rank in a step: `pipesched.torch`, its prediction, and PyTorch's own
 `_PipelineScheduleRuntime`, which runs the export of the same schedule.
 
 Four ranks are processes of this machine on gloo. Held are the bytes of all storages that operations

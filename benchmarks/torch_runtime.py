@@ -114,7 +114,7 @@ def rank_process(
 
 
 def row_of(name: str, results: Sequence[list[Times]]) -> dict[str, Any]:
-    """From the times of all ranks; times are medians of all steps, ratios those of steps that
+    """From the times of all ranks; times are medians of all steps, ratios are medians of steps that
     follow each other.
     """
     schedule = schedule_of(name)

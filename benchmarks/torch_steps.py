@@ -5,8 +5,8 @@ Usage: .venv/bin/python benchmarks/torch_steps.py [--rows FILE] [--output FILE] 
 
 Trains every family in real processes on gloo with stages that sleep: the forward, the gradient of
 the input and the gradient of the weights of a stage take times that are known before anything
-runs. The first prediction has these times alone, and messages that take none. The second adds what
-cells and messages of two families took beyond them in a run of their own.
+runs. The first prediction has only these times, and messages that take none. The second adds the
+additional times of cells and messages of two families in a separate run.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def profile_of(times: list[dict[str, float]]) -> str:
 
 
 def overheads_of(measured: list[tuple[pipesched.Measurement, list[dict[str, float]]]]) -> Overheads:
-    """What a cell of each phase takes beyond its pause, with what the runtime does until the next
-    one, and the median time of a message, in ms: from families that run before all others.
+    """The time of a cell of each phase beyond its pause, with the time of the runtime until the
+    next one, and the median time of a message, in ms: from families that run before all others.
     """
     found: Overheads = {}
     for run, times in measured:
@@ -210,8 +210,8 @@ def rank_process(rank: int, folder: str, arguments: argparse.Namespace) -> None:
 
 
 def order_of_pairs(rows: list[dict[str, Any]], apart: float) -> tuple[int, list[str]]:
-    """How many pairs of one mode are predicted to be further apart than that, and those which were
-    measured in the other order.
+    """How many pairs of one mode are predicted to be further apart than that, and the pairs which
+    were measured in the other order.
     """
     pairs, wrong = 0, []
     for first, second in itertools.combinations(rows, 2):

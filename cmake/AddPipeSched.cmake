@@ -1,5 +1,5 @@
-# Functions for the project's kinds of targets: thin layers over those of LLVM
-# and MLIR.
+# Functions for the project's kinds of targets: thin layers over the functions
+# of LLVM and MLIR.
 
 # add_pipesched_library(name sources... [DEPENDS tablegen targets...]
 #   [LINK_LIBS PipeSched libraries...] [MLIR_LIBS MLIR libraries...])
@@ -25,7 +25,7 @@ function(add_pipesched_library name)
 endfunction()
 
 # add_pipesched_tool(name sources... [LINK_LIBS ...] [MLIR_LIBS ...]
-#   [LLVM_COMPONENTS ...]): LLVM_COMPONENTS are those beyond Support.
+#   [LLVM_COMPONENTS ...]): LLVM_COMPONENTS are the components beyond Support.
 function(add_pipesched_tool name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS;LLVM_COMPONENTS;MLIR_LIBS" ${ARGN})
   set(LLVM_LINK_COMPONENTS Support ${ARG_LLVM_COMPONENTS})
@@ -44,7 +44,7 @@ endfunction()
 # add_pipesched_unittest(name sources... [WITHOUT_LLVM] [LINK_LIBS ...]
 #   [MLIR_LIBS ...]): a GoogleTest executable that lit finds and runs; names end
 # in `Tests`. The target `all` does not build it; `pipesched-unittests` does.
-# Without LLVM it uses no precompiled headers, since those of LLVM need LLVM's
+# Without LLVM it uses no precompiled headers, since LLVM's headers need LLVM's
 # symbols.
 function(add_pipesched_unittest name)
   cmake_parse_arguments(ARG "WITHOUT_LLVM" "" "LINK_LIBS;MLIR_LIBS" ${ARGN})

@@ -1,8 +1,9 @@
 # Precompiled headers of LLVM, MLIR and GoogleTest, which otherwise take most of
 # the time of a translation unit: 5 of 6 seconds for a pass. Each set is
-# compiled once for a preset, and all targets that link what it declares use it.
-# It holds no times of files, so that a compiler cache can share it between
-# checkouts. Sources must also compile without (PIPESCHED_PRECOMPILE_HEADERS=OFF).
+# compiled once for a preset, and all targets that link its libraries use it. It
+# holds no times of files, so that a compiler cache can share it between
+# checkouts. Sources must also compile without
+# (PIPESCHED_PRECOMPILE_HEADERS=OFF).
 
 set(PIPESCHED_LLVM_HEADERS
   <llvm/ADT/STLExtras.h>

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the release and asan presets and runs the lit tests
-# with each and the unit tests with asan, builds the wheel and checks it in an empty
-# Debian, installs the Python package into .venv and runs its tests, and runs the
-# fuzzer for a minute (FUZZ_SECONDS). What leaves a core idle runs alongside something
-# else. At the end it prints how long each part took and which tests failed; the last
-# line is `N passed, N failed`, and the exit status is 0 when none failed.
+# Installs missing packages, builds the release and asan presets and runs the
+# lit tests with each and the unit tests with asan, builds the wheel and checks
+# it in an empty Debian, installs the Python package into .venv and runs its
+# tests, and runs the fuzzer for a minute (FUZZ_SECONDS). A part that leaves a
+# core idle runs alongside another one. At the end it prints how long each part
+# took and which tests failed; the last line is `N passed, N failed`, and the
+# exit status is 0 when none failed.
 #
 # With --all also the tests that have a short form and take long in their long one:
 # exhaustive searches, all sizes, every family as a training, Open MPI, LaTeX, and
@@ -26,15 +27,15 @@ case ${1:-} in
 *) fail "$1 is no option of scripts/test.sh; it has --all" ;;
 esac
 
-# Tests of processes wait for each other, so that one test more than cores runs in what
-# they leave. lit reads this.
+# Tests of processes wait for each other, so that one test more than cores runs
+# in their idle time. lit reads this.
 export LIT_OPTS="-j$(($(nproc) + 1)) ${LIT_OPTS:-}"
 
 passed=0
 failed=0
 # One line per part, in the order in which the parts ended.
 times=$(mktemp)
-# What failed, a line each: `PART: FAIL: PipeSched :: Docs/examples.test (3 of 9)`.
+# Failures, a line each: `PART: FAIL: PipeSched :: Docs/examples.test (3 of 9)`.
 failures=$(mktemp)
 
 # note_time NAME BEGIN: remembers that a part, which began at BEGIN by SECONDS, ends
@@ -59,9 +60,9 @@ failures_in() {
     sed "s|^|$1: |" | sort -u
 }
 
-# count NAME STATUS LOG: adds what the log of a command says. A command that fails
-# without a failed test of its own (for example, because it does not build) counts as
-# one failure.
+# count NAME STATUS LOG: adds the counts in the log of a command. A command that
+# fails without a failed test of its own (for example, because it does not
+# build) counts as one failure.
 count() {
   local name=$1 status=$2 log=$3 before=$failed
   passed=$((passed + $(tally 'Passed|Expectedly Failed|passed|xfailed' "$log")))
@@ -95,7 +96,8 @@ timed() {
   return $status
 }
 
-# run_beside NAME COMMAND...: starts a command, which runs alongside what follows.
+# run_beside NAME COMMAND...: starts a command, which runs alongside the next
+# ones.
 run_beside() {
   beside_name=$1
   shift
@@ -104,8 +106,8 @@ run_beside() {
   beside=$!
 }
 
-# finish_beside: waits for what run_beside started, prints its output in one piece and
-# counts its tests.
+# finish_beside: waits for the command of run_beside, prints its output in one
+# piece and counts its tests.
 finish_beside() {
   local status=0
   wait "$beside" || status=1
@@ -127,8 +129,9 @@ fuzz() {
     printf '  Passed: 1\n'
 }
 
-# Builds what the tests of the package need: the wheel, which they read, and the package
-# in .venv. One release of Debian is enough here; scripts/wheel.sh by itself takes two.
+# Builds the inputs of the tests of the package: the wheel, which they read, and
+# the package in .venv. One release of Debian is enough here; scripts/wheel.sh
+# by itself takes two.
 packages() {
   local status=0
   if WHEEL_MAY_SKIP=1 WHEEL_SUITES=bookworm scripts/wheel.sh; then
@@ -139,8 +142,9 @@ packages() {
   install_python test && return $status
 }
 
-# A file stays in one process, since its tests share what took long to compute. Tests of
-# ranks wait for each other, so that one process more than cores uses what they leave.
+# A file stays in one process, since its tests share results that took long to
+# compute. Tests of ranks wait for each other, so that one process more than
+# cores uses their idle time.
 python_tests() {
   .venv/bin/python -m pytest -rs -n $(($(nproc) + 1)) --dist loadfile
 }

@@ -40,7 +40,7 @@ clean_root() {
     printf 'skipped: this machine makes no empty Debian; see %s\n' "$work/$1.log"
     return 1
   }
-  # pip in it reaches what pip here reaches.
+  # pip in it reaches the same hosts as pip here.
   as_root cp -L /etc/resolv.conf "$root"/etc/
   as_root cp -L /etc/ssl/certs/ca-certificates.crt "$root"/etc/ssl/certs/
 }

@@ -5,7 +5,7 @@ The table of its section "Libraries" has a row for each library. The first colum
 folders of the library, the second the libraries that it may use; everything that these use is
 allowed as well. Rows of other folders are ignored.
 
-A table below it has a row for each library with folders, its rooms: a room may use those before
+A table below it has a row for each library with folders, its rooms: a room may use the rooms before
 it, and no others. `.` stands for the files that are in none. Packages of Python have rows of the
 same form, with their modules and packages. Imports inside functions and for type checkers may go
 the other way, since importing the module does not run them.

@@ -84,29 +84,23 @@ class Graph:
         if same and self.rng.random() < 0.3:
             start, old = same
         kind = tensor(shape)
-        self.emit(
-            f"linalg.matmul ins({name}, {other[0]} : {tensor(a.shape)}, "
-            f"{tensor(other[1].shape)}) outs({start} : {kind}) -> {kind}",
-            old + a @ other[1],
-        )
+        self.emit(f"linalg.matmul ins({name}, {other[0]} : {tensor(a.shape)}, "
+                  f"{tensor(other[1].shape)}) outs({start} : {kind}) -> {kind}",
+                  old + a @ other[1])
 
     def elementwise(self):
         name, a = self.pick()
         other, b = self.pick(lambda shape: shape == a.shape)
-        op, compute = self.rng.choice(
-            [("add", np.add), ("sub", np.subtract), ("max", np.maximum), ("min", np.minimum)]
-        )
+        op, compute = self.rng.choice([("add", np.add), ("sub", np.subtract),
+                                       ("max", np.maximum), ("min", np.minimum)])
         kind = tensor(a.shape)
-        start = self.rng.choice(
-            [self.destination(a.shape, False), self.destination(a.shape, True), name, other]
-        )
+        start = self.rng.choice([self.destination(a.shape, False),
+                                 self.destination(a.shape, True), name, other])
         if self.rng.random() < 0.2 and op in ("add", "sub"):
             self.emit(f"arith.{op}f {name}, {other} : {kind}", compute(a, b))
             return
-        self.emit(
-            f"linalg.{op} ins({name}, {other} : {kind}, {kind}) outs({start} : {kind}) -> {kind}",
-            compute(a, b),
-        )
+        self.emit(f"linalg.{op} ins({name}, {other} : {kind}, {kind}) outs({start} : {kind}) "
+                  f"-> {kind}", compute(a, b))
 
     def accumulate(self):
         """A generic op that reads what it writes over."""
@@ -116,58 +110,39 @@ class Graph:
         mapping = f"affine_map<({dims}) -> ({dims})>"
         loops = ", ".join(['"parallel"'] * a.ndim)
         kind, line = tensor(a.shape), len(self.lines)
-        self.emit(
-            f"linalg.generic {{indexing_maps = [{mapping}, {mapping}], iterator_types = "
-            f"[{loops}]}} ins({name} : {kind}) outs({start} : {kind}) {{\n"
-            f"  ^bb0(%a{line}: f64, %b{line}: f64):\n"
-            f"    %c{line} = arith.subf %b{line}, %a{line} : f64\n"
-            f"    linalg.yield %c{line} : f64\n  }} -> {kind}",
-            b - a,
-        )
+        self.emit(f"linalg.generic {{indexing_maps = [{mapping}, {mapping}], iterator_types = "
+                  f"[{loops}]}} ins({name} : {kind}) outs({start} : {kind}) {{\n"
+                  f"  ^bb0(%a{line}: f64, %b{line}: f64):\n"
+                  f"    %c{line} = arith.subf %b{line}, %a{line} : f64\n"
+                  f"    linalg.yield %c{line} : f64\n  }} -> {kind}", b - a)
 
     def reshape(self):
         name, a = self.pick(lambda shape: shape in [(4, 6), (2, 2, 6)])
         if a.ndim == 2:
-            self.emit(
-                f"tensor.expand_shape {name} [[0, 1], [2]] output_shape [2, 2, 6] : "
-                f"{tensor(a.shape)} into {tensor((2, 2, 6))}",
-                a.reshape(2, 2, 6),
-            )
+            self.emit(f"tensor.expand_shape {name} [[0, 1], [2]] output_shape [2, 2, 6] : "
+                      f"{tensor(a.shape)} into {tensor((2, 2, 6))}", a.reshape(2, 2, 6))
         elif self.rng.random() < 0.5:
-            self.emit(
-                f"tensor.collapse_shape {name} [[0, 1], [2]] : {tensor(a.shape)} into "
-                f"{tensor((4, 6))}",
-                a.reshape(4, 6),
-            )
+            self.emit(f"tensor.collapse_shape {name} [[0, 1], [2]] : {tensor(a.shape)} into "
+                      f"{tensor((4, 6))}", a.reshape(4, 6))
         else:
-            self.emit(
-                f"tensor.collapse_shape {name} [[0, 1, 2]] : {tensor(a.shape)} into "
-                f"{tensor((24,))}",
-                a.reshape(24),
-            )
+            self.emit(f"tensor.collapse_shape {name} [[0, 1, 2]] : {tensor(a.shape)} into "
+                      f"{tensor((24,))}", a.reshape(24))
 
     def transpose(self):
         name, a = self.pick(lambda shape: len(shape) == 2)
         shape = a.shape[::-1]
         start = self.destination(shape, self.rng.random() < 0.5)
-        self.emit(
-            f"linalg.transpose ins({name} : {tensor(a.shape)}) outs({start} : "
-            f"{tensor(shape)}) permutation = [1, 0]",
-            a.T.copy(),
-        )
+        self.emit(f"linalg.transpose ins({name} : {tensor(a.shape)}) outs({start} : "
+                  f"{tensor(shape)}) permutation = [1, 0]", a.T.copy())
 
     def broadcast(self):
         name, a = self.pick(lambda shape: len(shape) == 2)
-        row = self.helper(
-            f"tensor.extract_slice {name}{offsets((1, 0), (1, a.shape[1]))} : "
-            f"{tensor(a.shape)} to {tensor(a.shape[1:])}"
-        )
+        row = self.helper(f"tensor.extract_slice {name}{offsets((1, 0), (1, a.shape[1]))} : "
+                          f"{tensor(a.shape)} to {tensor(a.shape[1:])}")
         start = self.destination(a.shape, self.rng.random() < 0.5)
-        self.emit(
-            f"linalg.broadcast ins({row} : {tensor(a.shape[1:])}) outs({start} : "
-            f"{tensor(a.shape)}) dimensions = [0]",
-            np.broadcast_to(a[1], a.shape).copy(),
-        )
+        self.emit(f"linalg.broadcast ins({row} : {tensor(a.shape[1:])}) outs({start} : "
+                  f"{tensor(a.shape)}) dimensions = [0]",
+                  np.broadcast_to(a[1], a.shape).copy())
 
     def slice(self):
         """Puts a slice of one tensor into another or the same."""
@@ -176,52 +151,36 @@ class Graph:
         sizes = [self.rng.randint(1, min(m, n)) for m, n in zip(a.shape, b.shape)]
         start = [self.rng.randint(0, n - m) for n, m in zip(a.shape, sizes)]
         where = [self.rng.randint(0, n - m) for n, m in zip(b.shape, sizes)]
-        part = self.helper(
-            f"tensor.extract_slice {name}{offsets(start, sizes)} : "
-            f"{tensor(a.shape)} to {tensor(sizes)}"
-        )
+        part = self.helper(f"tensor.extract_slice {name}{offsets(start, sizes)} : "
+                           f"{tensor(a.shape)} to {tensor(sizes)}")
         result = b.copy()
-        result[where[0] : where[0] + sizes[0], where[1] : where[1] + sizes[1]] = a[
-            start[0] : start[0] + sizes[0], start[1] : start[1] + sizes[1]
-        ]
-        self.emit(
-            f"tensor.insert_slice {part} into {into}{offsets(where, sizes)} : "
-            f"{tensor(sizes)} into {tensor(b.shape)}",
-            result,
-        )
+        result[where[0]:where[0] + sizes[0], where[1]:where[1] + sizes[1]] = \
+            a[start[0]:start[0] + sizes[0], start[1]:start[1] + sizes[1]]
+        self.emit(f"tensor.insert_slice {part} into {into}{offsets(where, sizes)} : "
+                  f"{tensor(sizes)} into {tensor(b.shape)}", result)
 
     def pad(self):
         name, a = self.pick(lambda shape: len(shape) == 2)
         sizes = (a.shape[0] - 1, a.shape[1] - 2)
-        part = self.helper(
-            f"tensor.extract_slice {name}{offsets((1, 1), sizes)} : "
-            f"{tensor(a.shape)} to {tensor(sizes)}"
-        )
+        part = self.helper(f"tensor.extract_slice {name}{offsets((1, 1), sizes)} : "
+                           f"{tensor(a.shape)} to {tensor(sizes)}")
         line = len(self.lines)
-        self.emit(
-            f"tensor.pad {part} low[1, 0] high[0, 2] {{\n  ^bb0(%i{line}: index, "
-            f"%j{line}: index):\n    tensor.yield %zero : f64\n  }} : {tensor(sizes)} to "
-            f"{tensor(a.shape)}",
-            np.pad(a[1:, 1:-1], ((1, 0), (0, 2))),
-        )
+        self.emit(f"tensor.pad {part} low[1, 0] high[0, 2] {{\n  ^bb0(%i{line}: index, "
+                  f"%j{line}: index):\n    tensor.yield %zero : f64\n  }} : {tensor(sizes)} to "
+                  f"{tensor(a.shape)}", np.pad(a[1:, 1:-1], ((1, 0), (0, 2))))
 
     def concat(self):
         name, a = self.pick(lambda shape: len(shape) == 2)
         other, b = self.pick(lambda shape: shape == a.shape)
         half = (a.shape[0], a.shape[1] // 2)
-        left = self.helper(
-            f"tensor.extract_slice {name}{offsets((0, half[1]), half)} : "
-            f"{tensor(a.shape)} to {tensor(half)}"
-        )
-        right = self.helper(
-            f"tensor.extract_slice {other}{offsets((0, 0), half)} : "
-            f"{tensor(a.shape)} to {tensor(half)}"
-        )
+        left = self.helper(f"tensor.extract_slice {name}{offsets((0, half[1]), half)} : "
+                           f"{tensor(a.shape)} to {tensor(half)}")
+        right = self.helper(f"tensor.extract_slice {other}{offsets((0, 0), half)} : "
+                            f"{tensor(a.shape)} to {tensor(half)}")
         kind = tensor(half)
-        self.emit(
-            f"tensor.concat dim(1) {left}, {right} : ({kind}, {kind}) -> {tensor(a.shape)}",
-            np.concatenate([a[:, half[1] :], b[:, : half[1]]], axis=1),
-        )
+        self.emit(f"tensor.concat dim(1) {left}, {right} : ({kind}, {kind}) -> "
+                  f"{tensor(a.shape)}",
+                  np.concatenate([a[:, half[1]:], b[:, :half[1]]], axis=1))
 
     def gather(self):
         """Takes rows or columns whose numbers are the first column of another tensor."""
@@ -234,8 +193,7 @@ class Graph:
         value = np.take(a, numbers, axis=dim)
         line, kind = len(self.lines), tensor(value.shape)
         taken = (f"%g{line}", f"%l{line}") if dim == 0 else (f"%k{line}", f"%g{line}")
-        self.emit(
-            f"""tensor.generate {{
+        self.emit(f"""tensor.generate {{
   ^bb0(%k{line}: index, %l{line}: index):
     %a{line} = tensor.extract {places}[%{"kl"[dim]}{line}, %zero_index] : {tensor(found[1].shape)}
     %b{line} = arith.fptosi %a{line} : f64 to i64
@@ -246,9 +204,7 @@ class Graph:
     %g{line} = arith.remsi %f{line}, %n{line} : index
     %h{line} = tensor.extract {name}[{taken[0]}, {taken[1]}] : {tensor(a.shape)}
     tensor.yield %h{line} : f64
-  }} : {kind}""",
-            value,
-        )
+  }} : {kind}""", value)
 
     def loop(self):
         """Moves the rows of a tensor in reverse, as affine loops; every second one is added to the
@@ -259,8 +215,7 @@ class Graph:
         result = a[::-1].copy()
         result[::2] += b[::2]
         carried = f"iter_args(%s{line} = {into}) -> ({kind})"
-        self.emit(
-            f"""affine.for %i{line} = 0 to {a.shape[0]} {carried} {{
+        self.emit(f"""affine.for %i{line} = 0 to {a.shape[0]} {carried} {{
     %r{line} = affine.for %j{line} = 0 to {a.shape[1]} iter_args(%t{line} = %s{line}) -> ({kind}) {{
       %k{line} = affine.apply affine_map<(d0) -> ({a.shape[0] - 1} - d0)>(%i{line})
       %a{line} = tensor.extract {name}[%k{line}, %j{line}] : {kind}
@@ -275,27 +230,13 @@ class Graph:
       affine.yield %u{line} : {kind}
     }}
     affine.yield %r{line} : {kind}
-  }}""",
-            result,
-        )
+  }}""", result)
 
     def grow(self, count):
-        kinds = [
-            self.matmul,
-            self.matmul,
-            self.elementwise,
-            self.elementwise,
-            self.accumulate,
-            self.reshape,
-            self.reshape,
-            self.transpose,
-            self.broadcast,
-            self.slice,
-            self.pad,
-            self.concat,
-            self.gather,
-            self.loop,
-        ]
+        kinds = [self.matmul, self.matmul, self.elementwise, self.elementwise,
+                 self.accumulate, self.reshape, self.reshape, self.transpose,
+                 self.broadcast, self.slice, self.pad, self.concat,
+                 self.gather, self.loop]
         for _ in range(count):
             self.rng.choice(kinds)()
 
@@ -307,12 +248,8 @@ class Function:
         self.number = number
         shapes = [(4, 6), (2, 2, 6)] + [rng.choice(SHAPES) for _ in range(rng.randint(1, 4))]
         rng.shuffle(shapes)
-        self.inputs = [
-            np.array([rng.randint(-3, 3) for _ in range(int(np.prod(shape)))], dtype=float).reshape(
-                shape
-            )
-            for shape in shapes
-        ]
+        self.inputs = [np.array([rng.randint(-3, 3) for _ in range(int(np.prod(shape)))],
+                                dtype=float).reshape(shape) for shape in shapes]
         self.graph = Graph(rng, self.inputs)
         self.graph.grow(rng.randint(4, 14))
         self.results = []
@@ -322,18 +259,18 @@ class Function:
 
     def roles(self, index):
         """The first result is the output, which the loss gives back."""
-        return (
-            ("pipe.output", "pipe.output_gradient")
-            if index == 0
-            else (f'pipe.residual = "r{index}"',) * 2
-        )
+        return ("pipe.output", "pipe.output_gradient") if index == 0 else \
+            (f'pipe.residual = "r{index}"',) * 2
 
     def text(self):
         n, kinds = self.number, [tensor(value.shape) for value in self.inputs]
-        params = ", ".join(f'%p{i}: {kind} {{pipe.param = "w{i}"}}' for i, kind in enumerate(kinds))
+        params = ", ".join(f'%p{i}: {kind} {{pipe.param = "w{i}"}}'
+                           for i, kind in enumerate(kinds))
         outs = ", ".join(f"{kinds[i]} {{{self.roles(i)[0]}}}" for i in self.order)
-        taken = ", ".join(f"%r{i}: {kind} {{{self.roles(i)[1]}}}" for i, kind in enumerate(kinds))
-        gradients = ", ".join(f'{kind} {{pipe.gradient = "w{i}"}}' for i, kind in enumerate(kinds))
+        taken = ", ".join(f"%r{i}: {kind} {{{self.roles(i)[1]}}}"
+                          for i, kind in enumerate(kinds))
+        gradients = ", ".join(f'{kind} {{pipe.gradient = "w{i}"}}'
+                              for i, kind in enumerate(kinds))
         body = "\n".join(self.graph.lines)
         names = ", ".join(self.results[i][0] for i in self.order)
         types = ", ".join(kinds[i] for i in self.order)
@@ -373,19 +310,15 @@ func.func @l{n}(%y: {kinds[0]} {{pipe.output}})
         views = {}
         for entry in tensors:
             memory = (ctypes.c_double * (entry["bytes"] // 8)).from_address(
-                starts[0] + entry["offset"]
-            )
+                starts[0] + entry["offset"])
             views[entry["kind"], entry.get("name")] = np.frombuffer(memory)
         for index, value in enumerate(self.inputs):
             views["param", f"w{index}"][:] = value.ravel()
         status = step(ctypes.c_int32(0), None, *map(ctypes.c_void_p, starts), ctypes.c_int64(0))
         if status:
             return [f"status {status}"]
-        return [
-            f"result {index} ({name})"
-            for index, (name, value) in enumerate(self.results)
-            if not np.array_equal(views["gradient", f"w{index}"], value.ravel())
-        ]
+        return [f"result {index} ({name})" for index, (name, value) in enumerate(self.results)
+                if not np.array_equal(views["gradient", f"w{index}"], value.ravel())]
 
 
 def compile_batch(functions, arguments, folder, batch):
@@ -399,21 +332,12 @@ def compile_batch(functions, arguments, folder, batch):
     llvm, object_file = source.with_suffix(".ll"), source.with_suffix(".so")
     runtime = folder / "runtime.c"
     runtime.write_text(RUNTIME)
-    lowered = subprocess.run(
-        [arguments.opt, source, "--pipesched-to-llvm"], check=True, stdout=subprocess.PIPE
-    ).stdout
-    llvm.write_bytes(
-        subprocess.run(
-            [arguments.translate, "--mlir-to-llvmir"],
-            input=lowered,
-            check=True,
-            stdout=subprocess.PIPE,
-        ).stdout
-    )
-    subprocess.run(
-        [arguments.cc, "-w", "-O1", "-shared", "-fPIC", llvm, runtime, "-o", object_file],
-        check=True,
-    )
+    lowered = subprocess.run([arguments.opt, source, "--pipesched-to-llvm"], check=True,
+                             stdout=subprocess.PIPE).stdout
+    llvm.write_bytes(subprocess.run([arguments.translate, "--mlir-to-llvmir"], input=lowered,
+                                    check=True, stdout=subprocess.PIPE).stdout)
+    subprocess.run([arguments.cc, "-w", "-O1", "-shared", "-fPIC", llvm, runtime, "-o",
+                    object_file], check=True)
     return ctypes.CDLL(str(object_file.resolve()))
 
 

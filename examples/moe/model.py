@@ -1,9 +1,9 @@
-"""A small language model with experts, whose layers say what their parts are.
+"""A small language model with experts, whose layers define their parts.
 
 A rank holds the experts of its place in a group; rows of words go to the ranks of their experts
-and back by all-to-alls. `pipesched.torch.parts` has what a layer needs so that these run while
-another microbatch is computed (docs/Torch.md, "Layers in parts"). Without a group a rank has all
-experts, and nothing is exchanged: so `pipesched run --model examples/moe` trains it. `train.py`
+and back by all-to-alls. `pipesched.torch.parts` has the base class of layers for which these run
+while another microbatch is computed (docs/Torch.md, "Layers in parts"). Without a group a rank has
+all experts, and nothing is exchanged: so `pipesched run --model examples/moe` trains it. `train.py`
 trains pipelines side by side that share the experts.
 """
 

@@ -3,8 +3,8 @@
 Queries, keys and values have one row per token (batch times sequence) and the heads side by side.
 Letters of loops: b batch, h head, i query, j key, d number of a head.
 
-Where a microbatch has several slices of its sequences, keys and values are those of all slices,
-slice x row x number, and queries are those of one slice. A query sees no key that comes later.
+Where a microbatch has several slices of its sequences, keys and values are from all slices, slice x
+row x number, and queries are from one slice. A query sees no key that comes later.
 """
 
 from __future__ import annotations

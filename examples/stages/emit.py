@@ -122,7 +122,7 @@ class Module:
     """The functions of one file.
 
     `element` is the type of parameters and activations, `total` that of sums: gradients, the loss,
-    the state of the optimizer, and what products and reductions add up in.
+    the state of the optimizer, and sums in products and reductions.
     """
 
     def __init__(self, element: str) -> None:
@@ -170,8 +170,8 @@ class Module:
         self.stages.append(f"func.func @{symbol}({inside[0]}) -> ({inside[1]}) {{\n{text}")
 
     def text(self, *parts: str) -> str:
-        """The whole file: the first part, maps, the other parts, the functions of stages, and what
-        they call (callers first).
+        """The whole file: the first part, maps, the other parts, the functions of stages, and the
+        functions that they call (callers first).
         """
         maps = "\n".join(f"{alias} = {text}" for alias, text in sorted(self.maps.items()))
         functions = [*self.stages, *reversed(self.helpers)]
@@ -400,9 +400,9 @@ class Body:
 def function(build: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a Python function that writes a body into a function of the module (see above).
 
-    Arguments are values, or None for those that the function shall not have; what is passed by
-    keyword is not an argument of the function in the module, but tells it from others. Results
-    are a value, or several by name, which the call returns as a tuple.
+    Arguments are values, or None for arguments that the function shall not have; a value passed by
+    keyword is not an argument of the function in the module, but distinguishes it from others.
+    Results are a value, or several by name, which the call returns as a tuple.
     """
     parameters = list(inspect.signature(build).parameters)[1:]
 
@@ -422,8 +422,8 @@ def function(build: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def function_of_names(build: Callable[..., dict[str, Value]]) -> Callable[..., dict[str, Value]]:
-    """The same for functions with many arguments and results, which are dictionaries. Those
-    arguments that the body does not use are left out.
+    """The same for functions with many arguments and results, which are dictionaries. Arguments
+    that the body does not use are left out.
     """
 
     @functools.wraps(build)

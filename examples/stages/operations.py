@@ -1,4 +1,4 @@
-"""What the models of this folder are made of: layers with their gradients, and optimizers.
+"""Parts of the models of this folder: layers with their gradients, and optimizers.
 
 Each function below becomes a function of the module (`emit.function`) of the same name. A name
 that ends in `_input_gradient` computes gradients of activations, one that ends in

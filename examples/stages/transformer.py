@@ -9,8 +9,8 @@ and the scores of the next token. Stages of the same shape share their functions
     x += out(attention(norm1(x)));  x += mlp.out(gelu(mlp.in(norm2(x))))
 
 Sequences count up in steps of 1, 2 or 3, so that there is something to learn. With `--slices` the
-functions are those of a slice of a sequence, which read the keys and values of earlier slices.
-With `--spread` each worker has a shard of the scores, and the parameters are those without it.
+functions are for a slice of a sequence, which read the keys and values of earlier slices. With
+`--spread` each worker has a shard of the scores, and the parameters are the same as without it.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ class Shape:
         if self.sharded:
             columns = chosen.vocabulary // len(homes(chosen.path))
             self.of_shard["head"] = (chosen.hidden, columns)
-        # What forward and input_gradient return for the functions after them.
+        # Results of forward and input_gradient for the functions after them.
         self.residuals: list[tuple[str, Port]] = []
 
     # Ports
@@ -380,8 +380,8 @@ class Shape:
         self.module.stage_function(f"{self.name}_{kind}", known, build)
 
     def input_gradients(self, body: Body, given: Names) -> tuple[Value, Names]:
-        """The gradient of the stage's input (of the embedding's output in the first stage), and
-        the gradients that those of the parameters need.
+        """The gradient of the stage's input (of the embedding's output in the first stage), and the
+        gradients that the parameters' gradients need.
         """
         gradient = self.flat(body, given["output_gradient"])
         kept: Names = {}

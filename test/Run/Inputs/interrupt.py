@@ -1,4 +1,4 @@
-"""Ends a run by a signal once a program that it has started is at work, and prints the rest:
+"""Ends a run by a signal once a program that it has started is at work, and prints the remaining files:
 
 interrupt.py [--signal=NAME] FOLDER NAME COMMAND...
 

@@ -9,50 +9,16 @@ import sys
 
 NAN, INF = math.nan, math.inf
 # Bits after the leading one, the least exponent, the largest number, the code of struct.
-TYPES = {
-    "f16": (10, -14, 65504.0, "e"),
-    "bf16": (7, -126, 2.0**128 - 2.0**120, "H"),
-    "f32": (23, -126, 2.0**128 - 2.0**104, "f"),
-    "f64": (52, -1022, sys.float_info.max, "d"),
-}
-ONE = [
-    0.0,
-    -0.0,
-    1e-9,
-    -1e-9,
-    3e-4,
-    -3e-4,
-    0.3,
-    -0.7,
-    1.0,
-    -1.0,
-    2.5,
-    -3.5,
-    9.0,
-    -20.0,
-    INF,
-    -INF,
-    NAN,
-]
-PAIRS = [
-    (1.0, NAN),
-    (NAN, 1.0),
-    (NAN, NAN),
-    (0.0, 2.0),
-    (-3.0, 2.0),
-    (7.5, -2.0),
-    (-0.0, 3.0),
-    (INF, 1.0),
-    (0.5, INF),
-    (2.0, 2.0),
-    (0.0, -2.0),
-    (-0.0, -3.0),
-]
+TYPES = {"f16": (10, -14, 65504.0, "e"), "bf16": (7, -126, 2.0**128 - 2.0**120, "H"),
+         "f32": (23, -126, 2.0**128 - 2.0**104, "f"), "f64": (52, -1022, sys.float_info.max, "d")}
+ONE = [0.0, -0.0, 1e-9, -1e-9, 3e-4, -3e-4, 0.3, -0.7, 1.0, -1.0, 2.5, -3.5, 9.0, -20.0, INF, -INF,
+       NAN]
+PAIRS = [(1.0, NAN), (NAN, 1.0), (NAN, NAN), (0.0, 2.0), (-3.0, 2.0), (7.5, -2.0), (-0.0, 3.0),
+         (INF, 1.0), (0.5, INF), (2.0, 2.0), (0.0, -2.0), (-0.0, -3.0)]
 
 
 def limited(function):
     """Python raises errors where IEEE 754 has NaN and infinities."""
-
     def run(*numbers):
         try:
             return function(*numbers)
@@ -60,7 +26,6 @@ def limited(function):
             return NAN
         except OverflowError:
             return INF
-
     return run
 
 
@@ -91,44 +56,19 @@ def least(a, b):
 
 
 FUNCTIONS = {
-    "absf": abs,
-    "acos": math.acos,
-    "asin": math.asin,
-    "asinh": math.asinh,
-    "atan": math.atan,
-    "ceil": whole(math.ceil),
-    "cos": math.cos,
-    "cosh": math.cosh,
-    "erf": math.erf,
-    "erfc": math.erfc,
-    "exp": math.exp,
-    "exp2": lambda x: math.pow(2, x),
-    "expm1": math.expm1,
-    "floor": whole(math.floor),
-    "log": at_poles(math.log, {0.0: -INF}),
-    "log10": at_poles(math.log10, {0.0: -INF}),
-    "log2": at_poles(math.log2, {0.0: -INF}),
-    "log1p": at_poles(math.log1p, {-1.0: -INF}),
-    "round": away,
-    "roundeven": whole(round),
-    "sin": math.sin,
-    "sinh": lambda x: math.copysign(limited(math.sinh)(abs(x)), x),
-    "sqrt": math.sqrt,
-    "tan": math.tan,
-    "tanh": math.tanh,
-    "trunc": whole(math.trunc),
-    "atanh": at_poles(math.atanh, {1.0: INF, -1.0: -INF}),
-    "acosh": math.acosh,
+    "absf": abs, "acos": math.acos, "asin": math.asin, "asinh": math.asinh, "atan": math.atan,
+    "ceil": whole(math.ceil), "cos": math.cos, "cosh": math.cosh, "erf": math.erf,
+    "erfc": math.erfc, "exp": math.exp, "exp2": lambda x: math.pow(2, x), "expm1": math.expm1,
+    "floor": whole(math.floor), "log": at_poles(math.log, {0.0: -INF}),
+    "log10": at_poles(math.log10, {0.0: -INF}), "log2": at_poles(math.log2, {0.0: -INF}),
+    "log1p": at_poles(math.log1p, {-1.0: -INF}), "round": away, "roundeven": whole(round),
+    "sin": math.sin, "sinh": lambda x: math.copysign(limited(math.sinh)(abs(x)), x),
+    "sqrt": math.sqrt, "tan": math.tan, "tanh": math.tanh, "trunc": whole(math.trunc),
+    "atanh": at_poles(math.atanh, {1.0: INF, -1.0: -INF}), "acosh": math.acosh,
     "cbrt": lambda x: math.copysign(abs(x) ** (1 / 3), x),
-    "rsqrt": lambda x: math.copysign(INF, x) if x == 0 else 1 / math.sqrt(x),
-}
-COMPARED = {
-    "oeq": lambda a, b: a == b,
-    "une": lambda a, b: a != b,
-    "olt": lambda a, b: a < b,
-    "oge": lambda a, b: a >= b,
-    "ult": lambda a, b: not a >= b,
-}
+    "rsqrt": lambda x: math.copysign(INF, x) if x == 0 else 1 / math.sqrt(x)}
+COMPARED = {"oeq": lambda a, b: a == b, "une": lambda a, b: a != b, "olt": lambda a, b: a < b,
+            "oge": lambda a, b: a >= b, "ult": lambda a, b: not a >= b}
 
 
 def rounded(number, kind):
@@ -151,7 +91,7 @@ def packed(numbers, kind):
 
 def unpacked(data, kind):
     if kind == "bf16":
-        data, kind = b"".join(b"\0\0" + data[i : i + 2] for i in range(0, len(data), 2)), "f32"
+        data, kind = b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2)), "f32"
     code = TYPES[kind][3]
     return struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data)
 
@@ -171,28 +111,12 @@ def cases(kind):
     for op, function in FUNCTIONS.items():
         yield op, ONE, f"%r = math.{op} %a : {kind}", limited(function), 4
     for n in range(-3, 4):
-        yield (
-            f"x**{n}",
-            ONE,
-            f"%n = arith.constant {n} : i64\n%r = math.fpowi %a, %n : {kind}, i64",
-            (lambda x, n=n: power(x, n)),
-            4,
-        )
-    yield (
-        "clamp",
-        ONE,
-        f"%l = arith.constant -1.0 : {kind}\n%h = arith.constant 2.0 : {kind}\n"
-        f"%r = math.clampf %a to [%l, %h] : {kind}",
-        lambda x: least(largest(x, -1.0), 2.0),
-        0,
-    )
-    yield (
-        "x == x",
-        ONE,
-        f"%s = arith.cmpf oeq, %a, %a : {kind}\n%r = arith.uitofp %s : i1 to {kind}",
-        lambda x: float(x == x),
-        0,
-    )
+        yield f"x**{n}", ONE, f"%n = arith.constant {n} : i64\n" \
+            f"%r = math.fpowi %a, %n : {kind}, i64", (lambda x, n=n: power(x, n)), 4
+    yield "clamp", ONE, f"%l = arith.constant -1.0 : {kind}\n%h = arith.constant 2.0 : {kind}\n" \
+        f"%r = math.clampf %a to [%l, %h] : {kind}", lambda x: least(largest(x, -1.0), 2.0), 0
+    yield "x == x", ONE, f"%s = arith.cmpf oeq, %a, %a : {kind}\n" \
+        f"%r = arith.uitofp %s : i1 to {kind}", lambda x: float(x == x), 0
 
 
 def binary_cases(kind):
@@ -200,11 +124,9 @@ def binary_cases(kind):
         yield op, f"%r = arith.{op} %a, %b : {kind}", limited(function)
     yield "powf", f"%r = math.powf %a, %b : {kind}", lambda a, b: power(a, b)
     for name, function in COMPARED.items():
-        yield (
-            name,
-            f"%s = arith.cmpf {name}, %a, %b : {kind}\n%r = arith.uitofp %s : i1 to {kind}",
-            lambda a, b, function=function: float(function(a, b)),
-        )
+        yield name, f"%s = arith.cmpf {name}, %a, %b : {kind}\n" \
+            f"%r = arith.uitofp %s : i1 to {kind}", \
+            lambda a, b, function=function: float(function(a, b))
 
 
 def generic(body, kind, count, inputs):
@@ -232,53 +154,31 @@ class Model:
         """Makes the first of some parameters `body`, which computes %z, of all of them."""
         kind, number = self.kind, len(self.wanted)
         kinds = [f"tensor<{len(each)}x{kind}>" for each in inputs]
-        names = [f"p{number}{letter}" for letter in "xy"[: len(inputs)]]
+        names = [f"p{number}{letter}" for letter in "xy"[:len(inputs)]]
         for each, data, type_ in zip(names, inputs, kinds):
             self.params.append((each, type_))
-            self.made.append(
-                f'  %{each} = arith.constant dense<"0x{packed(data, kind).hex()}"> : {type_}'
-            )
+            self.made.append(f'  %{each} = arith.constant dense<"0x{packed(data, kind).hex()}"> : '
+                             f"{type_}")
         arguments = ", ".join(f"%{letter}: {type_}" for letter, type_ in zip("xy", kinds))
-        self.functions.append(
-            f"func.func private @f{number}({arguments}) -> {kinds[0]} {{\n"
-            f"{body}\n  return %z : {kinds[0]}\n}}"
-        )
-        self.calls.append(
-            f"  %r{number} = call @f{number}({', '.join('%' + n for n in names)}) : "
-            f"({', '.join(kinds)}) -> {kinds[0]}"
-        )
+        self.functions.append(f"func.func private @f{number}({arguments}) -> {kinds[0]} {{\n"
+                              f"{body}\n  return %z : {kinds[0]}\n}}")
+        self.calls.append(f"  %r{number} = call @f{number}({', '.join('%' + n for n in names)}) : "
+                          f"({', '.join(kinds)}) -> {kinds[0]}")
         self.wanted.append((name, names[0], wanted, units))
 
     def text(self):
         shown = [f'{type_} {{pipe.param = "{name}"}}' for name, type_ in self.params]
-        stepped = [
-            (f"%r{i}", dict(self.params)[name], name)
-            for i, (_, name, _, _) in enumerate(self.wanted)
-        ]
-        return "\n".join(
-            [
-                *self.functions,
-                f"func.func @init() -> ({', '.join(shown)}) {{",
-                *self.made,
-                "  return "
-                + ", ".join(f"%{name}" for name, _ in self.params)
-                + " : "
-                + ", ".join(type_ for _, type_ in self.params)
-                + "\n}",
-                "func.func @update("
-                + ", ".join(f"%{name}: {text}" for (name, _), text in zip(self.params, shown))
-                + ") -> ("
-                + ", ".join(f'{type_} {{pipe.param = "{name}"}}' for _, type_, name in stepped)
-                + ") {",
-                *self.calls,
-                "  return "
-                + ", ".join(value for value, _, _ in stepped)
-                + " : "
-                + ", ".join(type_ for _, type_, _ in stepped)
-                + "\n}",
-                REST,
-            ]
-        )
+        stepped = [(f"%r{i}", dict(self.params)[name], name)
+                   for i, (_, name, _, _) in enumerate(self.wanted)]
+        return "\n".join([*self.functions, f"func.func @init() -> ({', '.join(shown)}) {{",
+                          *self.made, "  return " + ", ".join(f"%{name}" for name, _ in self.params)
+                          + " : " + ", ".join(type_ for _, type_ in self.params) + "\n}",
+                          "func.func @update(" + ", ".join(
+                              f"%{name}: {text}" for (name, _), text in zip(self.params, shown)) +
+                          ") -> (" + ", ".join(f'{type_} {{pipe.param = "{name}"}}'
+                                               for _, type_, name in stepped) + ") {", *self.calls,
+                          "  return " + ", ".join(value for value, _, _ in stepped) + " : " +
+                          ", ".join(type_ for _, type_, _ in stepped) + "\n}", REST])
 
 
 REST = """
@@ -331,18 +231,12 @@ def model_of(kind):
     model = Model(kind)
     numbers = [rounded(x, kind) for x in ONE]
     for name, _, body, function, units in cases(kind):
-        model.add(
-            name, [ONE], generic(body, kind, len(ONE), 1), [function(x) for x in numbers], units
-        )
+        model.add(name, [ONE], generic(body, kind, len(ONE), 1), [function(x) for x in numbers],
+                  units)
     for name, body, function in binary_cases(kind):
         first, second = [a for a, _ in PAIRS], [b for _, b in PAIRS]
-        model.add(
-            name,
-            [first, second],
-            generic(body, kind, len(PAIRS), 2),
-            [function(a, b) for a, b in PAIRS],
-            4,
-        )
+        model.add(name, [first, second], generic(body, kind, len(PAIRS), 2),
+                  [function(a, b) for a, b in PAIRS], 4)
     add_sums(model)
     return model
 
@@ -350,26 +244,12 @@ def model_of(kind):
 def narrowing():
     """f64 to bf16 and f16, of numbers that two roundings would round otherwise."""
     model = Model("f64")
-    numbers = [
-        *ONE,
-        1e300,
-        -1e-300,
-        1 + 2.0**-8 + 2.0**-40,
-        1 + 2.0**-8 - 2.0**-40,
-        1 + 2.0**-11 + 2.0**-40,
-        -(1 + 3 * 2.0**-8) + 2.0**-45,
-        3.3895e38,
-        65519.99,
-    ]
+    numbers = [*ONE, 1e300, -1e-300, 1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-8 - 2.0**-40,
+               1 + 2.0**-11 + 2.0**-40, -(1 + 3 * 2.0**-8) + 2.0**-45, 3.3895e38, 65519.99]
     for kind in ("bf16", "f16", "f32"):
         body = f"%s = arith.truncf %a : f64 to {kind}\n%r = arith.extf %s : {kind} to f64"
-        model.add(
-            f"f64 to {kind}",
-            [numbers],
-            generic(body, "f64", len(numbers), 1),
-            [rounded(x, kind) for x in numbers],
-            0,
-        )
+        model.add(f"f64 to {kind}", [numbers], generic(body, "f64", len(numbers), 1),
+                  [rounded(x, kind) for x in numbers], 0)
     return model
 
 
@@ -377,11 +257,8 @@ def check(name, model, folder, tool):
     source = folder / f"{name}.mlir"
     source.write_text(model.text())
     saved = folder / name
-    ran = subprocess.run(
-        [tool, source, "--schedule=gpipe", "--steps=1", f"--save-parameters={saved}"],
-        capture_output=True,
-        text=True,
-    )
+    ran = subprocess.run([tool, source, "--schedule=gpipe", "--steps=1",
+                          f"--save-parameters={saved}"], capture_output=True, text=True)
     if ran.returncode != 0:
         print(f"{name}: status {ran.returncode}: {ran.stderr[:1000]}")
         return 1

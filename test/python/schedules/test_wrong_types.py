@@ -60,29 +60,13 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "Schedule.from_file": (Schedule.from_file, {"path": "missing.mlir", "name": None}),
     "Schedule.from_rows": (
         Schedule.from_rows,
-        {
-            "rows": MADE.rows,
-            "problem": None,
-            "name": "x",
-            "microbatches": None,
-            "paths": None,
-            "gradient_after": "I",
-            "recompute": "none",
-            "slices": None,
-        },
+        {"rows": MADE.rows, "problem": None, "name": "x", "microbatches": None, "paths": None,
+         "gradient_after": "I", "recompute": "none", "slices": None},
     ),  # fmt: skip
     "Schedule.from_frame": (
         Schedule.from_frame,
-        {
-            "frame": MADE.to_frame(),
-            "problem": None,
-            "name": None,
-            "workers": None,
-            "microbatches": None,
-            "paths": None,
-            "gradient_after": None,
-            "recompute": None,
-        },
+        {"frame": MADE.to_frame(), "problem": None, "name": None, "workers": None,
+         "microbatches": None, "paths": None, "gradient_after": None, "recompute": None},
     ),  # fmt: skip
     "Schedule.to_csv": (MADE.to_csv, {"format": "compute_only"}),
     "Schedule.to_chakra": (MADE.to_chakra, {"costs": None}),
@@ -94,41 +78,19 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "Schedule.transform": (MADE.transform, {"pipeline": "pipe-compact"}),
     "Schedule.optimize": (
         PROBLEM.transform(TIMES).optimize,
-        {
-            "memory": 2,
-            "offload": False,
-            "recompute": "none",
-            "gap": 0.5,
-            "time_limit": 1,
-            "max_evaluations": 10,
-            "threads": 1,
-            "placements": [],
-            "microbatch_sizes": [],
-            "split_backward": True,
-            "explain": False,
-            "objective": "makespan",
-        },
+        {"memory": 2, "offload": False, "recompute": "none", "gap": 0.5, "time_limit": 1,
+         "max_evaluations": 10, "threads": 1, "placements": [], "microbatch_sizes": [],
+         "split_backward": True, "explain": False, "objective": "makespan"},
     ),  # fmt: skip
     "Schedule.verify": (
         MADE.verify,
-        {
-            "messages": "unbounded",
-            "memory": None,
-            "memory_times": None,
-            "receive_placement": None,
-            "transport": None,
-        },
+        {"messages": "unbounded", "memory": None, "memory_times": None,
+         "receive_placement": None, "transport": None},
     ),  # fmt: skip
     "Schedule.simulate": (
         MADE.simulate,
-        {
-            "costs": None,
-            "transport": "overlap",
-            "receive_placement": "arrival",
-            "forward_sends": "async",
-            "runtime": "table",
-            "disturbance": "",
-        },
+        {"costs": None, "transport": "overlap", "receive_placement": "arrival",
+         "forward_sends": "async", "runtime": "table", "disturbance": ""},
     ),  # fmt: skip
     "Schedule.to_svg": (MADE.to_svg, {"variant": None}),
     "Schedule": (Schedule, {"module": MADE._module}),
@@ -137,98 +99,46 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     "Svg.to_png": (PICTURE.to_png, {"width": 400}),
     "Svg.contents": (PICTURE.contents, {"suffix": ".svg"}),
     "check_formula": (
-        pipesched.check_formula,
-        {"family": "with-a-formula", "workers": [2], "microbatches": [2]},
+        pipesched.check_formula, {"family": "with-a-formula", "workers": [2], "microbatches": [2]}
     ),
     "compare": (pipesched.compare, {"schedules": [POINT], "costs": None, "metrics": None}),
-    "draw": (
-        lambda first, variant: pipesched.draw(first, variant=variant),
-        {"first": TIMED, "variant": "timed"},
-    ),
+    "draw": (lambda first, variant: pipesched.draw(first, variant=variant),
+             {"first": TIMED, "variant": "timed"}),
     "explain": (pipesched.explain, {"schedules": [POINT], "costs": None}),
     "fit": (
         pipesched.fit,
-        {
-            "system": "h100-sxm",
-            "given": {},
-            "peak_tflops": None,
-            "name": "x",
-            "dtype": None,
-            "message_bytes": None,
-            "max_points": 6,
-            "samples": SAMPLES,
-            "command": None,
-        },
+        {"system": "h100-sxm", "given": {}, "peak_tflops": None, "name": "x", "dtype": None,
+         "message_bytes": None, "max_points": 6, "samples": SAMPLES, "command": None},
     ),  # fmt: skip
     "fitting.correct": (correct, {"steps": [], "system": "h100-sxm", "command": "x"}),
     "fitting.fit_steps": (fit_steps, {"system": "h100-sxm", "command": "x"}),
     "generate": (
         pipesched.generate,
-        {
-            "family": "interleaved-1f1b",
-            "workers": 2,
-            "microbatches": 2,
-            "name": "x",
-            "paths": None,
-            "chunks": 2,
-        },
+        {"family": "interleaved-1f1b", "workers": 2, "microbatches": 2, "name": "x", "paths": None,
+         "chunks": 2},
     ),  # fmt: skip
     "load": (pipesched.load, {"path": "missing.mlir"}),
     "loads": (pipesched.loads, {"text": MADE.to_text(), "filename": "x"}),
     "overlap": (
         pipesched.overlap,
-        {
-            "segments": {"layers": [PARTS]},
-            "order": "deepseek",
-            "forward": (0, 1),
-            "backward": (0, 1),
-            "whole_backward": False,
-            "contention": 1.1,
-        },
+        {"segments": {"layers": [PARTS]}, "order": "deepseek", "forward": (0, 1),
+         "backward": (0, 1), "whole_backward": False, "contention": 1.1},
     ),  # fmt: skip
     "overlap of costs": (
         pipesched.overlap,
-        {
-            "costs": Costs(
-                model="qwen3-30b-a3b",
-                system="dgx-h100",
-                microbatch_size=1,
-                expert_parallel=8,
-                data_parallel=8,
-            ),
-            "microbatches": 1,
-        },
+        {"costs": Costs(model="qwen3-30b-a3b", system="dgx-h100", microbatch_size=1,
+                        expert_parallel=8, data_parallel=8), "microbatches": 1},
     ),  # fmt: skip
     "page": (pipesched.page, {"simulations": [TIMED], "title": "x"}),
     "plan": (pipesched.plan, SMALL),
     "plan with more": (
         pipesched.plan,
-        {
-            **SMALL,
-            "misses": 0,
-            "threads": 1,
-            "optimize": None,
-            "seeds": 2,
-            "jitter": "1%",
-            "slow_workers": {},
-            "slow_stages": {},
-            "slow_nodes": {},
-            "sequence": 2048,
-            "attention": "fused",
-            "precision": "bf16",
-            "transport": "overlap",
-            "context": [1],
-            "context_exchange": None,
-            "expert": [1],
-            "chunks": [1],
-            "vocabulary": None,
-            "sharding": ["optimizer"],
-            "launcher": "megatron",
-            "memory": "80GiB",
-            "reserve": 0,
-            "expert_exposed": 100,
-            "expert_balance": 1.0,
-        },
+        {**SMALL, "misses": 0, "threads": 1, "optimize": None, "seeds": 2, "jitter": "1%",
+         "slow_workers": {}, "slow_stages": {}, "slow_nodes": {}, "sequence": 2048,
+         "attention": "fused", "precision": "bf16", "transport": "overlap", "context": [1],
+         "context_exchange": None, "expert": [1], "chunks": [1], "vocabulary": None,
+         "sharding": ["optimizer"], "launcher": "megatron", "memory": "80GiB", "reserve": 0,
+         "expert_exposed": 100, "expert_balance": 1.0},
     ),  # fmt: skip
     "problem": (
         pipesched.problem,
@@ -240,14 +150,8 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "sensitivity": (
         pipesched.sensitivity,
-        {
-            "point": POINT,
-            "slow_workers": {},
-            "slow_stages": {},
-            "jitter": "5%",
-            "seeds": 2,
-            "slow_nodes": {},
-        },
+        {"point": POINT, "slow_workers": {}, "slow_stages": {}, "jitter": "5%", "seeds": 2,
+         "slow_nodes": {}},
     ),  # fmt: skip
     "simulate_batch": (
         pipesched.simulate_batch,
@@ -255,14 +159,8 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     ),
     "sweep": (
         pipesched.sweep,
-        {
-            "grid": {"family": "1f1b", "workers": 2, "microbatches": 2},
-            "processes": 1,
-            "file": None,
-            "executor": None,
-            "progress": None,
-            "metrics": None,
-        },
+        {"grid": {"family": "1f1b", "workers": 2, "microbatches": 2}, "processes": 1,
+         "file": None, "executor": None, "progress": None, "metrics": None},
     ),  # fmt: skip
 }
 """A call that works, but for missing files, of every function and method that takes arguments."""
