@@ -226,10 +226,10 @@ void PlanSearch::evaluate(llvm::ArrayRef<int32_t> given,
 // Rounds
 //===----------------------------------------------------------------------===//
 
-/// Those that may fit by what a step of few microbatches holds, or by that of
-/// others with the same rows. The others are large.
-std::vector<int32_t> PlanSearch::keepSmall(llvm::ArrayRef<Bounded> given,
-                                           EvaluatePoints evaluatePoints) {
+/// Runs a step of few microbatches for rows of which it is not known how much
+/// they hold.
+void PlanSearch::measureRows(llvm::ArrayRef<Bounded> given,
+                             EvaluatePoints evaluatePoints) {
   std::vector<PlanPoint> points;
   std::set<Candidates::RowsKey> seen; // the first one counts
   for (const Bounded &each : given) {
@@ -239,12 +239,19 @@ std::vector<int32_t> PlanSearch::keepSmall(llvm::ArrayRef<Bounded> given,
         shape.microbatches > shape.getShort())
       points.push_back({each.candidate, /*isShort=*/true});
   }
-  if (!points.empty())
-    for (auto [point, row] : llvm::zip_equal(points, evaluatePoints(points))) {
-      int32_t shape = candidates.get(point.candidate).shape;
-      note(point.candidate, shapeRows.at(shapeRows.at(shape).unsharded).most,
-           row);
-    }
+  if (points.empty())
+    return;
+  for (auto [point, row] : llvm::zip_equal(points, evaluatePoints(points))) {
+    int32_t shape = candidates.get(point.candidate).shape;
+    note(point.candidate, shapeRows.at(shapeRows.at(shape).unsharded).most,
+         row);
+  }
+}
+
+/// Those that may fit by their rows. The others are large.
+std::vector<int32_t> PlanSearch::keepSmall(llvm::ArrayRef<Bounded> given,
+                                           EvaluatePoints evaluatePoints) {
+  measureRows(given, evaluatePoints);
   std::vector<int32_t> kept;
   for (const Bounded &each : given) {
     int64_t peak = heldBytes(each.candidate);
@@ -308,25 +315,31 @@ std::vector<int32_t> PlanSearch::nearest(llvm::ArrayRef<int32_t> given,
   return found;
 }
 
-std::vector<int32_t> PlanSearch::movable(double limitPs, int64_t mostLayers) {
-  std::vector<Bounded> known;
+std::vector<int32_t> PlanSearch::movable(double limitPs, int64_t mostLayers,
+                                         EvaluatePoints evaluatePoints) {
+  std::vector<Bounded> known, fast;
   for (const PlanOutcome &each : outcomes)
     known.push_back({each.candidate, {double(each.stepPs), each.peakBytes}});
   llvm::append_range(known, large);
   double wide = limitPs * settings.widening;
-  std::vector<int32_t> found;
-  for (const Bounded &each : known) {
-    const WorkerPaths &paths = candidates.scheduleOf(each.candidate).paths;
-    if (each.bounds.stepPs > limitPs || paths.size() != 1 ||
-        paths.front().size() < 2)
-      continue;
+  auto mayFit = [&](const Bounded &each) {
+    int64_t peak = std::max(each.bounds.peakBytes, heldBytes(each.candidate));
     // What moves take from a worker: all that its layers hold, in equal parts.
     double part =
         double(mostLayers) / std::max(1.0, placed(each.candidate).mostLayers());
-    if (double(each.bounds.peakBytes) * (1 - part) <=
-            double(settings.usableBytes) &&
+    return double(peak) * (1 - part) <= double(settings.usableBytes);
+  };
+  for (const Bounded &each : known) {
+    const WorkerPaths &paths = candidates.scheduleOf(each.candidate).paths;
+    if (each.bounds.stepPs <= limitPs && paths.size() == 1 &&
+        paths.front().size() >= 2 && mayFit(each) &&
         bounds(each.candidate, wide).stepPs <= wide)
-      found.push_back(each.candidate);
+      fast.push_back(each);
   }
+  measureRows(fast, evaluatePoints);
+  std::vector<int32_t> found;
+  for (const Bounded &each : fast)
+    if (mayFit(each))
+      found.push_back(each.candidate);
   return found;
 }

@@ -340,10 +340,13 @@ static void bindRounds(nb::class_<GivenSearch> &c) {
           nb::arg("candidates"), nb::arg("fastest_ps"), nb::arg("most"))
       .def(
           "movable",
-          [](GivenSearch &self, double limitPs, int64_t mostLayers) {
-            return self.search.movable(limitPs, mostLayers);
+          [](GivenSearch &self, double limitPs, int64_t mostLayers,
+             nb::object byPython) {
+            return self.search.movable(limitPs, mostLayers,
+                                       Evaluator(self, std::move(byPython)));
           },
-          nb::arg("limit_ps"), nb::arg("most_layers"));
+          nb::arg("limit_ps"), nb::arg("most_layers"),
+          nb::arg("evaluate").none());
 }
 
 void pipesched::python::bindPlanSearch(nb::module_ &m) {

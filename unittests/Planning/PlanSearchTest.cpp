@@ -148,6 +148,6 @@ TEST_F(PlanSearchTest, RanksByTheMeanOfDraws) {
 TEST_F(PlanSearchTest, MovesLayersOfWhatIsNear) {
   std::vector<int32_t> usual = expand(addShape(4), PlanKind::Usual);
   search.evaluate(usual, evaluate());
-  EXPECT_EQ(search.movable(100, 2), usual);
-  EXPECT_TRUE(search.movable(99, 2).empty());
+  EXPECT_EQ(search.movable(100, 2, evaluate()), usual);
+  EXPECT_TRUE(search.movable(99, 2, evaluate()).empty());
 }

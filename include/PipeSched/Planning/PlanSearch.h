@@ -114,7 +114,8 @@ public:
   /// The candidates on a single path whose steps, or bounds if they cannot fit,
   /// are at most `limitPs`, and which may fit if workers give up `mostLayers`
   /// of their layers.
-  std::vector<int32_t> movable(double limitPs, int64_t mostLayers);
+  std::vector<int32_t> movable(double limitPs, int64_t mostLayers,
+                               EvaluatePoints evaluatePoints);
 
   llvm::Expected<Configuration> configurationOf(const PlanPoint &point) const;
 
@@ -136,6 +137,8 @@ private:
   };
 
   std::vector<Bounded> rank(llvm::ArrayRef<int32_t> given, double limitPs);
+  void measureRows(llvm::ArrayRef<Bounded> given,
+                   EvaluatePoints evaluatePoints);
   std::vector<int32_t> keepSmall(llvm::ArrayRef<Bounded> given,
                                  EvaluatePoints evaluatePoints);
   std::vector<int32_t> evaluateFitting(llvm::ArrayRef<int32_t> given,

@@ -294,7 +294,7 @@ class Search:
         """Evaluates the candidates whose steps, or bounds of those that cannot fit, are at most
         `limit_ps`, and which may fit if workers give up that many layers.
         """
-        numbers = self.core.movable(limit_ps, most_layers)
+        numbers = self.core.movable(limit_ps, most_layers, self._by_python)
         self.core.evaluate(numbers, self._by_python)
         return self._outcomes_of(numbers)
 
