@@ -16,7 +16,6 @@ import pandas as pd
 import pipesched
 from pipesched import Configuration
 from pipesched.bands import (
-    DATA_SHEET,
     LEVEL,
     OF_TIMES,
     UNDER_LOAD,
@@ -24,15 +23,13 @@ from pipesched.bands import (
     Tolerance,
     Traits,
     band_of_traits,
-    like,
-    of_layouts,
-    of_schedules,
     residuals,
     traits_of,
 )
 from pipesched.paper import Basis, Study
 
 from . import recent_runs, unseen
+from .apart import WITH_DEFAULTS, tolerance_without
 from .study import fields
 from .validation import TITAN_MEMORY, Row, all_rows, cluster_of
 
@@ -54,9 +51,6 @@ BASES = {"dgx-a100-scaled": "dgx-a100", "h100-sxm-scaled": "h100-sxm", "h100-500
 
 MEASURED = "h800-trained"
 """A system with rates of kernels that were measured alone, to which no training is fitted."""
-
-WITH_DEFAULTS = ", defaults"
-"""How the names of sources end whose rows are predicted with defaults alone (`unseen`)."""
 
 LAYOUT = {
     "pipelines": "data_parallel",
@@ -161,19 +155,11 @@ def _run(row: Row) -> str:
 
 
 def tolerance_of(row: Row, other: Row) -> Tolerance | None:
-    """From which difference on two rows of one cluster are told apart, by the other clusters and
-    runs; None if these are too few.
+    """From which difference on two rows of one cluster are told apart, by other publications; None
+    if these are too few.
     """
-    traits = traits_of_row(row)
-    if _layout(row.point) == _layout(other.point):
-        cluster = cluster_of(row)
-        return of_schedules(
-            each
-            for each in residuals()
-            if each.cluster != cluster and each.traits.rates != DATA_SHEET
-        )
-    others = [each for each in residuals() if each.run != _run(row)]
-    return of_layouts(like(traits, others))
+    is_alike = _layout(row.point) == _layout(other.point)
+    return tolerance_without(row.source, traits_of_row(row), is_alike)
 
 
 def rows() -> Iterator[dict[str, Any]]:

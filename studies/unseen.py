@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -16,7 +17,7 @@ from itertools import combinations
 from math import nan
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pipesched
@@ -24,6 +25,7 @@ from pipesched.bands import Traits, traits_of
 from pipesched.command import main as pipesched_command
 from pipesched.paper import Basis, Study
 
+from .apart import tolerance_without
 from .study import GIB, TIE_PERCENT, data, percent
 
 OPTIONS = {
@@ -177,16 +179,33 @@ def answers() -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _order(rows: pd.DataFrame) -> tuple[int, int]:
-    """Pairs of one cluster that differ, and those of them predicted in the right order."""
-    pairs = right = 0
+class Pairs(NamedTuple):
+    """Pairs of one cluster that differ."""
+
+    number: int
+    right: int
+    """Those in the predicted order."""
+    apart: int
+    """Those whose predictions are told apart by the rows of other publications."""
+    apart_right: int
+
+
+def count_pairs(rows: pd.DataFrame) -> Pairs:
+    """Counts the pairs of each cluster whose measurements are at least `TIE_PERCENT` apart.
+
+    >>> count_pairs(answers()[:0])
+    Pairs(number=0, right=0, apart=0, apart_right=0)
+    """
+    found = []
     for _, members in rows[rows.cluster != ""].groupby("cluster"):
-        steps = list(zip(members.measured_s, members.predicted_s, strict=True))
-        for (a, ours_a), (b, ours_b) in combinations(steps, 2):
-            if abs(a / b - 1) * 100 >= TIE_PERCENT:
-                pairs += 1
-                right += (a - b) * (ours_a - ours_b) > 0
-    return pairs, right
+        for a, b in combinations(members.itertuples(), 2):
+            if abs(a.measured_s / b.measured_s - 1) * 100 >= TIE_PERCENT:
+                is_right = (a.measured_s - b.measured_s) * (a.predicted_s - b.predicted_s) > 0
+                known = tolerance_without(a.source, b.traits, a.layout == b.layout)
+                ratio = math.log(a.predicted_s / b.predicted_s)
+                is_apart = known is not None and abs(ratio) > known.log
+                found.append((1, is_right, is_apart, is_apart and is_right))
+    return Pairs(*map(sum, zip(*found))) if found else Pairs(0, 0, 0, 0)
 
 
 LEAST_LAYOUTS = 4
@@ -223,7 +242,7 @@ def _group(name: str, rows: pd.DataFrame) -> dict[str, Any]:
     errors = rows.error_percent
     banded = rows[rows.from_s.notna()]
     inside = (banded.from_s <= banded.measured_s) & (banded.measured_s <= banded.to_s)
-    pairs, right = _order(rows)
+    pairs = count_pairs(rows)
     return {
         "group": name,
         "rows": len(rows),
@@ -231,7 +250,8 @@ def _group(name: str, rows: pd.DataFrame) -> dict[str, Any]:
         "least_percent": errors.min(),
         "most_percent": errors.max(),
         "in_band": f"{inside.sum()} of {len(banded)}",
-        "in_order": f"{right} of {pairs}",
+        "in_order": f"{pairs.right} of {pairs.number}",
+        "apart_in_order": f"{pairs.apart_right} of {pairs.apart}",
     }
 
 

@@ -101,7 +101,7 @@ def tell(steps: Sequence[Step], order: Order) -> list[str]:
     >>> steps = [Step("a", 1.0, 0, traits), Step("b", 1.05, 0, traits), Step("c", 1.5, 0, traits)]
     >>> print("; ".join(tell(steps, order_of(steps))))
     b is within the prediction error of a: published rows rank schedules of one layout only from \
-8 % on (37 differences of 12 runs); short runs of a and b decide
+13 % on (37 differences of 12 runs); short runs of a and b decide
     """
     if len(steps) < 2:
         return []

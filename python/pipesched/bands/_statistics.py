@@ -17,6 +17,26 @@ STUDENT = (
 
 NORMAL = 1.2816
 
+ORDER_LEVEL = 0.95
+"""The part of pairs of steps told apart that are to be in the predicted order."""
+
+ORDER_STUDENT = (
+    *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
+    *(2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860),
+    *(2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423),
+)
+"""The 97.5 % quantile."""
+
+ORDER_NORMAL = 1.9600
+
+
+def _quantile(known: Sequence[float], normal: float, degrees: float) -> float:
+    whole = math.floor(degrees)
+    if whole <= len(known):
+        return known[max(whole, 1) - 1]
+    # Its distance to that of the normal distribution falls with the degrees of freedom.
+    return normal + (known[-1] - normal) * len(known) / degrees
+
 
 def student(degrees: float) -> float:
     """The quantile that leaves 10 % above it, so that 80 % are within it and its negative.
@@ -24,11 +44,17 @@ def student(degrees: float) -> float:
     >>> student(1), round(student(60), 3), round(student(1e9), 4)
     (3.0777, 1.296, 1.2816)
     """
-    whole = math.floor(degrees)
-    if whole <= len(STUDENT):
-        return STUDENT[max(whole, 1) - 1]
-    # Its distance to that of the normal distribution falls with the degrees of freedom.
-    return NORMAL + (STUDENT[-1] - NORMAL) * len(STUDENT) / degrees
+    return _quantile(STUDENT, NORMAL, degrees)
+
+
+def order_student(degrees: float) -> float:
+    """The quantile that leaves 2.5 % above it, so that `ORDER_LEVEL` are within it and its
+    negative.
+
+    >>> order_student(1), round(order_student(60), 2), round(order_student(1e9), 4)
+    (12.7062, 2.0, 1.96)
+    """
+    return _quantile(ORDER_STUDENT, ORDER_NORMAL, degrees)
 
 
 def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float]:

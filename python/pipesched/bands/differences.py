@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from ._residuals import Residual, residuals
-from ._statistics import pool, student
+from ._statistics import order_student, pool, student
 from .traits import DATA_SHEET, OF_TIMES, Traits
 
 LEAST_RUNS = 2
@@ -34,11 +34,13 @@ class Tolerance(NamedTuple):
     error throughout one of them, so that each counts as one degree of freedom.
     """
     spread: float
-    """The standard deviation of the logarithms of residuals within a cluster."""
+    """The standard deviation of the logarithms of residuals within a cluster, over all differences.
+    `ratio` has that over runs, so that the many layouts of one sweep count as one.
+    """
 
     @property
     def quantile(self) -> float:
-        """That of Student's distribution, which is larger for few runs."""
+        """That of Student's distribution for a band, which is larger for few runs."""
         return student(self.runs)
 
     @property
@@ -82,13 +84,16 @@ def _tolerance(groups: Iterable[Group]) -> Tolerance | None:
     """The tolerance of two values of one group: the variance of a difference is twice that of a
     value.
     """
-    several = [group for group in groups if len(group.values) > 1]
-    runs = len({group.run for group in several})
-    if runs < LEAST_RUNS:
+    runs: dict[str, list[Sequence[float]]] = {}
+    for group in groups:
+        if len(group.values) > 1:
+            runs.setdefault(group.run, []).append(group.values)
+    if len(runs) < LEAST_RUNS:
         return None
-    spread, differences = pool(group.values for group in several)
-    log = student(runs) * spread * math.sqrt(2)
-    return Tolerance(math.exp(log), differences, runs, spread)
+    spread, differences = pool(chain.from_iterable(runs.values()))
+    of_runs = math.sqrt(fmean(pool(values)[0] ** 2 for values in runs.values()))
+    log = order_student(len(runs)) * of_runs * math.sqrt(2)
+    return Tolerance(math.exp(log), differences, len(runs), spread)
 
 
 def of_schedules(rows: Iterable[Residual]) -> Tolerance | None:

@@ -4,7 +4,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT
 from pipesched import Costs
 from pipesched.bands import LEVEL, Band, Traits, band_of, band_of_traits, resembling, residuals
-from pipesched.bands._statistics import interval, pool, student
+from pipesched.bands._statistics import interval, order_student, pool, student
 from pipesched.bands.traits import GENERATIONS, generation_of
 from pipesched.command import main
 from pipesched.support.options import Rates
@@ -38,15 +38,16 @@ def test_page_shows_a_band(capsys: Capture) -> None:
 # Statistics
 
 
-def test_students_quantiles() -> None:
+@pytest.mark.parametrize(("quantile", "below"), [(student, 0.9), (order_student, 0.975)])
+def test_students_quantiles(quantile: Callable[[float], float], below: float) -> None:
     """Against Student's density, integrated."""
     for degrees in (1, 2, 5, 30, 31, 45, 120):
         scale = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2))
         scale /= math.sqrt(degrees * math.pi)
-        end, count = student(degrees), 4000
+        end, count = quantile(degrees), 4000
         at = [end * (i + 0.5) / count for i in range(count)]
         area = sum((1 + x * x / degrees) ** (-(degrees + 1) / 2) for x in at) * end / count
-        assert 0.5 + scale * area == pytest.approx(0.9, abs=2e-4)
+        assert 0.5 + scale * area == pytest.approx(below, abs=2e-4)
 
 
 @pytest.mark.parametrize("count", [3, 5, 12])

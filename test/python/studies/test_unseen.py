@@ -4,6 +4,8 @@ import pandas as pd
 import pytest
 
 from studies import unseen
+from studies.groups import pairs
+from studies.validation import all_rows
 
 LEAST = {
     **{"A100 layouts": 9, "A100 ZeRO-1 scaling": 16, "A100 FSDP": 18, "MI300X schedules": 5},
@@ -29,6 +31,16 @@ def test_every_row_is_predicted_or_refused(digest: pd.DataFrame) -> None:
 def test_typical_errors_do_not_grow(digest: pd.DataFrame) -> None:
     for group, limit in LEAST.items():
         assert digest.typical_percent[group] < limit, group
+
+
+def test_pairs_that_are_told_apart_are_in_order() -> None:
+    """By the rows of other publications alone, with the rows of `validation`."""
+    found = unseen.answers()
+    timed = found[found.measured_s.notna() & found.predicted_s.notna()]
+    by_default, stated = unseen.count_pairs(timed), pairs(all_rows())
+    apart = by_default.apart + stated.apart
+    assert apart >= 240 and stated.apart >= 10
+    assert by_default.apart_right + stated.apart_right >= 0.95 * apart
 
 
 def test_layouts_fit_that_ran() -> None:

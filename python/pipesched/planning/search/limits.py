@@ -240,7 +240,7 @@ class Limits:
         groups, work = self.space.request.groups, sum(self._work(base, size))
         factors = zip(groups, self._group_factors(base, size), strict=True)
         rate = sum(group["accelerators"] / factor for group, factor in factors)
-        return work / size * base.worker / rate
+        return float(work / size * base.worker / rate)
 
     def _least_of(self, shape: Shape) -> int:
         """The number of what layers always hold at least. What sharding gathers for one layer at a
