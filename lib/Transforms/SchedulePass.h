@@ -24,11 +24,11 @@ namespace pipesched::pipe {
 /// schedule that the option names must be one of these.
 enum class Treats {
   All,
-  Problems,  ///< those without rows
-  Solutions, ///< those with rows
+  Problems,  ///< schedules without rows
+  Solutions, ///< schedules with rows
 };
 
-/// The schedules that a pass works on: those of `root`, a module or a
+/// The schedules that a pass works on: schedules of `root`, a module or a
 /// pipe.schedule, that `treats` includes, or only the one called `name`.
 /// Errors, for a module: it has no schedule; none has that name; the pass wants
 /// problems, but all schedules have rows. For both: the pass does not work on
@@ -80,7 +80,7 @@ struct SchedulePass : GeneratedBase<Derived> {
 };
 
 /// Replaces the paths of a schedule by the result of `place`. Errors: the
-/// schedule has rows; those of `place`.
+/// schedule has rows; errors of `place`.
 mlir::LogicalResult
 placeSchedule(ScheduleOp schedule,
               llvm::function_ref<llvm::Expected<std::vector<Path>>()> place);

@@ -263,10 +263,10 @@ Work SliceShare::shareOf(const Work &work, const Kernel &kernel) const {
   return {ofTokens(work.flops), ofTokens(work.bytes - weights) + weights};
 }
 
-/// Kernels that keep scores compute those that a mask hides too, but none with
-/// keys of later slices. A fused kernel reads queries and writes outputs of the
-/// slice, and reads the keys and values of all that it sees (`keyBytes` in
-/// all); whether or not it skips pairs that a mask hides, slices add up to a
+/// Kernels that keep scores also compute scores that a mask hides, but none
+/// with keys of later slices. A fused kernel reads queries and writes outputs
+/// of the slice, and reads the keys and values of all that it sees (`keyBytes`
+/// in all); whether or not it skips pairs that a mask hides, slices add up to a
 /// microbatch.
 Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
                         bool keepsScores, int64_t keyBytes) const {

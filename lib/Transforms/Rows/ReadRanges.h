@@ -15,7 +15,7 @@
 namespace pipesched::pipe {
 
 /// Parses the texts of a pass option and appends their ranges. Errors, at
-/// `root`: those of parseIndexRange.
+/// `root`: as for parseIndexRange.
 inline mlir::LogicalResult readRanges(mlir::Operation *root,
                                       llvm::StringRef pass,
                                       llvm::ArrayRef<std::string> texts,
@@ -39,7 +39,7 @@ struct SelectionTexts {
 };
 
 /// Parses the ranges into the fields of `options` with the same names. Errors,
-/// at `root`: those of parseIndexRange.
+/// at `root`: as for parseIndexRange.
 template <typename Options>
 mlir::LogicalResult readSelection(mlir::Operation *root, llvm::StringRef pass,
                                   const SelectionTexts &texts,

@@ -6,8 +6,8 @@
 |*
 \*===----------------------------------------------------------------------===*/
 /* `program layout` prints the layout, else runs with the runtime's options. The
-   program is compiled with malloc and free replaced by those below, which count
-   what kernels have not freed. */
+   program is compiled with malloc and free replaced by the functions below,
+   which count the blocks that kernels have not freed. */
 
 #include "PipeSched-rt/Runtime.h"
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-"""Ends a run by a signal once a program that it has started is at work, and prints the remaining files:
+"""Ends a run by a signal once a program that it has started is at work, and prints the files left:
 
 interrupt.py [--signal=NAME] FOLDER NAME COMMAND...
 

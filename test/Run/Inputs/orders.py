@@ -8,8 +8,9 @@ RUN is pipesched-run, GENERATOR writes perceptrons (examples/stages/mlp.py). The
 - random valid tables: lines, loops, V and two paths; B, or I and W, with the gradient sent after
   either; R; D and U; overlapped pairs. Each also with sends that block: then loopback must stop
   with a deadlock exactly where the proof refuses to start MPI.
-- such tables with two cells of a row swapped: what can still run must train, the rest is refused.
-- what pipe-optimize finds, with and without offload and recomputation;
+- such tables with two cells of a row swapped: tables that can still run must train, the rest is
+  refused.
+- results of pipe-optimize, with and without offload and recomputation;
 - asymmetric placements; rows by hand; every form of pipe-add-optimizer.
 
 Prints a line per case and the number of cases; fails if one goes wrong.

@@ -1,6 +1,6 @@
 """Checks that every step of a run took at least so many ms, and its loss.
 
-Usage: slowest.py MS LOSS < what pipesched-run or an executable printed
+Usage: slowest.py MS LOSS < OUTPUT of pipesched-run or of an executable
 """
 
 import re

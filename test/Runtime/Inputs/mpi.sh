@@ -18,7 +18,8 @@ run() {
   timeout 600 "mpirun.$mpi" -n "$number" "$@"
 }
 
-# fail FAULT: runs the program that goes wrong; prints its messages, without those of mpirun.
+# fail FAULT: runs the program that goes wrong; prints its messages, without
+# mpirun's.
 fail() {
   echo "fault: $1"
   if FAULT=$1 run 3 ./faults --steps=3 > fault 2>&1; then

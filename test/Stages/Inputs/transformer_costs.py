@@ -4,10 +4,11 @@
 Usage: transformer_costs.py OPT GENERATOR [SIZES...]
 
 OPT is pipesched-opt, GENERATOR writes transformers (examples/stages/transformer.py). SIZES are
-HIDDEN,HEADS,FEEDFORWARD,SEQUENCE,MICROBATCH,VOCABULARY. Three stages of one layer each give what
-the embedding, a layer and the head cost in F, I and W; pipe-attach-model of the same sizes gives it
-again. Prints a table for each size, of one microbatch; fails if FLOPs of products differ from each
-other, or bytes of products by anything else than the sums to which those of functions add.
+HIDDEN,HEADS,FEEDFORWARD,SEQUENCE,MICROBATCH,VOCABULARY. Three stages of one layer each give the
+costs of the embedding, a layer and the head in F, I and W; pipe-attach-model of the same sizes
+gives them again. Prints a table for each size, of one microbatch; fails if FLOPs of products differ
+from each other, or bytes of products by anything else than the sums to which those of functions
+add.
 """
 
 import collections

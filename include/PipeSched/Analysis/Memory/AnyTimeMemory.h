@@ -85,8 +85,7 @@ private:
 struct AnyTimePeak {
   int64_t bytes = 0;
   std::optional<Cell> cell; ///< the cell that reaches the peak; none: no cells
-  int64_t microbatches = 0; ///< stage activations, including those of offloads
-                            ///< them
+  int64_t microbatches = 0; ///< stage activations, also of offloads
   /// Offloads that nothing before `cell` waits for, in the order of the row.
   std::vector<Cell> pending;
 };

@@ -147,8 +147,8 @@ llvm::Expected<Placement> divideSlices(const Placement &placement);
 /// The inverse: the placement of whole microbatches, and of their slices.
 Placement joinSlices(const Problem &problem);
 
-/// Checks a problem. Errors name the stage or worker, what was found and what
-/// was expected: lists of the wrong length; times that are negative, or zero
+/// Checks a problem. Errors name the stage or worker, the found and the
+/// expected value: lists of the wrong length; times that are negative, or zero
 /// for F, I or W; memory that is negative; an I that frees more than F
 /// allocates; a checkpoint that is larger than that; sums over int64; more
 /// cells than a table may have; a placement that is not assigned; slices that

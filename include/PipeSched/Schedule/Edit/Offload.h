@@ -39,7 +39,7 @@ struct OffloadOptions {
   /// Number of compute cells that run between the issue of a U and the backward
   /// that needs it, and that hide the copy.
   int64_t ahead = 1;
-  /// Number of activations that a worker may hold, including those being
+  /// Number of activations that a worker may hold, including activations being
   /// copied, for all times of cells and copies: joins delay compute cells until
   /// there is room. 0: no joins, no limit.
   int64_t memory = 0;

@@ -209,7 +209,7 @@ def _do_unlike_work(entries: Sequence[Entry]) -> bool:
     """Whether some schedules of the same size have different numbers of stages per worker."""
     found: dict[Size, set[float]] = defaultdict(set)
     for entry in entries:
-        with contextlib.suppress(PipeSchedError):  # its row says what is wrong
+        with contextlib.suppress(PipeSchedError):  # its row has the error
             if entry.places:
                 found[entry.size].add(stages_per_worker(entry.places))
     return any(len(each) > 1 for each in found.values())
@@ -218,7 +218,7 @@ def _do_unlike_work(entries: Sequence[Entry]) -> bool:
 def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
     """The entry with divided slots, and times for all-reduces only where the schedule has some."""
     reduces = arguments.optimizer_step == "none"
-    with contextlib.suppress(PipeSchedError):  # its row says what is wrong
+    with contextlib.suppress(PipeSchedError):  # its row has the error
         reduces = reduces or len({workers for workers, _ in entry.places}) > 1
     if not reduces or entry.costs is None:
         return entry

@@ -325,7 +325,7 @@ def _check_times(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
         try:
             costs = Costs(**{axis: inputs[axis] for axis in _COSTS if axis in inputs})
         except PipeSchedError:
-            continue  # rows say what is wrong with such costs
+            continue  # rows have the errors of such costs
         of = inputs.get("times_of") if metric in OF_WORK else costs.times_of
         lines += check_work([group], costs, of, "--rank-by idle to rank by idle time")
     return list(dict.fromkeys(lines))
@@ -384,7 +384,7 @@ def _costs_of(grid: Grid) -> list[tuple[str, Costs | None]]:
             inputs = {axis: c.value for axis, c in values if c.value is not None}
             labels = {axis: c.label for axis, c in zip(axes, chosen, strict=True)}
             label = json.dumps(labels.get("model"))
-            with contextlib.suppress(PipeSchedError):  # rows say what is wrong with such costs
+            with contextlib.suppress(PipeSchedError):  # rows have the errors of such costs
                 made = costs_of(inputs) if inputs else None
                 found.setdefault(json.dumps(inputs), (label, made))
     return list(found.values())
