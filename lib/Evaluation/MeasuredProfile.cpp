@@ -48,7 +48,8 @@ struct Samples {
   }
 };
 
-/// The blocks that a stage owns: its O steps them and its G sums them.
+/// Numbers of blocks that a stage owns and holds: its O steps and its G sums
+/// the owned ones.
 struct Share {
   int64_t owned = 1, held = 1;
 };

@@ -97,7 +97,7 @@ struct EnumNames<TorchCsvFormat> {
 /// compute it wrongly, and then writes nothing: several paths; phases other
 /// than F, B, I, W; overlapped pairs other than F + B; gradients sent after W;
 /// alignment by slots other than unit slots; a worker without cells; more than
-/// kMaxTableCells columns; a cell that findUnorderedForward finds.
+/// kMaxTableCells columns; a forward that findUnorderedForward finds.
 std::optional<Violation> writeTorchCsv(llvm::raw_ostream &os,
                                        const TableView &table,
                                        TorchCsvFormat format);

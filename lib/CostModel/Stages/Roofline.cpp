@@ -81,9 +81,9 @@ public:
         exchanged(std::move(exchanged)),
         blockTimes(timesOfBlocks(model, system)) {}
 
-  /// `owned` are the `blocks` whose parameters the stage steps, which have the
-  /// bytes in `stepped`. `link`, if not null, leads to the worker that the
-  /// slice shares its attention with.
+  /// `owned` are the entries of `blocks` whose parameters the stage steps,
+  /// which have the bytes in `stepped`. `link`, if not null, leads to the
+  /// worker that the slice shares its attention with.
   llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
                    const StageMemory &memory, const StageMemory &stepped,
                    const LinkFacts *link, CellCosts &cells,

@@ -390,8 +390,8 @@ private:
 } // namespace
 
 /// A slice of a stage runs while all slices up to it, on all stages up to its
-/// own, hold their least memory: they ran before it, and their backwards come
-/// after its own.
+/// own, hold the memory that they need: they ran before it, and their backwards
+/// come after its own.
 void LonePath::raise(std::vector<int64_t> &least) {
   for (int64_t slice = 0; slice < problem.numSlices; ++slice) {
     for (int64_t s = 0; s < placement.getNumStages(path); ++s)

@@ -126,7 +126,7 @@ struct TaskTimes {
   std::vector<int64_t> occupancyPs;
   std::vector<int64_t> latencyPs;
   /// Tasks that start before their predecessors have ended, except for the task
-  /// in front of them in a queue, and by which time; by task.
+  /// in front of them in a queue, and by how much; by task.
   std::vector<std::pair<uint32_t, int64_t>> aheadPs;
 
   int64_t aheadOf(uint32_t task) const {

@@ -179,7 +179,7 @@ struct Event {
 
 /// Runs the rule:
 ///
-///   events (end of a cell, worker)  -> release its waiting cells
+///   events (end of a cell, worker)  ->  release its waiting cells
 ///   worker: ready cells             ->  start the furthest cell when free
 class GreedyRun {
 public:
