@@ -46,7 +46,7 @@ struct ShardyRulesOptions {
 /// Writes a table that passes verifyTable as one command-line argument and a
 /// line end, with one rule per worker that has cells. Idle slots are dropped.
 ///
-/// Returns the first violation that rules cannot express, and then writes
+/// Returns a violation if rules cannot express the table, and then writes
 /// nothing: several paths; overlapped pairs; phases other than F, B, I, W;
 /// prefixes with characters other than letters, digits and `_ - . : /`.
 std::optional<Violation> writeShardyRules(llvm::raw_ostream &os,

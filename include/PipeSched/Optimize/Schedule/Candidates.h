@@ -77,7 +77,7 @@ struct OptimizationSummary {
   std::string origin; ///< the method that found the schedule
   int64_t startPs =
       0;             ///< objective of the best rows to start from; 0: none fits
-  std::string start; ///< its name
+  std::string start; ///< name of these rows
   double seconds = 0, secondsToBest = 0;
   uint64_t evaluations = 0;
   std::vector<Alternative> others, without; ///< as in OptimizedSchedule
