@@ -114,9 +114,9 @@ have their own defaults.
 SAID_OTHERWISE = {"times-of"}
 """Said first, or refused: test_times_of.py."""
 
-WHOLE = {*("cp", "gradient-buckets", "expert-exposed")}
-"""Sequences are whole, nothing else hides exchanges of experts, and gradients go as the end of the
-step says, unless these say otherwise.
+WHOLE = {*("cp", "gradient-buckets", "expert-exposed", "forward-only")}
+"""Sequences are whole, nothing else hides exchanges of experts, gradients go as the end of the step
+says, and stages train, unless these say otherwise.
 """
 
 SAME = {"tp"}

@@ -358,6 +358,8 @@ def test_example_of_help(
     shutil.copy(ROOT / "test" / "data" / "fit" / "kernels.csv", "measured.csv")
     page = (ROOT / "docs" / "Fitting.md").read_text()
     Path("steps.json").write_text("[{" + page.partition("    [{")[2].partition("}]")[0] + "}]")
+    recipe = (ROOT / "docs" / "Check.md").read_text().partition("```sh\n")[2].partition("```")[0]
+    Path("train_llama3_70b.sh").write_text(recipe)
     segments = json.loads((ROOT / "docs/schemas/layer-segments.schema.json").read_text())
     Path("segments.json").write_text(json.dumps(segments["examples"][0]))
     with pytest.raises(SystemExit):

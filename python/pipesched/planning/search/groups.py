@@ -96,8 +96,8 @@ def _evaluate(
     ]
     most = search.usable * candidate.shape.worker
     steps = [
-        float("inf") if row.error or row.peak_bytes > most else float(row.makespan_ps)
-        for row in search._numbers(points)
+        float("inf") if error or peak_bytes > most else float(makespan_ps)
+        for error, makespan_ps, peak_bytes, _ in search.evaluate(points)
     ]
     size = len(spaces)
     return [max(steps[i : i + size]) for i in range(0, len(steps), size)]

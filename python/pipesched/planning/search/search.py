@@ -209,8 +209,11 @@ class Search:
 
     def _rows(self, points: list[tuple[int, bool, str]]) -> list[Row]:
         """Evaluates the points that only Python can make."""
-        made = list(itertools.starmap(self._configuration, points))
-        found = evaluate_points(made, threads=self.threads)
+        return self.evaluate(itertools.starmap(self._configuration, points))
+
+    def evaluate(self, configurations: Iterable[Configuration]) -> list[Row]:
+        """Evaluates configurations on threads, in order."""
+        found = evaluate_points(list(configurations), threads=self.threads)
         names = ("makespan_ps", "peak_bytes", "bottleneck_worker")
         columns = (found.columns[name].clip(0).tolist() for name in names)
         return list(zip(found.errors, *columns, strict=True))
