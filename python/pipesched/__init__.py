@@ -111,7 +111,7 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 starting takes milliseconds. A test compares the list with the imports for type checkers above.
 """
 
-_PARTS = ("fitting", "planning")
+_PARTS = ("fitting", "ir", "planning")
 """Modules that are attributes without an import of their own."""
 
 __all__ = sorted(_HOMES)

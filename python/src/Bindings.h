@@ -15,6 +15,7 @@ namespace pipesched::python {
 
 void bindCosts(nanobind::module_ &module);
 void bindProblem(nanobind::module_ &module);
+void bindIR(nanobind::module_ &module);
 void bindModule(nanobind::module_ &module);
 void bindEvaluation(nanobind::module_ &module);
 void bindDrawing(nanobind::module_ &module);

@@ -141,6 +141,7 @@ NB_MODULE(_core, m) {
   bindCatalogue(m);
   bindCosts(m);
   bindProblem(m);
+  bindIR(m);
   bindModule(m);
   bindEvaluation(m);
   bindDrawing(m);

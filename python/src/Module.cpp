@@ -87,11 +87,13 @@ void Module::copyCellPlaces(mlir::MLIRContext &to) const {
 }
 
 /// MLIR's reader of bytecode trusts what it reads, so a child process reads it
-/// first unless this program has written it. Parses a copy: bytecode must be
+/// first unless this program has written it. Makes a copy: bytecode must be
 /// aligned and text must end in a null, and a copy is both. MLIR's parser knows
 /// no byte order mark.
-static Module::Made parseIR(mlir::MLIRContext &context, llvm::StringRef source,
-                            llvm::StringRef name, bool isTrusted) {
+std::unique_ptr<llvm::SourceMgr>
+pipesched::python::guardSource(mlir::MLIRContext &context,
+                               llvm::StringRef source, llvm::StringRef name,
+                               bool isTrusted) {
   source.consume_front("\xEF\xBB\xBF");
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(source, name);
   if (!isTrusted) {
@@ -105,9 +107,17 @@ static Module::Made parseIR(mlir::MLIRContext &context, llvm::StringRef source,
     if (*guarded)
       buffer = std::move(*guarded);
   }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  return mlir::parseSourceFile<mlir::ModuleOp>(sources,
+  auto sources = std::make_unique<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  return sources;
+}
+
+static Module::Made parseIR(mlir::MLIRContext &context, llvm::StringRef source,
+                            llvm::StringRef name, bool isTrusted) {
+  auto sources = guardSource(context, source, name, isTrusted);
+  if (!sources)
+    return nullptr;
+  return mlir::parseSourceFile<mlir::ModuleOp>(*sources,
                                                mlir::ParserConfig(&context));
 }
 
@@ -165,9 +175,7 @@ pipe::ScheduleOp pipesched::python::toSchedule(mlir::Operation *op,
 // Passes
 //===----------------------------------------------------------------------===//
 
-/// Extracts the error message from the output of MLIR's pipeline parser, which
-/// reports errors only as text and repeats the pipeline below the message.
-static llvm::StringRef errorOf(llvm::StringRef printed) {
+llvm::StringRef pipesched::python::errorOf(llvm::StringRef printed) {
   auto [place, error] = printed.split("error: ");
   return error.empty() ? printed.rtrim() : error.split('\n').first;
 }
@@ -198,9 +206,6 @@ static pipe::ScheduleOp toRowOwner(mlir::Operation *op) {
   return toSchedule(op, "is a program; rows are those of a schedule");
 }
 
-/// Stage, phase, number, whether the next one runs overlapped, and slice.
-using RawCell = std::tuple<int64_t, int, int64_t, bool, int64_t>;
-using RawRows = std::vector<std::vector<RawCell>>;
 /// Numbers of enums: which gradient goes upstream, and what R does.
 using Backward = std::optional<std::pair<int, int>>;
 
@@ -215,7 +220,8 @@ static void setBackward(pipe::ScheduleOp op, std::pair<int, int> backward) {
     op.setRecompute(pipe::RecomputeKind(kind));
 }
 
-static std::vector<std::vector<CellNumbers>> toNumbers(const RawRows &rows) {
+std::vector<std::vector<CellNumbers>>
+pipesched::python::toNumbers(const RawRows &rows) {
   std::vector<std::vector<CellNumbers>> numbers;
   for (const std::vector<RawCell> &row : rows) {
     std::vector<CellNumbers> &cells = numbers.emplace_back();
@@ -241,8 +247,7 @@ static ModulePtr storeRows(const Module &module, const RawRows &rows,
 
 using Words = std::vector<std::string>;
 
-/// The cells of a row as they are written; of pairs as `2F3+1B0`.
-static Words wordsOf(llvm::ArrayRef<Cell> row, int64_t numSlices) {
+Words pipesched::python::wordsOf(llvm::ArrayRef<Cell> row, int64_t numSlices) {
   Words words;
   bool isSecond = false;
   for (Cell cell : row) {

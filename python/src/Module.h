@@ -11,8 +11,10 @@
 
 #include "Diagnostics.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Schedule/Table/CellNumbers.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/SourceMgr.h"
 #include <memory>
 #include <mutex>
 
@@ -76,8 +78,26 @@ changeCopy(const Module &module,
 /// The op as a schedule. Of a program it emits `refusal` and throws a Failure.
 pipe::ScheduleOp toSchedule(mlir::Operation *op, llvm::StringRef refusal);
 
+/// The error in the output of MLIR's pipeline parser, which reports errors only
+/// as text and repeats the pipeline below the message.
+llvm::StringRef errorOf(llvm::StringRef printed);
+
 /// Runs passes on the module. Throws a Failure after an error.
 void runPasses(mlir::ModuleOp module, llvm::StringRef pipeline);
+
+/// Text or bytecode that MLIR's readers may be given; null after an error.
+std::unique_ptr<llvm::SourceMgr> guardSource(mlir::MLIRContext &context,
+                                             llvm::StringRef source,
+                                             llvm::StringRef name,
+                                             bool isTrusted);
+
+/// Stage, phase, number, whether the next one runs overlapped, and slice.
+using RawCell = std::tuple<int64_t, int, int64_t, bool, int64_t>;
+using RawRows = std::vector<std::vector<RawCell>>;
+std::vector<std::vector<CellNumbers>> toNumbers(const RawRows &rows);
+
+/// The cells of a row as they are written; of pairs as `2F3+1B0`.
+std::vector<std::string> wordsOf(llvm::ArrayRef<Cell> row, int64_t numSlices);
 
 } // namespace pipesched::python
 

@@ -89,7 +89,7 @@ def _cells_of(entry: Any) -> list[RawCell] | None:
     return _pair([_cells_of(each) for each in entry]) if len(entry) == 2 else None
 
 
-def _row(worker: int, row: Any) -> list[RawCell]:
+def cells_of_row(worker: int, row: Any) -> list[RawCell]:
     entries = row.split() if isinstance(row, str) else row
     if not isinstance(entries, Iterable):
         raise WrongType(f"the row of worker {worker} is text or a list of entries; got {row!r}")
@@ -115,10 +115,10 @@ def cells_of(rows: Any) -> list[list[RawCell]]:
         workers = sorted(rows)
         if workers != list(range(len(rows))):
             raise PipeSchedError(f"rows are of workers {workers}; wanted 0 to {len(rows) - 1}")
-        return [_row(worker, rows[worker]) for worker in workers]
+        return [cells_of_row(worker, rows[worker]) for worker in workers]
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise WrongType(f"rows are a list with one row per worker; got {rows!r}")
-    return [_row(worker, row) for worker, row in enumerate(rows)]
+    return [cells_of_row(worker, row) for worker, row in enumerate(rows)]
 
 
 def microbatches_of(rows: Iterable[Iterable[RawCell]]) -> int:

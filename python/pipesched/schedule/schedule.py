@@ -52,6 +52,7 @@ from .rows import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .. import ir
     from ..results.simulation import Simulation
 
 UNSAID = None, None, "I", "none", None
@@ -388,6 +389,15 @@ class Schedule:
             "joins": count_joins(self.rows) if has_copies else 0,
         }
         return frame
+
+    @property
+    def module(self) -> ir.Module:
+        """A copy of the IR, in a context of its own, to read and change; `Schedule.from_text` reads
+        it back.
+        """
+        from .. import ir
+
+        return ir.Module.parse(self.to_bytecode(), ir.Context())
 
     @cached_property
     def rows(self) -> tuple[tuple[str, ...], ...]:

@@ -1,0 +1,150 @@
+"""IR as objects: modules are read, built, walked and changed, and passes run on them.
+
+The names and their behaviour are those of `mlir.ir` and `mlir.passmanager` of MLIR's own bindings,
+so code that uses only these runs on both. Where those bindings end the process, such as after an
+op was erased, an error is raised. A context knows the dialects `pipe` and `exec`, and of MLIR those
+that the tools know. Ops are `Operation`s; there are no classes of single ops.
+
+>>> from pipesched import ir
+>>> text = '''
+... pipe.schedule @s workers 1 microbatches 1 {
+...   path on [0]
+...   worker 0 runs [0F0 0B0]
+... }'''
+>>> with ir.Context():
+...     module = ir.Module.parse(text)
+>>> [op.name for op in module.body.operations[0].regions[0].blocks[0]]
+['pipe.path', 'pipe.worker']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from . import _core
+from ._core import (
+    ArrayAttr,
+    Attribute,
+    Block,
+    BlockArgument,
+    BoolAttr,
+    Context,
+    DenseI32ArrayAttr,
+    DenseI64ArrayAttr,
+    FlatSymbolRefAttr,
+    InsertionPoint,
+    IntegerAttr,
+    IntegerType,
+    Location,
+    Operation,
+    OpOperand,
+    OpResult,
+    PassManager,
+    Region,
+    StringAttr,
+    Type,
+    UnitAttr,
+    Value,
+    WalkOrder,
+    WalkResult,
+)
+from ._core import IRModule as Module
+from .schedule.rows import Entry, cells_of_row
+
+__all__ = [
+    "ArrayAttr",
+    "Attribute",
+    "Block",
+    "BlockArgument",
+    "BoolAttr",
+    "Context",
+    "DenseI32ArrayAttr",
+    "DenseI64ArrayAttr",
+    "DiagnosticInfo",
+    "DiagnosticSeverity",
+    "FlatSymbolRefAttr",
+    "InsertionPoint",
+    "IntegerAttr",
+    "IntegerType",
+    "Location",
+    "MLIRError",
+    "Module",
+    "OpOperand",
+    "OpResult",
+    "Operation",
+    "PassManager",
+    "Region",
+    "StringAttr",
+    "Type",
+    "UnitAttr",
+    "Value",
+    "WalkOrder",
+    "WalkResult",
+    "get_row",
+    "set_row",
+]
+
+_Raw = tuple[int, Location, str, list["_Raw"]]
+
+
+class DiagnosticSeverity(IntEnum):
+    NOTE = 0
+    WARNING = 1
+    ERROR = 2
+    REMARK = 3
+
+
+@dataclass(frozen=True)
+class DiagnosticInfo:
+    """One diagnostic, with its notes."""
+
+    severity: DiagnosticSeverity
+    location: Location
+    message: str
+    notes: list[DiagnosticInfo]
+
+
+class MLIRError(Exception):
+    """MLIR has refused something; `error_diagnostics` are the errors that it emitted."""
+
+    def __init__(self, message: str, error_diagnostics: list[DiagnosticInfo]) -> None:
+        self.message = message
+        self.error_diagnostics = error_diagnostics
+        super().__init__(message, error_diagnostics)
+
+    def __str__(self) -> str:
+        text = self.message + (":" if self.error_diagnostics else "")
+        for error in self.error_diagnostics:
+            for word, told in [("error", error), *((" note", note) for note in error.notes)]:
+                place = str(told.location)[4:-1]
+                text += f"\n{word}: {place}: " + told.message.replace("\n", "\n  ")
+        return text
+
+
+def _info(raw: _Raw) -> DiagnosticInfo:
+    severity, location, message, notes = raw
+    return DiagnosticInfo(DiagnosticSeverity(severity), location, message, [*map(_info, notes)])
+
+
+def error_of(message: str, diagnostics: list[_Raw]) -> MLIRError:
+    """The error of what the library has collected."""
+    return MLIRError(message, [*map(_info, diagnostics)])
+
+
+def get_row(operation: Operation) -> list[str]:
+    """The entries of a `pipe.worker`, in order and as they are written: cells (`2F0`), pairs
+    (`2F3+1B0`), idle slots (`_12`) and joins (`2d0`).
+    """
+    return _core.get_row(operation)
+
+
+def set_row(operation: Operation, cells: str | Iterable[Entry]) -> None:
+    """Replaces the entries of a `pipe.worker` by text or what `Schedule.from_rows` takes. The
+    schedule is then of no family; `operation.parent.verify()` checks the row.
+    """
+    if operation.name != "pipe.worker":
+        raise ValueError(f"the row of {operation.name} is wanted; only pipe.worker has one")
+    worker = operation.attributes["worker"].value
+    _core.set_row(operation, cells_of_row(worker, cells))

@@ -1,0 +1,380 @@
+"""IR as objects: as in MLIR's own bindings, and safe where those are not."""
+
+from __future__ import annotations
+
+import gc
+import random
+from types import ModuleType
+from typing import Any
+
+import pipesched
+import pytest
+from pipesched import ir
+
+# The same script on both
+
+
+def told(action: Any) -> str:
+    """The result of a call, or its error."""
+    try:
+        return repr(action())
+    except (AttributeError, TypeError, RuntimeError) as error:
+        return type(error).__name__
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+TEXT = """
+"a.module"() ({
+^bb0(%x: i32, %y: i64):
+  %0, %1 = "a.two"(%y, %x) {k = 7 : i64, flag, name = "n", list = [1, true, @s]}
+    : (i64, i32) -> (i32, i32)
+  "a.use"(%0, %x, %0) : (i32, i32, i32) -> ()
+  "a.nested"() ({ "a.leaf"() : () -> () }, {}) : () -> ()
+}) {kept = array<i32: 3, -4>} : () -> ()
+"""
+
+
+def script(mlir: ModuleType, manager: Any) -> list[str]:
+    """What a program sees that reads, walks and changes IR."""
+    seen: list[str] = []
+
+    def see(*values: object) -> None:
+        seen.append(" ".join(map(str, values)))
+
+    with mlir.Context() as context:
+        context.allow_unregistered_dialects = True
+        see(mlir.Context.current is context, told(lambda: mlir.Location.current))
+        module = mlir.Module.parse(TEXT)
+        top = module.body.operations[0].operation
+        block = top.regions[0].blocks[0]
+        two, use, nested = [op.operation for op in block]
+        see(two.name, two.location, len(block.operations), len(top.regions[0].blocks))
+        see(two.parent == top, two.block == block, block.region == top.regions[0], top.attached)
+        see(*[f"{key}={two.attributes[key]!r}" for key in sorted(two.attributes)])
+        entries = two.attributes["list"]
+        see(len(entries), *map(repr, entries), list(top.attributes["kept"]))
+        see("k" in two.attributes, "j" in two.attributes, len(two.attributes))
+        see(told(lambda: two.attributes["j"]), told(lambda: two.attributes.__delitem__("j")))
+        see(*two.results, two.results[1].result_number, two.results[0].type)
+        x, y = block.arguments
+        see(x, y.arg_number, y.owner == block, two.operands[0] == y, len(two.operands))
+        see(*sorted((use.owner.name, use.operand_number) for use in x.uses))
+        see(told(lambda: two.result), told(lambda: use.operands[5]), told(lambda: use.block.foo))
+        names: list[str] = []
+
+        def visit(op: Any) -> Any:
+            names.append(op.name)
+            skipped = op.name == "a.nested"
+            return mlir.WalkResult.SKIP if skipped else mlir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+        module.operation.walk(visit, mlir.WalkOrder.PRE_ORDER)
+        module.operation.walk(lambda op: mlir.WalkResult.INTERRUPT)
+        see(*names)
+
+        with mlir.Location.file("f.py", 3, 4) as place:
+            see(mlir.Location.current == place, told(lambda: mlir.InsertionPoint.current))
+            number = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(32), -5)
+            with mlir.InsertionPoint(use):
+                made = mlir.Operation.create("a.made", results=[x.type], attributes={"n": number})
+            free = mlir.Operation.create("a.free", operands=[made.result, y], regions=2)
+            see(free.attached, free.location, made.location, number.value, number == -5)
+            see(told(lambda: mlir.InsertionPoint(use).insert(made)))
+            mlir.InsertionPoint.at_block_begin(block).insert(free)
+            inner = free.regions[1].blocks.append(x.type, x.type)
+            with mlir.InsertionPoint(inner):
+                mlir.Operation.create("a.inner", operands=list(inner.arguments))
+            two.results[0].replace_all_uses_with(made.results[0])
+            use.operands[1] = made.result
+            free.move_after(use)
+            copy = free.clone(ip=mlir.InsertionPoint.at_block_begin(block))
+            see(copy == free, copy.operands[1] == y, free.verify())
+            del two.attributes["flag"]
+            two.attributes["k"] = mlir.StringAttr.get("other")
+            nested.detach_from_parent()
+            see(nested.attached, told(nested.detach_from_parent), told(lambda: nested.parent))
+            copy.erase()
+            with mlir.Location.name("outer", place):
+                block.append(mlir.Operation.create("a.last"))
+        see(module, block)
+        see(module.operation.get_asm(enable_debug_info=True, use_local_scope=True))
+        see(told(module.operation.verify), nested)
+        for text in ('"a.b"() : ()', '"a.b"() {', "%0 = builtin.module"):
+            see(told(lambda text=text: mlir.Module.parse(text)))
+        see(told(lambda: mlir.Attribute.parse("#no")), told(lambda: mlir.Type.parse("i")))
+        see(*map(mlir.Attribute.parse, ("1 : i8", "unit", "@f", "[]")), mlir.Type.parse("i7").width)
+        see(mlir.UnitAttr.get(), mlir.BoolAttr.get(True).value, mlir.ArrayAttr.get([number]))
+        see(told(lambda: manager.parse("a")))
+        body = mlir.Module.parse('%0 = "a.x"() : () -> i8 "a.y"(%0) : (i8) -> ()').body
+        body.operations[0].operation.move_after(body.operations[1].operation)
+        see(told(body.owner.verify))
+        manager.parse("builtin.module()").run(module.operation)
+    see(told(lambda: mlir.Module.parse("")), told(lambda: mlir.Operation.create("a.b")))
+    return seen
+
+
+def test_as_in_the_bindings_of_mlir() -> None:
+    theirs = pytest.importorskip("jaxlib.mlir.ir")
+    from jaxlib.mlir import passmanager
+
+    ours = script(ir, ir.PassManager)
+    for mine, other in zip(ours, script(theirs, passmanager.PassManager), strict=True):
+        assert mine == other
+
+
+# Schedules
+
+
+def parent_of(op: ir.Operation) -> ir.Operation:
+    assert op.parent is not None
+    return op.parent
+
+
+def built(rows: list[list[Any]]) -> ir.Module:
+    """A schedule of two workers, op by op."""
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        i64 = ir.IntegerType.get_signless(64)
+
+        def number(value: int) -> ir.Attribute:
+            return ir.IntegerAttr.get(i64, value)
+
+        sizes = {"workers": number(2), "microbatches": number(2)}
+        with ir.InsertionPoint(module.body):
+            schedule = ir.Operation.create(
+                "pipe.schedule", attributes={"sym_name": ir.StringAttr.get("s"), **sizes}, regions=1
+            )
+        with ir.InsertionPoint(schedule.regions[0].blocks.append()):
+            path = {"workers": ir.DenseI32ArrayAttr.get([0, 1])}
+            ir.Operation.create("pipe.path", attributes=path)
+            for worker, row in enumerate(rows):
+                op = ir.Operation.create("pipe.worker", attributes={"worker": number(worker)})
+                ir.set_row(op, row)
+    return module
+
+
+ROWS: list[list[Any]] = [["0F0", "0F1", "0B0", "0B1"], ["1F0", (1, "B", 0), None, "1F1", "1B1"]]
+
+
+def test_a_schedule_is_built_op_by_op() -> None:
+    module = built(ROWS)
+    assert module.operation.verify()
+    schedule = pipesched.Schedule.from_text(str(module))
+    assert schedule.rows == (tuple(ROWS[0]), ("1F0", "1B0", "_", "1F1", "1B1"))
+    with module.context:
+        ir.PassManager.parse("builtin.module(pipe-verify,convert-pipe-to-exec)").run(
+            module.operation
+        )
+    assert module.body.operations[0].name == "exec.program"
+
+
+def test_rows_of_a_schedule_change() -> None:
+    schedule = pipesched.generate("1f1b", workers=2, microbatches=3)
+    module = schedule.module
+    op = module.body.operations[0]
+    assert op.attributes["family"].value == "1f1b"
+    rows = [row for row in op.regions[0].blocks[0] if row.name == "pipe.worker"]
+    assert [tuple(map(str, ir.get_row(row))) for row in rows] == list(schedule.rows)
+    ir.set_row(rows[0], "0F0 0F1 0F2 0B0 0B1 0B2")
+    ir.set_row(rows[1], ["1F0", ("1F1", "1B0"), "1F2+1B1", "_3", "1B2"])
+    assert "family" not in op.attributes
+    assert ir.get_row(rows[1]) == ["1F0", "1F1+1B0", "1F2+1B1", "_3", "1B2"]
+    changed = pipesched.Schedule.from_text(str(module))
+    changed.verify()
+    assert changed.rows[0] != schedule.rows[0]
+    assert schedule.module.body.operations[0].attributes["family"].value == "1f1b"
+
+
+def test_wrong_rows() -> None:
+    path, row, _ = built(ROWS).body.operations[0].regions[0].blocks[0]
+    with pytest.raises(pipesched.PipeSchedError, match=r"worker 0, entry 1: 'x' is no entry"):
+        ir.set_row(row, ["0F0", "x"])
+    with pytest.raises(pipesched.PipeSchedError, match="expected a stage from 0 to 16777215"):
+        ir.set_row(row, [(2**40, "F", 0)])
+    with pytest.raises(ValueError, match="only pipe.worker has one"):
+        ir.set_row(path, ["0F0"])
+    with pytest.raises(ValueError, match=r"no pipe\.worker"):
+        ir.get_row(path)
+    assert ir.get_row(row) == ROWS[0]
+    ir.set_row(row, ["5F0"])
+    with pytest.raises(ir.MLIRError, match=r"cell 0 \(5F0\): stage 5 is out of range") as error:
+        parent_of(row).verify()
+    assert error.value.error_diagnostics[0].severity is ir.DiagnosticSeverity.ERROR
+
+
+def test_wrong_attributes() -> None:
+    op = built(ROWS).body.operations[0]
+    with op.context:
+        text = ir.StringAttr.get("text")
+        number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 3)
+    for name, wrong in {"workers": text, "sym_name": number}.items():
+        before = str(op)
+        with pytest.raises(ir.MLIRError, match=f"'{name}'"):
+            op.attributes[name] = wrong
+        assert str(op) == before
+    with pytest.raises(ValueError, match="is a property"):
+        del op.attributes["workers"]
+    op.attributes["workers"] = number
+    with pytest.raises(ir.MLIRError, match="has 3 workers|row"):
+        op.verify()
+    with pytest.raises(ir.MLIRError, match="Verification failed before the pass pipeline"):
+        ir.PassManager.parse("any(pipe-verify)", op.context).run(op)
+
+
+def test_errors_of_passes_point_at_cells() -> None:
+    text = "pipe.schedule @s workers 1 microbatches 1 {\n path on [0]\n worker 0 runs [0F0]\n}"
+    with ir.Context():
+        module = ir.Module.parse(text)
+        with pytest.raises(ir.MLIRError, match='"-":3:17: .* 0B0') as error:
+            ir.PassManager.parse("builtin.module(pipe-verify)").run(module.operation)
+    assert str(error.value).startswith("Failure while executing pass pipeline:\nerror: ")
+
+
+# What must not end the process
+
+
+def free_context() -> ir.Context:
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    return context
+
+
+def test_wrong_callbacks_and_pipelines() -> None:
+    with free_context():
+        module = ir.Module.parse(TEXT)
+        with pytest.raises(TypeError, match="returns a WalkResult"):
+            module.operation.walk(lambda op: None)  # type: ignore[arg-type, return-value]
+        with pytest.raises(ZeroDivisionError):
+            module.operation.walk(lambda op: 1 // 0)  # type: ignore[arg-type, return-value]
+        with pytest.raises(ValueError, match="'no' does not refer to a registered pass"):
+            ir.PassManager.parse("builtin.module(no)")
+
+
+def test_what_is_gone_is_refused() -> None:
+    with free_context():
+        module = ir.Module.parse(TEXT)
+        top = module.body.operations[0]
+        block = top.regions[0].blocks[0]
+        two, use, _ = block
+        result, argument, attributes = two.results[0], block.arguments[0], two.attributes
+        point = ir.InsertionPoint(use)
+        with pytest.raises(ValueError, match="results are used"):
+            two.erase()
+        ir.PassManager.parse("builtin.module(canonicalize)").run(module.operation)
+        lost: list[Any] = [lambda: str(two), lambda: block.operations, lambda: result.type]
+        lost += [lambda: len(attributes), lambda: argument.uses, lambda: point.insert(top)]
+        lost += [lambda: hash(use), lambda: use.erase(), lambda: top.regions]
+        for use_of_it in lost:
+            with pytest.raises(RuntimeError, match="has been invalidated"):
+                use_of_it()
+        module.body.operations[0].erase()
+        assert str(module) == "module {\n}\n"
+
+
+def test_memory_lives_as_long_as_its_objects() -> None:
+    with free_context():
+        leaf = ir.Module.parse(TEXT).body.operations[0].regions[0].blocks[0].operations[2]
+        gc.collect()
+        assert "a.leaf" in str(leaf) and parent_of(leaf).name == "a.module"
+        other = ir.Module.parse("")
+        other.body.append(leaf)
+        top = parent_of(parent_of(leaf.regions[0].blocks[0].operations[0]))
+        del other, leaf
+        gc.collect()
+        assert top.name == "builtin.module" and "a.leaf" in str(top)
+        kept = ir.Operation.create(
+            "a.kept",
+            operands=[ir.Operation.parse('%0 = "a.lost"() : () -> i8').result],
+            loc=ir.Location.unknown(),
+        )
+        gc.collect()
+        assert '"a.lost"()' in str(kept.operands[0])
+        two, use, _ = ir.Module.parse(TEXT).body.operations[0].regions[0].blocks[0]
+        two.detach_from_parent()
+        del _, use
+        gc.collect()
+        assert [each.owner.name for each in two.results[0].uses] == ["a.use"] * 2
+        two.results[0].replace_all_uses_with(kept.operands[0])
+        two.results[1].replace_all_uses_with(kept.operands[0])
+        two.operands[0] = two.operands[1] = kept.operands[0]
+        two.erase()
+
+
+def test_contexts_do_not_mix() -> None:
+    with free_context():
+        other = ir.Module.parse(TEXT)
+        foreign = ir.UnitAttr.get()
+        arguments = other.body.operations[0].regions[0].blocks[0].arguments
+    with free_context(), ir.Location.unknown():
+        module = ir.Module.create()
+        made = ir.Operation.create("a.b")
+        mixes: tuple[Any, ...] = (
+            lambda: made.attributes.__setitem__("x", foreign),
+            lambda: ir.ArrayAttr.get([foreign]),
+            lambda: other.body.append(made),
+            lambda: ir.Location.name("x", ir.Location.unknown(other.context)),
+            lambda: ir.PassManager.parse("builtin.module()").run(other.operation),
+            lambda: ir.Operation.create("a.b", operands=arguments),
+        )
+        for mix in mixes:
+            with pytest.raises(ValueError, match="of another Context"):
+                mix()
+        with pytest.raises(ValueError, match="into itself"):
+            module.body.append(module.operation)
+    with pytest.raises(ValueError, match="'a.b' is not registered"):
+        ir.Operation.create("a.b", loc=ir.Location.unknown(ir.Context()))
+
+
+def test_any_order_of_changes() -> None:
+    """Moves, erases, copies and drops ops at random; what is left is as it prints."""
+    chance, checked = random.Random(5), 0
+    for _ in range(40):
+        with free_context(), ir.Location.unknown():
+            modules = [ir.Module.parse(TEXT) for _ in range(3)]
+            held: list[Any] = [module.operation for module in modules]
+            for _ in range(60):
+                change(chance, held)
+            for op in filter(is_right, [module.operation for module in modules]):
+                if not op.attached:
+                    assert str(ir.Module.parse(str(op))) == str(op)
+                    checked += 1
+    assert checked > 20
+
+
+def is_right(op: ir.Operation) -> bool:
+    try:
+        return op.verify()
+    except (RuntimeError, ir.MLIRError):
+        return False
+
+
+def erase(op: ir.Operation) -> ir.WalkResult:
+    op.erase()
+    return ir.WalkResult.ADVANCE
+
+
+def change(chance: random.Random, held: list[Any]) -> None:
+    """One change, which may be refused."""
+    op = chance.choice(held)
+    try:
+        inside = [child for region in op.regions for block in region for child in block]
+        held += inside[:3]
+        other = chance.choice(held)
+        changes: list[Any] = [
+            lambda: op.erase(),
+            lambda: op.detach_from_parent(),
+            lambda: op.move_before(other),
+            lambda: op.move_after(other),
+            lambda: len(str(op)) < 999 and other.regions[0].blocks[0].append(op.clone(ip=False)),
+            lambda: held.remove(other),
+            lambda: op.results[0].replace_all_uses_with(other.results[0]),
+            lambda: op.operands.__setitem__(0, other.results[0]),
+            lambda: op.verify(),
+            lambda: str(op),
+            lambda: op.walk(erase),
+        ]
+        chance.choice(changes)()
+    except (ValueError, RuntimeError, IndexError, ir.MLIRError):
+        if not held or len(held) > 60:
+            del held[20:]
