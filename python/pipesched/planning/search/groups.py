@@ -97,7 +97,7 @@ def _evaluate(
     most = search.usable * candidate.shape.worker
     steps = [
         float("inf") if error or peak_bytes > most else float(makespan_ps)
-        for error, makespan_ps, peak_bytes, _ in search.evaluate(points)
+        for error, makespan_ps, peak_bytes, _ in search.rows_of(points)
     ]
     size = len(spaces)
     return [max(steps[i : i + size]) for i in range(0, len(steps), size)]

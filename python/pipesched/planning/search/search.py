@@ -209,9 +209,9 @@ class Search:
 
     def _rows(self, points: list[tuple[int, bool, str]]) -> list[Row]:
         """Evaluates the points that only Python can make."""
-        return self.evaluate(itertools.starmap(self._configuration, points))
+        return self.rows_of(itertools.starmap(self._configuration, points))
 
-    def evaluate(self, configurations: Iterable[Configuration]) -> list[Row]:
+    def rows_of(self, configurations: Iterable[Configuration]) -> list[Row]:
         """Evaluates configurations on threads, in order."""
         found = evaluate_points(list(configurations), threads=self.threads)
         names = ("makespan_ps", "peak_bytes", "bottleneck_worker")
