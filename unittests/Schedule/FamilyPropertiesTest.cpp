@@ -384,7 +384,7 @@ static constexpr PromiseOfFamily kPromises[] = {
 static Promise promiseOf(const FamilyCase &one) {
   for (const PromiseOfFamily &promise : kPromises)
     if (promise.family == one.family->name)
-      return promise.slotsOf(one);
+      return promise.of(one);
   ADD_FAILURE() << "a family without a promise";
   return {};
 }
