@@ -653,7 +653,11 @@ static Expected<Table> generateFrozen(const Family &family,
   Expected<Placement> trained = placement.withPaths(paths);
   if (!trained)
     return trained.takeError();
-  Expected<Table> table = generateTrained(family, *trained, options);
+  FamilyOptions orderOptions = options;
+  if (llvm::all_of(placement.getPaths(),
+                   [](const Path &path) { return path.backward.isNone; }))
+    orderOptions.gradientAfter.reset(); // there is no gradient
+  Expected<Table> table = generateTrained(family, *trained, orderOptions);
   if (!table)
     return table;
   paths = table->placement.getPaths();

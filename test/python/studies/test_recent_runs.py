@@ -79,10 +79,10 @@ def test_a_lower_power_limit_is_fitted_to_one_row() -> None:
 
 
 def test_what_is_told_apart_is_in_order(frame: pd.DataFrame) -> None:
-    """Of pairs of which predictions say that they know the order, nine of ten are right."""
+    """Of pairs of which predictions say that they know the order, 95 % are right."""
     told = frame.told_apart["all but memory"]
     assert (frame.told_apart <= frame.pairs).all()
-    assert told >= 20 and frame.apart_in_order["all but memory"] >= 0.9 * told
+    assert told >= 10 and frame.apart_in_order["all but memory"] >= 0.95 * told
     assert frame.typical_percent["all but memory"] < 10
     of_steps = frame[~frame.index.str.startswith("memory")]
     assert (of_steps.typical_percent < 15).all()

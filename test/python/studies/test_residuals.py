@@ -7,7 +7,8 @@ import pytest
 from pipesched.bands import LEVEL, Residual, residuals
 
 from studies import recent_runs, unseen, validation
-from studies.residuals import WITH_DEFAULTS, coverage, held, left_out
+from studies.apart import WITH_DEFAULTS
+from studies.residuals import coverage, held, left_out
 
 # Data of bands
 
