@@ -27,7 +27,7 @@ module {}
 // DUMP-NEXT:   pipe-create{microbatches=4 name=b slices=1 workers=2},
 // DUMP-NEXT:   pipe-place-bidirectional{assign=halves pairs=1 schedule=b},
 // DUMP-NEXT:   pipe-create{microbatches=6 name=schedule slices=1 workers=4},
-// DUMP-NEXT:   pipe-schedule-1f1b{gradient-after=I schedule=schedule split-backward=true},
+// DUMP-NEXT:   pipe-schedule-1f1b{forward-only=false gradient-after=I schedule=schedule split-backward=true},
 // DUMP-NEXT:   pipe-align-slots{schedule= slot= slots=unit},
 // DUMP-NEXT:   pipe-verify{memory= memory-times=any messages=unbounded receive-placement=arrival schedule=schedule transport=overlap}
 // DUMP-NEXT: )
