@@ -70,7 +70,7 @@ class VerificationError(PipeSchedError):
 
 
 class PipeSchedWarning(UserWarning):
-    """Something succeeded, but the result may not be what the user wants."""
+    """Something succeeded, but the user may want another result."""
 
 
 def _read(raw: _Raw) -> Diagnostic:
@@ -80,7 +80,7 @@ def _read(raw: _Raw) -> Diagnostic:
 
 
 def said_by(error: Exception) -> str:
-    """Returns what an error says, without its place."""
+    """Returns the message of an error, without its place."""
     return error.diagnostics[0].message if isinstance(error, PipeSchedError) else str(error)
 
 

@@ -1,4 +1,4 @@
-"""The band of a predicted step: what the published rows that resemble it took."""
+"""The band of a predicted step: the times of published rows that resemble it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Band:
 
     @property
     def likeness(self) -> str:
-        """What rows and the step have in common: `Hopper, dense, rates under load, tensor 1`."""
+        """Traits that rows and the step share: `Hopper, dense, rates under load, tensor 1`."""
         if self.traits.times == OF_TIMES:
             return "times of stages that were measured"
         values = ((name, getattr(self.traits, name)) for name in self.found.shared)

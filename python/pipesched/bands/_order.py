@@ -14,7 +14,7 @@ TIE = 0.01
 
 
 class Step(NamedTuple):
-    """A predicted step among those of one cluster, model and batch."""
+    """A predicted step among steps of one cluster, model and batch."""
 
     name: str
     seconds: float
@@ -27,9 +27,9 @@ class Order(NamedTuple):
     """What is known about the order of steps. Numbers are positions in the list of steps."""
 
     first: tuple[int, ...]
-    """Those that may be the shortest, because none is known to be shorter."""
+    """Steps that may be the shortest, because none is known to be shorter."""
     runs: tuple[int, ...]
-    """Those of them whose runs decide; empty if one is enough."""
+    """The first steps whose runs decide; empty if one is enough."""
     alike: tuple[tuple[int, int], ...]
     """The others of them, each with the one on its layout that it is as fast as within `TIE`."""
 
@@ -47,9 +47,9 @@ def _is_slower(step: Step, other: Step) -> bool:
 def order_of(steps: Sequence[Step]) -> Order:
     """The order of steps that all take time.
 
-    No two of those that may be the shortest can be ranked. A run of one of them leaves
-    another one as unknown in terms of it as before, so that no fewer runs than those of all decide,
-    but for those that are as fast as another one on their layout.
+    No two of the steps that may be the shortest can be ranked. A run of one of them leaves
+    another one as unknown in terms of it as before, so that no fewer runs than all of them decide,
+    except for steps that are as fast as another one on their layout.
     """
     first = [i for i, s in enumerate(steps) if not any(_is_slower(s, each) for each in steps)]
     first.sort(key=lambda i: (steps[i].seconds, i))

@@ -19,7 +19,7 @@ from ._statistics import order_student, pool, student
 from .traits import DATA_SHEET, OF_TIMES, Traits
 
 LEAST_RUNS = 2
-"""Differences of fewer runs say nothing about how far apart those of another one are."""
+"""Differences of fewer runs do not predict differences of another one."""
 
 
 class Tolerance(NamedTuple):
@@ -50,7 +50,7 @@ class Tolerance(NamedTuple):
 
 
 class Tolerances(NamedTuple):
-    """Those of two steps on one layout, which differ in the schedule, and of two layouts."""
+    """Tolerances of two steps on one layout, which differ in the schedule, and of two layouts."""
 
     schedules: Tolerance
     layouts: Tolerance
@@ -68,7 +68,7 @@ Layouts = list[Group]
 
 
 def _by_layout(rows: Iterable[Residual], name: Literal["cluster", "run"]) -> list[Layouts]:
-    """The layouts of each cluster or run. Those of a system as sold and under load are apart."""
+    """The layouts of each cluster or run. A system as sold and under load is listed twice."""
     found: dict[tuple[str, str, str | None], dict[str, list[float]]] = {}
     for row in rows:
         if key := getattr(row, name):

@@ -15,7 +15,7 @@ from .differences import Tolerance, tolerances
 from .traits import DATA_SHEET, UNDER_LOAD, Traits
 
 FIELD = "description"
-"""The field of a system whose source says what it was corrected to."""
+"""The field of a system whose source names its correction."""
 
 _TEXT = re.compile(
     r"corrected (from rates (?P<rates>of a data sheet|under load) )?to (?P<count>\d+) measured"

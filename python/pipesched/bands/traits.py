@@ -1,4 +1,4 @@
-"""What of a training decides which published rows resemble it."""
+"""Traits of a training that decide which published rows resemble it."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ DATA_SHEET, UNDER_LOAD = "data sheet", "under load"
 
 
 class Traits(NamedTuple):
-    """What is compared. None stands for what is not known, and what given times do not need."""
+    """Traits to compare. None: the trait is unknown, or given times do not need it."""
 
     times: str
     """Whether times of stages are computed or given."""
     generation: str | None = None
     rates: str | None = None
-    """Of a data sheet, or those under a load that lasts."""
+    """Of a data sheet, or under a lasting load."""
     kind: str | None = None
     """Dense, with experts, or tiny: under `TINY_PARAMETERS`, where the host bounds steps."""
     tensor: str | None = None
@@ -72,7 +72,7 @@ def degree_class(tensor: int) -> str:
 
 
 def _peaks(system: Mapping[str, Any]) -> list[float]:
-    """The peaks of a system, 0 for those that it has not."""
+    """The peaks of a system, 0 for missing ones."""
     parts = ((system.get(part), name) for part, name in PEAKS)
     found = (part.get(name) if isinstance(part, Mapping) else None for part, name in parts)
     return [_number(peak) for peak in found]

@@ -28,7 +28,7 @@ VERBS = {
     "fit": "Fits the curves and latencies of a system to measurements.",
     "reproduce": "Published tables and figures, run again, beside the printed numbers.",
 }
-"""What each verb does. A verb is the name of its module in `verbs`."""
+"""The purpose of each verb. A verb is the name of its module in `verbs`."""
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit statuses: the answer is no, or there is no answer; the command line is wrong; Ctrl-C."""
@@ -56,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _name_of(action: argparse.Action) -> str:
-    """What messages call an argument."""
+    """The name of an argument in messages."""
     flags = (flag for flag in action.option_strings if flag.startswith("--"))
     return next(flags, str(action.metavar or action.dest).partition("|")[0])
 
@@ -66,14 +66,14 @@ def _find_draw(parser: argparse.ArgumentParser) -> argparse.Action | None:
 
 
 SOURCES = ("model", "system", "times")
-"""What an answer is about. Several of one kind look like a comparison."""
+"""The subject of an answer. Several of one kind look like a comparison."""
 
 
 class VerbParser(_Parser):
     """The parser of a verb, empty until it parses: then its module is imported and fills it."""
 
     def error(self, message: str) -> NoReturn:
-        """Says what is wrong, without the usage, whose many lines would hide it, and exits."""
+        """Reports the error, without the usage, whose many lines would hide it, and exits."""
         from pipesched.support.text import printable_lines
 
         said = printable_lines(message)
@@ -105,7 +105,7 @@ class VerbParser(_Parser):
         return found, self._take_later(found, others)
 
     def _take_later(self, found: Any, others: list[str]) -> list[str]:
-        """Adds files and families after options to those before; returns what is unknown."""
+        """Adds files and families after options to the earlier ones; returns unknown words."""
         lists = [a for a in self._actions if not a.option_strings and a.nargs in ("*", "+")]
         if not lists or any(word.startswith("-") for word in others):
             return others
@@ -138,7 +138,7 @@ class VerbParser(_Parser):
                 self.error(f"argument {flag}: takes {takes}, found {' and '.join(found)}")
 
     def _check_names(self, words: Sequence[str]) -> None:
-        """Refuses an unknown option, and says what it may have meant."""
+        """Refuses an unknown option, and suggests a known one."""
         from .options.names import meant, unknown
 
         flag = unknown(words, self._option_string_actions)
@@ -270,7 +270,7 @@ def _parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _renew(words: Sequence[str]) -> tuple[Sequence[str], str]:
-    """The command line with new names, and what to say of old ones."""
+    """The command line with new names, and remarks on old ones."""
     if not words or words[0].startswith("-"):
         return words, ""
     from .old_names import renew

@@ -136,7 +136,7 @@ OF_VERBS: dict[str, dict[str, Rewrite]] = {
         )
     },
 }
-"""What differs for a verb."""
+"""Differences for a verb."""
 
 OWN_SWITCHES: dict[str, dict[str, tuple[str, ...]]] = {
     "show": {f"{name}": (name,) for name in ("families", "models", "systems")},

@@ -125,7 +125,7 @@ def _parameter_bytes(costs: Costs) -> ParameterBytes | None:
 
 
 def fields_of(model: Description) -> Mapping[str, Any]:
-    """The fields of a description that are given or in a file. Those that ship are named."""
+    """The fields of a description that are given or in a file. Shipped ones have names."""
     if isinstance(model, Mapping):
         return model
     if isinstance(model, str) and not _looks_like_path(model):
@@ -134,7 +134,7 @@ def fields_of(model: Description) -> Mapping[str, Any]:
         with open(model, encoding="utf-8-sig") as contents:
             read = json.load(contents)
     except (OSError, ValueError):
-        return {}  # the library says what is wrong
+        return {}  # the library reports the error
     return read if isinstance(read, Mapping) else {}
 
 
@@ -150,7 +150,7 @@ def own_bytes(model: Description | None) -> ParameterBytes | None:
 
 
 def has_experts(costs: Costs | None) -> bool:
-    """Whether costs are those of a model with experts."""
+    """Whether costs are of a model with experts."""
     if costs is None or costs.model is None:
         return False
     return bool(costs.model_summary()["expert_parameters"])
@@ -221,8 +221,8 @@ class Costs(Deployment):
     """The costs of schedules, read once for any number of them.
 
     `times` has the times of messages and of the phases of a stage: one time for all stages, or one
-    per stage. With `times_of="worker"` they are those of a worker, which its stages divide, with
-    `times_of="layer"` those of each layer, of the embedding and of the head, which the stages add
+    per stage. With `times_of="worker"` they belong to a worker, which its stages divide, with
+    `times_of="layer"` to each layer, of the embedding and of the head, which the stages add
     up (docs/CostModel.md, "Times of layers"). `model` and `system` give costs by the roofline
     model; if all three are given, `times` have priority. Without any of them, one slot is 1 us and
     messages are free.
@@ -233,19 +233,19 @@ class Costs(Deployment):
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`, which is
     that of all `data_parallel` pipelines. The defaults of `global_batch`, `sequence` and
-    `attention` are those of the model. `boundary_bytes` replaces the size of messages between
+    `attention` come from the model. `boundary_bytes` replaces the size of messages between
     stages, `parameter_bytes` the bytes of a parameter's weight, gradient and optimizer state, or
     names a framework ("megatron", "torchtitan"). The `accelerators` of a worker divide its work by
     tensor parallelism, of which `context_parallel` divide the sequence instead; `expert_parallel`
-    consecutive ones divide the experts. `sharding` says what the pipelines divide among them:
+    consecutive ones divide the experts. `sharding` names the state that pipelines divide:
     nothing, the state of the optimizer (ZeRO-1), gradients too (ZeRO-2), or weights as well (FSDP).
     docs/CostModel.md explains these and the other options.
 
-    `rates` are those of accelerators under the load of a training where the system has them
+    `rates` are rates of accelerators under the load of a training where the system has them
     (`auto`), or have to be such (`load`), or are the peaks of data sheets (`data-sheet`). With a
     model and a system, `sharding`, `tensor_exposed`, `expert_dispatch`, `kernel_launch`,
     `used_per_node`, `attention` and `parameter_bytes` are by default as the `framework` has them
-    ("megatron", "torchtitan"); with "none" they are those of the passes: nothing sharded or hidden.
+    ("megatron", "torchtitan"); with "none" as in the passes: nothing sharded or hidden.
 
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
@@ -385,7 +385,7 @@ class Costs(Deployment):
     @property
     def bytes_per_parameter(self) -> ParameterBytes | None:
         """The bytes of a parameter's weight, gradient and optimizer state, if they are given or the
-        framework's; None if they are those of the model's own description.
+        framework's; None if they come from the model's description.
         """
         return _parameter_bytes(self)
 
@@ -433,7 +433,7 @@ class Costs(Deployment):
         }
 
     def with_(self, **changes: Any) -> Costs:
-        """Returns the same costs with other arguments; what is assumed is assumed anew.
+        """Returns the same costs with other arguments and new assumptions.
 
         >>> Costs(model="llama3-8b", system="h100").with_(recompute="full").recompute
         'full'
@@ -450,7 +450,7 @@ class Costs(Deployment):
 
 @cache
 def argument_fields() -> tuple[Field[Any], ...]:
-    """The arguments of `Costs`, those of its base last."""
+    """The arguments of `Costs`, with its base last."""
     given = (f for f in fields(Costs) if f.init)
     return tuple(sorted(given, key=lambda f: f.name in _deployment.OPTIONS))
 

@@ -30,7 +30,7 @@ from ..support.options import (
 
 
 class HeldOptions(TypedDict, total=False):
-    """Those that hold for all configurations of a plan."""
+    """Options that hold for all configurations of a plan."""
 
     expert_balance: float
     expert_dispatch: ExpertDispatch
@@ -139,7 +139,7 @@ OPTIONS: dict[str, Option] = {o.name: o for o in (_read(*row) for row in _core.d
 """The options by their names in Python, in the order of the table."""
 
 _CHOSEN = {*DeploymentOptions.__annotations__} - {*HeldOptions.__annotations__}
-"""Those that a plan chooses by itself, or as the framework does that runs it."""
+"""Options that a plan chooses by itself, or as the framework does that runs it."""
 
 HELD = {name: option for name, option in OPTIONS.items() if name not in _CHOSEN}
 

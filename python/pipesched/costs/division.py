@@ -133,7 +133,7 @@ def with_counts(places: Sequence[Place], counts: Sequence[Counts] | None) -> tup
 def paths_with(
     paths: Paths | None, places: Sequence[Place], counts: Sequence[Counts]
 ) -> list[Path]:
-    """Paths, or those of places, with the layers of their stages."""
+    """Paths, given or from places, with the layers of their stages."""
     given = [Path(workers) for workers, _ in places] if paths is None else paths
     whole = [path if isinstance(path, Path) else Path(path) for path in given]
     return [replace(path, blocks=each) for path, each in zip(whole, counts, strict=True)]

@@ -75,7 +75,7 @@ def parameter_bytes(
 
 
 OWN_BYTES = tuple(f"{part}_bytes_per_parameter" for part in ("weight", "gradient", "optimizer"))
-"""The fields by which a model says itself what is held for a parameter."""
+"""The fields by which a model states the bytes of a parameter."""
 
 UNSAID_BYTES: ParameterBytes = 2, 2, 12
 """The values of fields that such a model leaves out (lib/Description/ModelJson.cpp)."""

@@ -167,7 +167,7 @@ def _find_field(each: Setting, fields: Fields) -> str:
     known = own | _list_fields(each.what, fields)
     if each.field in known:
         return each.field
-    for some in (own, known):  # what the description has comes first
+    for some in (own, known):  # fields of the description come first
         begun = sorted(name for name in some if name.startswith(f"{each.field}_"))
         if len(begun) == 1:
             return begun[0]
@@ -290,7 +290,7 @@ def told(
     texts: Sequence[str],
     rates: Rates = "auto",
 ) -> list[str]:
-    """A line that says what the settings change, such as `changed: network.bandwidth_gb_per_s 400
+    """A line with the changes of the settings, such as `changed: network.bandwidth_gb_per_s 400
     to 200`; none without settings.
     """
     given = {"model": model, "system": system}

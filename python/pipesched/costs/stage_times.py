@@ -35,7 +35,7 @@ Entries = dict[str, str | list[str]]
 
 
 def _split(text: str) -> list[str]:
-    """The parts of a text between those commas that are not within brackets."""
+    """The parts of a text between commas outside of brackets."""
     parts, depth = [""], 0
     for letter in text:
         depth += {"[": 1, "]": -1}.get(letter, 0)

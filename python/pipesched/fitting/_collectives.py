@@ -91,7 +91,7 @@ def _group_from_info(trace: Trace, name: str) -> tuple[int, ...]:
 
 
 def _arguments(trace: Trace, event: Event, calls: dict[int, Event]) -> dict[str, Any]:
-    """The arguments of the collective of a kernel: its own, or those of its operation."""
+    """The arguments of the collective of a kernel: its own, or its operation's."""
     if "Collective name" in event.args:
         return event.args
     number = event.integer("External id", "External Id")

@@ -87,7 +87,7 @@ def _number(text: str) -> float:
 
 
 def _times_of(text: str, tokens: int) -> Iterator[float]:
-    """The steps that the lines of a log name; `tokens` are those of a step and device."""
+    """The steps that the lines of a log name; `tokens` count one step of a device."""
     for line in text.splitlines():
         if match := STEP.search(line):
             unit = match["in"] or match["of"] or match["unit"] or ""
@@ -135,7 +135,7 @@ def _above_0(row: Mapping[str, Any], name: str, place: str) -> float:
 
 
 def _seconds(row: Mapping[str, Any], tokens: int, folder: Path, place: str) -> float:
-    """The measured step of a row; `tokens` are those of a step and accelerator."""
+    """The measured step of a row; `tokens` count one step of an accelerator."""
     given = [name for name in MEASURED if row.get(name) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -350,7 +350,7 @@ class Correction:
     """The steps that the system predicted before."""
     after_s: tuple[float, ...]
     notes: tuple[str, ...]
-    """What the steps do not determine, one sentence each."""
+    """Terms that the steps do not determine, one sentence each."""
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each step: name, measured_s, and predictions before and after."""
@@ -380,7 +380,7 @@ class Correction:
 
 
 class _Problem(NamedTuple):
-    """What is fitted: logarithms of factors, by term, to logarithms of measured steps."""
+    """The problem to fit: logarithms of factors, by term, to logarithms of measured steps."""
 
     system: System
     steps: Sequence[OwnStep]
@@ -418,7 +418,7 @@ class _Problem(NamedTuple):
 
 
 def _solve(problem: _Problem) -> tuple[Vector, Vector]:
-    """The most probable logarithms, and what is left of the variance of each."""
+    """The most probable logarithms, and the remaining variance of each."""
     prior = 1 / problem.spreads() ** 2
     logs = np.zeros(len(problem.terms))
     for _ in range(ROUNDS):

@@ -301,7 +301,7 @@ def _check_texts(**texts: str | None) -> None:
 def _values(
     given: Mapping[str, FieldValue] | None, peak_tflops: float | str | None
 ) -> dict[str, FieldValue]:
-    """What is given in place of measurements, by field."""
+    """Values given in place of measurements, by field."""
     values = dict(mapping_of("given", "{'memory.capacity_gb': 80}", given))
     for name in values:
         text_of("a field of given", name)
@@ -353,7 +353,7 @@ def _nothing(found: Found) -> str:
 
 
 def _place(found: Found, system: System, settings: Settings) -> list[Sample]:
-    """The samples, those between ranks on a link or the network, by nodes."""
+    """The samples; between ranks they are on a link or the network, by nodes."""
     per_node = int(system.get("accelerators_per_node") or 0)
     placed, mixed = [], 0
     for sample in found.samples:

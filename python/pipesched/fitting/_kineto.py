@@ -26,7 +26,7 @@ class Tensor:
     dims: tuple[int, ...]
     dtype: str
     touched: int
-    """The number of elements in memory, without those that an expanded dimension repeats."""
+    """The number of elements in memory, without elements that an expanded dimension repeats."""
 
     @property
     def elements(self) -> int:
@@ -317,7 +317,7 @@ class _Nesting:
                 stack.append(span)
 
     def parent(self, event: Event) -> Event | None:
-        """What called it."""
+        """The event that called it."""
         return self._parents.get(id(event))
 
     def innermost(self, thread: tuple[str, str], moment: float) -> Event | None:

@@ -1,4 +1,4 @@
-"""What was measured: one sample per kernel, copy, message or collective."""
+"""Measurements: one sample per kernel, copy, message or collective."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ class Sample:
 
 @dataclass
 class Found:
-    """The contents of the files: samples, and what was not used."""
+    """The contents of the files: samples, and unused parts."""
 
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """Assumptions and losses that change the answer, one sentence each."""
     unknown: dict[str, float] = field(default_factory=dict)
-    """Seconds by name, of what has no known work."""
+    """Seconds by name, of kernels without known work."""
     seconds: float = 0.0
     """Of all kernels or operations in traces, with or without known work."""
 

@@ -20,7 +20,7 @@ LEAST_SHARE = 1e-6
 MOST_SHARE = 100.0
 """Times the highest rate of the samples; where only latency shows, steps would grow for ever."""
 MAX_POINTS = 6
-"""Of a curve. Those that ship have one to four."""
+"""Of a curve. Shipped curves have one to four."""
 LEAST_RMS = 0.002
 """Relative errors below this are not worth another point."""
 GAIN = 0.9
@@ -81,7 +81,7 @@ class Data:
     work: Array
     """Seconds at the full rate."""
     size: Array
-    """What the curve is over."""
+    """The abscissa of the curve."""
     latencies: Array
     """How often the latency is paid; zeros if there is none."""
     seconds: Array
@@ -195,7 +195,7 @@ class _Problem:
         return rises, latency
 
     def solve(self, rises: Array, latency: float, rounds: int) -> tuple[Array, float]:
-        """Repeats steps, with less weight for what is far off."""
+        """Repeats steps, with less weight for outliers."""
         for _ in range(rounds):
             errors = self.errors(rises, latency)
             weight = self.data.weight * _huber(errors, self.scale)
@@ -392,7 +392,7 @@ def _find_lost(data: Data) -> frozenset[int]:
 
 
 def _slow(data: Data) -> frozenset[int]:
-    """The samples that took much longer than those around them, by kind of transfer."""
+    """The samples that took much longer than their neighbours, by kind of transfer."""
     kinds = np.round(data.latencies * data.size / data.work, 9)
     slow: dict[int, float] = {}
     for kind in np.unique(kinds):

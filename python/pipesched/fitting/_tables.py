@@ -205,7 +205,7 @@ class _Row:
 
 @dataclass
 class _Run:
-    """What one program printed."""
+    """The output of one program."""
 
     hosts: list[str] = field(default_factory=list)
     name: str = ""
@@ -219,7 +219,7 @@ class _Run:
         return float(np.median(ratios)) if ratios else 0.0
 
     def kind(self) -> str:
-        """What was measured; "" if the cost model has no such thing."""
+        """The kind of measurement; "" if the cost model has no such thing."""
         if self.name:
             return _KINDS.get(self.name, "")
         row, ratio = self.rows[-1], self.ratio()

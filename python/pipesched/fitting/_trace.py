@@ -40,7 +40,7 @@ CATEGORIES = {
     "xpu_runtime": "launch",
     "privateuse1_runtime": "launch",
 }
-"""What kinds of events are called in traces of any version, in lower case."""
+"""The names of kinds of events in traces of any version, in lower case."""
 
 
 _KEPT = frozenset(
@@ -108,7 +108,7 @@ def number_of(value: object) -> float | None:
 
 
 class Bytes:
-    """The bytes of a file, unpacked from gzip; a file that ends too early gives what it has."""
+    """The bytes of a file, unpacked from gzip; a file that ends too early gives its bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -267,7 +267,7 @@ def _all(stream: _Stream, trace: Trace) -> Iterator[Any]:
 
 
 class _Reader:
-    """Turns what the file has into events."""
+    """Turns the contents of the file into events."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -309,7 +309,7 @@ class _Reader:
 
 
 def read_trace(path: Path) -> Trace:
-    """Reads a trace, packed or not. If the file ends too early, what it has is used."""
+    """Reads a trace, packed or not. A file that ends too early is used as far as it goes."""
     trace = Trace(path)
     reader = _Reader(trace)
     index, is_cut = -1, False

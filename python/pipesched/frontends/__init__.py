@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 EXTRA = "install the extra that has it: pip install 'pipesched[frontends]'"
-"""What to do where a package is missing."""
+"""The advice where a package is missing."""
 
 
 class FrontendError(PipeSchedError):
-    """A model cannot be divided into functions of stages; the text names what stands in the way."""
+    """A model cannot be divided into functions of stages; the text names the obstacle."""

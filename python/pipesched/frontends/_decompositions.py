@@ -101,7 +101,7 @@ def _embedding_gradient(
 
 
 def _weights(target: Tensor, weight: Tensor | None, mask: Tensor, ignored: int) -> Tensor:
-    """What each row counts."""
+    """The weight of each row."""
     if weight is None:
         return (target != ignored).to(mask.dtype)
     return mask @ weight

@@ -31,7 +31,7 @@ LOW = (1 << 32) - 1
 """The lower half of 64 bits."""
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
-"""What is added to the two halves of the key from round to round."""
+"""Constants added to the two halves of the key from round to round."""
 ROUNDS = 10
 
 _OTHERS = {
@@ -51,7 +51,7 @@ def module_name() -> str:
 
 
 MODULE, KIND = "pipesched_module", "pipesched_kind"
-"""What tracing notes at a node: the module that it comes from, and the type of the module."""
+"""Keys of notes of tracing at a node: the module that it comes from, and the type of the module."""
 
 
 def describe(noted: Mapping[str, str]) -> str:
@@ -150,7 +150,7 @@ _DispatchMode: Any = TorchDispatchMode  # Its methods have no types.
 
 @dataclass
 class Masks:
-    """What the masks of a forward follow from."""
+    """The inputs of the masks of a forward."""
 
     key: Tensor
     """Of int64: the seed, and the number of the first dropout."""
@@ -165,7 +165,7 @@ def is_random(operation: Any) -> bool:
 
 
 class Draws(_DispatchMode):  # type: ignore[misc]
-    """Notes whether what runs inside of it draws random numbers."""
+    """Notes whether code inside of it draws random numbers."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The file of a model: functions of stages, the clauses that name them, and what it starts from."""
+"""The file of a model: functions of stages, the clauses that name them, and initial values."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Port:
     type: str
     name: str = ""
     tied: str = ""
-    """Of a parameter that is one with those of other stages, their name."""
+    """The common name of a parameter that other stages share."""
 
     @property
     def attribute(self) -> str:
-        """What stands behind the type."""
+        """The attributes after the type."""
         said = f'pipe.{self.role} = "{self.name}"' if self.name else f"pipe.{self.role}"
         return f'{{{said}, pipe.tied = "{self.tied}"}}' if self.tied else f"{{{said}}}"
 
@@ -133,7 +133,7 @@ class ExportedModel:
     functions: int
     """How many functions there are: equal stages share theirs."""
     names: dict[str, str] = field(default_factory=dict)
-    """The names of parameters in the model, by those of their files."""
+    """The names of parameters in the model, by names of their files."""
 
     def save(self, path: str | Path) -> Path:
         """Writes the file and its folder of parameters, `model.parameters` for `model.mlir`, which
@@ -205,7 +205,7 @@ class Rule:
 
     @property
     def states(self) -> tuple[str, ...]:
-        """What is kept between steps for each element."""
+        """The states kept between steps for each element."""
         if self.betas is not None:
             return ("exp_avg", "exp_avg_sq")
         return ("momentum_buffer",) if self.momentum else ()

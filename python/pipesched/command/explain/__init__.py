@@ -1,1 +1,1 @@
-"""Rows of answers, and what moves them: assumptions, bands, order, memory, slices, heads."""
+"""Rows of answers, and the causes of changes: assumptions, bands, order, memory, slices, heads."""

@@ -78,7 +78,7 @@ def _traits(row: Mapping[str, Any]) -> Traits:
 
 
 def _by_system(group: Iterable[tuple[dict[str, Any], object]]) -> list[list[dict[str, Any]]]:
-    """The ranked rows of a group with a band, those of each system apart."""
+    """The ranked rows of a group with a band, by system."""
     found: dict[Any, list[dict[str, Any]]] = {}
     for row, _ in group:
         if row.get("band") and row["band"]["shared"] and row["rank"]:
@@ -153,7 +153,7 @@ def _routing_keys(entry: Entry) -> dict[str, float | None]:
 
 
 def _routing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line on the rows that have such a step, which are those of one system."""
+    """A line on the rows that have such a step, all of one system."""
     found = [row for row in rows if row.get(NATURAL) and row.get("step_s")]
     if not found:
         return []

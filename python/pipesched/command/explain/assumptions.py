@@ -28,7 +28,7 @@ Given = Callable[[str], bool]
 """Whether the user gave an argument, by its name in Python."""
 
 Facts = dict[str, str]
-"""What was assumed, by what it is about."""
+"""Assumptions by subject."""
 
 Sizes = Sequence[tuple[int, int]]
 """Numbers of microbatches, and the sequences of each."""
@@ -46,7 +46,7 @@ FAMILY_DEFAULTS = {
     "split_backward": "the family's",
     "gradient_after": "the family's",
 }
-"""What an option of families is if it is not given."""
+"""The defaults of options of families."""
 
 OF_SLICED = {
     "seq1f1b": {"chunks": "one", "slices": "4"},
@@ -131,7 +131,7 @@ def are_messages_free(costs: Costs | None) -> bool:
 
 
 def assume_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) -> Facts:
-    """Whose memory is counted, and what is kept free of it where rows say what fits."""
+    """Whose memory is counted, and the reserve where rows say whether they fit."""
     found: Facts = {}
     if costs is None or costs.model is None or costs.system is None:
         return found
@@ -175,7 +175,7 @@ def assume_costs(
     sliced: bool = False,
     paired: bool = False,
 ) -> Facts:
-    """What the costs assume at these numbers of microbatches and their sizes."""
+    """The assumptions of the costs at these numbers of microbatches and their sizes."""
     found: Facts = {}
     if costs is not None and costs.model:
         found |= assume_model(costs, is_given) | _batch(costs, is_given, sizes)
@@ -191,7 +191,7 @@ def assume_costs(
 
 
 def assume_times(costs: Costs) -> Facts:
-    """That measured times are those of compute, where more happens in cells."""
+    """That measured times cover compute only, where more happens in cells."""
     moves = costs.sharding in MOVED_IN_CELLS and costs.data_parallel * costs.context_parallel > 1
     if costs.times is None or costs.model is None or not moves:
         return {}
@@ -258,12 +258,12 @@ def assume_families(
 
 
 def assume_own_times(labels: Sequence[str]) -> Facts:
-    """What is assumed of schedules from files whose own times say nothing of messages."""
+    """The assumptions about schedules from files whose own times say nothing of messages."""
     return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}
 
 
 def assume_seed(texts: Iterable[str | None]) -> Facts:
-    """The seed of those that have jitter and say no seed; None is no disturbance."""
+    """The seed of disturbances with jitter and no seed; None is no disturbance."""
     for text in filter(None, texts):
         names = {entry.partition("=")[0].strip() for entry in text.split(",")}
         if "jitter" in names and "seed" not in names:
@@ -284,7 +284,7 @@ def join(facts: Iterable[Facts]) -> Facts:
 
 
 def notes_of(costs: Iterable[Costs | None]) -> list[str]:
-    """What the readers of models assumed or left out, and heads that the framework refuses."""
+    """Assumptions and omissions of the readers of models, and heads that the framework refuses."""
     notes: dict[str, None] = {}
     for each in costs:
         if each is not None and each.model:

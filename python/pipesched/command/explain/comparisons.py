@@ -64,7 +64,7 @@ class _Timed:
 
 
 def _timed_groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size, list[_Timed]]:
-    """What was timed with a model's costs, by size."""
+    """Schedules timed with a model's costs, by size."""
     found: dict[Size, list[_Timed]] = defaultdict(list)
     for entry, (_, report) in zip(entries, pairs, strict=True):
         if report is None or not isinstance(entry, FromFamily):
@@ -78,7 +78,7 @@ def _timed_groups(entries: Sequence[Entry], pairs: Sequence[Pair]) -> dict[Size,
 def _sentences(
     entries: Sequence[Entry], pairs: Sequence[Pair], sentence: Callable[[list[_Timed]], str]
 ) -> Iterator[str]:
-    """What `sentence` says of each size, if it says something."""
+    """The sentences of `sentence` about the sizes, without empty ones."""
     groups = _timed_groups(entries, pairs)
     several = len({workers for workers, _ in groups}) > 1
     for (workers, microbatches), group in groups.items():
@@ -159,7 +159,7 @@ def _lengths_text(runs: Sequence[tuple[int, int]], lengths: Sequence[int]) -> st
 
 
 def _tell_equal_work(best: _Timed, sliced: Sequence[_Timed]) -> str:
-    """What slices of equal work would take, if those of equal tokens are slower."""
+    """The step with slices of equal work, if slices of equal tokens are slower."""
     costs = best.point.costs
     assert costs is not None
     if costs.slice_cut == "work":
@@ -208,7 +208,7 @@ def _percent(part: float) -> str:
 
 
 def _why(whole: _Timed, sliced: _Timed) -> str:
-    """What slices cost, and what they save."""
+    """The cost and the savings of slices."""
     more = sliced.busy_ps / whole.busy_ps - 1
     cost = (
         "cells take as long"
@@ -273,7 +273,7 @@ def _verdict(best: _Timed, rest: Sequence[_Timed]) -> str:
 
 
 def _tell_consumers(best: _Timed, spread: Sequence[_Timed]) -> str:
-    """What shards would take with receives in front of what needs them, if they are slower."""
+    """The step of shards with receives before their users, if shards are slower."""
     points = [replace(each.point, receive_placement="consumer") for each in spread]
     step, name = min(zip(_least(points), [each.name for each in spread], strict=True))
     if math.isinf(step) or step > best.step_ps * (1 - NEAR):

@@ -1,4 +1,4 @@
-"""Slow workers, slow stages and jitter: their option, and the table of what they cost."""
+"""Slow workers, slow stages and jitter: their option, and the table of their costs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COLUMNS = (
 
 
 class Timed(Protocol):
-    """What can be disturbed: a schedule of a size with its costs, and its steps."""
+    """Something that can be disturbed: a schedule of a size with its costs, and its steps."""
 
     @property
     def label(self) -> str: ...
@@ -52,7 +52,7 @@ class Timed(Protocol):
 
 
 class _Disturb(argparse.Action):
-    """Takes `worker3=1.3,jitter=5%`, which is added to what was given before."""
+    """Takes `worker3=1.3,jitter=5%`, which is added to earlier ones."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any
@@ -163,7 +163,7 @@ HEADING = "sensitivity"
 
 
 def remarks(found: Sequence[dict[str, Any]], width: int | None = None) -> list[str]:
-    """The table as lines, as far as a terminal has room for it, with what its columns mean."""
+    """The table as lines, as far as a terminal has room for it, with the meaning of its columns."""
     if not found:
         return []
     sizes = {row["workers"] for row in found}

@@ -54,7 +54,7 @@ class Budget:
         return gib(self.amount) if self.in_bytes else f"{self.amount} activations a worker"
 
     def keys(self, row: dict[str, Any]) -> dict[str, Any]:
-        """What JSON says of the budget, and whether the row fits and what it lacks."""
+        """The JSON fields of the budget, of the fit and of missing memory."""
         unit = "bytes_per_gpu" if self.in_bytes else "activations"
         keys: dict[str, Any] = {f"budget_{unit}": self.amount}
         held = row.get("peak_bytes_per_gpu" if self.in_bytes else "activations")
@@ -94,7 +94,7 @@ def take_budget(arguments: argparse.Namespace) -> Budget | None:
 
 @dataclass(frozen=True)
 class Variant:
-    """A schedule with what it uses to need less memory."""
+    """A schedule with its way to need less memory."""
 
     entry: Entry
     label: str
@@ -154,7 +154,7 @@ def _are_timed(phases: str, costs: Costs | None) -> bool:
 
 
 def _limits(entry: Entry) -> Iterator[int]:
-    """The numbers of activations from the fewest to those that the family takes by itself."""
+    """The numbers of activations from the fewest to the default of the family."""
     if not isinstance(entry, FromFamily) or entry.point.options.get("memory") is not None:
         return
     family = families().get(entry.family)
@@ -227,7 +227,7 @@ def choose(
 
 
 def rank(found: Sequence[Chosen], bounds: Sequence[Pair]) -> dict[Size, list[Pair]]:
-    """By size: those that fit by step time, then the others by what they lack, then the bound."""
+    """By size: fitting rows by step time, then the others by missing memory, then the bound."""
     groups: dict[Size, list[Chosen]] = {}
     for each in found:
         groups.setdefault(size_of(each.row), []).append(each)

@@ -1,4 +1,4 @@
-"""Timed schedules, ranked among those of one size: the columns, the findings and the page."""
+"""Timed schedules, ranked by size: the columns, the findings and the page."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
 
 
 def _need(row: Mapping[str, Any], simulation: Simulation) -> str:
-    """What the fullest worker of a schedule needs, and what for."""
+    """The memory of the fullest worker of a schedule, by purpose."""
     worst, memory = row["worst_worker"], simulation.memory
     assert memory is not None
     parts = max(1, round(row["peak_bytes"] / (row["peak_bytes_per_gpu"] or row["peak_bytes"])))

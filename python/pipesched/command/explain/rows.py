@@ -1,4 +1,4 @@
-"""Rows of timed schedules: the three levels, throughput and memory, and what differs in work."""
+"""Rows of timed schedules: the three levels, throughput and memory, and differences in work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Saved:
     """Sizes of a training step by the IR of its schedule. Numbers are None where it has none."""
 
     accelerators: int | None
-    """Those of a worker."""
+    """Of a worker."""
     pipelines: int
     sequence: int | None
     microbatch_size: int | None
@@ -179,7 +179,7 @@ def microbatch_size(simulation: Simulation) -> int | None:
 
 
 def find_saved(entry: Entry) -> Saved | None:
-    """What the file of an entry says about its model and its system, unless costs were given."""
+    """The model and the system in the file of an entry, unless costs were given."""
     if entry.costs is not None or not isinstance(entry, FromFile) or not entry.has_own_costs():
         return None
     return saved(entry.schedule)

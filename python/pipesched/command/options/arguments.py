@@ -69,12 +69,12 @@ def add_family_options(parser: argparse.ArgumentParser, many: Collection[str] = 
 
 
 def read_own_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `--option` gives."""
+    """The values of `--option`."""
     return options_of_text(";".join(arguments.own_options)) if arguments.own_options else {}
 
 
 def read_family_options(arguments: argparse.Namespace) -> FamilyOptions:
-    """The options of families that were given, those of registered families among them."""
+    """The options of families that were given, with options of registered families."""
     flags = {"chunks": "chunks", "slices": "slices", "memory": "activations"}
     given = {name: getattr(arguments, dest) for name, dest in flags.items()}
     given = {name: value for name, value in given.items() if value is not None}
@@ -101,7 +101,7 @@ def combine(given: Sequence[str]) -> list[str]:
 def read_descriptions(
     arguments: argparse.Namespace,
 ) -> tuple[Description | None, Description | None]:
-    """The model and the system that were given, with what `--set` changes."""
+    """The model and the system that were given, with the changes of `--set`."""
     return both(
         source(arguments.model, pipesched.models),
         source(arguments.system, pipesched.systems),
@@ -112,7 +112,7 @@ def read_descriptions(
 
 
 def tell_settings(arguments: argparse.Namespace) -> list[str]:
-    """The line about what `--set` changes."""
+    """The line about the changes of `--set`."""
     model = source(arguments.model, pipesched.models)
     system = source(arguments.system, pipesched.systems)
     return told(model, system, arguments.settings, getattr(arguments, "rates", "auto"))

@@ -1,4 +1,4 @@
-"""`pipesched --print-completion SHELL`: what a shell completes, made by shtab from the parsers."""
+"""`pipesched --print-completion SHELL`: completions of a shell, made by shtab from the parsers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _names() -> dict[str, list[str]]:
 
 
 def _completed(verb: str, action: argparse.Action) -> Mapping[str, Any] | None:
-    """How shells complete a value; None for those of which nothing is known."""
+    """How shells complete a value; None if nothing is known."""
     import shtab
 
     metavar = str(action.metavar)

@@ -1,4 +1,4 @@
-"""What is compared: schedules of families and schedules from files, timed in the same way."""
+"""Compared entries: schedules of families and schedules from files, timed in the same way."""
 
 from __future__ import annotations
 

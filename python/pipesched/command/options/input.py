@@ -1,4 +1,4 @@
-"""What verbs read that take one file, or generate the schedule of a family in its place."""
+"""Input of verbs that take one file, or generate the schedule of a family in its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HELP = "IR, bytecode or PyTorch's CSV, - for standard input; or a family, with i
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
-    """Adds what a family takes that stands in the place of a file."""
+    """Adds the options of a family that replaces a file."""
     add_family_options(parser)
 
 
@@ -28,7 +28,7 @@ def only(families: Sequence[str]) -> str | None:
 
 
 def refuse_sizes(arguments: argparse.Namespace, about: str) -> None:
-    """Raises an error if what a family takes is given, which says what it is about."""
+    """Raises an error about `about` if an option of families is given."""
     given = read_family_options(arguments)
     for name in ("workers", "microbatches", *given):
         if name in given or getattr(arguments, name) is not None:

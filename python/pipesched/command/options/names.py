@@ -1,4 +1,4 @@
-"""The names of options that are on a command line, and what a wrong one may have meant."""
+"""The names of options that are on a command line, and suggestions for wrong ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("straggler", "slow"), ("disturbance",)),
     **dict.fromkeys(("mem", "memory-budget", "budget"), ("memory",)),
 }
-"""What other tools call things, and what they may be here."""
+"""Names in other tools, and the names here."""
 
 Actions = Mapping[str, argparse.Action]
 
@@ -90,7 +90,7 @@ def closest_choice(value: object, choices: Iterable[object]) -> str:
 
 
 def settle_tensor(arguments: argparse.Namespace) -> str | None:
-    """Makes a worker of `--tp` accelerators; returns what is wrong with the two, or nothing."""
+    """Makes a worker of `--tp` accelerators; returns the error of the two, or None."""
     tensor = getattr(arguments, "tensor", None)
     if tensor is None or not hasattr(arguments, "accelerators"):
         return None

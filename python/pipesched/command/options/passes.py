@@ -1,4 +1,4 @@
-"""The equivalent passes: the command line of `pipesched-opt` that does what a verb does."""
+"""The equivalent passes: the command line of `pipesched-opt` that is equivalent to a verb."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _system(arguments: argparse.Namespace, costs: Costs) -> str:
         **_deployment.unlike(vars(costs)),
     }
     if _unlike(arguments, "optimizer_step") == "overlapped":
-        # What `Configuration` does for such a step; rows do not tell passes.
+        # As `Configuration` does for such a step; rows do not tell passes.
         options.setdefault("gradient-buckets", "layers")
     return one_pass("pipe-attach-system", options)
 

@@ -35,7 +35,7 @@ Endings = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Named:
-    """A file that an argument names, or files of a folder: those with some endings."""
+    """A file that an argument names, or the files of a folder with some endings."""
 
     argument: str
     path: str
@@ -120,7 +120,7 @@ READ: dict[str, Callable[[str], Found]] = {
     "parameters": _parameters,
     "pipeline": _pipeline,
 }
-"""What arguments read, by their names in Python."""
+"""The files that arguments read, by their names in Python."""
 
 _OF_VERBS = {("run", "model"): _find_model, ("fit", "files"): _find_measured}
 """The same of verbs where an argument of that name is another one."""
@@ -131,7 +131,7 @@ def _texts(value: Any) -> Iterable[str]:
 
 
 def find_read(arguments: argparse.Namespace) -> list[Named]:
-    """What is read, as far as the command line says it, if it is there."""
+    """Files to read, as far as the command line says it, if it is there."""
     found = []
     for name, usual in READ.items():
         reads = _OF_VERBS.get((arguments.verb, name), usual)
@@ -161,7 +161,7 @@ def find_written(arguments: argparse.Namespace) -> list[Named]:
 
 
 def _identities(path: str) -> set[object]:
-    """What all paths of a file have in common; a device may be written several times."""
+    """The identities shared by all paths of a file; a device may be written several times."""
     descriptor = 1 if path == "-" else descriptor_of(path)
     found: set[object] = {os.path.realpath(path) if descriptor is None else descriptor}
     with contextlib.suppress(OSError):
@@ -197,7 +197,7 @@ def _paths(one: Named, other: Named) -> str:
 
 
 def _wrong(written: Sequence[Named], read: Sequence[Named]) -> str:
-    """What is wrong with files to write, or nothing."""
+    """The error in files to write, or an empty text."""
     for one, other in combinations(written, 2):
         if _may_be_same(one, other):
             what = "the same folder" if one.is_folder and other.is_folder else "the same file"

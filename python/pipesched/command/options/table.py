@@ -311,7 +311,7 @@ def add(
     many: Collection[str] = (),
     **changed: Mapping[str, Any],
 ) -> None:
-    """Adds options by their names; those in `many` take lists; `changed` has other arguments."""
+    """Adds options by their names; names in `many` take lists; `changed` has other arguments."""
     for name in chosen:
         option = OPTIONS[name]
         settings = option.settings(name in many) | {"dest": name}
@@ -430,7 +430,7 @@ class _Set(argparse.Action):
             raise argparse.ArgumentError(self, f"no {name}; did you mean {near[0]}?")
 
     def lines(self) -> list[str]:
-        """What `--help` says of the rare options."""
+        """The lines of `--help` about rare options."""
         return [f"  {key.replace('_', '-'):<20} {rare.summary}" for key, rare in self.rare.items()]
 
 

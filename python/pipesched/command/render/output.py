@@ -150,7 +150,7 @@ class Column:
     """Columns of the largest detail are left out first where a terminal is too narrow; 0 stays."""
     wraps: bool = False
     behind: Callable[[Row], str] = lambda row: ""
-    """What stands behind the value."""
+    """The text after the value."""
     reason: str | None = None
     """The key of an error, whose column `--columns` does not hide."""
 
@@ -258,7 +258,7 @@ EXPENSES = (
 
 
 def _of_span(row: Row) -> str:
-    """What says that a formula counts as `span` does, not as `table`."""
+    """The note that a formula counts as `span` does, not as `table`."""
     return " of span" if row.get("formula_of") == "span" else ""
 
 
@@ -401,7 +401,7 @@ def table_columns(rows: Sequence[Row], columns: Sequence[Column], view: View) ->
 
 
 def table_text(rows: Sequence[Row], columns: Sequence[Column], view: View = View()) -> str:
-    """The rows as a table, as far as the view shows them; a line names what it has no room for."""
+    """The rows as a table, as far as the view shows them; a line names columns without room."""
     shown = all_of_them = table_columns(rows, columns, view)
     if view.names is None and view.width is not None:
         shown = fit_columns(rows, shown, view.width)

@@ -1,1 +1,1 @@
-"""One module per verb, and what only one verb does."""
+"""One module per verb."""

@@ -154,7 +154,7 @@ def fields_text(fit: pipesched.Fit) -> list[str]:
 
 
 def _remarks(fit: pipesched.Fit) -> list[str]:
-    """What was fitted, the worst samples, assumptions, and what was left out."""
+    """Fitted fields, the worst samples, assumptions, and omissions."""
     lines = ["", *fields_text(fit), ""]
     for row in fit.worst():
         unit = "flops" if row["part"] in ("matrix", "vector") else "bytes"
@@ -201,7 +201,7 @@ def _are_steps(files: Sequence[str]) -> bool:
 
 
 def _terms(made: Correction) -> list[str]:
-    """What was corrected, one line for each field."""
+    """The corrections, one line for each field."""
     lines = []
     for term in made.terms:
         if term.is_determined:

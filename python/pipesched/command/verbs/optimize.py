@@ -250,7 +250,7 @@ def _options(arguments: argparse.Namespace) -> OptimizeOptions:
 # The budget
 
 _EACH = re.compile(r"(.*?)\s*/\s*(gpu|accelerator)", re.IGNORECASE)
-"""A budget may say what it always is: that of each accelerator."""
+"""A budget may say that it holds for each accelerator, as it always does."""
 
 
 def _scale_to_worker(options: OptimizeOptions, accelerators: int | None) -> OptimizeOptions:
@@ -483,7 +483,7 @@ def _accelerators(arguments: argparse.Namespace, schedule: Schedule) -> int | No
 
 
 def _tell_ending(ending: str | None, arguments: argparse.Namespace) -> list[str]:
-    """What became of the end of the step that the rows of a file had."""
+    """The note on the end of the step that the rows of a file had."""
     if ending is None:
         return []
     added = ", and added again to what was written" if arguments.output else ""

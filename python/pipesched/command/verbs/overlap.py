@@ -75,7 +75,7 @@ def _orders(text: str) -> list[str]:
 
 
 def _range(text: str) -> tuple[int, int]:
-    """Parses `12`, the first layers, or `12:24`, those from 12 to before 24."""
+    """Parses `12`, the first layers, or `12:24`, layers from 12 to before 24."""
     first, separator, end = text.partition(":")
     try:
         return (int(first), int(end)) if separator else (0, int(first))
@@ -146,7 +146,7 @@ def _costs(arguments: argparse.Namespace) -> Costs | None:
 def _facts(
     arguments: argparse.Namespace, costs: Costs | None, read: LayerSegments, pair: Pair
 ) -> assumptions.Facts:
-    """What the parts of layers assume, and the pair."""
+    """The assumptions of the parts of layers, and of the pair."""
     facts: assumptions.Facts = {}
     if costs is not None:
         given = assumptions.was_given(arguments)

@@ -200,7 +200,7 @@ def _grid_of(arguments: argparse.Namespace) -> Grid:
 
 
 def _read_family_axes(arguments: argparse.Namespace) -> dict[str, list[Any]]:
-    """The axes that `--option` gives: those of families that ship, and of families of one's own."""
+    """The axes that `--option` gives: options of families that ship, and of registered families."""
     axes: dict[str, list[Any]] = {}
     own = []
     for text in arguments.own_options or ():
@@ -338,7 +338,7 @@ def _name_schedule(labels: Row) -> str:
 
 
 def _assume(grid: Grid, rows: Sequence[Row]) -> list[str]:
-    """What the points assume beyond the axes that were given."""
+    """The assumptions of points beyond the given axes."""
     given = grid.axes.__contains__
     settings = {n: v for n, v in Grid.defaults().items() if n in _SETTINGS}
     by_label = _costs_of(grid)
@@ -528,7 +528,7 @@ def _as_arguments(point: Point) -> argparse.Namespace:
 
 
 def _stage_times(point: Point) -> dict[str, str] | None:
-    """The times of the stages of a point whose times are those of a worker."""
+    """The times of the stages of a point whose times belong to a worker."""
     return times_by_schedule([("schedule", FromFamily(configuration(point.inputs)))])
 
 

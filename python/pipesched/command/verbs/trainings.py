@@ -1,4 +1,4 @@
-"""What a training took, beside what was predicted: rows, remarks and files of `pipesched run`."""
+"""Measured trainings next to predictions: rows, remarks and files of `pipesched run`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Result:
         }
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """What is written beside the answer, by the ending of its name."""
+        """Files written next to the answer, by the ending of its name."""
         for ending, contents in FILES.items():
             yield ending, contents(self)
 
@@ -162,7 +162,7 @@ class Agreement:
 
 
 def sizes(job: Job) -> str:
-    """What was trained, for titles."""
+    """The sizes of the training, for titles."""
     return (
         f"{job.workers} workers on {job.backend}, {job.microbatches} microbatches of "
         f"{job.microbatch_size}, {job.dtype}, {job.steps} steps"

@@ -1,4 +1,4 @@
-"""`pipesched whatif`: a row of a plan with single changes, and what each of them does."""
+"""`pipesched whatif`: a row of a plan with single changes, and the effect of each."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def _applied(case: Case, change: Change) -> Case:
 
 
 def _numbers(plan: Result, found: Result) -> dict[str, Any]:
-    """What a row says of an evaluated case."""
+    """The row of an evaluated case."""
 
     def ratio(new: float | None, old: float | None) -> float | None:
         return new / old - 1 if new and old else None
