@@ -1,7 +1,7 @@
 """IR as objects: modules are read, built, walked and changed, and passes run on them.
 
-The names and their behaviour are those of `mlir.ir` and `mlir.passmanager` of MLIR's own bindings,
-so code that uses only these runs on both. Where those bindings end the process, such as after an
+The names and their behaviour follow `mlir.ir` and `mlir.passmanager` of MLIR's own bindings,
+so code that uses only these runs on both. Where these bindings end the process, such as after an
 op was erased, an error is raised. A context knows the dialects `pipe` and `exec`, and of MLIR those
 that the tools know. Ops are `Operation`s; there are no classes of single ops.
 
@@ -129,7 +129,7 @@ def _info(raw: _Raw) -> DiagnosticInfo:
 
 
 def error_of(message: str, diagnostics: list[_Raw]) -> MLIRError:
-    """The error of what the library has collected."""
+    """The error of the collected diagnostics."""
     return MLIRError(message, [*map(_info, diagnostics)])
 
 

@@ -40,9 +40,9 @@ INPUT, OUTPUT = ("input", ""), ("output", "")
 INPUT_GRADIENT, OUTPUT_GRADIENT = ("input_gradient", ""), ("output_gradient", "")
 
 Values = dict[Role, Any]
-"""What a stage has of one microbatch."""
+"""The values of a stage and one microbatch."""
 Key = tuple[bool, int, int]
-"""What a cell gives to another stage: whether it is an output, its stage and microbatch."""
+"""The key of a value for another stage: whether it is an output, its stage and microbatch."""
 
 
 class _Stopped(Exception):
@@ -77,7 +77,7 @@ class _Plan:
             self.loss = _jitted(loss_part(runtime.loss, value, jnp.asarray(targets), count))
 
     def kept(self, stage: int, *kinds: str) -> set[Role]:
-        """Returns what functions of a stage read."""
+        """Returns the roles that functions of a stage read."""
         return {role for kind in kinds for role in self.stages[stage][kind].arguments}
 
 
@@ -96,7 +96,7 @@ class Recording:
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
         self.steps: list[list[Any]] = []
-        """By step and worker: five rows, those of `Stamps`, by instruction, in ns."""
+        """By step and worker: the five rows of `Stamps`, by instruction, in ns."""
 
     def gather(self) -> Measurement:
         """Returns the `Measurement` of the steps. All threads have one clock."""
@@ -308,7 +308,7 @@ class _Step:
             return self._messages.pop(receive.message)
 
     def _compute(self, worker: int, cell: Cell) -> Any:
-        """Runs a cell; returns what it has computed."""
+        """Runs a cell; returns its result."""
         at, held = (cell.stage, cell.microbatch), self._held[worker]
         if cell.phase in "FR":
             return self._forward(worker, cell)
@@ -330,7 +330,7 @@ class _Step:
         return made
 
     def _forward(self, worker: int, cell: Cell) -> Values:
-        """Runs F or R. What a recomputed F has kept is only its input."""
+        """Runs F or R. A recomputed F has kept only its input."""
         at, held, passed = (cell.stage, cell.microbatch), self._held[worker], self._passed[worker]
         device = self._runtime.devices[worker]
         if cell.phase == "R":

@@ -126,7 +126,7 @@ def _shape_text(node: fx.Node) -> str:
 
 
 def single_operation(node: fx.Node) -> tuple[fx.Graph | None, Any]:
-    """A graph of one operation, and what equal ones have in common."""
+    """A graph of one operation, and the key of equal ones."""
     if node.op != "call_function" or node.target is operator.getitem:
         return None, None
     graph = fx.Graph()
@@ -237,7 +237,7 @@ def compare(
 
 
 def _noisy(joint: Joint, generator: torch.Generator) -> list[Tensor]:
-    """The example with noise on what is trained, and with a random gradient of the output."""
+    """The example with noise on trained tensors, and with a random gradient of the output."""
     noisy = []
     for tensor, is_trained in zip(joint.example, joint.is_trained, strict=True):
         if is_trained and tensor.is_floating_point():
@@ -304,7 +304,7 @@ def _norm(tensor: Tensor) -> float:
 
 
 def _error(found: Tensor, wanted: Tensor) -> float:
-    """In parts of the norm; infinite where what is not finite differs."""
+    """In parts of the norm; infinite where non-finite elements differ."""
     found, wanted = found.double(), wanted.double()
     other = ~wanted.isfinite() | ~found.isfinite()
     if not torch.equal(found[other].nan_to_num(), wanted[other].nan_to_num()):

@@ -44,12 +44,12 @@ class Joint:
     output: fx.Node
     input_gradient: fx.Node | None
     gradients: dict[str, fx.Node]
-    """By the name of the parameter, of those that have one."""
+    """By the name of the parameter, if it has a gradient."""
     constants: dict[str, Tensor] = field(default_factory=dict)
     """Tensors that the code of the model makes, by the names of their placeholders."""
     dropouts: int = 0
     eager: Callable[..., Sequence[Tensor | None]] = lambda *_: ()
-    """What was traced. It takes what `places` stand for, and gives `results`."""
+    """The traced function. It takes what `places` stand for, and gives `results`."""
     example: Sequence[Tensor] = ()
     is_trained: Sequence[bool] = ()
     """Of each tensor of the example, whether it is a parameter with a gradient."""
@@ -368,7 +368,7 @@ def rename(joint: Joint, names: Mapping[str, str]) -> None:
 
 
 def key_of(joint: Joint) -> tuple[Any, ...]:
-    """What equal graphs with equal roles have in common."""
+    """The key of equal graphs with equal roles."""
     places = tuple(
         (role, name, tuple(place.meta["val"].shape), place.meta["val"].dtype)
         for place, (role, name) in joint.roles.items()

@@ -44,7 +44,7 @@ class Flat:
     value: Any
     """The shape and type of the output."""
     key: str
-    """What equal stages have in common."""
+    """The key of equal stages."""
 
 
 @dataclass

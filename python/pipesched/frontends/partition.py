@@ -29,10 +29,10 @@ class Graph(Generic[Value]):
     """The values of a stage, forward and backward."""
 
     order: Sequence[Value]
-    """All values, each behind what it is computed from."""
+    """All values, each after its operands."""
     inputs: Callable[[Value], Sequence[Value]]
     roles: Mapping[Value, Role]
-    """Those that are given."""
+    """The values that are given."""
     output: Value
     input_gradient: Value | None
     gradients: Mapping[str, Value]
@@ -45,7 +45,7 @@ class Graph(Generic[Value]):
 
 @dataclass
 class Piece(Generic[Value]):
-    """What one function takes, computes and gives, in the order of the graph."""
+    """The inputs, computed values and outputs of one function, in the order of the graph."""
 
     kind: str
     taken: list[tuple[Role, Value]]

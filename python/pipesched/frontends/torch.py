@@ -121,9 +121,9 @@ class _Stage:
     number: int
     module: nn.Module
     names: dict[str, str]
-    """The names of parameters and buffers in the file, by those in the module."""
+    """The names of parameters and buffers in the file, by names in the module."""
     whole: dict[str, str]
-    """Their names in the model, by those in the file."""
+    """Their names in the model, by names in the file."""
     tensors: dict[str, Tensor]
     """Parameters, buffers and constants by their names in the file."""
     ties: dict[str, str] = field(default_factory=dict)

@@ -49,7 +49,7 @@ class WeightQueues:
     def __init__(self, chunks: Sequence[nn.Module]) -> None:
         self.waiting: dict[tuple[int, int], Queue] = {}
         self.current: Queue | None = None
-        """What a cell that runs now fills; None where backwards are whole."""
+        """The queue that the running cell fills; None where backwards are whole."""
         for chunk in chunks:
             for name, module in chunk.named_modules():
                 if isinstance(module, (ColumnParallelLinear, RowParallelLinear)):
@@ -63,7 +63,7 @@ class WeightQueues:
         self.current = self.waiting.setdefault((stage, microbatch), []) if is_split else None
 
     def run(self, stage: int, microbatch: int) -> None:
-        """Computes what a stage and microbatch has queued, as W."""
+        """Computes the queue of a stage and microbatch, as W."""
         with torch.no_grad():
             for weight, value, gradient in self.waiting.pop((stage, microbatch)):
                 found = gradient.flatten(0, -2).t().matmul(value.flatten(0, -2))

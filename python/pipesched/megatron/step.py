@@ -66,7 +66,7 @@ def _groups() -> ProcessGroupCollection:
 
 
 class _Steps:
-    """What is kept of a table between steps."""
+    """State of a table kept between steps."""
 
     def __init__(self, table: Schedule, messages: MessageKind | None) -> None:
         self.table, self.messages = table, messages
@@ -182,7 +182,7 @@ class _Steps:
 
 
 class _Step:
-    """What is kept during a step."""
+    """State kept during a step."""
 
     options: dict[str, Any]
 

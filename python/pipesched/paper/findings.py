@@ -11,7 +11,7 @@ from .study import Basis, Check, Finding, Study
 from .table1 import finding4, table1
 
 Ranking = tuple[tuple[str, ...], ...]
-"""Schedules from best to worst; those with equal values share a place."""
+"""Schedules from best to worst; schedules with equal values share a place."""
 
 
 def ranking(values: pd.Series[float]) -> Ranking:

@@ -45,7 +45,7 @@ Scheme = Literal["gpipe", "1f1b", "chimera", "hanayo", "chimera-units"]
 SCHEMES: tuple[Scheme, ...] = get_args(Scheme)[:4]
 
 MessageVolume = Literal["scaled", "fixed"]
-"""A message has the activations of its microbatch, or always those of 16 sequences."""
+"""A message has the activations of its microbatch, or always the activations of 16 sequences."""
 
 _SPLIT = FamilyOptions(split_backward=True, gradient_after="W")
 
@@ -101,7 +101,7 @@ def costs(
 
 
 def changed_text(settings: Sequence[str]) -> str:
-    """What differs from the paper, for titles."""
+    """The differences from the paper, for titles."""
     return f", with {', '.join(settings)}" if settings else ""
 
 

@@ -1,4 +1,4 @@
-"""What a study returns: a frame, the basis of its numbers, findings and pictures."""
+"""The result of a study: a frame, the basis of its numbers, findings and pictures."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Basis:
     """Chosen so that the printed numbers come out."""
 
     open: str
-    """What is not known, or not met."""
+    """Facts that are not known, or checks not met."""
 
 
 def _no_pictures() -> Pictures:

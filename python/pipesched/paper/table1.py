@@ -19,7 +19,7 @@ WORKERS = MICROBATCHES = 8
 SCHEMES: tuple[setting.Scheme, ...] = ("chimera", "hanayo")
 
 Durations = Literal["model", "inverted"]
-"""Durations of the model's operations, or those for which the printed runtimes solve."""
+"""Durations of the model's operations, or solved from the printed runtimes."""
 
 
 class Published(NamedTuple):
@@ -43,7 +43,7 @@ PUBLISHED: dict[tuple[str, setting.Scheme], Published] = {
     ("mid_nw_slow_cp", "chimera"): Published(434.77, 33.47),
     ("mid_nw_slow_cp", "hanayo"): Published(375.47, 22.96),
 }
-"""The printed numbers that we know; those of slow networks we do not."""
+"""The printed numbers that we know; the numbers of slow networks are unknown."""
 
 INVERTED_S: dict[str, tuple[float, float, float]] = {
     "slow": (12.266, 13.832, 10.060),

@@ -29,7 +29,7 @@ Workers = tuple[int, ...]
 
 
 class Shape(NamedTuple):
-    """How accelerators and the batch are divided, and what is sharded and recomputed."""
+    """How accelerators and the batch are divided, and the sharding and recomputation."""
 
     tensor: int
     pipeline: int

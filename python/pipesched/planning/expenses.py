@@ -18,7 +18,7 @@ _DAY_S, _HOUR_S = 86_400, 3600
 
 @dataclass(frozen=True)
 class Power:
-    """Watts of an accelerator with its part of the node, by what it does."""
+    """Watts of an accelerator with its part of the node, by activity."""
 
     busy: float
     idle: float
@@ -46,7 +46,7 @@ KEYS = ("days", "cost_dollars", "energy_kwh", "trillion_cost_dollars", "trillion
 
 
 def expenses(request: Request, tokens_per_s: float | None, idle_ratio: float) -> dict[str, Any]:
-    """Returns what all tokens take, and what 10^12 take; None for what is not known."""
+    """Returns the expenses of all tokens and of 10^12; None for unknown ones."""
     found: dict[str, Any] = dict.fromkeys(KEYS)
     if not tokens_per_s:
         return found
@@ -67,7 +67,7 @@ def expenses(request: Request, tokens_per_s: float | None, idle_ratio: float) ->
 
 
 def expense_lines(request: Request) -> list[str]:
-    """Returns the line that says what the estimate is made of; none if nobody asked."""
+    """Returns the line with the basis of the estimate; none if nobody asked."""
     if request.total_tokens is None and request.price is None:
         return []
     power = Power.of(request)

@@ -38,7 +38,7 @@ _ABOUT_A_MODEL = (
 
 
 def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:
-    """What the times belong to (stage, worker or layer), as given or as they say themselves."""
+    """The owner of the times (stage, worker or layer), as given or as they say themselves."""
     if times is None:
         if times_of is not None:
             raise PipeSchedError("times_of is about times; none are given")
@@ -52,7 +52,7 @@ def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:
 
 
 def to_layers(times: Times, times_of: TimesOf, layers: int, pp: Sequence[int] | None) -> Times:
-    """The times as those of layers; times of stages or workers are divided among `layers`."""
+    """The times as times of layers; times of stages or workers are divided among `layers`."""
     if times_of == "layer":
         return times
     Costs(times=times)  # raises if the times are wrong

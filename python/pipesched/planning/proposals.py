@@ -1,4 +1,4 @@
-"""Plans: the best configurations that fit, the nearest that do not, and what would help."""
+"""Plans: the best configurations that fit, the nearest that do not, and remedies."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Help:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One configuration and its results. Bytes are those of one accelerator."""
+    """One configuration and its results. Bytes are per accelerator."""
 
     place: int
     """The position in the plan, from 1."""
@@ -223,7 +223,7 @@ class Proposal:
 
     @property
     def middle(self) -> float:
-        """What measured steps like this one take in the median, in terms of the computed one."""
+        """The median of measured steps like this one, in terms of the computed one."""
         return 1.0 if self.band is None else self.band.middle
 
     @property
@@ -458,7 +458,7 @@ class Plan:
     moved: Moved | None = None
     """The effect of moving layers, if the first or the last stage of the best is the slowest."""
     slow: Slow | None = field(default=None, repr=False)
-    """What is slow, if proposals are ranked by their steps under it."""
+    """The slow parts, if proposals are ranked by their steps under it."""
     nearby: tuple[Proposal, ...] = field(default=(), repr=False)
     """The best of fewer accelerators, if that is faster, and of the next number that divides well.
     """
@@ -498,7 +498,7 @@ class Plan:
 
     def why(self) -> list[str]:
         """Findings with numbers, one sentence each: which configuration is best, where its time
-        goes, what nearly fits and what would make it fit.
+        goes, configurations that nearly fit, and remedies.
         """
         return findings(self)
 
@@ -546,7 +546,7 @@ def _best_move(search: Search, candidate: Candidate) -> list[tuple[str, Candidat
 
 
 def _help(search: Search, outcome: Outcome) -> tuple[Help, ...]:
-    """The changes that help: the fastest that fit, then those that lack the least memory."""
+    """The changes that help: the fastest that fit, then the ones that lack the least memory."""
     usable = search.space.request.usable_bytes
     others = (*_best_move(search, outcome.candidate), *_others(search, outcome.candidate))
     changed = [(change, other) for change, other in others if search.is_listed(other)]
@@ -634,14 +634,14 @@ def _faster(space: Space, other: Outcome | None, fitting: list[Proposal]) -> Pro
 
 
 def _drop_hopeless(search: Search, found: Found) -> None:
-    """Leaves out what lacks too much memory to be advice, unless nothing fits."""
+    """Leaves out plans that lack too much memory to be advice, unless nothing fits."""
     if found.fitting:
         most = search.usable + MOST_MISSING * search.space.request.capacity_bytes
         found.missing = [o for o in found.missing if o.peak_bytes <= most]
 
 
 def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
-    """The changes that help what does not fit; one that beats the best becomes the best."""
+    """The changes that help non-fitting candidates; one that beats the best becomes the best."""
     while True:
         helps = {o.candidate: _help(search, o) for o in found.missing}
         best = found.fitting[0] if found.fitting else None
@@ -661,7 +661,7 @@ def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
 
 
 def _make_plan(search: Search, found: Found, attempts: list[Attempt], top: int) -> Plan:
-    """The plan of what a search found."""
+    """The plan of the results of a search."""
     space = search.space
     rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
     helps = _helps(search, found)
@@ -741,7 +741,7 @@ def plan(
     that is slow are left out.
 
     Raises an error if there are no candidates. That nothing fits is not an error: `fitting` is then
-    empty, and `missing` says what would help.
+    empty, and `missing` has the remedies.
 
     >>> import pipesched
     >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, pp=[2, 4])

@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 
 class Limits(HeldOptions, total=False):
-    """Restrictions on what a plan may choose from, by the names of the options of `pipesched plan`.
+    """Restrictions on the choices of a plan, by the names of the options of `pipesched plan`.
     A key that is not given allows all sensible values.
 
     `schedules`, `tp`, `pp` (workers of a pipeline), `cp`, `ep`, `microbatch_size` and `vpp` (stages
@@ -74,7 +74,7 @@ class Limits(HeldOptions, total=False):
     lie on the workers: whole, or in shards by vocab-1, vocab-2 and interlaced, which are searched
     only if they or their schedules are named. `launcher` (megatron, torchtitan), which is `--for`,
     names the framework that is to run the plan: memory is counted as it holds weights, gradients
-    and optimizer state, and only what it can run is chosen from. Without it memory is that of
+    and optimizer state, and only runnable configurations are chosen. Without it memory is that of
     Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
     both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
     `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8), `rates`,
@@ -127,7 +127,7 @@ def renew(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_limits(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the limits by the fields of a request; refuses unknown ones and those given twice."""
+    """Returns the limits by the fields of a request; refuses unknown and repeated ones."""
     known = {*Limits.__annotations__, *HELD, *FIELDS, *FIELDS.values()}
     for name in limits:
         if name not in known:
@@ -198,7 +198,7 @@ class Request(Held):
     times: Times | None = None
     """The times of layers, once the times are checked."""
     times_of: TimesOf | None = None
-    """What the times belonged to when they were given."""
+    """The owner of the times when they were given."""
     total_tokens: int | None = None
     """Tokens of the training, for its days, money and energy."""
     price: float | None = None
@@ -311,7 +311,7 @@ class Request(Held):
         return own_bytes(self.model)
 
     def parameter_bytes(self, sharding: Sharding) -> ParameterBytes:
-        """The bytes of a parameter: those that the model states, else those of this framework."""
+        """The bytes of a parameter: stated by the model, else of this framework."""
         framework = parameter_bytes(self.framework.name, self.precision, sharding)
         return self.own_bytes or framework
 
@@ -408,7 +408,7 @@ class Request(Held):
 
     @property
     def attention_kernels(self) -> Attention:
-        """The kernels of attention: those that were asked for, or the model's."""
+        """The kernels of attention: the requested ones, or the model's."""
         kernels: Attention = self._summary["attention"]
         return kernels
 

@@ -1,4 +1,4 @@
-"""What if: a `Case`, a request with one candidate and what disturbs it, evaluated with changes."""
+"""What if: a `Case`, a request with one candidate and its disturbances, evaluated with changes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Changed = Callable[["Case"], "Case"]
 
 @dataclass(frozen=True)
 class Case:
-    """A candidate under a request, with what disturbs and offloads it."""
+    """A candidate under a request, with its disturbances and offloads."""
 
     request: Request
     candidate: Candidate
@@ -70,7 +70,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Change:
-    """One change: what tables call it, and what it makes of a case."""
+    """One change: its name in tables, and its effect on a case."""
 
     text: str
     apply: Changed
@@ -78,7 +78,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Result:
-    """The numbers of a case; bytes are those of an accelerator."""
+    """The numbers of a case; bytes are per accelerator."""
 
     case: Case
     step_s: float
@@ -185,7 +185,7 @@ def _differences(before: Mapping[str, float], after: Mapping[str, float]) -> dic
 
 
 def _shape_changes(old: Case, new: Case) -> list[str]:
-    """What else is not as in the plan, such as `data 8 to 7`."""
+    """Other differences from the plan, such as `data 8 to 7`."""
     one, other = old.shape._asdict(), new.shape._asdict()
     names = {"pipeline": "pp", "microbatch_size": "microbatch size"}
     found = []
@@ -298,7 +298,7 @@ def _reshape(case: Case, **changes: Any) -> Case:
 
 
 def _place(case: Case, schedule: str, chunks: int | None = None) -> Case:
-    """The fastest division of layers for a schedule on the shape, preferring what fits."""
+    """The fastest division of layers for a schedule on the shape, preferring fitting ones."""
     request = replace(
         case.request, schedules=(schedule,), chunks=None if chunks is None else (chunks,)
     )
@@ -470,7 +470,7 @@ LIMITS = (
     *("schedules", "tensor", "pp", "context", "expert", "microbatch_size", "chunks"),
     *("vocabulary", "recompute", "sharding"),
 )
-"""The fields of a request that only limit what a plan chooses from."""
+"""The fields of a request that only limit the choices of a plan."""
 
 
 _KINDS = {"recompute": Recompute, "sharding": Sharding}

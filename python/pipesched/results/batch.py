@@ -40,7 +40,7 @@ def _measure(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str,
 
 
 def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) -> dict[str, Metric]:
-    """Checks that metrics are functions and that their names differ from those of other columns."""
+    """Checks that metrics are functions and that their names differ from other columns."""
     given = {} if metrics is None else metrics
     if not isinstance(given, Mapping):
         raise WrongType(f"metrics is a mapping from names to functions; got {metrics!r}")
@@ -261,7 +261,7 @@ UNLIKE = 1.25
 
 
 def _work(simulations: Sequence[Simulation]) -> list[Finding]:
-    """Says if times are those of one stage although the numbers of stages per worker differ."""
+    """Says if times belong to one stage although the numbers of stages per worker differ."""
     if len({s.stages / s.workers for s in simulations}) < 2:
         return []
 

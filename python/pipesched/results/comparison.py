@@ -170,7 +170,7 @@ def _phase(instruction: Instruction) -> str:
 
 
 def _find_awaited(program: WorkerProgram, index: int) -> Iterator[Instruction]:
-    """What an instruction waits for, also through joins."""
+    """The predecessors of an instruction, also through joins."""
     for other in (program[i] for i in program[index].waits):
         if other.kind == "wait":
             yield from _find_awaited(program, other.index)

@@ -34,7 +34,7 @@ def _decimal(what: str, value: Factor) -> str:
 
 @dataclass(frozen=True)
 class Disturbed:
-    """One disturbance: its text without a seed, what it is called, and how strong it is."""
+    """One disturbance: its text without a seed, its name, and its strength."""
 
     text: str
     name: str
@@ -42,7 +42,7 @@ class Disturbed:
     """The factor minus one, or the jitter; None for several disturbances together."""
     varies: bool
     others: tuple[str, ...] = ()
-    """What the same disturbance does to other pipelines; the step is that of the slowest."""
+    """The effect on other pipelines; the step is that of the slowest."""
 
     def seeded(self, seeds: int) -> list[str]:
         """The texts for the library, of all pipelines, for each seed if it depends on seeds."""
@@ -97,14 +97,14 @@ class Nodes:
 
     per_node: int
     accelerators: int
-    """Those of a worker."""
+    """Of a worker."""
     workers: int
     pipelines: int
     rank_order: str
 
     @staticmethod
     def from_costs(costs: Costs | None, workers: int) -> Nodes:
-        """Those of pipelines of so many workers; `costs` has the system."""
+        """The nodes of pipelines of this many workers; `costs` has the system."""
         if costs is None or costs.system is None:
             raise PipeSchedError(
                 "a slow node is one of a system; give a system, or slow workers in its place"
@@ -161,7 +161,7 @@ def _product(factors: Sequence[str]) -> str:
 def _texts_of(
     workers: Mapping[int, str], nodes: Mapping[int, str], where: Nodes | None, rest: Sequence[str]
 ) -> list[str]:
-    """What slow workers, slow nodes and the rest do together, for each kind of pipeline."""
+    """The joint effect of slow workers, slow nodes and the rest, for each kind of pipeline."""
     found = []
     for slowed in where.slowed(nodes) if where is not None else [{}]:
         factors = {worker: list(each) for worker, each in slowed.items()}
@@ -239,7 +239,7 @@ def disturbances(
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """What one disturbance does to one schedule."""
+    """The effect of one disturbance on one schedule."""
 
     disturbance: str
     step_ps: int

@@ -29,7 +29,7 @@ PHASES = pd.Index(ALL_PHASES[: len(COSTED_PHASES)])
 
 
 def _categories(columns: Columns, names: Mapping[str, pd.Index[str]]) -> dict[str, Any]:
-    """The columns, with categories for those that have names for their codes."""
+    """The columns, with categories for columns that have names for their codes."""
     return {
         name: pd.Categorical.from_codes(column, categories=names[name]) if name in names else column
         for name, column in columns.items()

@@ -54,7 +54,7 @@ class Stamps:
 
 @dataclass(frozen=True)
 class Clock:
-    """How the clocks of workers were brought together. Those of one process are one clock."""
+    """How the clocks of workers were brought together. One process has one clock."""
 
     error_s: float
     """The largest possible difference between the clock of a worker and that of worker 0 after
@@ -114,7 +114,7 @@ class Measurement:
 
     @cached_property
     def programs(self) -> tuple[WorkerProgram, ...]:
-        """What each worker ran."""
+        """The program of each worker."""
         workers = range(self.schedule.workers)
         return tuple(self.schedule.program(worker, receives=self.receives) for worker in workers)
 
@@ -340,7 +340,7 @@ class _Reader:
         return Stamps(*columns)
 
     def _check(self, measurement: Measurement) -> None:
-        """Checks that sizes are those of the programs, and that no time runs backwards."""
+        """Checks that sizes match the programs, and that no time runs backwards."""
         programs = measurement.programs
         if len(programs) != len(measurement.stamps):
             found, wanted = len(measurement.stamps), len(programs)

@@ -157,7 +157,7 @@ class Execution(_Section):
     exposed_context_exchange_ps: Integers | None = None
     """The part of it for which attention waits."""
     context_exchange_bytes: Integers | None = None
-    """What all accelerators of the worker send in it; not among `bytes_sent`."""
+    """Bytes that all accelerators of the worker send in it; not among `bytes_sent`."""
 
     @property
     def cells_ps(self) -> Integers:

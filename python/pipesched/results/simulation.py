@@ -28,7 +28,7 @@ class Simulation(Report, Pictures):
 
     _evaluation: _core.Evaluation = field(repr=False, compare=False)
     _origin: tuple[Origin, ...] = field(default=(), repr=False, compare=False)
-    """What its times are made of, one if they are those of a model that nothing disturbs."""
+    """The parts of its times, one for a model without disturbance."""
 
     def to_frame(self) -> pd.DataFrame:
         """The cells with their times: worker, index, stage, phase, microbatch, start_ps, end_ps,
@@ -50,7 +50,7 @@ class Simulation(Report, Pictures):
 def origin_of(
     costs: Costs | None, places: Sequence[Place], microbatches: int, disturbance: str
 ) -> tuple[Origin, ...]:
-    """What times are made of, if those of layers say what cells do."""
+    """The parts of times, if times of layers describe cells."""
     if costs is None or costs.model is None or disturbance:
         return ()
     from ..viz.streams import Origin

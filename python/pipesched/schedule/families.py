@@ -1,4 +1,4 @@
-"""The families, and what they and their placements are like, as verbs and plans ask."""
+"""Families, their placements and properties, as verbs and plans ask."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ PlacementKind = Literal[PlacementName, "bidirectional", "other"]
 
 @cache
 def overlaps(family: str, options: tuple[tuple[str, Any], ...]) -> bool:
-    """Whether a family runs pairs of cells at once, which hide what experts exchange."""
+    """Whether a family runs pairs of cells at once, which hide exchanges of experts."""
     try:
         made = generate(family, workers=2, microbatches=4, **dict(options))
     except PipeSchedError:

@@ -1,4 +1,4 @@
-"""Megatron's combined 1F1B, and what of the experts' exchanges a schedule of pairs hides."""
+"""Megatron's combined 1F1B, and the exchanges of experts that a schedule of pairs hides."""
 
 from __future__ import annotations
 

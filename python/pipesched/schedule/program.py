@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PHASES: tuple[Phase, ...] = _core.phases()  # type: ignore[assignment]
 """By `Columns.phase`: the number that the library has for a phase. `_`, idle, is among them."""
 COSTED_PHASES: tuple[Phase, ...] = _core.costed_phases()  # type: ignore[assignment]
-"""Those that profiles give times."""
+"""Phases that profiles give times."""
 
 RECOMPUTED, OFFLOADED = 1, 2
 """The bits of `Columns.activation`."""
@@ -217,7 +217,7 @@ def _read_cells(columns: Columns, prefix: str = "") -> Iterator[Cell]:
 
 
 class WorkerProgram(Sequence[Instruction]):
-    """What one worker runs, in program order; `columns` has the same data as arrays."""
+    """The instructions of one worker, in program order; `columns` has the same data as arrays."""
 
     kinds: tuple[InstructionKind, ...] = names_of(InstructionKind)
     phases: tuple[Phase, ...] = PHASES

@@ -318,7 +318,7 @@ def used(names: Iterable[str]) -> dict[str, OwnFamily]:
 
 
 def options_for_own(options: Mapping[str, Any]) -> FamilyOptions:
-    """Options of a registered family where those of the families that ship are expected."""
+    """Options of a registered family where options of shipped families are expected."""
     return cast(FamilyOptions, dict(options))
 
 

@@ -166,7 +166,7 @@ def _entries(row: pd.DataFrame) -> list[str]:
 
 
 def attributes_of_frame(frame: pd.DataFrame) -> Mapping[str, Any]:
-    """What a frame of `to_frame` says besides its cells; nothing of other frames."""
+    """The attributes of a frame of `to_frame`; nothing of other frames."""
     if not hasattr(frame, "attrs") or not hasattr(frame, "columns"):
         raise WrongType(f"frame is a data frame as to_frame returns it; got {frame!r}")
     said: Mapping[str, Any] = frame.attrs.get("pipesched", {})

@@ -134,8 +134,8 @@ class Schedule:
         stages_per_path: int | None = None,
     ) -> Schedule:
         """Reads PyTorch's CSV. With `keep_columns`, empty cells are idle slots; with
-        `stages_per_path` S, stage p * S + s of the file is stage s of path p. Warns of what PyTorch
-        would train wrongly.
+        `stages_per_path` S, stage p * S + s of the file is stage s of path p. Warns of schedules
+        that PyTorch would train wrongly.
         """
         text_of("text", text)
         path_of("filename", filename)
@@ -355,7 +355,7 @@ class Schedule:
 
     @property
     def recompute(self) -> Recompute:
-        """What R cells compute again: the attention core (`selective`) or the whole stage (`full`);
+        """The part recomputed by R cells: the attention core (`selective`) or the stage (`full`);
         `none` if there are no R cells.
         """
         return names_of(Recompute)[self._backward[1]]  # type: ignore[no-any-return]
@@ -411,7 +411,7 @@ class Schedule:
             return ()
         return tuple(map(tuple, self._module.rows(0)))
 
-    # What each worker runs
+    # Programs of workers
 
     @property
     def blocks(self) -> int:
@@ -462,7 +462,7 @@ class Schedule:
         return path
 
     def program(self, worker: int, *, receives: ReceivePlacement | None = None) -> WorkerProgram:
-        """What a worker runs, as data for a runtime. A schedule is lowered as the pass
+        """The program of a worker, as data for a runtime. A schedule is lowered as the pass
         `convert-pipe-to-exec` does, with receives at `arrival` unless `receives` says `consumer`.
         Raises what `verify` raises for a schedule that is incomplete or whose rows cannot run. A
         program already says where its receives stand.
@@ -608,7 +608,7 @@ class Schedule:
     def simulate(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]
     ) -> Simulation:
-        """Times it, with `costs` or with the arguments of `Costs`; what these leave out is taken
+        """Times it, with `costs` or with the arguments of `Costs`; the rest is taken
         from the schedule itself. `transport` (overlap, delay, blocking, pairs) says how messages
         occupy workers, `receive_placement` (arrival, consumer) where receives stand in their rows,
         `forward_sends` (async, sync) whether forwards wait for sends, and `runtime` (table, torch)

@@ -18,7 +18,7 @@ from .text import valid
 T = TypeVar("T")
 
 _ENCODABLE = re.compile("[^\ud800-\udc7f\udd00-\udfff]*", re.DOTALL)
-"""Paths that Python can encode: those that are not UTF-8 have U+DC80 to U+DCFF."""
+"""Paths that Python can encode: paths outside of UTF-8 have U+DC80 to U+DCFF."""
 
 # Type checkers read these lists, and `names_of` reads the lists of the library. A test checks that
 # they are equal.
@@ -174,7 +174,7 @@ class FamilyOptions(TypedDict, total=False):
 
 
 class TimingOptions(TypedDict, total=False):
-    """How messages occupy workers, what executes the cells, and what disturbs them."""
+    """How messages occupy workers, the runtime of the cells, and disturbances."""
 
     transport: Transport
     receive_placement: ReceivePlacement
@@ -408,7 +408,7 @@ def _text_of(value: object) -> str:
 
 
 def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Options as texts, without those that are None."""
+    """Options as texts, without Nones."""
     given = ((name, value) for name, value in options.items() if value is not None)
     return [(name.replace("_", "-"), text_of(name, _text_of(value))) for name, value in given]
 
@@ -442,7 +442,7 @@ def _quote(name: str, value: str) -> str:
 
 def pass_options(options: Mapping[str, Any]) -> str:
     """Options in the form that a pass takes: `{chunks=2 group=4}`. Values with blanks, quotes or
-    braces are quoted; raises an error for those that cannot be.
+    braces are quoted; raises an error if that is impossible.
 
     >>> pass_options({"name": "the first", "chunks": 2})
     '{name="the first" chunks=2}'

@@ -13,7 +13,7 @@ for _power, _letter in enumerate("KMGT", start=1):
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)")
 
 DEFAULT_RESERVE = "parts"
-"""The memory that is kept free for what the cost model does not count: the sum of `PARTS`."""
+"""The memory kept free for memory that the cost model does not count: the sum of `PARTS`."""
 
 PARTS = {
     "CUDA context": "0.95GiB",
@@ -21,7 +21,7 @@ PARTS = {
     "workspaces": "0.2GiB",
     "fragmentation": "2.4%",
 }
-"""What takes memory that no tensor holds, by docs/Planning.md, "The reserve"."""
+"""Memory that no tensor holds, by docs/Planning.md, "The reserve"."""
 
 OF_EXPERTS = {"collectives": "9.5GB"}
 """Memory of collectives where groups of ranks divide experts."""

@@ -69,7 +69,7 @@ OPTIONS = (*FamilyOptions.__annotations__, OWN_OPTIONS)
 """The axes of options of families."""
 COSTS = tuple(f.name for f in argument_fields())
 NOT_OF_TABLE = {*COSTS, RESERVE, *TimingOptions.__annotations__}
-"""Axes that change times, and what fits, only. All other axes determine the table of a point."""
+"""Axes that change only times and fit. All other axes determine the table of a point."""
 ALIASES = {"schedules": "family", "families": "family", "stages": "workers"}
 _DEFAULTS = {f.name: f.default for f in (*fields(Costs), *fields(Configuration))}
 _DEFAULTS[RESERVE] = DEFAULT_RESERVE
@@ -246,7 +246,7 @@ def _describe(axis: str, value: Any) -> Choice:
         if axis == "times" and names_layers(value):
             check_layer_times(value)
         else:
-            Costs(**{axis: value})  # type: ignore[arg-type]  # says what is wrong with it by itself
+            Costs(**{axis: value})  # type: ignore[arg-type]  # raises its own error
     except (TypeError, ValueError) as error:
         raise PipeSchedError(f"{axis}: {said_by(error)}") from None
     if isinstance(value, Mapping):
@@ -277,7 +277,7 @@ def _simple(axis: str, value: Any) -> Iterator[Any]:
     if axis == "disturbance":
         return _read_disturbance(value)
     if axis == RESERVE:
-        reserve_of(value, whole=100)  # Refuses what is no number of bytes and no part.
+        reserve_of(value, whole=100)  # Refuses other texts than bytes and parts.
         return iter([str(value)])
     return iter([value])
 

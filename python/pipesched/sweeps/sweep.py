@@ -70,7 +70,7 @@ def _rates(point: Configuration, found: Row) -> Row:
 
 
 def _to_list(column: npt.NDArray[Any]) -> list[Any]:
-    """A column with None in place of what is not known: negative integers and NaN."""
+    """A column with None in place of unknown values: negative integers and NaN."""
     values: list[Any] = column.tolist()
     if column.dtype.kind == "i":
         return [None if value < 0 else value for value in values]
@@ -109,7 +109,7 @@ def _add_formula(point: Configuration, found: Row) -> Row:
 
 
 def _activations(found: Row, slices: int) -> float | None:
-    """Activations in those of one microbatch on an equal part of the model."""
+    """Activations in units of one microbatch on an equal part of the model."""
     peak, stages, workers = (found[name] for name in ("peak_activations", "stages", "workers"))
     return peak * workers / stages / slices if peak is not None and stages else None
 
@@ -125,7 +125,7 @@ def _fits(
 
 
 def _finish_row(point: Configuration, found: Row, reserve: str) -> Row:
-    """The numbers of a point, with those computed from them."""
+    """The numbers of a point, with derived ones."""
     capacity, slices = found.pop("capacity_bytes"), found.pop("slices")
     peak = found["peak_bytes"]
     accelerators = _accelerators(point.costs._raw) if point.costs else 0
@@ -208,7 +208,7 @@ def evaluate_lines(
 
 
 def task_of(chunk: Chunk) -> bytes:
-    """The points of a task, as one text, because Dask inspects each element of what it sends."""
+    """The points of a task, as one text, because Dask inspects each element that it sends."""
     return pickle.dumps(chunk)
 
 
@@ -259,7 +259,7 @@ def _of_table(axes: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _by_table(points: Sequence[Point]) -> list[Point]:
-    """The points, sorted so that those of one table are neighbours: they share walks over it."""
+    """The points, sorted so that points of one table are neighbours: they share walks over it."""
     tables: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
         choices = point.choices
@@ -330,7 +330,7 @@ class _Rows:
         self._tell()
 
     def missing(self) -> list[Point]:
-        """The points that have no row yet, those of one table behind each other."""
+        """The points that have no row yet, grouped by table."""
         return _by_table([point for key, point in self.points.items() if key not in self.lines])
 
     def evaluate(self, chunk: Chunk) -> list[str]:
@@ -359,7 +359,7 @@ class _Rows:
 
 
 def _keep_under_way(futures: Mapping[Future[str], Chunk], rows: _Rows) -> None:
-    """Stops starting chunks, and keeps the results of those that cannot be cancelled."""
+    """Stops starting chunks, and keeps the results of chunks that cannot be cancelled."""
     running = [future for future in futures if not future.cancel()]
     wait(running)
     for future in running:

@@ -94,7 +94,7 @@ def take_budget(arguments: argparse.Namespace) -> Budget | None:
 
 @dataclass(frozen=True)
 class Variant:
-    """A schedule with its way to need less memory."""
+    """A schedule with the options that lower its memory."""
 
     entry: Entry
     label: str

@@ -84,7 +84,7 @@ def _slow(plan: Plan) -> Iterator[str]:
 
 
 def _groups(plan: Plan) -> Iterator[str]:
-    """Where the workers of the best lie, and how far it is from what no plan beats."""
+    """Where the workers of the best lie, and its distance from the bound."""
     if plan.groups is not None:
         best = plan.fitting[0]
         above = percent(best.step_s / plan.groups.least_s - 1)
@@ -99,7 +99,7 @@ def _groups(plan: Plan) -> Iterator[str]:
 
 
 def _within(plan: Plan, groups: Groups) -> Iterator[str]:
-    """What pipelines within groups would take."""
+    """The step of pipelines within groups."""
     within = groups.within
     if within is not None:
         step, change = within.step_s, within.step_s / plan.fitting[0].step_s - 1
@@ -272,7 +272,7 @@ class _Made(NamedTuple):
 
 
 def _spread(best: Proposal) -> Iterator[_Made]:
-    """What `--vocabulary` searches on the same shape, where that can be timed."""
+    """The schedules of `--vocabulary` on the same shape, where they can be timed."""
     space = Space(replace(best.request, vocabulary=SHARDS))
     candidates = [c for c in space.candidates_of(best.shape) if c.vocabulary != "whole"]
     found = evaluate_points([space.configuration(each) for each in candidates])
@@ -385,7 +385,7 @@ def _tell_move(move: Moved, middle: float) -> str:
 
 
 def _middle(plan: Plan) -> float:
-    """What measured steps like the best take in the median, in terms of the computed one."""
+    """The median of measured steps like the best, in terms of the computed one."""
     return plan.fitting[0].middle if plan.fitting else 1.0
 
 

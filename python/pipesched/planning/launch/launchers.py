@@ -90,7 +90,7 @@ def reason_against_combined(candidate: Candidate) -> str | None:
 
 
 def reason_against(request: Request, candidate: Candidate) -> str | None:
-    """Why Megatron-LM cannot hide what the plan counts as hidden, if so."""
+    """Why Megatron-LM cannot hide exchanges that the plan counts as hidden, if so."""
     hides = hides_exchanges(request, candidate)
     why = why_no_overlap(layout_of(request, candidate)) if hides else None
     if why is None:
@@ -108,7 +108,7 @@ def megatron_flags(request: Request, candidate: Candidate) -> list[str]:
 
 
 def megatron_notes(request: Request, candidate: Candidate) -> list[str]:
-    """What these flags need besides."""
+    """Further requirements of these flags."""
     if not hides_exchanges(request, candidate):
         return []
     needs = f"CUDA_DEVICE_MAX_CONNECTIONS={CONNECTIONS}"
@@ -124,7 +124,7 @@ def megatron_notes(request: Request, candidate: Candidate) -> list[str]:
 
 
 def torch_notes(request: Request, candidate: Candidate) -> list[str]:
-    """What of the plan torchtitan does not do."""
+    """Parts of the plan that torchtitan does not do."""
     if not hides_exchanges(request, candidate) or candidate.schedule == "dualpipe-v":
         return []
     counted = f"{100 - request.expert_exposed} % of the exchanges of experts"

@@ -35,7 +35,7 @@ def _reduces(shape: Shape) -> bool:
 
 
 def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
-    """The passes that attach model and system; those given as fields are written to `folder`."""
+    """The passes that attach model and system; fields are written to `folder`."""
     request.described.check_form()
     model = request.model is not None and {
         **_source("model", request.model, folder),
@@ -58,7 +58,7 @@ def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
         "sharding": None if shape.sharding == "none" else shape.sharding,
     }
     if _reduces(shape) and request.gradient_buckets == "auto":
-        # What `Configuration` does for a step with ENDING; rows do not tell passes.
+        # As `Configuration` does for a step with ENDING; rows do not tell passes.
         system["gradient-buckets"] = "layers"
     attached = one_pass("pipe-attach-system", system)
     return [one_pass("pipe-attach-model", model), attached] if model else [attached]

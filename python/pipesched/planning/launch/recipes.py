@@ -255,7 +255,7 @@ def _load(path: FilePath, kind: str, above: tuple[FilePath, ...] = ()) -> dict[s
 
 
 def _read_yaml(recipe: Recipe, path: FilePath) -> None:
-    """Reads a dump, or the training of Primus: its configuration, its model, what it overrides."""
+    """Reads a dump, or the training of Primus: its configuration, its model, its overrides."""
     fields = _load(path, "modules")
     modules = fields.get("modules")
     listed = modules.values() if isinstance(modules, Mapping) else ()

@@ -17,14 +17,14 @@ VERSIONS: dict[LauncherName, tuple[str, ...]] = {
     "megatron": ("0.16.1", "main"),
     "torchtitan": ("0.2.2", "0.3.0"),
 }
-"""Versions of Megatron-Core and of torchtitan. All versions of a framework have the same rules,
-which are those of the first one.
+"""Versions of Megatron-Core and of torchtitan. All versions of a framework have the rules
+of the first one.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """How a training is divided, and what of its model the rules ask for."""
+    """How a training is divided, and the facts of its model that the rules ask for."""
 
     tensor: int = 1
     context: int = 1

@@ -465,7 +465,7 @@ def _bridge(proposal: Proposal, lines: Sequence[str]) -> str | None:
 
 
 def scripts_of(proposal: Proposal) -> dict[str, str]:
-    """The scripts by launcher, without those that cannot run it or for which it was not made."""
+    """The scripts by launcher, without launchers that cannot run it or do not suit it."""
     made = proposal.launchers(HERE)
     wanted = proposal.request.launcher
     found: dict[str, str | None] = {}

@@ -1,4 +1,4 @@
-"""Chooses what a plan lists: first the simplest of the configurations that are as fast as the
+"""Chooses the rows of a plan: first the simplest of the configurations that are as fast as the
 fastest, then the fastest of each other row.
 """
 
@@ -45,7 +45,7 @@ def simplicity(outcome: Outcome) -> tuple[object, ...]:
 
 
 class Choice(NamedTuple):
-    """What a plan lists."""
+    """The rows of a plan."""
 
     rows: list[Outcome]
     """The best, then the fastest of each other row, by the steps that are to be expected."""

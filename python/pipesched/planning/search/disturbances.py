@@ -1,4 +1,4 @@
-"""What is slow while a plan runs, and the steps that it makes of configurations."""
+"""Slow parts while a plan runs, and the steps that it makes of configurations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WORKER = re.compile(r"worker(\d+)=([\d.]+)")
 
 @dataclass(frozen=True)
 class Slow:
-    """What is slow: factors by number, and jitter."""
+    """Slow parts: factors by number, and jitter."""
 
     workers: Mapping[int, Factor] = field(default_factory=dict)
     stages: Mapping[int, Factor] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Slow:
         return [texts[i : i + kinds] for i in range(0, len(texts), kinds)]
 
     def name(self, costs: Costs | None, workers: int) -> str:
-        """Returns what is slow in words, such as `worker 3 x 1.3 and jitter 5%`."""
+        """Returns the slow parts in words, such as `worker 3 x 1.3 and jitter 5%`."""
         found = self._found(costs, workers)
         return " and ".join(each.name for each in found if each.strength is not None)
 
@@ -91,7 +91,7 @@ def slow_of(
     nodes: Mapping[int, Factor] | None,
     jitter: Factor | None,
 ) -> Slow | None:
-    """Returns what was given as slow; None if nothing was."""
+    """Returns the given slow parts; None without any."""
     one, two, three = (mapping_of("what is slow", "{0: 1.3}", e) for e in (workers, stages, nodes))
     slow = Slow(one, two, three, jitter)
     is_slow = jitter is not None or slow.workers or slow.stages or slow.nodes

@@ -1,5 +1,5 @@
-"""Systems with groups of nodes: which workers lie on which, the step that no plan beats, and what
-pipelines within a group would take.
+"""Systems with groups of nodes: which workers lie on which, the step that no plan beats, and the
+steps of pipelines within a group.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Groups:
 
 
 def _least_ps(request: Request, system: dict[str, Any], threads: int | None) -> float:
-    """The least step if all nodes were those of one group."""
+    """The least step if all nodes were of one group."""
     alone = Space(replace(request, system=system))
     return Search(alone, threads, None).limits.bases[0][0]
 

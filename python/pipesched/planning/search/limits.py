@@ -48,7 +48,7 @@ class Bounds:
 
 
 class Layers(NamedTuple):
-    """The sums over the layers of a base, without what sharding adds."""
+    """The sums over the layers of a base, without additions of sharding."""
 
     number: int
     """By which the library knows them."""
@@ -75,7 +75,7 @@ Sized = tuple[Base, int]
 
 
 class Limits:
-    """Lower bounds on what shapes and candidates take."""
+    """Lower bounds on time and memory of shapes and candidates."""
 
     def __init__(self, space: Space, slow: Slow | None = None, seeds: int = 1) -> None:
         self.space = space
@@ -87,24 +87,24 @@ class Limits:
         self._stashes: dict[Base, float] = {}
         """The activations of a sequence, of a worker that has all layers."""
         self._shown: dict[Base, float] = {}
-        """What experts exchange for a sequence at least, which pairs of cells need as well."""
+        """The least exchange of experts for a sequence, which pairs of cells need as well."""
         self._hidden: dict[Sized, float] = {}
         self._firsts: dict[Base, Base] = {}
         self._holders: dict[Shape, Shape] = {}
         self._held: dict[Shape, float] = {}
         self._sharded: dict[Shape, float] = {}
-        """The time of a microbatch through all layers where cells wait for what is sharded."""
+        """The time of a microbatch through all layers where cells wait for sharded state."""
         self._waits: dict[Shape, float] = {}
-        """What `of_sharding` found."""
+        """Results of `of_sharding`."""
         self._visible: dict[tuple[Shape, tuple[str, ...]], float] = {}
-        """What `visible_on` found."""
+        """Results of `visible_on`."""
         self._layers: dict[Sized, Layers] = {}
         self._parameters: dict[Shape, int] = {}
         """The numbers of weights, gradients and optimizer states of layers."""
         self._known: set[Shape] = set()
         """The shapes whose rows the library knows."""
         self._prepared: set[Shape] = set()
-        """Those for whose schedules it also knows bounds."""
+        """Shapes for whose schedules it also knows bounds."""
         self._most: dict[Shape, int | None] = {}
         """The numbers of what layers always hold at most; None for shapes without costs."""
         self._least: dict[Shape, int] = {}
@@ -130,7 +130,7 @@ class Limits:
             self._times[each] = None if row.error else float(row.makespan_ps)
 
     def _probe_stashes(self) -> None:
-        """What each base holds for a sequence. Drops bases without costs."""
+        """Stores the memory of each base for a sequence. Drops bases without costs."""
         least = {
             base: min(map(min, map(self._sizes, splits)), default=0)
             for base, splits in self._splits_with_sizes()
@@ -161,7 +161,7 @@ class Limits:
         return self._times.get((base, size)) or math.inf
 
     def _held_by(self, shapes: Iterable[Shape]) -> None:
-        """Probes what shapes of one worker always hold."""
+        """Probes the permanent memory of shapes of one worker."""
         new = [shape for shape in dict.fromkeys(shapes) if shape not in self._held]
         for shape, row in zip(new, self._probe(new), strict=True):
             self._held[shape] = math.inf if row.error else float(row.persistent_bytes)
@@ -176,7 +176,7 @@ class Limits:
         return self._holders[shape]
 
     def _alike(self, base: Base) -> Base:
-        """The base that holds the same, of those that recompute and exchange otherwise."""
+        """The first base that holds the same but recomputes and exchanges otherwise."""
         return self._firsts.setdefault(base._replace(recompute="none", exchange="ring"), base)
 
     # Layers
@@ -273,7 +273,7 @@ class Limits:
         return CLOSE * visible * step
 
     def whole_step(self, shape: Shape) -> float:
-        """Of schedules of a shape that hide nothing of what experts exchange."""
+        """Of schedules of a shape that hide no exchange of experts."""
         time = self.time(base_of(shape), shape.microbatch_size)
         known = time if math.isfinite(time) else 0.0
         if self.space.request.groups:
@@ -293,7 +293,7 @@ class Limits:
         return bool(self._pairs)
 
     def hidden(self, base: Base, size: int) -> float:
-        """The part of a microbatch's time that pairs of cells may hide: what experts exchange."""
+        """The part of a microbatch's time that pairs of cells may hide: exchanges of experts."""
         if base.expert == 1:
             return 0.0
         sized = base, size
@@ -311,7 +311,7 @@ class Limits:
 
     def shown(self, base: Base, size: int) -> float:
         """The part of a microbatch's time that experts exchange at least. A pair of cells takes
-        no less than what both exchange, and larger microbatches exchange no more per sequence.
+        no less than both exchanges, and larger microbatches exchange no more per sequence.
         """
         if base.expert == 1:
             return 0.0
@@ -391,7 +391,7 @@ class Limits:
         return fast, large, len(kept) - len(fast)
 
     def peak(self, shape: Shape, limit_ps: float) -> int:
-        """What an accelerator holds at least in a step of at most `limit_ps`."""
+        """The least memory of an accelerator in a step of at most `limit_ps`."""
         base, workers = base_of(shape), shape.pipeline * shape.worker
         holder = self._holder(shape)
         self._held_by([holder])
@@ -412,11 +412,11 @@ class Limits:
         return Bounds(*self.space.core.bounds(self.number(candidate), limit_ps))
 
     def alive(self, candidate: Candidate) -> int:
-        """What an accelerator holds at least, by what is known of the same rows."""
+        """The least memory of an accelerator, by known facts of the same rows."""
         return self.space.core.held_bytes(self.number(candidate))
 
     def loads(self, candidate: Candidate) -> tuple[list[float], list[float]]:
-        """What workers compute and hold at least, as estimates that order them."""
+        """The least compute and memory of workers, as estimates that order them."""
         busy, held = self.space.core.loads(self.number(candidate))
         shape = candidate.shape
         if self.slow is not None:
@@ -438,7 +438,7 @@ class Limits:
         return self.space.number_of(candidate)
 
     def prepare(self, shapes: Iterable[Shape]) -> None:
-        """Tells the library what it needs for bounds on the schedules of shapes."""
+        """Prepares the library for bounds on the schedules of shapes."""
         for shape in shapes:
             if shape not in self._prepared:
                 self._prepared.add(shape)

@@ -1,5 +1,5 @@
-"""Moves layers from a stage that is too full or too slow to another one, and says what the effect
-is.
+"""Moves layers from a stage that is too full or too slow to another one, and says its
+effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_LAYERS = 2
 """The maximal number of layers to move at once."""
 
 MOST_TARGETS = 4
-"""The number of stages to try to move layers to: those with the least to do."""
+"""The number of stages to try to move layers to: the least busy ones."""
 
 MOST_TRIES = 4
 """The maximal number of moves of the best configuration, one after the other."""

@@ -27,7 +27,7 @@ from .disturbances import mean_step
 from .search import Found, Outcome, Search, by_step, nearness, per_accelerator
 
 SETTINGS = 2
-"""The number of settings to optimize among those that fit, and among those that do not."""
+"""The number of settings to optimize among fitting ones, and among the others."""
 
 MOST_TRIED = 8
 """The maximal number of settings that do not fit to try until enough of them succeed."""
@@ -38,7 +38,7 @@ the usual time.
 """
 
 LAST = 1_000_000
-"""Puts optimized schedules last among those of equal step time and memory."""
+"""Puts optimized schedules last among schedules of equal step time and memory."""
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ COLLECTED = 100_000
 """The number of new objects after which Python looks for cycles during a search."""
 
 NEAREST, NEAREST_SHAPES = 96, 48
-"""The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find those
-that nearly fit.
+"""The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find the
+ones that nearly fit.
 """
 
 
@@ -166,7 +166,7 @@ class Search:
         space.start(self.widening, self.threads)
         self._by_number: dict[int, Outcome] = {}
         self.moved: set[Candidate] = set()
-        """Candidates whose layers were moved by hand from those of another one."""
+        """Candidates whose layers were moved by hand from another one."""
         self.usable = space.request.usable_bytes
         """The memory of an accelerator that may be used."""
         self.seeded: set[Shape] = set()
@@ -200,7 +200,7 @@ class Search:
 
     @property
     def core(self) -> _core.PlanSearch:
-        """What the library knows of the candidates."""
+        """The candidates in the library."""
         return self.space.core
 
     @property
@@ -226,7 +226,7 @@ class Search:
         return replace(self.space.configuration(candidate), disturbance=disturbance)
 
     def _outcomes_of(self, numbers: Iterable[int]) -> list[Outcome]:
-        """The outcomes of those that have a schedule, and takes note of all new ones."""
+        """The outcomes of numbers that have a schedule, and takes note of all new ones."""
         for number, step_ps, peak_bytes, plain_ps in self.core.outcomes(len(self._by_number)):
             candidate = self.space.candidate(number)
             disturbed_ps = None if self.slow is None else step_ps
@@ -238,7 +238,7 @@ class Search:
         return [self._by_number[number] for number in numbers if number in self._by_number]
 
     def evaluate(self, candidates: Sequence[Candidate]) -> list[Outcome]:
-        """Evaluates candidates, each only once, and returns those that have a schedule, in
+        """Evaluates candidates, each only once, and returns outcomes that have a schedule, in
         order.
         """
         self.limits.prepare_rows(candidate.shape for candidate in candidates)
@@ -253,7 +253,7 @@ class Search:
     def outcome(
         self, candidate: Candidate, step_ps: int, peak_bytes: int, disturbed_ps: int | None
     ) -> Outcome:
-        """What a candidate takes, with the step under the disturbances if there are any."""
+        """The outcome of a candidate, with the step under the disturbances if there are any."""
         if disturbed_ps is None:
             return Outcome(candidate, step_ps, peak_bytes)
         return Outcome(candidate, disturbed_ps, peak_bytes, step_ps)
@@ -261,7 +261,7 @@ class Search:
     # The search
 
     def run(self, top: int, misses: int) -> Found:
-        """Finds the best that fit and those that nearly fit."""
+        """Finds the best that fit and the ones that nearly fit."""
         found, large, limit_ps = self._best(top)
         fitting = self._listed(found)
         if found and not fitting:
@@ -289,7 +289,7 @@ class Search:
         return self._outcomes_of(self.core.round(numbers, limit_ps, self._by_python))
 
     def evaluate_small(self, candidates: Sequence[Candidate]) -> list[Outcome]:
-        """Evaluates those of some candidates that may fit, and returns those that do."""
+        """Evaluates candidates that may fit, and returns the fitting outcomes."""
         numbers = [*map(self.limits.number, candidates)]
         return self._outcomes_of(self.core.evaluate_small(numbers, self._by_python))
 
@@ -344,7 +344,7 @@ class Search:
         return self._round(shapes, math.inf, "usual")
 
     def _others(self, fitting: list[Outcome]) -> list[Outcome]:
-        """Adds what is better than the best of the usual schedules: with other numbers of stages
+        """Adds outcomes better than the best of the usual schedules: with other numbers of stages
         per worker.
         """
         at = 0
@@ -378,7 +378,7 @@ class Search:
     def _nearest(
         self, shapes: list[tuple[Shape, Bounds]], fitting: list[Outcome], misses: int
     ) -> list[Outcome]:
-        """The nearest outcome for each choice of degrees, without those that are no faster than
+        """The nearest outcome for each choice of degrees, without outcomes that are no faster than
         the best that fits.
         """
         fastest = float(fitting[0].step_ps) if fitting else math.inf

@@ -24,7 +24,7 @@ class Split(NamedTuple):
 
 
 class Base(NamedTuple):
-    """What the time of a microbatch through all layers depends on beside its size."""
+    """The facts, besides its size, that decide the time of a microbatch through all layers."""
 
     tensor: int
     context: int

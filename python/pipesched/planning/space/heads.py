@@ -34,7 +34,7 @@ def kinds_of(family: str) -> tuple[VocabularyKind, ...]:
 
 
 def list_kinds(request: Request, family: str) -> tuple[VocabularyKind, ...]:
-    """Those that a request leaves."""
+    """Kinds that a request leaves."""
     left = request.vocabulary
     return tuple(kind for kind in kinds_of(family) if left is None or kind in left)
 

@@ -1,4 +1,4 @@
-"""The schedules that may run on the workers of a pipeline, and what they are like."""
+"""The schedules that may run on the workers of a pipeline, and their properties."""
 
 from __future__ import annotations
 

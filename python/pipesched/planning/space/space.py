@@ -1,5 +1,5 @@
 """All candidates: how accelerators and batch are divided, which schedule runs on which placement,
-and what is recomputed.
+and the recomputation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ cells.
 """
 
 FEW_CHUNKS = 8
-"""The maximal number of stages per worker of what is tried first."""
+"""The maximal number of stages per worker that is tried first."""
 
 WAVES = (1, 2, 4)
 
@@ -78,14 +78,14 @@ MindSpeed-LLM's documentation says.
 
 
 def may_slice(request: Request) -> bool:
-    """Whether slices are among what a plan searches."""
+    """Whether a plan searches slices."""
     if request.schedules is not None:
         return any(name in SLICED for name in request.schedules)
     return request.launcher is None and request.sizes["sequence"] >= LONG_SEQUENCE
 
 
 def may_overlap(request: Request) -> bool:
-    """Whether schedules whose cells overlap are among what a plan searches."""
+    """Whether a plan searches schedules whose cells overlap."""
     names = families() if request.schedules is None else request.schedules
     return any(overlaps(name, ()) for name in names)
 
@@ -121,7 +121,7 @@ class Space:
 
     @cached_property
     def core(self) -> _core.PlanSearch:
-        """What the library knows of the shapes and candidates."""
+        """The shapes and candidates in the library."""
         return _core.PlanSearch(
             self.request.sizes["layers"],
             MOST_CELLS,
