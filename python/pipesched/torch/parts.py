@@ -50,7 +50,7 @@ class Exchange:
         self.rows = rows
 
     def start(self, rows: Tensor) -> Arriving:
-        """Sends rows, and returns those that come."""
+        """Sends rows, and returns the arriving ones."""
         raise NotImplementedError
 
     def start_back(self, gradients: Tensor) -> Arriving:
@@ -138,7 +138,7 @@ class LayerInParts(nn.Module):
         raise self._missing("attention")
 
     def dispatch(self, *values: Any) -> Any:
-        """Returns the rows as an `Exchange`, and what else later parts need."""
+        """Returns the rows as an `Exchange`, and further values for later parts."""
         raise self._missing("dispatch")
 
     def mlp(self, *values: Any) -> Any:
@@ -146,7 +146,7 @@ class LayerInParts(nn.Module):
         raise self._missing("mlp")
 
     def combine(self, *values: Any) -> Any:
-        """Returns the results as an `Exchange`, and what else is needed."""
+        """Returns the results as an `Exchange`, and further values."""
         raise self._missing("combine")
 
     def output(self, *values: Any) -> Any:

@@ -71,7 +71,7 @@ class _Shard(nn.Module):
         rank, ranks = dist.get_rank(group), dist.get_world_size(group)
         self.rows = head_rows(vocabulary, rank, ranks)
         self.name = name
-        """What it is called in the whole model, as in states and checkpoints."""
+        """Its name in the whole model, as in states and checkpoints."""
         if self.weight.dim() != 2 or len(self.weight) != self.rows.stop - self.rows.start:
             raise PipelineError(
                 f"the shard of rank {rank} has entries {self.rows.start} to {self.rows.stop} of the"
@@ -109,7 +109,7 @@ class VocabularyHead(_Shard):
         """Where the head was in the model, if `take_head` has taken it."""
         self._whole: list[nn.Parameter] = []
         self.tied_names: tuple[str, ...] = ()
-        """What the weight is called elsewhere in the whole model."""
+        """Other names of the weight in the whole model."""
 
     @property
     def whole(self) -> nn.Parameter | None:
@@ -189,7 +189,7 @@ class Logits:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """What is kept."""
+        """Tensors kept."""
         own = [self._x, self.values, self._most, self._sum]
         return own + [t for t in (*(self._parts or ()), self._gradient) if t is not None]
 

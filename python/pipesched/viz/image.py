@@ -32,7 +32,7 @@ _INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54, "pt": 1 / 72}
 _MOST_PX = 30_000
 _FONT = "DejaVu Sans"
 _FONT_SCALE = 0.92
-"""The font size is reduced, because this font is wider than those that the layout expects."""
+"""The font size is reduced, because this font is wider than the layout expects."""
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 

@@ -62,7 +62,7 @@ class Svg(str):
 
 
 class Pictures:
-    """What a timeline is drawn as."""
+    """The drawings of a timeline."""
 
     _evaluation: _core.Evaluation
 
@@ -71,7 +71,7 @@ class Pictures:
         return draw(self, variant=variant)
 
     def to_html(self, title: str | None = None) -> Html:
-        """A page on which the timeline is zoomed, with what each cell waited for."""
+        """A page on which the timeline is zoomed, with the waits of each cell."""
         from .pages import page
 
         return page([self], title=title)
@@ -104,7 +104,7 @@ class Pictures:
 
 
 def evaluations_of(wanted: str, given: Iterable[Pictures]) -> list[_core.Evaluation]:
-    """The drawable of each argument. Raises a TypeError that says what was wanted."""
+    """The drawable of each argument. Raises a TypeError that names the wanted types."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise WrongType(f"{wanted}; got {given!r}")
     found = []

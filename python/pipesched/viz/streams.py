@@ -28,17 +28,17 @@ MOST_CELLS = 200_000
 """Schedules with more cells have no parts drawn, which are many for each cell."""
 
 THREADS = {stream: 10 + at for at, stream in enumerate(STREAMS)}
-"""The threads of a worker in traces, after those that it has anyway."""
+"""The threads of a worker in traces, after its other threads."""
 
 FACTOR = 1e-6
-"""How much the times of parts may be rounded otherwise than those of cells."""
+"""How much the times of parts may be rounded otherwise than times of cells."""
 
 Key = tuple[str, int, int]
 """The phases of a cell, and the stages of its first and second."""
 
 
 class Origin(NamedTuple):
-    """What the times of a simulation were made of."""
+    """The parts of the times of a simulation."""
 
     costs: Costs
     places: tuple[Place, ...]
@@ -77,7 +77,7 @@ class Streams:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """What the columns of the drawing mean."""
+        """The meaning of the columns of the drawing."""
         found: dict[str, Any] = json.loads(_core.drawing(self.evaluation).facts)
         return found
 
@@ -118,7 +118,7 @@ class Streams:
 
     @cached_property
     def _ends(self) -> tuple[set[int], set[int]]:
-        """The stages with an embedding, and those with a head."""
+        """The stages with an embedding, and the stages with a head."""
         after = list(accumulate(len(workers) for workers, _ in self.origin.places))
         return {0, *after[:-1]}, {end - 1 for end in after}
 
@@ -177,7 +177,7 @@ class Streams:
         return self.runs.index(made)
 
     def drawn(self) -> dict[str, Any]:
-        """What the page draws, for JSON: parts as part, phase, layer, start, end and hidden."""
+        """The data of the page, for JSON: parts as part, phase, layer, start, end and hidden."""
         numbers = self.numbers.tolist()
         parts = [
             [

@@ -268,7 +268,7 @@ def _scale_to_worker(options: OptimizeOptions, accelerators: int | None) -> Opti
 
 
 def _budget_text(options: OptimizeOptions, accelerators: int | None) -> str:
-    """The budget, and what it is that of."""
+    """The budget, and whether it is per worker or per accelerator."""
     if "memory" not in options:
         return ""
     given = str(options["memory"])

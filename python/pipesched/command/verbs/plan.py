@@ -108,14 +108,14 @@ COLUMNS = (
     Column("sharding", "sharding", left=True, detail=4),
     Column("idle", "idle_ratio", percent, detail=9),
 )
-"""A terminal without room for all of them leaves out first those that follow from others."""
+"""A terminal without room for all of them leaves out first columns that follow from others."""
 
 SHARED = (
     *("runs_in", "tensor", "context", "context_exchange", "pipeline", "data", "expert"),
     *("microbatch_size", "microbatches", "chunks", "slices", "vocabulary", "receive_placement"),
     *("placement", "recompute", "sharding"),
 )
-"""Keys of choices. A line above the table of a terminal has those that all rows share."""
+"""Keys of choices. A line above the table of a terminal has the keys that all rows share."""
 
 PAGE_COLUMNS = (Column("schedule", "schedule", left=True), *COLUMNS[1:])
 
@@ -314,7 +314,7 @@ class _Disturbed:
 
 
 def _disturb(arguments: argparse.Namespace, plan: Plan) -> list[dict[str, Any]]:
-    """What slow workers and nodes cost, ranked among all proposals."""
+    """The cost of slow workers and nodes, ranked among all proposals."""
     entries = [_Disturbed(proposal) for proposal in plan.proposals]
     return disturbances.rows(arguments, entries, across_sizes=True)
 
@@ -456,7 +456,7 @@ def _freedoms(freedoms: dict[str, Any]) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plans; fails if nothing fits, after saying what would help."""
+    """Plans; fails if nothing fits, after suggesting remedies."""
     plan = _plan(arguments)
     if arguments.show_passes:
         write_text("".join(f"{_passes(p)}\n" for p in plan.proposals), arguments.output)
@@ -481,11 +481,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if plan.fitting else 1
 
 
-# What a plan assumes
+# Assumptions of a plan
 
 
 def assume_plan(request: Request, is_given: assumptions.Given) -> assumptions.Facts:
-    """What a plan assumes."""
+    """The assumptions of a plan."""
     found: assumptions.Facts = {}
     if request.model is not None:
         found = assumptions.assume_model(request.described, is_given)

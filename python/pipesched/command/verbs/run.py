@@ -171,7 +171,7 @@ def _run_export(arguments: argparse.Namespace) -> int:
 # Compiled schedules
 
 BACKENDS = ("loopback", "mpi")
-"""Those that compile; the others train in PyTorch."""
+"""Backends that compile; the others train in PyTorch."""
 
 TOOL = "pipesched-run"
 
@@ -230,7 +230,7 @@ def _add_compiled(parser: argparse.ArgumentParser) -> None:
 
 
 def _refuse_compiled(arguments: argparse.Namespace) -> None:
-    """Refuses what only compiled schedules have. Raises UsageError."""
+    """Refuses options of compiled schedules. Raises UsageError."""
     given = []
     for name in (*_VALUES, *_FLAGS):
         if getattr(arguments, name.replace("-", "_")):
@@ -267,7 +267,7 @@ def _compiled_options(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _run_compiled(arguments: argparse.Namespace) -> int:
-    """Calls the tool, whose output and status are those of the verb."""
+    """Calls the tool, whose output and status the verb has."""
     own = ("-o", "output"), ("--draw", "html"), ("--columns", "columns")
     for flag, value in ((flag, getattr(arguments, name)) for flag, name in own):
         if value is not None:

@@ -114,7 +114,7 @@ def _families(arguments: argparse.Namespace) -> list[str]:
 
 
 def _sizes(arguments: argparse.Namespace, own: Sequence[FromFile]) -> list[Size]:
-    """The sizes of families: those that were given, else those of the files."""
+    """The sizes of families: given ones, else the sizes of the files."""
     sizes_of = {"--pp": arguments.workers, "--microbatches": arguments.microbatches}
     missing = [flag for flag, value in sizes_of.items() if value is None]
     if missing and not own:
@@ -199,10 +199,10 @@ def _make_entries(arguments: argparse.Namespace, costs: Costs | None) -> list[En
 
 
 SLOTS = "F=1us,B=2us,I=1us,W=1us,R=1us,D=0ps,U=0ps,O=1us,S=1us,T=1us"
-"""Unit slots as times, without those of all-reduces."""
+"""Unit slots as times, without all-reduces."""
 
 REDUCING = f"{SLOTS},G=1us"
-"""The same, with those of all-reduces."""
+"""The same, with all-reduces."""
 
 
 def _do_unlike_work(entries: Sequence[Entry]) -> bool:
@@ -286,26 +286,26 @@ def _generate(arguments: argparse.Namespace, entries: Sequence[FromFamily]) -> l
 
 @dataclass(frozen=True)
 class Part:
-    """What is compared under the costs of one system, or under others."""
+    """Entries compared under the costs of one system, or under others."""
 
     arguments: argparse.Namespace
     costs: Costs | None
     entries: list[Entry]
     pairs: list[Pair]
     possible: list[Entry]
-    """What was timed, of which disturbances are told."""
+    """Timed entries, whose disturbances are reported."""
 
     @property
     def simulations(self) -> list[Simulation]:
         return [simulation for _, simulation in self.pairs if simulation]
 
     def above(self) -> list[str]:
-        """What to know before reading its rows."""
+        """Notes above its rows."""
         rows = [row for row, _ in self.pairs]
         return _head_lines(self.arguments, self.costs, self.entries, rows, self.simulations)
 
     def below(self, found: Sequence[str]) -> list[str]:
-        """What stands out, and what disturbances do, which are also added to the rows."""
+        """Findings and effects of disturbances, which are also added to the rows."""
         disturbed = disturbances.rows(self.arguments, self.possible)
         if disturbed:
             disturbances.add_to([row for row, _ in self.pairs], disturbed)
@@ -315,7 +315,7 @@ class Part:
 
 
 def _add_system(system: str, line: str) -> str:
-    """A line of those below a table, with its system."""
+    """A line below a table, with its system."""
     if line.startswith("- "):
         return f"- on {system}: {line[2:]}"
     return f"{line} on {system}" if line == disturbances.HEADING else line
@@ -391,7 +391,7 @@ def _head_lines(
     rows: Sequence[dict[str, Any]],
     simulations: Sequence[Simulation],
 ) -> list[str]:
-    """What to know before reading the table."""
+    """Notes above the table."""
     has_own = costs is None and bool(entries) and have_own_costs(entries)
     # The layers of a model are divided among the stages; `findings` compares the work of models.
     staged = [row for entry, row in zip(entries, rows, strict=True) if not _names_model(entry)]
@@ -449,7 +449,7 @@ def _run_equal_memory(arguments: argparse.Namespace, budget: memory.Budget) -> i
 
 
 def _lines_above(parts: Sequence[Part]) -> list[str]:
-    """What to know before reading the rows, each line once."""
+    """Notes above the rows, each line once."""
     found: dict[str, list[str]] = {}
     for part in parts:
         for line in part.above():
@@ -463,7 +463,7 @@ def _lines_above(parts: Sequence[Part]) -> list[str]:
 
 
 def _with_reports(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
-    """The rows with the whole reports of what was timed."""
+    """The rows with their whole reports."""
     return [{**json.loads(made.to_json()), **row} if made else row for row, made in pairs]
 
 
@@ -514,7 +514,7 @@ def _read(arguments: argparse.Namespace) -> None:
 
 
 def _lines_below(parts: Sequence[Part], is_one: bool) -> list[str]:
-    """What stands out, by part."""
+    """Findings, by part."""
     found = []
     for part in parts:
         if is_one:

@@ -103,7 +103,7 @@ class _Cut:
 
 
 class Saved:
-    """The storages that the forward of an activation keeps, without those of `spared`."""
+    """The storages that the forward of an activation keeps, except `spared`."""
 
     def __init__(self, spared: set[int], device: torch.device) -> None:
         self._spared = spared
@@ -271,12 +271,12 @@ class Recomputation:
     versions: list[int]
     """The versions of the inputs."""
     numbers: list[Tensor] | None = None
-    """What R's output is compared with, in the first step."""
+    """Reference for R's output, in the first step."""
 
 
 @dataclass(slots=True)
 class Activation:
-    """What a worker holds of one stage and microbatch."""
+    """The state that a worker holds of one stage and microbatch."""
 
     value: Any
     """The input of the stage, until the last forward that needs it."""
@@ -313,7 +313,7 @@ class Activation:
         return [edge for edge in self.parts.ends if edge is not None]
 
     def tensors(self) -> list[Tensor]:
-        """Returns what it holds on the device, without what autograd keeps elsewhere."""
+        """Returns its tensors on the device, without tensors that autograd keeps elsewhere."""
         weights = self.weights.tensors() if self.weights is not None else []
         saved = self.saved.storages if self.saved is not None else []
         return [*self.inputs.tensors, *saved, *weights]

@@ -137,7 +137,7 @@ class WeightBackward:
     groups: list[_Group] = field(default_factory=list)
     noted: dict[Node, Gradients] = field(default_factory=dict)
     loose: list[Root] = field(default_factory=list)
-    """Those of outputs through which no gradient flows to an input."""
+    """Roots of outputs through which no gradient flows to an input."""
 
     def run(self) -> None:
         """Adds gradients to the parameters, and releases the graph."""
@@ -198,7 +198,7 @@ def _noting(noted: dict[int, Gradients], number: int) -> Callable[[Any], None]:
 
 
 def _keeping(kept: dict[int, Gradients], number: int, outside: list[int]) -> Callable[..., None]:
-    """Returns a hook that keeps what a node gives to the edges out of the part above the inputs."""
+    """Returns a hook that keeps gradients of a node for edges out of the part above the inputs."""
 
     def keep(gradients: Any, _: Any) -> None:
         found = tuple(gradients[i] for i in outside)

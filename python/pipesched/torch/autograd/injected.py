@@ -71,7 +71,7 @@ class Injected:
         self._looked: set[tuple[StageKey, int]] = set()
         """The numbers of nodes of graphs that have no such function, by stage."""
         self._hooked: set[tuple[StageKey, int]] = set()
-        """Those of graphs whose leaves have hooks in this step."""
+        """Keys of graphs whose leaves have hooks in this step."""
         self._hooks: dict[int, tuple[Tensor, Any]] = {}
         self._decided: dict[tuple[StageKey, int], bool] = {}
         """By stage and microbatch, whose slices give each other gradients."""

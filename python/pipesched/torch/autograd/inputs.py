@@ -73,7 +73,7 @@ class Inputs:
         """The versions of the tensors that had memory in common where they were made."""
         self._arrived: list[Tensor | None] = []
         self._sources: list[tuple[Tensor, Tensor, int]] = []
-        """What the stage before gave, and the tensors here with their versions."""
+        """Tensors of the stage before, and the tensors here with their versions."""
 
     @staticmethod
     def of(packet: Packet, is_training: bool, has_edges: bool) -> Inputs:
@@ -104,7 +104,7 @@ class Inputs:
         return self._arrived or [None] * len(self.wanted)
 
     def tell(self) -> None:
-        """Tells what the stage before gave of changes in place."""
+        """Tells the tensors of the stage before of changes in place."""
         if self._overlaps:
             now = self._overlaps.items()
             self.check_apart([i for i, version in now if self.tensors[i]._version != version])

@@ -117,7 +117,7 @@ def _numbers(values: Tensor) -> Tensor:
 
 
 def compare(cell: Cell, outputs: Sequence[Tensor], again: Recomputation) -> None:
-    """Refuses a stage whose R does not give what its F gave."""
+    """Refuses a stage whose R does not give the output of its F."""
     if again.numbers is None:
         return
     found = numbers_of(outputs)
@@ -178,12 +178,12 @@ class Again:
             self._changing.add(key)
 
     def note(self, outputs: Sequence[Tensor], again: Recomputation) -> None:
-        """Notes what an F has given, in the first step, for its R."""
+        """Notes the output of an F, in the first step, for its R."""
         if self._is_first:
             again.numbers = numbers_of(outputs)
 
     def remember(self, cell: Cell, inputs: Inputs) -> Recomputation:
-        """Returns what R needs besides the inputs, before its F."""
+        """Returns the state that R needs besides the inputs, before its F."""
         key = cell.path, cell.stage
         versions = [tensor._version for tensor in inputs.tensors]
         module, loss = self._placement.modules[key], self._placement.loss

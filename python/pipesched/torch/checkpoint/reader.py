@@ -49,7 +49,7 @@ def _member(enumeration: Any, name: str) -> Any:
 
 
 def _list_admitted() -> dict[tuple[str, str], Any]:
-    """Returns what metadata may name, by module and name."""
+    """Returns the objects that metadata may name, by module and name."""
     found: dict[tuple[str, str], Any] = {("torch", "Size"): torch.Size}
     found["builtins", "getattr"] = _member
     for name, value in vars(torch).items():
@@ -157,7 +157,7 @@ class Reader(FileSystemReader):
         return found
 
     def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        """Is called when this rank knows what it reads."""
+        """Is called when this rank knows its reads."""
         if self._progress is not None:
             self._progress.reach("plan")
         return super().prepare_local_plan(plan)

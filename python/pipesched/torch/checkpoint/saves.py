@@ -141,7 +141,7 @@ def split_seal(contents: bytes) -> tuple[int, Seal] | None:
 
 
 def seal_of(name: str) -> Seal:
-    """Returns what the name of a file of a rank says."""
+    """Returns the facts in the name of a file of a rank."""
     found = NAME.fullmatch(name)
     if found is None:
         return {}
@@ -377,7 +377,7 @@ def reason_of(error: BaseException) -> str:
 
 
 class Sealed:
-    """The contents of `.metadata`, and whether the files that it lists are those of its save."""
+    """The contents of `.metadata`, and whether the files that it lists belong to its save."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)

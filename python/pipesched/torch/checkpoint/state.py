@@ -242,7 +242,7 @@ class State:
         return any(own is parameter for parameter in self._rows_of_head().values())
 
     def _as_rows(self, flat: dict[str, Any], cut: Mapping[str, nn.Parameter]) -> dict[str, Any]:
-        """Returns values by name, with those cut as a parameter of the head as rows."""
+        """Returns values by name, with values cut as a parameter of the head as rows."""
         head = self._head
         for name, parameter in cut.items() if head is not None else ():
             assert head is not None
@@ -300,7 +300,7 @@ class State:
     # Checks, with which all ranks agree
 
     def _meet(self, saying: Any) -> list[Any]:
-        """Waits for all ranks, and returns what each of them says."""
+        """Waits for all ranks, and returns the message of each."""
         self._meetings += 1
         with self._watch.looking():
             return self._watch.meet(f"state/{self._meetings}", saying)
@@ -495,7 +495,7 @@ class State:
         return Progress(chosen, self._watch, places)
 
     def _whole(self, folder: str | os.PathLike[str]) -> tuple[Stored, dict[str, dict[str, Any]]]:
-        """Returns a checkpoint, once its files are checked on all ranks, and what it has."""
+        """Returns a checkpoint, once its files are checked on all ranks, and its contents."""
         what = f"checkpoint {os.fspath(folder)!r}"
         stored, found, text = None, {}, ""
         try:

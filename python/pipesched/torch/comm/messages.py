@@ -96,7 +96,7 @@ def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ord
 
 
 def await_device(device: torch.device, watch: Watch) -> None:
-    """Waits until an accelerator has done what was issued. The host sleeps meanwhile."""
+    """Waits until an accelerator has done all issued work. The host sleeps meanwhile."""
     event = cast(Any, torch.cuda.Event)(blocking=True)
     torch.cuda.current_stream(device).record_event(event)
     watch.wait(event.synchronize, lambda: "the device to finish the step")
@@ -147,7 +147,7 @@ class Link:
         return buffer if buffer.device.type == self.device.type else buffer.to(self.device)
 
     def receive(self, buffer: Tensor, instruction: Instruction, tag: int) -> Any:
-        """Begins to receive; returns what to wait for."""
+        """Starts to receive; returns a handle to wait for."""
         carrier, peer = self.host or self.group, instruction.peer
         assert peer is not None
         work = self.watch.start_call(
@@ -187,7 +187,7 @@ class Link:
         self.sending.append((works, buffer, what))
 
     def flush(self) -> None:
-        """Lets the device finish what it sends before what it does next."""
+        """Lets the device finish its sends before its next work."""
         sending, self.sending = self.sending, []
         for works, buffer, what in sending:
             self.wait(works, buffer, what)
@@ -339,13 +339,13 @@ class OrderedMessages:
         """What passes of a kind have shown, the latest last, the same kinds on all ranks."""
         self._is_tagged = True
         self._asked: Callable[[], Kind] | None = None
-        """Waits for what kind of pass this is, until that is known."""
+        """Waits for the kind of this pass, until it is known."""
         self._size_of: dict[int, int] = {}
         self._sizes: dict[Mode, dict[int, int]] = {}
         """The sizes of batches in passes of each mode."""
         self._run: list[tuple[Instruction, Packet | None]] = []
         self._coming: dict[int, tuple[Instruction, Tensor, Sequence[Any], Callable[[], str]]] = {}
-        """What has begun to arrive, by index."""
+        """Receives that have started, by index."""
 
     def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
         if not self._is_static:
@@ -525,18 +525,18 @@ class Boxes:
         self.upbox: Box = {}
 
     def pop(self, box: Box, cell: Cell) -> Packet:
-        """Takes what a cell needs out of one of the places."""
+        """Takes the packet that a cell needs out of one of the places."""
         found = box.pop((cell.stage, cell.microbatch), None)
         if found is None:
             raise PipelineError(f"the program of this rank runs {cell} before what it needs")
         return found
 
     def pop_sent(self, cell: Cell) -> Packet:
-        """Takes what a cell has made for another rank."""
+        """Takes the packet of a cell for another rank."""
         return self.pop(self.outbox if cell.phase == "F" else self.upbox, cell)
 
     def put_received(self, cell: Cell, packet: Packet) -> None:
-        """Stores what a cell of another rank has made."""
+        """Stores the packet of a cell of another rank."""
         if cell.phase == "F":
             self.inbox[cell.stage + 1, cell.microbatch] = packet
         else:
@@ -557,7 +557,7 @@ class Boxes:
             self.upbox[cell.stage, cell.microbatch] = packet
 
     def behind(self, cell: Cell) -> tuple[Packet | None, str]:
-        """Returns what a cell has given to the next one, and what that is."""
+        """Returns the packet that a cell passed to the next one, and its kind in words."""
         stage, number = cell.stage, cell.microbatch
         if cell.phase == "F":
             here = self.outbox.get((stage, number))
@@ -568,6 +568,6 @@ class Boxes:
         return None, ""
 
     def tensors(self) -> list[Tensor]:
-        """Returns what lies in them."""
+        """Returns the tensors in the places."""
         boxes = (self.inbox, self.outbox, self.gradbox, self.upbox)
         return [tensor for box in boxes for packet in box.values() for tensor in packet.tensors]

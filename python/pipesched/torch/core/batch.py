@@ -28,7 +28,7 @@ Mode = Literal["train", "evaluate"]
 
 
 PARTS = "microbatch", "microbatches"
-"""What `cut` makes of a batch: the words for one and for several."""
+"""Pieces that `cut` makes of a batch: the words for one and for several."""
 
 
 def cut(
@@ -59,7 +59,7 @@ def cut(
 
 
 TOKENS = 1
-"""The dimension of tokens in what stages take and give; dimension 0 is that of samples."""
+"""The dimension of tokens in inputs and outputs of stages; dimension 0 has samples."""
 _CELL = re.compile(r"(\d+)([A-NP-Za-z])(\d+)(?:\.(\d+))?")
 """A cell of a microbatch or slice. O has a path in its place, and so has G."""
 
@@ -109,7 +109,7 @@ def cut_units(value: Any, schedule: Schedule, what: str) -> list[Any]:
 
 
 def join_slices(outputs: list[Any], count: int) -> list[Any]:
-    """Returns the outputs of whole microbatches, from those of their slices."""
+    """Returns the outputs of whole microbatches, from outputs of their slices."""
     if count == 1:
         return outputs
     groups = [outputs[i : i + count] for i in range(0, len(outputs), count)]
@@ -172,7 +172,7 @@ def lose(
     output: Any,
     target: Any,
 ) -> list[Tensor]:
-    """Returns what to differentiate of the loss of a microbatch, whose value the batch gets."""
+    """Returns tensors to differentiate for the loss of a microbatch, whose value the batch gets."""
     if batch.targets is None and function is not None:
         raise PipelineError("this rank has a last stage, and needs `targets`")
     loss = output if function is None else function(output, target)
@@ -193,7 +193,7 @@ def lose(
 
 
 def _nothing_of(output: Any) -> list[Tensor]:
-    """Returns what to differentiate of a microbatch without tokens, whose loss may be 0 / 0."""
+    """Returns tensors to differentiate of a microbatch without tokens, whose loss may be 0 / 0."""
     sums = [each.sum() for each in tensors_in(output) if each.requires_grad]
     return [sum(sums[1:], sums[0]) * 0] if sums else []
 
@@ -208,7 +208,7 @@ NODES = 64
 IGNORED = -100
 """The target that PyTorch ignores by default."""
 NEAR = 1.01
-"""By what factor weights may differ, of which some types have few digits."""
+"""The factor by which weights may differ, of which some types have few digits."""
 MEAN = 1
 """The code of `reduction="mean"` in PyTorch's graphs."""
 

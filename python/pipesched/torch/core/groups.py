@@ -62,7 +62,7 @@ class Peers:
         self.group = group
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         self.divisor = self.size
-        """What sums over these ranks are divided by, for the mean over the pipelines."""
+        """The divisor of sums over these ranks, for the mean over the pipelines."""
         self.store = store_of(group)
         self._watch = watch
         watch.share(self.store, f" of pipeline {self.rank}")
@@ -74,7 +74,7 @@ class Peers:
             self._host = gloo_over(store, self.rank, self.size, watch, who)
 
     def begin_sum(self, buffer: Tensor) -> Any:
-        """Begins to sum a tensor in place over the pipelines; returns what to wait for."""
+        """Starts to sum a tensor in place over the pipelines; returns a handle."""
         if self._host is not None and buffer.device.type == "cpu":
             return self._host.allreduce([buffer])
         return dist.all_reduce(buffer, group=self.group, async_op=True)

@@ -1,4 +1,4 @@
-"""What the runtime finds once of its program: what the host waits for, and early receives."""
+"""Facts that the runtime finds once in its program: waits of the host, and early receives."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipesched import Cell, Instruction
 OF_HEAD = ("broadcast", "combine", "reduce")
 """The collectives of a head in shards."""
 OF_EMBEDDING = ("reduce_lookups", "broadcast_gradient")
-"""Those of an embedding in shards."""
+"""Collectives of an embedding in shards."""
 COLLECTIVES = (*OF_HEAD, *OF_EMBEDDING)
 AWAITED = frozenset(("recv", "all_reduce", "offload", "reload", *COLLECTIVES))
 AHEAD = 2
@@ -72,10 +72,10 @@ class Prepared:
     ) -> None:
         self.instruction = instruction
         self.cells = cells
-        """Those that run; none if the instruction only has receives before it."""
+        """Cells that run; none if the instruction only has receives before it."""
         self.pair = pair
         self.awaited = awaited
-        """What the host waits for before it."""
+        """The waits of the host before it."""
         self.early = early
         """The receives that begin before it."""
 

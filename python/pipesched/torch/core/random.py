@@ -61,7 +61,7 @@ def set_random_states(states: dict[str, Any]) -> None:
 
 
 _OFF = {"dropout_p": 0.0, "dropout": 0.0, "train": False, "training": False}
-"""The arguments of operations that drop something, and what turns that off."""
+"""The arguments of operations that drop something, and the values that turn it off."""
 _MEANS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "bernoulli": lambda given: given.get("p", given.get("self")),
     "exponential": lambda given: 1 / given["lambd"],
@@ -74,7 +74,7 @@ _MEANS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "randn_like": lambda given: 0.0,
     "uniform": lambda given: (given["from"] + given["to"]) / 2,
 }
-"""The mean of what an operation draws, from its arguments."""
+"""The mean of the draws of an operation, from its arguments."""
 
 
 class _Calm(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -123,7 +123,7 @@ class _Calm(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def calm() -> Iterator[_Calm]:
-    """Runs what is in the block without random numbers of PyTorch, and without compiled code."""
+    """Runs the block without random numbers of PyTorch, and without compiled code."""
     mode = _Calm()
     untyped: Any = torch.compiler
     with untyped.set_stance("force_eager"), mode:

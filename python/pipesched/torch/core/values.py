@@ -417,7 +417,7 @@ def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
 
 
 def read(buffer: Tensor, spec: Spec) -> Packet:
-    """Returns what a buffer holds, without a copy."""
+    """Returns the contents of a buffer, without a copy."""
     return Packet(views(buffer, spec), spec.wants, spec.structure, spec.overlaps)
 
 
@@ -439,7 +439,7 @@ def local(tensor: Tensor) -> Tensor:
 
 
 def places_of(tensors: Sequence[Tensor], spared: Collection[int]) -> dict[int, int]:
-    """Returns the storages of tensors with their bytes, without those of `spared`."""
+    """Returns the storages of tensors with their bytes, except `spared`."""
     found: dict[int, int] = {}
     for tensor in tensors:
         if tensor.layout == torch.strided:

@@ -348,7 +348,7 @@ class Watch:
             pass
 
     def _places(self) -> str:
-        """Returns where each rank is; first those that do not answer."""
+        """Returns where each rank is; first ranks that do not answer."""
         end = time.monotonic() + PLACES_SECONDS
         keys = {rank: f"place/{rank}" for rank in range(self.size)}
         lines: list[str] = []

@@ -36,7 +36,7 @@ class Norm:
         self._watch, self._device = watch, device
 
     def part(self, gradients: Iterable[Tensor]) -> Tensor:
-        """Returns what the gradients of this rank add to the norm."""
+        """Returns the share of the gradients of this rank in the norm."""
         total = torch.zeros((), dtype=torch.float64, device=self._device)
         for gradient in gradients:
             values = values_of(gradient)

@@ -166,7 +166,7 @@ class Unit:
             module.set_reshard_after_backward(is_last, recurse=False)
 
     def gather_ahead(self) -> list[Tensor]:
-        """Begins to gather the parameters, beside the cell before those that need them."""
+        """Begins to gather the parameters, during the cell before the ones that need them."""
         if not self._is_whole and not self._coming:
             self._set(is_last=False)
             self._coming = [module.unshard(async_op=True) for module in self.modules]

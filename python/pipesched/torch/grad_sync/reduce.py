@@ -31,7 +31,7 @@ from ..core.watch import Watch
 from .data_parallel import Divided
 
 Sum = Callable[[Tensor], Any]
-"""Begins to sum a tensor in place over some ranks; returns what to wait for."""
+"""Starts to sum a tensor in place over some ranks; returns a handle to wait for."""
 SMALL = 1 << 18
 """Bytes of a gradient below which it is copied into a buffer with others."""
 _groups: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
@@ -278,9 +278,9 @@ class Shared:
         self._keeps = keeps
         self._find, self._sum, self._peers_of = find, sum_up, peers_of
         self.parameters: list[nn.Parameter] = []
-        """All of them, also those that are not trained now."""
+        """All of them, also frozen ones."""
         self.signature: list[Any] = []
-        """What all ranks must agree on."""
+        """Facts that all ranks must agree on."""
         self.look()
         self.changes = 0
         """How often that has changed."""
@@ -288,11 +288,11 @@ class Shared:
         self._trained: list[nn.Parameter] = []
         self._exchanges: list[_Exchange] = []
         self._divided: list[nn.Parameter] = []
-        """Those whose gradients are only to be divided."""
+        """Parameters whose gradients are only to be divided."""
         self._before: list[Tensor | None] = []
 
     def look(self) -> bool:
-        """Finds the parameters again; returns whether what the ranks must agree on has changed."""
+        """Finds the parameters again; returns whether the signature has changed."""
         self.parameters = self._find()
         old, self.signature = self.signature, shapes_of(self._one_each(self.parameters))
         return old != self.signature
@@ -330,7 +330,7 @@ class Shared:
                 parameter.grad *= peers.divisor
 
     def tensors(self) -> list[Tensor]:
-        """Returns what is held beside the gradients of this step."""
+        """Returns the tensors held besides the gradients of this step."""
         aside = [tensor for _, tensor in self.aside()]
         return [*aside, *(t for each in self._exchanges for t in each.tensors())]
 
@@ -386,7 +386,7 @@ class Shared:
 
 
 def shapes_of(parameters: Sequence[Tensor]) -> list[list[Any]]:
-    """Returns what all ranks of an all-reduce must agree on."""
+    """Returns the facts that all ranks of an all-reduce must agree on."""
     return [[list(local(p).shape), str(p.dtype), *_shards(p), *_list_frozen(p)] for p in parameters]
 
 

@@ -74,7 +74,7 @@ class Sums:
         return [each for each in known if isinstance(each, Shared)]
 
     def tensors(self) -> list[Tensor]:
-        """Returns what the sums hold beside the gradients of this step."""
+        """Returns the tensors of the sums besides the gradients of this step."""
         return [tensor for each in self.shared for tensor in each.tensors()]
 
     def bytes_aside(self, key: StageKey) -> tuple[int, int]:
@@ -301,7 +301,7 @@ class Sums:
         self._versions = [(p, p._version) for p in self._find_unstepped()]
 
     def end(self) -> None:
-        """Sums at the end of a step what the program does not."""
+        """Sums at the end of a step the gradients that the program does not sum."""
         self.check_unchanged()
         for shared in self.at_end:
             shared.start(self._watch)

@@ -157,7 +157,7 @@ def _find_shared(parts: Iterable[tuple[Stage, nn.Module]]) -> list[list[Place]]:
 def _given_stages(
     placement: Placement, stages: Mapping[Any, Any]
 ) -> Iterator[tuple[Stage, nn.Module]]:
-    """Yields the stages of a mapping, also those of other ranks that it has."""
+    """Yields the stages of a mapping, also of other ranks."""
     for stage in (each for held in placement.everywhere for each in held):
         module = bare(stages.get((stage.path, stage.stage)))
         if isinstance(module, nn.Module):
@@ -202,7 +202,7 @@ class Tie:
         """The ranks that hold any of it."""
 
     def parameters(self, placement: Placement) -> list[nn.Parameter]:
-        """Returns those of this rank, each object once."""
+        """Returns parameters of this rank, each object once."""
         inside = [place for place in self.places if place[0] != LOSS]
         found = [_parameter(placement, key, p) for key in placement.modules for p in inside]
         if (loss := placement.loss) is not None:
@@ -289,7 +289,7 @@ def places_here(placement: Placement, tokens: Iterable[str]) -> dict[str, list[P
 
 
 def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
-    """Returns what this rank knows of ties: those that the caller named, and shared objects."""
+    """Returns what this rank knows of ties: named by the caller, and shared objects."""
     parts = [(placement.stages[key], each) for key, each in placement.modules.items()]
     if isinstance(stages, Mapping):
         parts += _given_stages(placement, stages)
@@ -308,7 +308,7 @@ def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
 def find_ties(
     placement: Placement, said: Sequence[Any], held: Sequence[Mapping[str, Sequence[Any]]] = ()
 ) -> list[Tie]:
-    """Returns the ties of the pipeline, in the same order on all ranks, from what all have said."""
+    """Returns the ties of the pipeline, in the same order on all ranks, from all statements."""
     groups: list[list[Place]] = []
     count = max(len(given) for given, _ in said)
     for number in range(count):
@@ -401,7 +401,7 @@ class Copies:
         return list(self._here)
 
     def check(self, said: Sequence[Sequence[str]], watch: Watch) -> None:
-        """Refuses or warns of copies, from what all ranks have told. All ranks call it."""
+        """Refuses or warns of copies, from the messages of all ranks. All ranks call it."""
         seen: dict[str, int] = {}
         for text in (text for theirs in said for text in theirs):
             seen[text] = seen.get(text, 0) + 1

@@ -200,7 +200,7 @@ class Forward:
         return self.chain.layers
 
     def run(self, part: str, layer: int) -> None:
-        """Runs everything up to a part, and starts what it sends."""
+        """Runs everything up to a part, and starts its sends."""
         self._run_to(self.chain.place(layer, part))
 
     def finish(self) -> Any:
@@ -364,7 +364,7 @@ class Backward:
         return self._given
 
     def take_weights(self) -> WeightBackward:
-        """Returns what is left for W."""
+        """Returns the work left for W."""
         merged = WeightBackward()
         for each in self._weights.values():
             merged.groups += each.groups
@@ -404,7 +404,7 @@ class Backward:
             self._waiting[number] = exchange, given
 
     def _send(self) -> None:
-        """Starts what is to be sent back."""
+        """Starts to send gradients back."""
         for number, (exchange, gradient) in self._waiting.items():
             link = self._chain.links[self._at - 1]
             self._note("starts", link.part, "I", link.layer)

@@ -132,7 +132,7 @@ class _Nothing(nn.Module):
 
 @dataclass
 class _Plan:
-    """What a model is made of, as its forward has shown."""
+    """The structure of a model, as its forward has shown."""
 
     model: nn.Module
     layers: str
@@ -142,7 +142,7 @@ class _Plan:
     first: set[str] = field(default_factory=set)
     """The modules with parameters beside the layers that run before them, or never."""
     last: set[str] = field(default_factory=set)
-    """Those that run behind them."""
+    """Modules that run after them."""
 
     @property
     def count(self) -> int:
@@ -324,7 +324,7 @@ def _example(model: nn.Module) -> dict[str, Tensor]:
 
 
 class _Watch:
-    """Notes the calls of a forward: of which modules, in which order, and what layers return."""
+    """Notes the calls of a forward: of which modules, in which order, and results of layers."""
 
     def __init__(self, model: nn.Module) -> None:
         self.calls: list[str] = []

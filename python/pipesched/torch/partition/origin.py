@@ -80,7 +80,7 @@ def join_names(*names: str) -> str:
 
 
 class Origin:
-    """What a model was when it was divided into blocks."""
+    """The state of a model when it was divided into blocks."""
 
     def __init__(self, blocks: Sequence[nn.Module]) -> None:
         self.whole: Whole | None = None

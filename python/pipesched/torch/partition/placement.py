@@ -105,7 +105,7 @@ class Placement:
         return list(dict.fromkeys([*own, *origins_of(self.modules.values())]))
 
     def _named_in(self, source: Any) -> Iterator[tuple[str, Tensor]]:
-        """Yields the parameters that a source of stages shows, also those of other ranks."""
+        """Yields the parameters that a source of stages shows, also of other ranks."""
         for origin in self.origins:
             yield from origin.parameters()
         for key, module in source.items() if isinstance(source, Mapping) else ():
@@ -263,7 +263,7 @@ class Placement:
         return drop_repeated(p for shard in self.shards for p in shard.parameters())
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
-        """Yields the parameters of this rank, also those that are not trained."""
+        """Yields the parameters of this rank, also frozen ones."""
         return (p for module in self.roots() for p in module.parameters())
 
     def empty_stage(self) -> Stage | None:

@@ -33,7 +33,7 @@ class SequentialStage(nn.Sequential):
 
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-"""Where a module keeps what runs beside its forward."""
+"""Where a module keeps its hooks."""
 
 
 def check_plain(module: nn.Sequential, what: str) -> None:

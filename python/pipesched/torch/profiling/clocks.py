@@ -106,7 +106,7 @@ class Clocks:
 
 
 Table = npt.NDArray[np.int64]
-"""The stamps of one step: 5 rows (those of `Stamps`) by instructions."""
+"""The stamps of one step: the 5 rows of `Stamps` by instructions."""
 
 
 def _encode(table: Table) -> str:

@@ -43,7 +43,7 @@ class StageBytes:
     input: int = 0
     """From an F that is recomputed to its R."""
     output: int = 0
-    """Of the output until it is sent or taken, beside what the activation holds."""
+    """Of the output until it is sent or taken, besides the activation."""
     upward: int = 0
     """Of the gradient of the input until it is sent or taken."""
     message: int = 0
@@ -61,7 +61,7 @@ class StageBytes:
 
 
 class Rank(Protocol):
-    """Gives access to what a rank holds while it runs."""
+    """Gives access to the memory of a running rank."""
 
     held: dict[At, Activation]
     spared: set[int]
@@ -75,7 +75,7 @@ class Rank(Protocol):
 
 @dataclass
 class Memory:
-    """What a rank held in training steps."""
+    """The memory of a rank in training steps."""
 
     schedule: Schedule
     rank: int
@@ -92,7 +92,7 @@ class Memory:
     """The same of gradients of a stage that are averaged over pipelines behind its backwards."""
 
     def look(self, instruction: Instruction, rank: Rank) -> None:
-        """Looks at what there is after an instruction."""
+        """Measures the memory after an instruction."""
         self.peak = max(self.peak, sum(rank.places_held().values()))
         self.bytes_of_sum = rank.sums.joined_bytes
         self.bytes_of_mean = rank.sums.mean_bytes

@@ -108,7 +108,7 @@ class Recording(list[Event]):
         self.done[self.step, index] = at_ns
 
     def observe(self, instruction: Instruction, work: Any) -> Any:
-        """Observes a receive; returns what the rank can wait for."""
+        """Observes a receive; returns a handle that the rank can wait for."""
         key = self.step, instruction.index
 
         def note() -> None:

@@ -431,7 +431,7 @@ class Executor:
     def _apply(
         self, cell: Cell, activation: Activation, drops_graph: bool = False
     ) -> tuple[list[Tensor], Packet | None]:
-        """Runs a stage; returns what to differentiate, and what to give to the next stage."""
+        """Runs a stage; returns tensors to differentiate, and the packet for the next stage."""
         if drops_graph and activation.again is not None:
             run = partial(self._apply_in, cell, activation, NOTHING)
             return self._again.run(cell, activation.again, run)
@@ -580,7 +580,7 @@ class Executor:
             self._earlier.end(cell)
 
     def _roots(self, cell: Cell, activation: Activation) -> list[Root]:
-        """Finds what to differentiate, with the gradients of the outputs."""
+        """Finds the roots to differentiate, with the gradients of the outputs."""
         return self._injected.scale_up(cell, self._find_roots(cell, activation))
 
     def _find_roots(self, cell: Cell, activation: Activation) -> list[Root]:

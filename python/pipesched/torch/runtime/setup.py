@@ -116,7 +116,7 @@ class Options:
         return kinds.get("cuda" if torch.cuda.is_available() else "cpu", next(iter(kinds.values())))
 
     def _check_messages(self) -> None:
-        """Refuses what could hang or mix up messages."""
+        """Refuses programs that could hang or mix up messages."""
         layers = ("unbounded",) if self.has_tags else ("fifo", "batched")
         placement = self.receives or "arrival" if self.schedule.kind == "schedule" else None
         for layer in layers:
@@ -211,12 +211,12 @@ class Setup:
         )
 
     def copies(self) -> Copies:
-        """Makes what looks for ties that nobody has named."""
+        """Makes the search for unnamed ties."""
         options = self.options
         return Copies(self.placement, options.stages, options.tied, self.sums.ties)
 
     def state(self, names: Names | None) -> State:
-        """Makes what saves and loads."""
+        """Makes the object that saves and loads."""
         watch, group = self.watch, self.options.group
         return State(self.placement, self.averages, watch, group, names, self.sums.ties)
 
@@ -415,7 +415,7 @@ class Setup:
         return [c for i in self.program for c in i.cells if i.kind == "compute"]
 
     def _shard(self) -> None:
-        """Gathers and reduces what FSDP has sharded."""
+        """Gathers and reduces parameters sharded by FSDP."""
         cells = self._cells()
         for unit in units_of(self.placement, self.watch, self._device):
             own = [

@@ -34,7 +34,7 @@ OF_OTHERS = 0.1
 
 @dataclass
 class _Seen:
-    """What a stage has got and given for the slices of its first microbatch so far."""
+    """Inputs and outputs of a stage for the slices of its first microbatch so far."""
 
     cells: list[Cell] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)

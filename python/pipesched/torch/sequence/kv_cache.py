@@ -128,7 +128,7 @@ class _WithEarlier(torch.autograd.Function):
 
 @dataclass
 class _Kept:
-    """What a stage keeps of a microbatch beyond its slices."""
+    """State of a microbatch that a stage keeps beyond its slices."""
 
     stores: dict[tuple[int, int], _Store] = field(default_factory=dict)
     """By number of the call, and of the tensor in it."""
@@ -204,7 +204,7 @@ def _running(unit: _Unit | str | None) -> Iterator[None]:
 
 
 class Earlier:
-    """What the stages of a rank keep of microbatches beyond their slices."""
+    """State of microbatches that the stages of a rank keep beyond their slices."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -217,7 +217,7 @@ class Earlier:
         self._kept, self.spared = {}, spared
 
     def tensors(self) -> list[Tensor]:
-        """Returns what is kept."""
+        """Returns the tensors kept."""
         stores = [store for kept in self._kept.values() for store in kept.stores.values()]
         sent = [store.sent for store in stores if store.sent is not None]
         return [*(store.kept for store in stores), *sent]

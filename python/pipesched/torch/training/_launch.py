@@ -50,7 +50,7 @@ ORDER: tuple[Kind, ...] = ("killed", "failed", "waited", "lost", "remote")
 """The order in which failures count as the cause of others."""
 
 LOST = ("gloo/transport", "onnection reset by peer", "onnection closed by peer", "Broken pipe")
-"""What PyTorch says of a connection that has ended."""
+"""Messages of PyTorch about a connection that has ended."""
 
 
 class RankFailed(PipeSchedError):

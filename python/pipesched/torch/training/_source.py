@@ -1,4 +1,4 @@
-"""A model in a Python file of the user: what the file must have, and its options."""
+"""A model in a Python file of the user: required names of the file, and its options."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ class Lookups:
         return [index for index in list(self._works) if self.finish(index)]
 
     def tensors(self) -> list[Tensor]:
-        """Returns what is held."""
+        """Returns the tensors held."""
         under_way = [tensor for _, tensor, _ in self._works.values()]
         kept = (self._parts, self._sums, self._leaving, self._gradients)
         return [*under_way, *(tensor for each in kept for tensor in each.values())]

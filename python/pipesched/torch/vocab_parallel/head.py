@@ -539,7 +539,7 @@ class Shards:
         self._watch.wait_for(tensor, work, what)
 
     def tensors(self) -> list[Tensor]:
-        """Returns what is held."""
+        """Returns the tensors held."""
         coming = [t for own, shards, _ in [*self._coming.values()] for t in (own, *shards)]
         return [
             *self._entering.values(),

@@ -212,7 +212,7 @@ def _json(value: Any) -> str:
 
 
 def _static(simulations: Sequence[Pictures], cells: int) -> str:
-    """What is shown without scripts."""
+    """The contents shown without scripts."""
     if cells > MOST_STATIC_CELLS:
         return (
             f"<noscript><p>Scripts are off, so these timelines ({cells:,} cells) are not drawn."
