@@ -38,7 +38,7 @@ _ABOUT_A_MODEL = (
 
 
 def kind_of(times: Times | None, times_of: TimesOf | None) -> TimesOf | None:
-    """The owner of the times (stage, worker or layer), as given or as they say themselves."""
+    """The unit of the times (stage, worker or layer), as given or as they say themselves."""
     if times is None:
         if times_of is not None:
             raise PipeSchedError("times_of is about times; none are given")

@@ -198,7 +198,7 @@ class Request(Held):
     times: Times | None = None
     """The times of layers, once the times are checked."""
     times_of: TimesOf | None = None
-    """The owner of the times when they were given."""
+    """The unit (stage, worker or layer) of the times when they were given."""
     total_tokens: int | None = None
     """Tokens of the training, for its days, money and energy."""
     price: float | None = None

@@ -268,7 +268,7 @@ def _scale_to_worker(options: OptimizeOptions, accelerators: int | None) -> Opti
 
 
 def _budget_text(options: OptimizeOptions, accelerators: int | None) -> str:
-    """The budget, and whether it is per worker or per accelerator."""
+    """The budget as text, also per accelerator if a worker has several."""
     if "memory" not in options:
         return ""
     given = str(options["memory"])

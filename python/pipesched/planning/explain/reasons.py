@@ -84,7 +84,7 @@ def _slow(plan: Plan) -> Iterator[str]:
 
 
 def _groups(plan: Plan) -> Iterator[str]:
-    """Where the workers of the best lie, and its distance from the bound."""
+    """Where the workers of the best plan lie, and how far its step is from the bound."""
     if plan.groups is not None:
         best = plan.fitting[0]
         above = percent(best.step_s / plan.groups.least_s - 1)
