@@ -111,8 +111,10 @@ class Check:
 
     def _count_accelerators(self) -> int:
         nodes, each = self.recipe.number("nodes", 0), self.recipe.number("per_node", 0)
-        if nodes and each:
-            return nodes * each
+        if each and not nodes:
+            self.assumed.append("1 node")  # the default of launchers
+        if each:
+            return max(nodes, 1) * each
         tensor, pipeline, context, expert = self.degrees.values()
         least = lcm(tensor * context, expert) * pipeline
         self.assumed.append(plural(least, "accelerator"))

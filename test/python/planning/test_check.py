@@ -217,6 +217,16 @@ def test_names_what_it_does_not_read(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "patch_zero_bubble_parallel" in err
 
 
+def test_one_node_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Launchers start one node if a recipe does not say how many."""
+    text = GPT3.replace("    --nnodes $NUM_NODES\n", "")
+    path = tmp_path / "gpt3.sh"
+    path.write_text(text)
+    assert main(["check", str(path), "--system", "dgx-a100"]) == 1
+    printed = capsys.readouterr().out
+    assert "1 node" in printed and "8 accelerators: tensor 8 x pipeline 16" in printed
+
+
 def test_files_of_primus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A model comes from the folder of configurations, with what its file extends."""
     models = tmp_path / "primus/configs/models/megatron"
