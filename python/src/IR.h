@@ -247,6 +247,11 @@ void bindCurrent(Class &bound, Get get, Signature signature) {
       signature);
 }
 
+/// An argument that may be left out or None.
+inline auto none(const char *name) {
+  return nanobind::arg(name).none() = nanobind::none();
+}
+
 void bindContext(nanobind::module_ &module);
 void bindOps(nanobind::module_ &module);
 

@@ -270,9 +270,6 @@ OpRef ir::parseOp(std::string_view source, std::string_view name,
 }
 
 static void bindModules(nb::module_ &m) {
-  auto none = [](const char *name) {
-    return nb::arg(name).none() = nb::none();
-  };
   nb::class_<IRModule>(m, "IRModule")
       .def_static("parse", parseModule, nb::arg("asm"), none("context"))
       .def_static(
@@ -344,9 +341,6 @@ static void runOn(Passes &passes, const Op &op) {
 }
 
 static void bindPasses(nb::module_ &m) {
-  auto none = [](const char *name) {
-    return nb::arg(name).none() = nb::none();
-  };
   nb::class_<Passes>(m, "PassManager")
       .def_static("parse", parsePasses, nb::arg("pipeline"), none("context"))
       .def(

@@ -390,9 +390,6 @@ static void bindLocations(nb::module_ &m) {
   bindWith(bound, "Location", [](Location &self, nb::handle) {
     return Defaults{self.context, self, std::nullopt};
   });
-  auto none = [](const char *name) {
-    return nb::arg(name).none() = nb::none();
-  };
   bindCurrent(
       bound, [](Defaults &set) { return set.location; },
       nb::sig("def current(cls, /) -> Location | None"));

@@ -143,17 +143,6 @@ static Layers balanceByCosts(const CostSources &sources,
   });
 }
 
-static std::vector<double> groupFactors(const CostSources &sources,
-                                        int64_t numMicrobatches,
-                                        int64_t workers) {
-  return runFree([&]() -> Expected<std::vector<double>> {
-    Expected<CostInputs> costs = readInputs(sources, numMicrobatches);
-    if (!costs)
-      return costs.takeError();
-    return factorsOfWorkers(*costs->model, *costs->system, workers);
-  });
-}
-
 static Layers balanceLoads(const std::vector<int32_t> &workers,
                            const Layers &counts, const Layers &each,
                            int64_t first, int64_t last) {
@@ -176,8 +165,6 @@ void pipesched::python::bindPlanning(nb::module_ &m) {
   m.def("sizes", sizesOf, nb::arg("costs"),
         nb::sig("def sizes(costs: Costs) -> dict[str, int]"));
   m.def("balance_layers", balanceByCosts, nb::arg("costs"),
-        nb::arg("microbatches"), nb::arg("workers"));
-  m.def("group_factors", groupFactors, nb::arg("costs"),
         nb::arg("microbatches"), nb::arg("workers"));
   m.def("balance_loads", balanceLoads, nb::arg("workers"), nb::arg("counts"),
         nb::arg("each"), nb::arg("first"), nb::arg("last"));

@@ -9,6 +9,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pipesched
@@ -116,6 +117,9 @@ def test_examples_of_pages(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_examples_of_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the first import of Megatron-Core
+        importlib.import_module("pipesched.megatron")
     names = [module.name for module in pkgutil.walk_packages(pipesched.__path__, "pipesched.")]
     if importlib.util.find_spec("torch") is None:
         names = [name for name in names if not name.startswith("pipesched.torch")]
