@@ -197,6 +197,8 @@ def count_pairs(rows: pd.DataFrame) -> Pairs:
     Pairs(number=0, right=0, apart=0, apart_right=0)
     """
     found = []
+    a: Any
+    b: Any
     for _, members in rows[rows.cluster != ""].groupby("cluster"):
         for a, b in combinations(members.itertuples(), 2):
             if abs(a.measured_s / b.measured_s - 1) * 100 >= TIE_PERCENT:
