@@ -142,6 +142,13 @@ PlanBounds Placed::bounds(const PlanSchedule &schedule, double limitPs) {
   return *known;
 }
 
+double Placed::pairedPs(llvm::ArrayRef<double> savedPs) const {
+  double most = 0;
+  for (auto [work, saved] : llvm::zip_equal(workPs, savedPs))
+    most = std::max(most, work - saved);
+  return kAlmostAll * each * most;
+}
+
 double Placed::slowedPs(const PlanSchedule &schedule,
                         llvm::ArrayRef<double> factors) const {
   double most = 0;

@@ -49,24 +49,57 @@ Placed &PlanSearch::placed(int32_t candidate) {
 }
 
 PlanBounds PlanSearch::bounds(int32_t candidate, double limitPs) {
-  const PlanShape &shape = candidates.shapeOf(candidate);
   const PlanSchedule &schedule = candidates.scheduleOf(candidate);
   const ShapeLimits &limits = shapeLimits.at(candidates.get(candidate).shape);
-  double visible = 1;
-  if (schedule.hides && shape.expert > 1)
-    visible =
-        1 - limits.hidden * std::max(0.0, 1 - double(schedule.alone) /
-                                                  double(shape.microbatches));
   Placed &place = placed(candidate);
-  PlanBounds found = place.bounds(schedule, limitPs / visible);
-  found.stepPs = visible * std::max(found.stepPs, limits.shardedPs);
-  if (visible < 1)
-    found.stepPs = std::max(found.stepPs, limits.shown * limits.wholePs);
+  PlanBounds found;
+  double visible = 1;
+  if (schedule.hides && limits.savings) {
+    found = pairedBounds(candidate, limitPs, visible);
+  } else {
+    found = place.bounds(schedule, limitPs);
+    found.stepPs = std::max(found.stepPs, limits.wholePs);
+  }
   if (!limits.factors.empty())
     found.stepPs = std::max(
         found.stepPs, settings.widening *
                           (visible * place.slowedPs(schedule, limits.factors)));
   found.peakBytes = std::max(found.peakBytes, heldBytes(candidate));
+  return found;
+}
+
+/// Bounds of schedules that run pairs of cells, and the part of the time of
+/// layers that is left. Pairs of whole stages are timed if simpler bounds do
+/// not exceed the limit.
+PlanBounds PlanSearch::pairedBounds(int32_t candidate, double limitPs,
+                                    double &visible) {
+  const PlanShape &shape = candidates.shapeOf(candidate);
+  const PlanSchedule &schedule = candidates.scheduleOf(candidate);
+  const ShapeLimits &limits = shapeLimits.at(candidates.get(candidate).shape);
+  auto microbatches = double(shape.microbatches),
+       workers = double(shape.pipeline);
+  double paired = std::max(0.0, 1 - double(schedule.alone) / microbatches);
+  visible = std::max(0.0, 1 - paired * limits.savings->mostPart());
+  auto wholeWithout = [&](double savedPs) {
+    return limits.wholePs - paired * savedPs * microbatches / workers;
+  };
+  Placed &place = placed(candidate);
+  PlanBounds found = place.bounds(schedule, limitPs / visible);
+  found.stepPs =
+      std::max(visible * found.stepPs, wholeWithout(limits.savings->mostPs()));
+  if (found.stepPs > limitPs)
+    return found;
+  std::vector<double> saved(shape.pipeline);
+  double sum = 0;
+  for (auto [path, stages] : llvm::zip_equal(
+           schedule.paths,
+           limits.savings->ofStages(candidates.countsOf(candidate))))
+    for (auto [worker, ps] : llvm::zip_equal(path, stages)) {
+      saved[worker] += paired * ps;
+      sum += ps / double(schedule.paths.size());
+    }
+  found.stepPs =
+      std::max({found.stepPs, place.pairedPs(saved), wholeWithout(sum)});
   return found;
 }
 
@@ -275,18 +308,41 @@ PlanSearch::evaluateFitting(llvm::ArrayRef<int32_t> given,
   return fitting;
 }
 
+/// Drops candidates over a limit that may not be listed.
+std::vector<PlanSearch::Bounded>
+PlanSearch::keepListed(std::vector<Bounded> given, double otherPs,
+                       AreListed areListed) {
+  auto isAbove = [&](const Bounded &each) {
+    return each.bounds.stepPs > otherPs;
+  };
+  std::vector<int32_t> asked;
+  for (const Bounded &each : llvm::make_filter_range(given, isAbove))
+    asked.push_back(each.candidate);
+  if (asked.empty())
+    return given;
+  std::vector<bool> listed = areListed(asked);
+  auto next = listed.begin();
+  llvm::erase_if(
+      given, [&](const Bounded &each) { return isAbove(each) && !*next++; });
+  return given;
+}
+
 std::vector<int32_t> PlanSearch::round(llvm::ArrayRef<int32_t> given,
-                                       double limitPs,
+                                       StepLimits limits, AreListed areListed,
                                        EvaluatePoints evaluatePoints) {
   std::vector<Bounded> fast;
-  for (const Bounded &each : rank(given, limitPs)) {
-    if (each.bounds.peakBytes > settings.usableBytes)
+  size_t numSmall = 0;
+  for (const Bounded &each : rank(given, limits.listedPs)) {
+    if (each.bounds.peakBytes > settings.usableBytes) {
       large.push_back(each);
-    else if (each.bounds.stepPs <= limitPs)
+      continue;
+    }
+    ++numSmall;
+    if (each.bounds.stepPs <= limits.listedPs)
       fast.push_back(each);
-    else
-      ++counts.tooSlow;
   }
+  fast = keepListed(std::move(fast), limits.otherPs, areListed);
+  counts.tooSlow += int64_t(numSmall - fast.size());
   return evaluateFitting(keepSmall(fast, evaluatePoints), evaluatePoints);
 }
 
@@ -316,6 +372,7 @@ std::vector<int32_t> PlanSearch::nearest(llvm::ArrayRef<int32_t> given,
 }
 
 std::vector<int32_t> PlanSearch::movable(double limitPs, int64_t mostLayers,
+                                         AreListed areListed,
                                          EvaluatePoints evaluatePoints) {
   std::vector<Bounded> known, fast;
   for (const PlanOutcome &each : outcomes)
@@ -336,6 +393,7 @@ std::vector<int32_t> PlanSearch::movable(double limitPs, int64_t mostLayers,
         bounds(each.candidate, wide).stepPs <= wide)
       fast.push_back(each);
   }
+  fast = keepListed(std::move(fast), /*otherPs=*/-1, areListed);
   measureRows(fast, evaluatePoints);
   std::vector<int32_t> found;
   for (const Bounded &each : fast)

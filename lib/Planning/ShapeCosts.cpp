@@ -105,20 +105,6 @@ std::vector<double> Probed::timesOf(Phase phase) const {
   return found;
 }
 
-llvm::Expected<WholeTimes> pipesched::timeWhole(const CostSources &costs,
-                                                int64_t numLayers) {
-  llvm::Expected<Probed> probed = runProbe(costs, numLayers, 1);
-  if (!probed)
-    return probed.takeError();
-  const ExecutionTotals &totals = probed->getTotals();
-  WholeTimes found = {totals.makespanPs};
-  for (const Exchange &sum : totals.traffic.exchanges[Resource::Experts]) {
-    found.exchangedPs += sum.ps;
-    found.exposedPs += sum.exposedPs;
-  }
-  return found;
-}
-
 //===----------------------------------------------------------------------===//
 // Layers
 //===----------------------------------------------------------------------===//

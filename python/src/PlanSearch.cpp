@@ -52,6 +52,7 @@ struct GivenSearch {
   std::vector<std::unique_ptr<LayerSums>> layers;
   std::vector<std::unique_ptr<Sums>> sums;
   std::vector<ParameterSums> parameters;
+  std::vector<std::unique_ptr<PairSavings>> savings;
   /// The costs of shapes, which the search refers to. nb::keep_alive would look
   /// through all of them for each new one.
   std::vector<nb::object> costs;
@@ -177,13 +178,24 @@ static size_t addSums(GivenSearch &self, size_t parameters,
   return self.sums.size() - 1;
 }
 
+/// Returns the number of the savings, the most that pairs save, and the largest
+/// part of a layer.
+static std::tuple<size_t, double, double> addSavings(GivenSearch &self,
+                                                     const CostSources &costs) {
+  PairSavings savings = runFree([&] { return PairSavings::create(costs); });
+  self.savings.push_back(std::make_unique<PairSavings>(std::move(savings)));
+  return {self.savings.size() - 1, self.savings.back()->mostPs(),
+          self.savings.back()->mostPart()};
+}
+
 static void setLimits(GivenSearch &self, int32_t shape, size_t layers,
-                      size_t bytes, double shardedPs, double wholePs,
-                      double hidden, double shown,
+                      size_t bytes, double wholePs,
+                      std::optional<size_t> savings,
                       std::vector<double> factors) {
-  self.search.setLimits(shape, {self.layers.at(layers).get(),
-                                self.sums.at(bytes).get(), shardedPs, wholePs,
-                                hidden, shown, std::move(factors)});
+  self.search.setLimits(
+      shape, {self.layers.at(layers).get(), self.sums.at(bytes).get(), wholePs,
+              savings ? self.savings.at(*savings).get() : nullptr,
+              std::move(factors)});
 }
 
 static void setRows(GivenSearch &self, int32_t shape,
@@ -221,12 +233,6 @@ probeWhole(const std::vector<const CostSources *> &costs,
   return rows;
 }
 
-static std::tuple<int64_t, int64_t, int64_t> timeAll(const CostSources &costs,
-                                                     int64_t layers) {
-  WholeTimes found = runFree([&] { return timeWhole(costs, layers); });
-  return {found.makespanPs, found.exchangedPs, found.exposedPs};
-}
-
 static std::vector<int64_t> listRuns(const CostSources &costs, int64_t layers) {
   return runFree([&] { return findRuns(costs, layers); });
 }
@@ -247,7 +253,6 @@ static void bindProbes(nb::module_ &m) {
         nb::arg("parameter_bytes"), nb::arg("has_host"));
   m.def("probe_whole", probeWhole, nb::arg("costs"), nb::arg("microbatches"),
         nb::arg("layers"), nb::arg("threads"));
-  m.def("time_whole", timeAll, nb::arg("costs"), nb::arg("layers"));
   m.def("work_of_layers", listWork, nb::arg("costs"), nb::arg("runs"));
   m.def("find_runs", listRuns, nb::arg("costs"), nb::arg("layers"));
 }
@@ -308,6 +313,16 @@ static nb::dict listCounts(const GivenSearch &self) {
 // Bindings
 //===----------------------------------------------------------------------===//
 
+/// Asks a function of Python, which takes and returns a list.
+static auto asker(nb::object areListed) {
+  return [areListed = std::move(areListed)](llvm::ArrayRef<int32_t> asked) {
+    auto listed = nb::cast<std::vector<bool>>(areListed(Numbers(asked)));
+    if (listed.size() != asked.size())
+      raise("an answer for each candidate");
+    return listed;
+  };
+}
+
 static void bindRounds(nb::class_<GivenSearch> &c) {
   c.def(
        "evaluate",
@@ -317,13 +332,14 @@ static void bindRounds(nb::class_<GivenSearch> &c) {
        nb::arg("candidates"), nb::arg("evaluate").none())
       .def(
           "round",
-          [](GivenSearch &self, const Numbers &given, double limitPs,
-             nb::object byPython) {
-            return self.search.round(given, limitPs,
+          [](GivenSearch &self, const Numbers &given, double listedPs,
+             double otherPs, nb::object areListed, nb::object byPython) {
+            return self.search.round(given, {listedPs, otherPs},
+                                     asker(areListed),
                                      Evaluator(self, std::move(byPython)));
           },
-          nb::arg("candidates"), nb::arg("limit_ps"),
-          nb::arg("evaluate").none())
+          nb::arg("candidates"), nb::arg("listed_ps"), nb::arg("other_ps"),
+          nb::arg("are_listed"), nb::arg("evaluate").none())
       .def(
           "evaluate_small",
           [](GivenSearch &self, const Numbers &given, nb::object byPython) {
@@ -341,11 +357,11 @@ static void bindRounds(nb::class_<GivenSearch> &c) {
       .def(
           "movable",
           [](GivenSearch &self, double limitPs, int64_t mostLayers,
-             nb::object byPython) {
-            return self.search.movable(limitPs, mostLayers,
+             nb::object areListed, nb::object byPython) {
+            return self.search.movable(limitPs, mostLayers, asker(areListed),
                                        Evaluator(self, std::move(byPython)));
           },
-          nb::arg("limit_ps"), nb::arg("most_layers"),
+          nb::arg("limit_ps"), nb::arg("most_layers"), nb::arg("are_listed"),
           nb::arg("evaluate").none());
 }
 
@@ -366,6 +382,7 @@ void pipesched::python::bindPlanSearch(nb::module_ &m) {
       .def("add_layers", addLayers, nb::arg("costs"), nb::arg("runs"),
            nb::arg("has_split"))
       .def("add_parameters", addParameters, nb::arg("costs"), nb::arg("runs"))
+      .def("add_savings", addSavings, nb::arg("costs"))
       .def("add_sums", addSums, nb::arg("parameters"), nb::arg("parts"))
       .def(
           "set_balanced",
@@ -384,8 +401,8 @@ void pipesched::python::bindPlanSearch(nb::module_ &m) {
           },
           nb::arg("shape"), nb::arg("workers"), nb::arg("stages"))
       .def("set_limits", setLimits, nb::arg("shape"), nb::arg("layers"),
-           nb::arg("bytes"), nb::arg("sharded_ps"), nb::arg("whole_ps"),
-           nb::arg("hidden"), nb::arg("shown"), nb::arg("factors"))
+           nb::arg("bytes"), nb::arg("whole_ps"), nb::arg("savings").none(),
+           nb::arg("factors"))
       .def("set_rows", setRows, nb::arg("shape"), nb::arg("most").none(),
            nb::arg("unsharded"), nb::arg("waits"), nb::arg("draws"))
       .def("expand", expand, nb::arg("shapes"), nb::arg("kind"),

@@ -61,6 +61,14 @@ protected:
     return found;
   }
 
+  /// All may be listed.
+  static std::vector<bool> listAll(llvm::ArrayRef<int32_t> asked) {
+    return std::vector<bool>(asked.size(), true);
+  }
+  std::vector<int32_t> round(llvm::ArrayRef<int32_t> given, double limitPs) {
+    return search.round(given, {limitPs, limitPs}, listAll, evaluate());
+  }
+
   /// Every step takes 100 ps, that of the slow worker 1 twice as long.
   EvaluatePoints evaluate() { return evaluated; }
 
@@ -111,8 +119,7 @@ TEST_F(PlanSearchTest, BoundsTheBusiestWorker) {
 TEST_F(PlanSearchTest, EvaluatesEachCandidateOnce) {
   std::vector<int32_t> all = expand(addShape(4), PlanKind::All);
   // On two stages each, worker 1 starts earlier: the bound is lower.
-  EXPECT_EQ(search.round(all, kNoLimit, evaluate()),
-            std::vector<int32_t>({all[1], all[0]}));
+  EXPECT_EQ(round(all, kNoLimit), std::vector<int32_t>({all[1], all[0]}));
   search.evaluate(all, evaluate());
   EXPECT_EQ(points.size(), 2u);
   EXPECT_EQ(search.getCounts().evaluated, 2);
@@ -121,16 +128,37 @@ TEST_F(PlanSearchTest, EvaluatesEachCandidateOnce) {
 
 TEST_F(PlanSearchTest, DropsWhatIsTooSlow) {
   std::vector<int32_t> all = expand(addShape(4), PlanKind::All);
-  EXPECT_TRUE(search.round(all, 10, evaluate()).empty());
+  EXPECT_TRUE(round(all, 10).empty());
   EXPECT_EQ(search.getCounts().tooSlow, 2);
   EXPECT_TRUE(points.empty());
+}
+
+TEST_F(PlanSearchTest, EvaluatesOthersOnlyIfTheyAreFaster) {
+  std::vector<int32_t> all = expand(addShape(4), PlanKind::All);
+  std::vector<int32_t> asked;
+  auto listFirst = [&](llvm::ArrayRef<int32_t> given) {
+    llvm::append_range(asked, given);
+    std::vector<bool> listed;
+    for (int32_t candidate : given)
+      listed.push_back(candidate == all[0]);
+    return listed;
+  };
+  // Neither bound is below 10 ps.
+  EXPECT_EQ(search.round(all, {kNoLimit, 10}, listFirst, evaluate()),
+            std::vector<int32_t>({all[0]}));
+  EXPECT_EQ(asked.size(), 2u);
+  EXPECT_EQ(search.getCounts().tooSlow, 1);
+  // Nothing is asked about what is fast enough in either case.
+  EXPECT_EQ(search.round(all, {kNoLimit, kNoLimit}, listFirst, evaluate()),
+            std::vector<int32_t>({all[1], all[0]}));
+  EXPECT_EQ(asked.size(), 2u);
 }
 
 TEST_F(PlanSearchTest, DropsWhatRowsSayIsTooLarge) {
   // The memory of four microbatches bounds the memory of more of them.
   peakBytes = 200;
   std::vector<int32_t> all = expand(addShape(8), PlanKind::Usual);
-  EXPECT_TRUE(search.round(all, kNoLimit, evaluate()).empty());
+  EXPECT_TRUE(round(all, kNoLimit).empty());
   ASSERT_EQ(points.size(), 1u);
   EXPECT_TRUE(points[0].isShort);
   EXPECT_EQ(search.heldBytes(all[0]), 199);
@@ -148,6 +176,6 @@ TEST_F(PlanSearchTest, RanksByTheMeanOfDraws) {
 TEST_F(PlanSearchTest, MovesLayersOfWhatIsNear) {
   std::vector<int32_t> usual = expand(addShape(4), PlanKind::Usual);
   search.evaluate(usual, evaluate());
-  EXPECT_EQ(search.movable(100, 2, evaluate()), usual);
-  EXPECT_TRUE(search.movable(99, 2, evaluate()).empty());
+  EXPECT_EQ(search.movable(100, 2, listAll, evaluate()), usual);
+  EXPECT_TRUE(search.movable(99, 2, listAll, evaluate()).empty());
 }

@@ -54,6 +54,9 @@ public:
 
   /// Bounds for a schedule that takes at most `limitPs`.
   PlanBounds bounds(const PlanSchedule &schedule, double limitPs);
+  /// The work of the busiest worker if pairs of cells save this time of a
+  /// microbatch on each worker.
+  double pairedPs(llvm::ArrayRef<double> savedPs) const;
   /// The work of the busiest worker if cells take these factors of their time.
   double slowedPs(const PlanSchedule &schedule,
                   llvm::ArrayRef<double> factors) const;

@@ -9,6 +9,7 @@
 #ifndef PIPESCHED_PLANNING_PLANSEARCH_H
 #define PIPESCHED_PLANNING_PLANSEARCH_H
 
+#include "PipeSched/Planning/PairSavings.h"
 #include "PipeSched/Planning/Placed.h"
 
 namespace pipesched {
@@ -17,11 +18,9 @@ namespace pipesched {
 struct ShapeLimits {
   const LayerSums *layers = nullptr;
   const Sums *bytes = nullptr; ///< that layers always hold at least
-  /// Bounds on the step: with sharding for whose messages cells wait, and of
-  /// schedules that hide no exchanges of experts.
-  double shardedPs = 0, wholePs = 0;
-  /// The parts of a step that pairs of cells may hide, and that they show.
-  double hidden = 0, shown = 0;
+  /// A bound on the step of schedules without pairs of cells.
+  double wholePs = 0;
+  PairSavings *savings = nullptr; ///< null if pairs hide nothing
   /// The factors that the cells of each worker do not fall below; empty if
   /// nothing is slow.
   std::vector<double> factors = {};
@@ -54,6 +53,16 @@ struct PlanRow {
 /// Evaluates points, in order.
 using EvaluatePoints =
     llvm::function_ref<std::vector<PlanRow>(llvm::ArrayRef<PlanPoint>)>;
+
+/// Says which candidates a plan may list.
+using AreListed =
+    llvm::function_ref<std::vector<bool>(llvm::ArrayRef<int32_t>)>;
+
+/// The steps up to which candidates are evaluated: candidates that a plan may
+/// list, and others, of which it only names the fastest.
+struct StepLimits {
+  double listedPs, otherPs;
+};
 
 /// The result of a candidate.
 struct PlanOutcome {
@@ -98,9 +107,10 @@ public:
 
   /// Evaluates candidates, each only once. Their shapes have rows.
   void evaluate(llvm::ArrayRef<int32_t> given, EvaluatePoints evaluatePoints);
-  /// Evaluates candidates that may fit and take at most `limitPs`, and returns
-  /// the ones that fit, the fastest by their bounds first.
-  std::vector<int32_t> round(llvm::ArrayRef<int32_t> given, double limitPs,
+  /// Evaluates candidates that may fit and do not exceed the limits, and
+  /// returns the ones that fit, the fastest by their bounds first.
+  std::vector<int32_t> round(llvm::ArrayRef<int32_t> given, StepLimits limits,
+                             AreListed areListed,
                              EvaluatePoints evaluatePoints);
   /// Evaluates candidates that may fit by the memory of rows, and returns the
   /// ones that fit, in order.
@@ -111,10 +121,11 @@ public:
   /// memory.
   std::vector<int32_t> nearest(llvm::ArrayRef<int32_t> given, double fastestPs,
                                size_t most);
-  /// The candidates on a single path whose steps, or bounds if they cannot fit,
-  /// are at most `limitPs`, and which may fit if workers give up `mostLayers`
-  /// of their layers.
+  /// The candidates on a single path that may be listed, whose steps, or bounds
+  /// if they cannot fit, are at most `limitPs`, and which may fit if workers
+  /// give up `mostLayers` of their layers.
   std::vector<int32_t> movable(double limitPs, int64_t mostLayers,
+                               AreListed areListed,
                                EvaluatePoints evaluatePoints);
 
   llvm::Expected<Configuration> configurationOf(const PlanPoint &point) const;
@@ -136,6 +147,9 @@ private:
     PlanBounds bounds;
   };
 
+  PlanBounds pairedBounds(int32_t candidate, double limitPs, double &visible);
+  std::vector<Bounded> keepListed(std::vector<Bounded> given, double otherPs,
+                                  AreListed areListed);
   std::vector<Bounded> rank(llvm::ArrayRef<int32_t> given, double limitPs);
   void measureRows(llvm::ArrayRef<Bounded> given,
                    EvaluatePoints evaluatePoints);

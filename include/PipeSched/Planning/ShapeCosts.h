@@ -27,18 +27,9 @@ llvm::Expected<CostSources> costsOn(const CostSources &whole,
 Configuration probeOf(const CostSources &costs, llvm::ArrayRef<int64_t> stages,
                       int64_t microbatches, bool isSplit = false);
 
-/// The time of a microbatch through all layers of one worker, the exchanges of
-/// its experts meanwhile, and the part of these that cells show.
-struct WholeTimes {
-  int64_t makespanPs = 0, exchangedPs = 0, exposedPs = 0;
-};
-
-/// Errors here and below: those of evaluateConfiguration.
-llvm::Expected<WholeTimes> timeWhole(const CostSources &costs,
-                                     int64_t numLayers);
-
 /// The lengths of runs of layers that cost the same, and 0 for the head. The
-/// first layer, which has the embedding, is a run by itself.
+/// first layer, which has the embedding, is a run by itself. Errors here and
+/// below: those of evaluateConfiguration.
 llvm::Expected<std::vector<int64_t>> findRuns(const CostSources &costs,
                                               int64_t numLayers);
 

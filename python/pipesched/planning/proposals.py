@@ -36,13 +36,13 @@ from .launch.launchers import Launcher, Launchers, launchers, needs_csv
 from .launch.scripts import scripts_of
 from .layer_times import holds
 from .request import Limits, Progress, Request, check_limits, divisors
-from .search.choice import KEPT, Choice, choose
+from .search.choice import Choice, choose
 from .search.disturbances import Slow, slow_by, slow_of
 from .search.groups import Groups, find_groups
 from .search.moves import Moved, ends_of, move_layers, move_of_best, try_moves
 from .search.nearby import find_nearby
 from .search.optimizer import Attempt, Optimized, optimize_best
-from .search.search import Counts, Found, Outcome, Search, by_step, few_collections
+from .search.search import KEPT, Counts, Found, Outcome, Search, by_step, few_collections
 from .space.heads import drop_equal_rows
 from .space.space import Space
 

@@ -216,6 +216,23 @@ def _make(name: LauncherName, request: Request, candidate: Candidate, csv: str) 
         return Launcher(None, str(reason))
 
 
+def is_run(request: Request, candidate: Candidate) -> bool:
+    """Whether a launcher has lines for the candidate. The checks that are cheap come first."""
+    names: tuple[LauncherName, LauncherName] = ("megatron", "torchtitan")
+    return any(_has_lines(name, request, candidate) for name in names)
+
+
+def _has_lines(name: LauncherName, request: Request, candidate: Candidate) -> bool:
+    try:
+        _check_held(name, request, candidate)
+        check_runs(name, candidate)
+    except Cannot:
+        return False
+    if name == "megatron" and reason_against(request, candidate) is not None:
+        return False
+    return _make(name, request, candidate, "").lines is not None
+
+
 def check_runs(name: LauncherName, candidate: Candidate) -> None:
     """Raises `Cannot` for schedules and placements that the launcher cannot run."""
     if name == "megatron":

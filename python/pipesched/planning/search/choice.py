@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...support.options import Recompute, Sharding, names_of
 from ..candidate import ALONE
-from .search import EQUAL, Outcome, by_step
+from .search import EQUAL, KEPT, Outcome, by_step
 
 SIMPLE = (ALONE, "interleaved-1f1b")
 """The schedules that every framework has, the simpler one first; others are as simple as each
@@ -18,9 +18,6 @@ other.
 
 SHARDED: dict[Sharding, int] = {"gradients": 1, "full": 2}
 """How much more than the state of the optimizer is sharded, which every framework does."""
-
-KEPT = 10
-"""The best is chosen among this many of the fastest rows, however many are shown."""
 
 Expected = Callable[[Outcome], float]
 """The step that is to be expected of an outcome."""

@@ -86,18 +86,12 @@ class Limits:
         """The time of a microbatch through all layers; None if a probe has an error."""
         self._stashes: dict[Base, float] = {}
         """The activations of a sequence, of a worker that has all layers."""
-        self._shown: dict[Base, float] = {}
-        """The least exchange of experts for a sequence, which pairs of cells need as well."""
-        self._hidden: dict[Sized, float] = {}
+        self._savings: dict[Sized, tuple[int, float, float] | None] = {}
         self._firsts: dict[Base, Base] = {}
         self._holders: dict[Shape, Shape] = {}
         self._held: dict[Shape, float] = {}
         self._sharded: dict[Shape, float] = {}
         """The time of a microbatch through all layers where cells wait for sharded state."""
-        self._waits: dict[Shape, float] = {}
-        """Results of `of_sharding`."""
-        self._visible: dict[tuple[Shape, tuple[str, ...]], float] = {}
-        """Results of `visible_on`."""
         self._layers: dict[Sized, Layers] = {}
         self._parameters: dict[Shape, int] = {}
         """The numbers of weights, gradients and optimizer states of layers."""
@@ -266,17 +260,23 @@ class Limits:
     def step(self, base: Base, size: int) -> float:
         """Of all shapes with microbatches of this size."""
         sequences = self.space.request.global_batch * base.worker / self.space.request.gpus
-        visible = self.visible(base, size) if self._has_pairs else 1.0
-        step = self.time(base, size) / size * sequences
-        if self.space.request.groups and math.isfinite(step):
+        step = (self.time(base, size) - self.hidden(base, size)) / size * sequences
+        if self._divides_by_speed(base, size):
             step = max(step, self._shared(base, size) * self.space.request.global_batch)
-        return CLOSE * visible * step
+        return CLOSE * step
+
+    def _divides_by_speed(self, base: Base, size: int) -> bool:
+        """Whether groups of nodes have bounds by their speeds. Where pairs of cells hide exchanges
+        that are slower on some of them, the cells need not be.
+        """
+        has_groups = bool(self.space.request.groups) and math.isfinite(self.time(base, size))
+        return has_groups and not self.hidden(base, size)
 
     def whole_step(self, shape: Shape) -> float:
         """Of schedules of a shape that hide no exchange of experts."""
         time = self.time(base_of(shape), shape.microbatch_size)
         known = time if math.isfinite(time) else 0.0
-        if self.space.request.groups:
+        if self._divides_by_speed(base_of(shape), shape.microbatch_size):
             # Workers by their speeds have less to share in than so many fast ones.
             work = sum(self._work(base_of(shape), shape.microbatch_size))
             share = shape.pipeline / sum(1 / factor for factor in self._factors_of(shape))
@@ -288,83 +288,48 @@ class Limits:
         """The families that run pairs of cells."""
         return tuple(f for f in self.space.families if overlaps(f, ()))
 
-    @property
-    def _has_pairs(self) -> bool:
-        return bool(self._pairs)
+    def _savings_of(self, base: Base, size: int) -> tuple[int, float, float] | None:
+        """The number of what pairs of cells save, the most of a microbatch, and the largest part of
+        a layer; None where nothing divides experts.
+        """
+        sized = base, size
+        if sized not in self._savings:
+            is_known = self.space.request.times is None and math.isfinite(self.time(base, size))
+            has_savings = base.expert > 1 and self._pairs and is_known
+            if has_savings:
+                costs = self.space.stage_costs(self._shape(base, size), ())
+                self._savings[sized] = self.space.core.add_savings(costs)
+            else:
+                self._savings[sized] = None
+        return self._savings[sized]
 
     def hidden(self, base: Base, size: int) -> float:
-        """The part of a microbatch's time that pairs of cells may hide: exchanges of experts."""
-        if base.expert == 1:
+        """The time of a microbatch that pairs of cells may hide: exchanges of experts."""
+        found = self._savings_of(base, size)
+        return found[1] if found else 0.0
+
+    def hidden_on(self, shape: Shape) -> float:
+        """The same of a step on a shape, where some cells run in no pair."""
+        hidden = self.hidden(base_of(shape), shape.microbatch_size)
+        if not hidden:
             return 0.0
-        sized = base, size
-        if sized not in self._hidden:
-            took, exchanged, _ = self._time_whole(self._shape(base, size), has_host=False)
-            self._hidden[sized] = min(0.9, exchanged / took)
-        return self._hidden[sized]
-
-    def _time_whole(self, shape: Shape, *, has_host: bool = True) -> tuple[int, int, int]:
-        """The time of a microbatch through all layers, the exchanges of its experts meanwhile, and
-        the part of these that cells show.
-        """
-        layers = self.space.request.sizes["layers"]
-        return _core.time_whole(self.space.stage_costs(shape, [layers], has_host=has_host), layers)
-
-    def shown(self, base: Base, size: int) -> float:
-        """The part of a microbatch's time that experts exchange at least. A pair of cells takes
-        no less than both exchanges, and larger microbatches exchange no more per sequence.
-        """
-        if base.expert == 1:
-            return 0.0
-        key = base._replace(exchange="ring", recompute="none")
-        if key not in self._shown:
-            splits = self.splits[base]
-            most = max((size for split in splits for size in self._sizes(split)), default=1)
-            shape = self.space.shape_of(key, splits[0].data, most)
-            self._shown[key] = self._time_whole(shape)[2] / most
-        self._probe_times([(base, size)])
-        return self._shown[key] * size / self.time(base, size)
-
-    def visible(self, base: Base, size: int) -> float:
-        """The part of a microbatch's time that is left if pairs of cells hide all that they can."""
-        return max(1 - self.hidden(base, size), self.shown(base, size))
-
-    def visible_on(self, shape: Shape, families: tuple[str, ...] | None = None) -> float:
-        """The same on a shape, where some cells run in no pair: of the schedules of some families,
-        or of all.
-        """
-        pairs = self._pairs if families is None else families
-        if shape.pipeline == 1:
-            pairs = tuple(family for family in pairs if family == COMBINED)
-        if shape.expert == 1 or not pairs:
-            return 1.0
-        key = shape, pairs
-        if key not in self._visible:
-            base, size = base_of(shape), shape.microbatch_size
-            single = min((alone(family, shape.pipeline) for family in pairs), default=0)
-            part = max(0.0, 1 - single / shape.microbatches)
-            self._visible[key] = 1 - self.hidden(base, size) * part
-        return self._visible[key]
+        pairs = self._pairs if shape.pipeline > 1 else {COMBINED} & {*self._pairs}
+        single = min((alone(family, shape.pipeline) for family in pairs), default=math.inf)
+        return hidden * max(0.0, shape.microbatches - single) / shape.pipeline
 
     def step_on(self, shape: Shape) -> float:
         """Of all schedules of a shape."""
-        if not self._has_pairs:
-            return self.whole_step(shape)
-        shown = self.shown(base_of(shape), shape.microbatch_size)
-        return self.whole_step(shape) * max(self.visible_on(shape), shown)
+        return self.whole_step(shape) - self.hidden_on(shape)
 
-    def of_sharding(self, shape: Shape) -> float:
-        """A bound on the step for sharding for whose messages cells wait. Several stages wait no
-        less than one that has all layers.
+    def sharded_step(self, shape: Shape) -> float:
+        """Of schedules of a shape that hide nothing, for sharding for whose messages cells wait: 0
+        for others. Several stages wait no less than one that has all layers.
         """
         if shape.sharding not in WAITING:
             return 0.0
-        if shape not in self._waits:
-            alone = self.space.of_equal_costs(shape)
-            self._probe_sharded([alone])
-            visible = self.visible_on(shape) if self._has_pairs else 1.0
-            step = visible * CLOSE * self._sharded[alone] * shape.microbatches / shape.pipeline
-            self._waits[shape] = step
-        return self._waits[shape]
+        alone = self.space.of_equal_costs(shape)
+        self._probe_sharded([alone])
+        return CLOSE * self._sharded[alone] * shape.microbatches / shape.pipeline
 
     def _probe_sharded(self, shapes: Iterable[Shape]) -> None:
         new = [shape for shape in dict.fromkeys(shapes) if shape not in self._sharded]
@@ -387,7 +352,7 @@ class Limits:
                 kept.append(shape)
         waiting = (self.space.of_equal_costs(s) for s in kept if s.sharding in WAITING)
         self._probe_sharded(waiting)
-        fast = [shape for shape in kept if self.of_sharding(shape) <= limit_ps]
+        fast = [s for s in kept if self.sharded_step(s) - self.hidden_on(s) <= limit_ps]
         return fast, large, len(kept) - len(fast)
 
     def peak(self, shape: Shape, limit_ps: float) -> int:
@@ -400,8 +365,8 @@ class Limits:
             layers = self.layers(base, shape.microbatch_size)
             sum_of_layers = layers.headless if self.space.spreads else layers.held
             held = sum_of_layers * shape.microbatches / limit_ps
-            if self._has_pairs:
-                held *= self.visible_on(shape)
+            if found := self._savings_of(base, shape.microbatch_size):
+                held *= 1 - found[2]
             least = max(least, self._held[holder] + held)
         return int(CLOSE * least / workers) if math.isfinite(least) else 2**62
 
@@ -483,11 +448,11 @@ class Limits:
 
     def _set_limits(self, shape: Shape) -> None:
         space, base, size = self.space, base_of(shape), shape.microbatch_size
-        has_pairs = self._has_pairs
-        factors = self._factors_of(shape) if space.request.groups else []
+        savings = self._savings_of(base, size)
+        factors = self._factors_of(shape) if self._divides_by_speed(base, size) else []
         if self.slow is not None:
             own = self.slow.factors(space.costs(shape), shape.pipeline).tolist()
-            factors = [a * b for a, b in zip(own, self._factors_of(shape), strict=True)]
+            factors = [a * b for a, b in zip(own, factors or itertools.repeat(1.0))]
             speeds = self.slow.speeds(space.costs(shape), shape.pipeline)
             stages = [(stage, float(factor)) for stage, factor in self.slow.stages.items()]
             space.core.set_slow(space.number(shape), workers=speeds, stages=stages)
@@ -495,10 +460,8 @@ class Limits:
             space.number(shape),
             layers=self.layers(base, size).number,
             bytes=self._least_of(shape),
-            sharded_ps=self.of_sharding(shape),
-            whole_ps=self.whole_step(shape),
-            hidden=self.hidden(base, size) if has_pairs else 0.0,
-            shown=self.shown(base, size) if has_pairs else 0.0,
+            whole_ps=max(self.whole_step(shape), self.sharded_step(shape)),
+            savings=savings[0] if savings else None,
             factors=factors,
         )
 

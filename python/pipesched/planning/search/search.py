@@ -23,7 +23,7 @@ from ...results.configuration import Configuration
 from ...results.disturbances import SEEDS
 from ...support.options import integer
 from ..candidate import ALONE, Candidate, Shape
-from ..launch.launchers import launchers
+from ..launch.launchers import is_run
 from ..request import Progress
 from ..space.space import Kind, Space
 from .disturbances import Slow
@@ -47,6 +47,9 @@ them.
 
 COLLECTED = 100_000
 """The number of new objects after which Python looks for cycles during a search."""
+
+KEPT = 10
+"""The best is chosen among this many of the fastest rows, however many are shown."""
 
 NEAREST, NEAREST_SHAPES = 96, 48
 """The numbers of candidates to evaluate, and of shapes to expand, that cannot fit, to find the
@@ -183,15 +186,18 @@ class Search:
             only_run = request.schedules is None and request.vocabulary in (None, ("whole",))
         plain = (Shape(1, 1, 1, 1, 1, "none", kind) for kind in request.sharding or ())
         alone = (Candidate(shape, ALONE, (), ((0,),), ((1,),), 0) for shape in plain)
-        return only_run and request.sizes["sequence"] > 0 and any(map(self._is_run, alone))
-
-    def _is_run(self, candidate: Candidate) -> bool:
-        made = launchers(self.space.request, candidate, "")
-        return bool(made.megatron.lines or made.torchtitan.lines)
+        return (
+            only_run
+            and request.sizes["sequence"] > 0
+            and any(is_run(request, each) for each in alone)
+        )
 
     def is_listed(self, candidate: Candidate) -> bool:
         """Whether a plan may list a candidate: whether a framework runs it, if that is needed."""
-        return not self.only_run or self._is_run(candidate)
+        return not self.only_run or is_run(self.space.request, candidate)
+
+    def _are_listed(self, numbers: Sequence[int]) -> list[bool]:
+        return [self.is_listed(self.space.candidate(number)) for number in numbers]
 
     def _listed(self, outcomes: list[Outcome]) -> list[Outcome]:
         return [outcome for outcome in outcomes if self.is_listed(outcome.candidate)]
@@ -266,13 +272,14 @@ class Search:
         fitting = self._listed(found)
         if found and not fitting:
             self.only_run, fitting = False, found
-        fitting = self._others(fitting)
+        fitting = self._improve(self._others(fitting))
         missing = self._nearest(large, fitting, misses)
         if not self.counts.considered:
             raise self.space.nothing()
         self.counts.fitting = len(found)
         listed = [o for o in fitting if o.step_ps <= limit_ps]
-        elsewhere = found[0] if found and found[0].step_ps < listed[0].step_ps else None
+        is_faster = bool(found) and (1 + EQUAL) * found[0].step_ps < listed[0].step_ps
+        elsewhere = found[0] if is_faster else None
         return Found(listed, missing, replace(self.counts), elsewhere)
 
     def _expand(self, shapes: Sequence[Shape], limit_ps: float, kind: Kind = "usual") -> list[int]:
@@ -281,12 +288,16 @@ class Search:
         only_pairs = [self.limits.whole_step(shape) > limit_ps for shape in shapes]
         return self.space.expand(shapes, kind, only_pairs)
 
-    def _round(self, shapes: Sequence[Shape], limit_ps: float, kind: Kind) -> list[Outcome]:
-        """Evaluates the candidates of some shapes that may fit and take at most `limit_ps`, and
-        returns those that fit.
+    def _round(
+        self, shapes: Sequence[Shape], limit_ps: float, kind: Kind, other_ps: float
+    ) -> list[Outcome]:
+        """Evaluates the candidates of some shapes that may fit and take at most `limit_ps`, or
+        `other_ps` if they may not be listed, and returns those that fit.
         """
         numbers = self._expand(shapes, limit_ps, kind)
-        return self._outcomes_of(self.core.round(numbers, limit_ps, self._by_python))
+        limits = limit_ps, min(limit_ps, other_ps)
+        found = self.core.round(numbers, *limits, self._are_listed, self._by_python)
+        return self._outcomes_of(found)
 
     def evaluate_small(self, candidates: Sequence[Candidate]) -> list[Outcome]:
         """Evaluates candidates that may fit, and returns the fitting outcomes."""
@@ -294,10 +305,10 @@ class Search:
         return self._outcomes_of(self.core.evaluate_small(numbers, self._by_python))
 
     def movable(self, limit_ps: float, most_layers: int) -> list[Outcome]:
-        """Evaluates the candidates whose steps, or bounds of those that cannot fit, are at most
-        `limit_ps`, and which may fit if workers give up that many layers.
+        """Evaluates the candidates that may be listed, whose steps, or bounds of those that cannot
+        fit, are at most `limit_ps`, and which may fit if workers give up that many layers.
         """
-        numbers = self.core.movable(limit_ps, most_layers, self._by_python)
+        numbers = self.core.movable(limit_ps, most_layers, self._are_listed, self._by_python)
         self.core.evaluate(numbers, self._by_python)
         return self._outcomes_of(numbers)
 
@@ -330,7 +341,7 @@ class Search:
             large += too_large
             self.counts.left_out += slow
             self._report(queue.done, queue.total)
-            found = self._round(shapes, limit, "usual")
+            found = self._round(shapes, limit, "usual", self.widening * steps.other_ps)
             budget = min(2 * budget, MOST_CELLS)
         self._report(queue.total, queue.total)
         self.counts.shapes = queue.total
@@ -341,14 +352,15 @@ class Search:
         """Some outcomes that fit, so that the bounds on memory of others hold from the begin."""
         shapes = self.limits.seeds()
         self.seeded.update(shapes)
-        return self._round(shapes, math.inf, "usual")
+        return self._round(shapes, math.inf, "usual", math.inf)
 
     def _others(self, fitting: list[Outcome]) -> list[Outcome]:
         """Adds outcomes better than the best of the usual schedules: with other numbers of stages
         per worker.
         """
         at = 0
-        limit = self.widening * fitting[0].step_ps if fitting else math.inf
+        other = 0.0 if self.only_run else math.inf
+        limit = self.widening * fitting[0].step_ps / (1 + EQUAL) if fitting else math.inf
         variants: list[Outcome] = []
         while at < len(self.visited):
             cells, begin = 0, at
@@ -360,10 +372,30 @@ class Search:
             if begin == at:
                 break
             shapes, _, _ = self.limits.prune(self.visited[begin:at], limit)
-            found = self._listed(self._round(shapes, limit, "unusual"))
+            found = self._listed(self._round(shapes, limit, "unusual", other))
             variants += found
-            limit = min(limit, *(self.widening * o.step_ps for o in found), math.inf)
+            faster = (self.widening * o.step_ps / (1 + EQUAL) for o in found)
+            limit = min(limit, *faster, math.inf)
         # A shape is visited once, so that all its variants are among those of one round.
+        return only_better([*fitting, *variants], {o.candidate for o in variants})
+
+    def _improve(self, fitting: list[Outcome]) -> list[Outcome]:
+        """Adds the same for the schedules on the shapes of the best rows, whose steps may be longer
+        than that of the best.
+        """
+        rows: dict[object, Outcome] = {}
+        for outcome in fitting:
+            rows.setdefault(outcome.candidate.row, outcome)
+        best = [*rows.values()][:KEPT]
+        variants: list[Outcome] = []
+        for outcome in best:
+            shape, schedule = outcome.candidate.shape, outcome.candidate.schedule
+            limit = self.widening * outcome.step_ps
+            self.limits.prepare([shape])
+            numbers = self.space.expand([shape], "unusual")
+            same = [n for n in numbers if self.space.candidate(n).schedule == schedule]
+            found = self.core.round(same, limit, 0.0, self._are_listed, self._by_python)
+            variants += self._listed(self._outcomes_of(found))
         return only_better([*fitting, *variants], {o.candidate for o in variants})
 
     @staticmethod
@@ -425,6 +457,14 @@ class Slowest:
         slowest = steps[self.top - 1] if len(steps) >= self.top else math.inf
         as_fast = (1 + EQUAL) * steps[0] if steps else math.inf
         return min(max(slowest, as_fast), self.most * self.fastest_ps)
+
+    @property
+    def other_ps(self) -> float:
+        """The same for configurations that may not be listed, of which only the fastest counts, and
+        only if it is faster by more than what counts as equal.
+        """
+        listed = min(self.rows.values(), default=math.inf)
+        return min(self.fastest_ps, listed / (1 + EQUAL)) if self.rows else math.inf
 
 
 def only_better(fitting: list[Outcome], variants: set[Candidate]) -> list[Outcome]:
