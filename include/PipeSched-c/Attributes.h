@@ -29,9 +29,9 @@ MLIR_CAPI_EXPORTED MlirStringRef
 pipeschedProfileAttrGetTimes(MlirAttribute profile);
 
 MLIR_CAPI_EXPORTED bool pipeschedAttributeIsASlots(MlirAttribute attribute);
-/// The `slots` of a schedule: for each name of `#pipe.slots`, in its order, how
-/// many numbers it has, and all numbers. Null after an error, which is a
-/// diagnostic at `location`.
+/// Returns the `slots` of a schedule: for each name of `#pipe.slots`, in its
+/// order, the number of its values, and all values. Null after an error, which
+/// is a diagnostic at `location`.
 MLIR_CAPI_EXPORTED MlirAttribute pipeschedSlotsAttrGet(MlirLocation location,
                                                        intptr_t numCounts,
                                                        const int64_t *counts,

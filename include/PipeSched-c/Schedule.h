@@ -25,17 +25,17 @@ extern "C" {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// The letter of a phase; empty for a number that is no phase.
+/// The letter of a phase; empty if the number is not a phase.
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase);
 
-/// One entry of a row. Of two cells that run overlapped, the first one has
-/// `overlapsNext`, and the second one follows it.
+/// One entry of a row. The first of two overlapped cells has `overlapsNext`;
+/// the second follows it.
 typedef struct PipeschedCell {
   PipeschedPhase phase;
   int64_t stage;  ///< 0 for an idle entry
   int64_t number; ///< the microbatch, of O and G the path, of _ the slots
   bool overlapsNext;
-  int64_t slice; ///< of the microbatch; 0 where microbatches are whole
+  int64_t slice; ///< of the microbatch; 0 if microbatches are not divided
 } PipeschedCell;
 
 /// The cells of a worker, in order.
@@ -44,11 +44,12 @@ typedef struct PipeschedRow {
   const PipeschedCell *cells;
 } PipeschedRow;
 
-/// How many rows a schedule has: one per worker, or none if it is a problem.
-/// -1 after an error, such as a program, which has instructions instead.
+/// Returns the number of rows of a schedule: one per worker, or none for a
+/// problem. -1 after an error, such as a program, which has instructions
+/// instead.
 MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetNumRows(MlirOperation schedule);
-/// How many entries the row of a worker has. -1 after an error: no schedule; no
-/// such row.
+/// Returns the number of entries in the row of a worker. -1 after an error: not
+/// a schedule; no such row.
 MLIR_CAPI_EXPORTED intptr_t pipeschedScheduleGetRowSize(MlirOperation schedule,
                                                         intptr_t worker);
 /// Writes the row of a worker to `cells`, which has room for `numCells`.

@@ -30,9 +30,9 @@ describeFamily(mlir::Builder builder, const Family &family,
 /// that describeFamily does not write are ignored.
 FamilyOptions loadFamilyOptions(pipe::ScheduleOp schedule);
 
-/// Checks that the rows of a schedule, which `table` has, are the rows of the
-/// family that it names. There is no finding if it names no family, or one that
-/// is not ours.
+/// Checks that the rows in `table` are the rows of the family that the schedule
+/// names. Returns nothing if it names no family, or one that does not ship with
+/// us.
 std::optional<Violation> verifyFamily(pipe::ScheduleOp schedule,
                                       const TableView &table);
 

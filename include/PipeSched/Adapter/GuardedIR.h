@@ -19,7 +19,7 @@ class DialectRegistry;
 
 namespace pipesched {
 
-/// Makes IR safe to read for a context with the dialects of `registry`. Of
+/// Makes IR safe to read for a context with the dialects of `registry`. For
 /// bytecode the result is a copy, which a child process has read and written
 /// again:
 ///

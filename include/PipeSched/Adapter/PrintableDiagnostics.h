@@ -25,11 +25,11 @@ class MLIRContext;
 
 namespace pipesched {
 
-/// IR that MLIR reads in the same way and whose lines can be shown: the bytes
-/// of a byte order mark become blanks, so that columns stay; control characters
-/// and marks of direction become escapes such as `\1B`, which mean the same in
-/// strings. The name of the buffer is printable too. Null for bytecode, and if
-/// there is nothing to change.
+/// Returns IR that MLIR reads in the same way and whose lines can be shown: the
+/// bytes of a byte order mark become blanks, so that columns stay; control
+/// characters and direction marks become escapes such as `\1B`, which mean the
+/// same in strings. The name of the buffer is printable too. Null for bytecode,
+/// and if there is nothing to change.
 std::unique_ptr<llvm::MemoryBuffer> makePrintableIR(llvm::MemoryBufferRef ir);
 
 /// Whether names of this IR may contain characters that a terminal obeys. That

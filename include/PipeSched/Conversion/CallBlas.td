@@ -60,10 +60,10 @@ def CallBlasPass : Pass<"call-blas", "::mlir::ModuleOp"> {
     After bufferization, products of matrices whose sums are f32 or f64 become
     calls of `pipesched_rt_matmul` (docs/Runtime.md), which calls a BLAS
     library: named ops of linalg and generic ones that add products, with any
-    order of dimensions. Elements may be narrower than the sums, as those of
-    bf16 and f16 are after `lower-stage-ops`. Dimensions that follow each other
-    in memory are taken as one; there is a call for each element of the batch.
-    An operand that BLAS does not take as it is, is copied before the calls.
+    order of dimensions. Elements may be narrower than the sums, as bf16 and f16
+    are after `lower-stage-ops`. Dimensions that follow each other in memory are
+    merged; there is a call for each element of the batch. An operand that BLAS
+    cannot take in place is copied before the calls.
 
     Products of fewer than 4096 multiplications stay as they are, and so do sums
     of products that are a single number.

@@ -14,10 +14,10 @@ def DeallocateBuffersPass : Pass<"deallocate-buffers", "::mlir::ModuleOp"> {
   let summary = "Free the buffers of functions that upstream can read";
   let description = [{
     Runs upstream's `ownership-based-buffer-deallocation` on the functions of a
-    module, except for those of which nobody knows what an operation does to
-    memory, and those that free memory themselves. Upstream refuses the whole
-    module because of one of these. So a module of schedules may also have a
-    function that calls MPI, which frees itself what it allocates.
+    module, except functions that free memory themselves or contain an operation
+    with unknown effects on memory. Upstream refuses the whole module if it has
+    one of these. With this pass a module of schedules can also have a function
+    that calls MPI, which frees its own allocations.
 
     In the kernels of `convert-exec-to-func`, such an operation is an error.
 

@@ -13,7 +13,7 @@ include "mlir/Pass/PassBase.td"
 def LowerExternCallsPass : Pass<"lower-extern-calls", "::mlir::ModuleOp"> {
   let summary = "Call extern functions by their interface of C";
   let description = [{
-    Behind bufferization, `exec.call_extern` on memrefs becomes a call of its
+    After bufferization, `exec.call_extern` on memrefs becomes a call of its
     function with a pointer and the sizes for each tensor, and a check that the
     status is 0, which `lower-stage-checks` replaces (docs/Stages.md, "Extern
     functions"). A memref whose elements have gaps is copied to one without, and

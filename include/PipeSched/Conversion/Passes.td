@@ -17,12 +17,12 @@ def ConvertPipeToExecPass
     Replaces each `pipe.schedule` by an `exec.program` of the same name, with
     its paths, family, gradient rule, model and profile. Cells become `compute`,
     `offload` and `reload`; joins become `wait`. If the next stage is on another
-    worker, a `send` follows the cell and a `recv` stands with its consumer. A G
-    becomes an `all_reduce` of the blocks of its stage, or several if other
-    paths cut these blocks into pieces. A worker that holds blocks more than
-    once reduces them once, at the last of its G cells that cover them.
+    worker, a `send` follows the cell, and a `recv` is placed in the row of its
+    consumer. A G becomes an `all_reduce` of the blocks of its stage, or several
+    if other paths cut these blocks into pieces. A worker that holds blocks more
+    than once reduces them once, at the last of its G cells that cover them.
 
-    A receive stands at the unit slot in which its message arrives, after the
+    A receive is placed at the unit slot in which its message arrives, after the
     cells that start there and after the sends of cells that end there
     (`receive-placement=arrival`), or right before the cell that needs it
     (`receive-placement=consumer`).
@@ -113,16 +113,16 @@ def ConvertExecToFuncPass
   let summary = "Turn programs with buffers into functions";
   let description = [{
     Replaces each `exec.program` by functions of upstream dialects, of which
-    three are public: `<program>_step` runs one step of the worker that it is
-    given, `<program>_size` says how much memory a worker needs, and
+    three are public: `<program>_step` runs one step of the given worker,
+    `<program>_size` returns the bytes of memory that a worker needs, and
     `<program>_layout` describes that memory and the instructions. They call the
     runtime library for messages, copies and sums (docs/Lowering.md).
 
-    Each stage and phase becomes a function in destination style, a kernel,
-    which calls the functions of the stage. Stages that name the same functions
-    share it. With `form=table` the instructions of all workers become one
-    constant, which one loop walks; with `form=straight` they become calls one
-    behind the other, which are easier to read and take time to compile.
+    Each stage and phase becomes a kernel: a function in destination style that
+    calls the functions of the stage. Stages that name the same functions share
+    it. With `form=table` the instructions of all workers become one constant,
+    which one loop walks; with `form=straight` they become a sequence of calls,
+    which is easier to read but slow to compile.
 
     Here a worker runs one cell; the other two public functions are left out:
 
@@ -263,12 +263,12 @@ def ConvertExecToFuncPass
     The roles of arguments, models and descriptions of systems go as well if no
     schedule is left. Functions of stages become private.
 
-    Errors: no program; a program without functions of stages, with such that
-    `pipe-verify-stages` refuses, or without buffers (`exec-assign-buffers`
-    gives them); buffers that lie outside of the arena or overlap in one kernel;
-    a sum of elements that the runtime cannot add; an instruction of another
-    dialect; a symbol that the module has already. If there is an error, no
-    program is replaced.
+    Errors: no program; a program without functions of stages, with functions
+    that `pipe-verify-stages` refuses, or without buffers (`exec-assign-buffers`
+    assigns them); buffers that lie outside of the arena or overlap in one
+    kernel; a sum of elements that the runtime cannot add; an instruction of
+    another dialect; a symbol that the module has already. If there is an error,
+    no program is replaced.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect",
@@ -290,15 +290,15 @@ def ConvertPipeToFuncPass
   let summary = "Turn schedules into functions";
   let description = [{
     Replaces each `pipe.schedule` by the functions that `convert-pipe-to-exec`,
-    `exec-assign-buffers` and `convert-exec-to-func` make of it one behind the
-    other, and gives the same errors. Programs stay arrays and never become ops,
-    which takes a tenth of the time where a step has thousands of microbatches.
+    `exec-assign-buffers` and `convert-exec-to-func`, run in this order, make of
+    it, with the same errors. Programs stay arrays and never become ops, which
+    takes a tenth of the time for a step with thousands of microbatches.
 
     An `exec.program` that the module has besides gets buffers and becomes
     functions, too. If there is an error, nothing is replaced.
 
-    Of the functions, only the one that says how much memory a worker needs is
-    shown:
+    Of the functions, the example shows only the one that returns the memory of
+    a worker:
 
     ```mlir
     func.func private @scale(%w: tensor<8xf32> {pipe.param = "w"},
@@ -378,15 +378,15 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
     takes. So do calls of functions with `pipe.extern`, which become
     `exec.call_extern`.
 
-    What upstream lowers to wrong numbers is replaced: sums of bf16 and f16 are
-    added up in f32, f64 is rounded to bf16 once, clamps begin with the lower
-    bound, negative powers are quotients, negative padding removes elements.
+    Replaces ops that upstream lowers to wrong numbers: sums of bf16 and f16 are
+    added up in f32, f64 is rounded to bf16 once, clamps apply the lower bound
+    first, negative powers are quotients, negative padding removes elements.
 
-    In front of an op whose operands are data, and could make it read or write
-    outside of a tensor, divide by 0 or loop for ever, stands a check:
-    a `cf.assert`, or for an index a call of `pipesched_rt_check_index`, which
-    `lower-stage-checks` replaces. There is none where the index is known to be
-    inside, as that of a loop over the tensor is.
+    An op whose operands are data that could make it read or write outside of a
+    tensor, divide by 0 or loop forever gets a check in front of it: a
+    `cf.assert`, or for an index a call of `pipesched_rt_check_index`, which
+    `lower-stage-checks` replaces. An index that is known to be inside, such as
+    that of a loop over the tensor, gets no check.
 
     A function that nothing calls and that has an op of a dialect that is not
     registered is removed, with a warning.
@@ -435,16 +435,16 @@ def LowerStageOpsPass : Pass<"lower-stage-ops", "::mlir::ModuleOp"> {
 def LowerStageChecksPass : Pass<"lower-stage-checks", "::mlir::ModuleOp"> {
   let summary = "Make branches of the checks of stage functions";
   let description = [{
-    Behind the conversion of loops to branches, replaces each check of
-    `lower-stage-ops`. Where one does not hold, a kernel of
-    `convert-exec-to-func` frees what it has allocated, reports to the runtime
-    what failed, in which function and stages, and returns the runtime's status.
-    Other functions abort, or call the function that `handler` names with the
-    text, the index and the size, which must not return.
+    After the conversion of loops to branches, replaces each check of
+    `lower-stage-ops`. When a check fails, a kernel of `convert-exec-to-func`
+    frees its allocations, reports to the runtime the failure, the function and
+    its stages, and returns the runtime's status. Other functions abort, or call
+    the function that `handler` names with the text, the index and the size,
+    which must not return.
 
     The texts about stages, which are then no longer needed, go.
 
-    Errors: a check in a region that is no function; one in a function that a
+    Errors: a check in a region that is not a function; one in a function that a
     kernel calls, because it could not be inlined.
 
     ```mlir
@@ -567,22 +567,22 @@ def CallLibmPass : Pass<"call-libm", "::mlir::ModuleOp"> {
 def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {
   let summary = "Verify that stores overwrite nothing that is read later";
   let description = [{
-    One-shot bufferization takes each `bufferization.to_tensor ... restrict` for
-    memory of its own, and does not see that
-    `bufferization.materialize_in_destination` writes a memref. This pass stands
-    in front of it, and verifies what makes both right. A memref that a function
+    One-shot bufferization treats each `bufferization.to_tensor ... restrict` as
+    separate memory, and does not see that
+    `bufferization.materialize_in_destination` writes a memref. This pass runs
+    before it, and verifies what makes both right. A memref that a function
     writes
 
     - is an argument of it;
     - is used by one `to_tensor`, which has `restrict`, by one store, and by
       nothing else;
-    - is stored to behind all ops that read tensors or memory;
+    - is stored to after all ops that read tensors or memory;
     - gets a tensor whose memory, as far as bufferization may choose it, is that
       memref, new, or a memref that no store in front of this one writes.
 
-    Kernels of `convert-exec-to-func` are of this form. A pass that is put
-    between that and bufferization may break it: `eliminate-empty-tensors`
-    itself does where stores stand between other ops.
+    Kernels of `convert-exec-to-func` have this form. A pass between it and
+    bufferization may break it: `eliminate-empty-tensors` itself does if there
+    are stores between other ops.
 
     It changes nothing. Errors: an op that breaks one of these rules, named with
     its function.

@@ -33,10 +33,10 @@ struct EnumNames<Rates> {
 };
 
 /// Reads one description. Messages call the text `file`. Errors name file and
-/// field: text that is no JSON; a field that is unknown (with the closest known
-/// one), missing, repeated, of a wrong type or out of range; a source for an
-/// absent field; a number without a source if `rule` requires one; a system
-/// without the rates under load that are asked for.
+/// field: text that is not JSON; a field that is unknown (with the closest
+/// known one), missing, repeated, of a wrong type or out of range; a source for
+/// an absent field; a number without a source if `rule` requires one; a system
+/// that lacks the requested rates under load.
 llvm::Expected<HardwareFacts> systemFromJson(llvm::StringRef text,
                                              llvm::StringRef file,
                                              SourceRule rule,
@@ -85,7 +85,7 @@ llvm::ArrayRef<EmbeddedFile> embeddedModels();
 llvm::Expected<ModelFacts> resizeModel(const ModelFacts &model, int64_t size,
                                        llvm::ArrayRef<ModelFacts> others);
 
-/// A worker stands for the accelerators of one pipeline stage of one replica.
+/// A worker represents the accelerators of one pipeline stage of one replica.
 struct CalculonExecution {
   int64_t workers = 1;        ///< of one pipeline
   int64_t accelerators = 1;   ///< of a worker: tensor parallelism
@@ -107,8 +107,8 @@ struct CalculonExecution {
   std::string systemOptions() const;
 };
 
-/// Reads Calculon's execution file. Errors name file and field: text that is no
-/// JSON; a field that is unknown, missing, of a wrong type or out of range;
+/// Reads Calculon's execution file. Errors name file and field: text that is
+/// not JSON; a field that is unknown, missing, of a wrong type or out of range;
 /// degrees whose product is not the number of processors; a batch that they do
 /// not divide; inference.
 llvm::Expected<CalculonExecution> executionFromJson(llvm::StringRef text,

@@ -21,7 +21,7 @@ struct Instance {
 };
 
 /// Reads an instance. Errors, "<file>:<line>:<column>: ..." or "<file>: <field
-/// path>: ...": text that is no JSON; a field that is missing, of a wrong type
+/// path>: ...": text that is not JSON; a field that is missing, of a wrong type
 /// or out of range; lists that do not have one entry for each stage or worker;
 /// a path with unknown workers; as for checkProblem. Unknown fields are
 /// ignored.

@@ -15,7 +15,7 @@
 
 namespace pipesched {
 
-/// Stands for a time that is not known.
+/// The value of a time that is not known.
 inline constexpr int64_t kUnknownNs = std::numeric_limits<int64_t>::min();
 
 /// When the instructions of one worker ran, in ns of a clock that all workers

@@ -28,11 +28,11 @@ struct MeasuredTimes {
   int64_t makespanPs = 0; ///< of the step
 };
 
-/// Returns `predicted` with measured times. Messages have latency only. An end
-/// before its start, which the clocks of two workers may give, counts as no
+/// Returns `predicted` with measured times. Messages have only a latency. An
+/// end before its start, which the clocks of two workers may give, counts as no
 /// time. Idle time is the time between cells. Its causes are estimates, because
 /// nothing says whether an instruction waited for data or for its runtime.
-/// There is no critical path. Memory stays that of the prediction.
+/// There is no critical path. Memory stays as predicted.
 ///
 /// Errors: other numbers of instructions than the rows have; times below 0 or
 /// over the makespan; a transport whose messages hold rows.

@@ -44,8 +44,8 @@ countActivations(const Execution &execution, const Placement &placement);
 ///
 /// The memory of a worker depends only on the order of its row, unless there
 /// are D or U. MemoryTimes::Any then proves the budget for all times, from the
-/// waits alone (AnyTimeMemory.h); an offload counts until something waits for
-/// it. MemoryTimes::Given times the table and proves it for these times only.
+/// waits (AnyTimeMemory.h); an offload counts until something waits for it.
+/// MemoryTimes::Given times the table and proves it for these times only.
 /// Linear in cells.
 ///
 /// Errors, as ViolationError: the worker that exceeds the budget most, at the

@@ -16,7 +16,7 @@
 
 namespace pipesched {
 
-/// What is known of a schedule before costs are computed.
+/// The facts about a schedule that are known before costs are computed.
 struct NamedTable {
   std::string name;
   std::string family; ///< empty: none
@@ -48,14 +48,15 @@ struct NamedEvaluation : NamedTable {
   /// precision of the model's linear layers; 0: not known.
   double modelFlops = 0, peakFlops = 0;
 
-  /// The first divided by what the second allows in the step, if all is known.
+  /// FLOPs used in the step divided by the FLOPs that the hardware allows in
+  /// it, if both are known.
   std::optional<double> getMfu() const;
   std::vector<StatedWork> work; ///< of a program's instructions
   Evaluation evaluation;
 
   bool isProgram() const { return !evaluation.table; }
 
-  /// Fills in what model and system say of a complete step.
+  /// Fills in the numbers that model and system give for a complete step.
   void describe(const CostInputs &costs);
   /// Counts the FLOPs of a program, which may be a part of a step and whose
   /// instructions may state theirs.

@@ -21,7 +21,8 @@ struct StatedWork {
   uint32_t instruction = 0;
   std::optional<int64_t> flops;      ///< of Compute, on the matrix engines
   std::optional<int64_t> bytesMoved; ///< of Compute, Offload, Reload
-  /// Of Send: its message. Of AllReduce: the gradients of each of its workers.
+  /// For Send: its message. For AllReduce: the gradients of each of its
+  /// workers.
   std::optional<int64_t> messageBytes;
   /// A positive amount is held from the start on, a negative one is freed at
   /// the end.

@@ -16,10 +16,10 @@
 
 namespace pipesched {
 
-/// Decoder layers of each stage: `Et*2|(t|)*2,tL` is 2, 1, 1, 1. The embedding
-/// E must come first, the loss L last. Errors name the character, counted from
-/// 1: a text that is no layout; MTP layers (m), which blocks cannot express;
-/// more than 2^24 stages or repetitions.
+/// Returns the decoder layers of each stage: `Et*2|(t|)*2,tL` is 2, 1, 1, 1.
+/// The embedding E must come first, the loss L last. Errors name the character,
+/// counted from 1: a text that is not a layout; MTP layers (m), which blocks
+/// cannot express; more than 2^24 stages or repetitions.
 llvm::Expected<std::vector<int64_t>>
 parseMegatronLayout(llvm::StringRef layout);
 

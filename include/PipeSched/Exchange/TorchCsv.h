@@ -93,9 +93,9 @@ struct EnumNames<TorchCsvFormat> {
 /// RESHARD, REDUCE_GRAD, SEND and RECV. Before they are written they pass the
 /// checks of parseTorchCsv, so that every RECV takes the message it names.
 ///
-/// Returns a violation if the format cannot express the table or PyTorch would
-/// compute it wrongly, and then writes nothing: several paths; phases other
-/// than F, B, I, W; overlapped pairs other than F + B; gradients sent after W;
+/// Returns a violation and writes nothing if the format cannot express the
+/// table or PyTorch would compute it wrongly: several paths; phases other than
+/// F, B, I, W; overlapped pairs other than F + B; gradients sent after W;
 /// alignment by slots other than unit slots; a worker without cells; more than
 /// kMaxTableCells columns; a forward that findUnorderedForward finds.
 std::optional<Violation> writeTorchCsv(llvm::raw_ostream &os,

@@ -68,8 +68,8 @@ struct Segment {
   }
 };
 
-/// How long a resource is in use, for which part of this time cells wait, and
-/// the bytes that are sent.
+/// The time for which a resource is in use, the part of it that cells wait for,
+/// and the bytes that are sent.
 struct Exchange {
   int64_t ps = 0, exposedPs = 0, bytes = 0;
 
@@ -106,7 +106,7 @@ public:
   int64_t alonePs(Phase phase, int64_t slice = 0) const {
     return alone[slice][phase];
   }
-  /// What a cell does, in order.
+  /// The segments of a cell, in order.
   llvm::ArrayRef<Segment> segmentsOf(Phase phase, int64_t slice = 0) const {
     size_t cell = numberOf(phase, slice);
     return llvm::ArrayRef(segments).slice(begins[cell],

@@ -123,7 +123,7 @@ struct EnumNames<SliceCut> {
 /// different lengths (docs/CostModel.md, "Slices").
 enum class SliceExchange : uint8_t {
   None,
-  Pairs ///< of two workers, the one with the shorter prefix takes a part
+  Pairs ///< of two workers, the one with the shorter prefix takes over a part
 };
 
 template <>
@@ -152,8 +152,8 @@ struct EnumNames<PairOrder> {
        "None: parts are divided as finely as needed"}};
 };
 
-/// In which pieces gradients and weights of a stage go among those that hold
-/// the same (docs/CostModel.md, "Under the backward and the forward").
+/// The pieces in which the gradients and weights of a stage are exchanged among
+/// its holders (docs/CostModel.md, "Under the backward and the forward").
 enum class GradientBuckets : uint8_t {
   Auto,  ///< layers if all-reduces run alongside the compute, else whole
   Whole, ///< when the last backward of the stage has ended
@@ -223,7 +223,7 @@ struct DeploymentOption {
   llvm::ArrayRef<llvm::StringRef> values = {}; ///< of a choice, their names
   std::string attribute = {};                  ///< the name of the field in IR
   std::string unsaidText = {}; ///< the default, as people write it
-  /// Of options that take sizes, else null. Setting the value or the sizes
+  /// For options that take sizes, else null. Setting the value or the sizes
   /// removes the other.
   llvm::ArrayRef<int64_t> (*getSizes)(const Deployment &) = nullptr;
   void (*putSizes)(Deployment &, llvm::ArrayRef<int64_t>) = nullptr;
@@ -263,7 +263,7 @@ llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
 llvm::Error setSizes(Deployment &deployment, const DeploymentOption &option,
                      llvm::ArrayRef<int64_t> sizes);
 
-/// Sets an option of any kind by text. Errors: text that is no value of it.
+/// Sets an option of any kind by text. Errors: text that is not a value of it.
 llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
                       llvm::StringRef value);
 

@@ -1,9 +1,8 @@
 //===- Facts.h - What is known of model, system and profile -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Facts only, no costs: the plain structs behind pipe.model, the system
-// attributes and the profile attribute. A cost
-// model turns them into times (CostModel.h).
+// Facts only, no costs: the plain structs of pipe.model, the system attributes
+// and the profile attribute. A cost model turns them into times (CostModel.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +27,11 @@ namespace pipesched {
 /// The unit of a worker that executes a kernel. Link: a collective among the
 /// accelerators of one worker (tensor parallelism), `bytes` its payload.
 /// MatrixFp8: the matrix engine at its rate for 8-bit floats. AllToAll: rows on
-/// their way to experts of other ranks or back, `bytes` those of all rows.
-/// Context: keys and values (in I followed by as many bytes of their gradients)
-/// on their way among the ranks that divide a sequence, `bytes` those of all
-/// tokens. Both are free where nothing is divided. Attention: a fused attention
-/// kernel on the matrix engine, at a rate of its own (AttentionShape).
+/// their way to experts of other ranks or back, `bytes` of all rows. Context:
+/// keys and values (in I followed by as many bytes of their gradients) on their
+/// way among the ranks that divide a sequence, `bytes` of all tokens. Both are
+/// free if nothing is divided. Attention: a fused attention kernel on the
+/// matrix engine, at a separate rate (AttentionShape).
 enum class Engine : uint8_t {
   Matrix,
   Vector,
@@ -57,7 +56,7 @@ struct EnumNames<FlashKernel> {
        "The fused attention of cuDNN 9, at its rate on the system"}};
 };
 
-/// What the rate of an attention kernel depends on.
+/// The shape on which the rate of an attention kernel depends.
 struct AttentionShape {
   FlashKernel kernel = FlashKernel::Flash2;
   int64_t headSize = 0; ///< elements of a head of queries and keys
@@ -84,7 +83,7 @@ struct Work {
   friend bool operator!=(const Work &a, const Work &b) { return !(a == b); }
 };
 
-/// What a kernel does in one run, and where.
+/// The work of a kernel in one run, and its engine.
 struct EngineWork {
   Engine engine = Engine::Matrix;
   Work work;
@@ -108,31 +107,32 @@ struct Kernel {
   /// of layers have, and with expert parallelism all of its experts.
   bool onParameters = false;
   int64_t count = 1; ///< runs so often in each phase, one after the other
-  /// Of B, of R and of O once per step (pipe.kernel). Absent in all kernels of
-  /// a block: B runs I and W, R runs F, O moves the state of the parameters.
+  /// The work in B, in R, and in O once per step (pipe.kernel). If absent in
+  /// all kernels of a block: B runs I and W, R runs F, O moves the state of the
+  /// parameters.
   std::optional<Work> backward = std::nullopt, recompute = std::nullopt,
                       optimizer = std::nullopt;
-  /// Of S and T, if the shard of a vocabulary is work of the stage's own.
+  /// The work in S and T, if the stage has a shard of a vocabulary.
   Work logits = {}, logitsGrad = {};
   /// On the rows of experts: with expert parallelism, work of the rank that
   /// holds the expert. A Link kernel is then not needed.
   bool routed = false;
   /// The part of the bytes of each phase that are weights of experts with rows.
   int64_t weightBytes = 0;
-  /// Of a kernel on Engine::Attention, and of no other.
+  /// Present exactly for a kernel on Engine::Attention.
   std::optional<AttentionShape> attention = std::nullopt;
-  /// So many kernels the host launches for one run; of a kernel with
-  /// `weightBytes` for each expert of a rank.
+  /// The number of kernels that the host launches for one run; for a kernel
+  /// with `weightBytes` the number for each expert of a rank.
   int64_t launches = 1;
-  /// After its F the host waits until the device is done, since what it
-  /// launches next depends on the result.
+  /// After its F the host waits until the device is done, since the next launch
+  /// depends on the result.
   bool synchronizes = false;
-  /// Sorts rows that came to the rank of their expert: needed only where
-  /// experts are divided over ranks and each expert gets a copy of its own.
+  /// Sorts rows that came to the rank of their expert: needed only if experts
+  /// are divided over ranks and each expert gets a separate copy.
   bool exchanged = false;
-  /// Of the attention core, whose work grows with pairs of tokens: so many
-  /// tokens of a sequence a token sees at most, all or a window. 0: the work
-  /// grows with tokens.
+  /// For the attention core, whose work grows with pairs of tokens: the most
+  /// tokens of a sequence that a token sees, all or a window. 0: the work grows
+  /// with tokens.
   int64_t seen = 0;
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
@@ -161,7 +161,7 @@ struct WholeBytes {
   }
 };
 
-/// What the parameters of a block take, bytes.
+/// The bytes of the parameters of a block.
 struct StateBytes {
   int64_t weight = 0, gradient = 0, optimizer = 0;
 
@@ -171,7 +171,7 @@ struct StateBytes {
   }
 };
 
-/// What a stage sends for one microbatch, bytes.
+/// The bytes that a stage sends for one microbatch.
 struct MessageBytes {
   int64_t activation = 0; ///< after F, to the next stage
   int64_t gradient = 0;   ///< after B or I, to the previous stage
@@ -185,10 +185,10 @@ struct MessageBytes {
 struct ExpertFacts {
   int64_t count = 0, perToken = 0;
   int64_t rows = 0;       ///< tokens times perToken, of one microbatch
-  int64_t parameters = 0; ///< of all experts; a part of those of the block
+  int64_t parameters = 0; ///< of all experts; a part of the block's
   /// The parts of the block's bytes that are rows of experts.
   int64_t activationBytes = 0, weightGradBytes = 0;
-  /// Experts form `groups` of equal size; those of a token are in at most
+  /// Experts form `groups` of equal size; the experts of a token are in at most
   /// `groupsPerToken` of them (arXiv 2412.19437, section 2.1.2).
   int64_t groups = 1, groupsPerToken = 1;
 
@@ -206,7 +206,7 @@ struct ExpertFacts {
 struct ShardBytes {
   int64_t kept = 0;      ///< from S to T
   int64_t broadcast = 0; ///< X: the last output, to all workers
-  int64_t combined = 0;  ///< Y: what all shards tell, summed on all workers
+  int64_t combined = 0;  ///< Y: values of all shards, summed on all workers
   int64_t reduced = 0;   ///< Z: the gradient of the last output, for its stage
 
   friend bool operator==(const ShardBytes &a, const ShardBytes &b) {
@@ -218,8 +218,8 @@ struct ShardBytes {
   }
 };
 
-/// Where a block stands: repeated layers are divided among stages; the others
-/// are pinned to the first or the last stage of a path.
+/// The position of a block: repeated layers are divided among stages; the
+/// others are pinned to the first or the last stage of a path.
 enum class BlockPosition : uint8_t { First, Layer, Last };
 
 /// `count` equal blocks. Bytes are per block and microbatch.
@@ -244,10 +244,10 @@ struct BlockFacts {
   /// under selective recompute.
   int64_t coreBytes = 0;
   WholeBytes whole;
-  /// Absent: what the model says for each of the parameters.
+  /// Absent: the model's bytes for each of the parameters.
   std::optional<StateBytes> state;
-  /// What a stage sends if this is its last block (activation) or its first one
-  /// (gradient). Absent: the model's `boundaryBytes`.
+  /// The messages of a stage if this is its last block (activation) or its
+  /// first one (gradient). Absent: the model's `boundaryBytes`.
   std::optional<MessageBytes> messages;
   std::optional<ExpertFacts> experts; ///< absent: there are none
   ShardBytes shard; ///< a block with one has kernels in S and T
@@ -277,7 +277,7 @@ struct EnumNames<Precision> {
       {Precision::BF16, "bf16", "16 bits"}, {Precision::FP8, "fp8", "8 bits"}};
 };
 
-/// What R does: nothing is recomputed, the attention core is, or all is.
+/// The part that R recomputes: nothing, the attention core, or all.
 enum class Recompute : uint8_t { None, Selective, Full };
 
 template <>
@@ -296,7 +296,7 @@ struct ModelFacts {
   int64_t boundaryBytes = 0;  ///< activation between stages, one microbatch
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
-  /// What every backward recomputes first if the table has no R cells.
+  /// The part that every backward recomputes first if the table has no R cells.
   Recompute recompute = Recompute::None;
   std::vector<BlockFacts> blocks;
 
@@ -343,7 +343,7 @@ struct EngineFacts {
   int64_t latencyPs = 0;
   EfficiencyCurve efficiency;
   int64_t fp8FlopsPerSecond = 0; ///< in 8-bit floats; 0: not known
-  /// Of fp8FlopsPerSecond; absent: `efficiency` holds for it too.
+  /// For fp8FlopsPerSecond; absent: `efficiency` applies to it too.
   std::optional<EfficiencyCurve> fp8Efficiency;
 
   friend bool operator==(const EngineFacts &a, const EngineFacts &b) {
@@ -388,8 +388,8 @@ inline constexpr int64_t kMaxAcceleratorsPerPod = 65536;
 /// evenly.
 struct HardwareFacts {
   std::string name, source;
-  /// What a reader assumed or left out, for people to read; equality ignores
-  /// it.
+  /// Assumptions and omissions of a reader, for people to read; equality
+  /// ignores it.
   std::vector<std::string> notes;
   int64_t accelerators = 1;
   EngineFacts matrix, vector;
@@ -406,8 +406,8 @@ struct HardwareFacts {
   int64_t peakSharePpm = 1000000;
   /// The time of the host for an operation with its first kernel, for each
   /// further kernel that it launches, and from the end of a kernel that it
-  /// waits for to the start of the next; 0: not known, so that the host is
-  /// never waited for.
+  /// waits for to the start of the next. 0: not known; then devices never wait
+  /// for the host.
   int64_t operationPs = 0, launchPs = 0, synchronizePs = 0;
   /// Whether a kernel computes while it moves data, so that its time is the
   /// longer of the two. Otherwise its time is their sum.
@@ -446,8 +446,8 @@ const AttentionRates *findAttentionRates(const HardwareFacts &hardware,
                                          FlashKernel kernel, int64_t headSize);
 
 /// FLOP/s of the matrix engines of a worker by the data sheet, in 16 bits or in
-/// 8, whatever share of them is sustained; of a system with groups, in the
-/// mean.
+/// 8, independent of the share that is sustained; the mean of a system with
+/// groups.
 double peakFlopsPerSecond(const HardwareFacts &hardware, bool isFp8);
 
 /// Gives every worker `accelerators` devices and their share of the bandwidth
@@ -455,8 +455,9 @@ double peakFlopsPerSecond(const HardwareFacts &hardware, bool isFp8);
 /// over int64.
 llvm::Error setAccelerators(HardwareFacts &hardware, int64_t accelerators);
 
-/// What is wrong with the levels of the network, or nothing: nodes without a
-/// link; a spine without pods, or pods without one; pods of parts of nodes.
+/// Describes a mistake in the levels of the network, or returns nothing: nodes
+/// without a link; a spine without pods, or pods without one; pods of parts of
+/// nodes.
 std::optional<std::string> mistakeInLevels(const HardwareFacts &hardware);
 
 //===----------------------------------------------------------------------===//

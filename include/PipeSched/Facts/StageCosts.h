@@ -20,10 +20,10 @@ namespace pipesched {
 /// later.
 struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
-  /// How long before the end of its predecessor it can start. The pieces of an
-  /// all-reduce are there one after the other, and weight gradients of an
-  /// overlapped pair may run after its messages. Never so much that it arrives
-  /// before that end; of an all-reduce never more than the occupancy.
+  /// The time by which it can start before the end of its predecessor. The
+  /// pieces of an all-reduce become ready one after the other, and weight
+  /// gradients of an overlapped pair may run after its messages. It never
+  /// arrives before that end; for an all-reduce this is at most the occupancy.
   int64_t aheadPs = 0;
 
   friend bool operator==(const MessageCost &a, const MessageCost &b) {
@@ -78,8 +78,8 @@ enum class PairRule : uint8_t {
 /// The time of an overlapped pair.
 struct PairTime {
   int64_t ps = 0;
-  /// For how long weight gradients run at its end, when the output of the
-  /// forward and the gradient of the backward's input are on their way.
+  /// The time of weight gradients at its end, when the output of the forward
+  /// and the gradient of the backward's input are already on their way.
   int64_t behindPs = 0;
 };
 
@@ -142,8 +142,8 @@ struct StageCosts {
   /// PairTime::behindPs of an overlapped pair; 0 unless `pairTimes` tells its
   /// time.
   int64_t behindPs(const Placement &placement, Cell first, Cell second) const;
-  /// Adds for how long the rows of a cell, or of an overlapped pair, are on
-  /// their way to experts, and for how much of that no compute hides them. A
+  /// Adds the time for which the rows of a cell, or of an overlapped pair, are
+  /// on their way to experts, and its exposed part, which no compute hides. A
   /// measured pair has no exposed part, since its time does not say which part
   /// waits. Returns false if a sum is over int64.
   [[nodiscard]] bool addDispatches(const Placement &placement, Cell cell,
@@ -169,8 +169,8 @@ struct StageMemory {
   /// slices of its microbatch: their part of the gradients of keys and values.
   /// Below 0 if it frees its own part, which a later slice has left.
   int64_t leftForSlicesBytes = 0;
-  /// Of the blocks that the stage owns: a worker holds a block once, whichever
-  /// of its stages use it (ParameterSets.h).
+  /// The bytes of the blocks that the stage owns: a worker holds a block once,
+  /// whichever of its stages use it (ParameterSets.h).
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
   /// The bytes that a shard of the vocabulary keeps between S and T: its
   /// logits, and the output of the last stage.

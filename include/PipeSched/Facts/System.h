@@ -1,8 +1,8 @@
 //===- System.h - Hardware with a training on it ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a cost model reads of a system: the hardware, and how a training is
-// divided on it.
+// The facts of a system that a cost model reads: the hardware, and the division
+// of a training on it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,22 +31,23 @@ struct SystemFacts : HardwareFacts, Deployment {
   }
 };
 
-/// The group of the nodes that hold a worker: of several, the slowest, which
-/// the others wait for. Errors: fewer accelerators than its pipelines need.
+/// The group of the nodes that hold a worker. If there are several, the
+/// slowest, since the others wait for it. Errors: fewer accelerators than its
+/// pipelines need.
 llvm::Expected<size_t> groupOfWorker(const SystemFacts &system, int64_t worker);
 
-/// A training on a system all of whose nodes are those of one group.
+/// A training on a system whose nodes all belong to one group.
 SystemFacts systemOfGroup(const SystemFacts &system, size_t group);
 
 /// Divides a training on hardware whose number of accelerators is set before.
-/// Errors: those of checkSplit.
+/// Errors: as for checkSplit.
 llvm::Expected<SystemFacts> deploy(HardwareFacts hardware,
                                    const Deployment &deployment);
 
-/// Errors: an option out of range; with the nearest degrees that go, a
-/// context-parallel degree that does not divide the accelerators of a worker,
-/// and an expert-parallel degree that does not divide the accelerators of a
-/// stage in all pipelines.
+/// Errors: an option out of range; a context-parallel degree that does not
+/// divide the accelerators of a worker, or an expert-parallel degree that does
+/// not divide the accelerators of a stage in all pipelines, with the nearest
+/// degrees that do.
 llvm::Error checkSplit(const SystemFacts &system);
 
 /// Says of which system an error is.

@@ -16,7 +16,7 @@
 
 namespace pipesched {
 
-/// How accelerators and the batch are divided, and what is sharded and
+/// The division of accelerators and batch, and the state that is sharded and
 /// recomputed. Shapes are ordered by these fields.
 struct PlanShape {
   int64_t tensor = 1, pipeline = 1, data = 1, microbatchSize = 1,
@@ -45,7 +45,7 @@ using LayerCounts = std::vector<std::vector<int64_t>>;
 struct PlanSchedule {
   /// The rank by simplicity. -1: no schedule, but the reason why there is none.
   int64_t order = -1;
-  /// Why there are no candidates; empty if there are.
+  /// The reason why there are no candidates; empty if there are.
   std::string reason;
   /// Family and options. Without a family the caller evaluates it.
   Problem problem;
@@ -58,8 +58,8 @@ struct PlanSchedule {
   bool isSpread = false;     ///< workers have shards of the head
   bool hasPairs = false;     ///< cells overlap
   bool needsExperts = false; ///< left out where nothing divides experts
-  /// Whether pairs hide what experts exchange, and how many forwards of a stage
-  /// run in no pair.
+  /// Whether pairs hide the exchange with experts, and the number of forwards
+  /// of a stage that run in no pair.
   bool hides = false;
   int64_t alone = 0;
 };
@@ -80,7 +80,7 @@ public:
   Candidates(int64_t numLayers, int64_t mostCells)
       : numLayers(numLayers), mostCells(mostCells) {}
 
-  /// Adds a schedule of pipelines of some length, after those before it.
+  /// Adds a schedule of pipelines of some length, after the earlier ones.
   void addSchedule(int64_t pipeline, PlanSchedule schedule);
   /// Adds a shape. The costs are not copied.
   int32_t addShape(PlanShape shape, const CostSources *costs);
@@ -99,10 +99,10 @@ public:
   int32_t add(int32_t shape, int32_t schedule, LayerCounts counts,
               ReceivePlacement receives);
 
-  /// The candidates of a shape; with `onlyPairs` those whose cells overlap.
-  /// Layers are divided evenly if possible, by their times, and by these and
-  /// the speeds of workers and stages if some are slow; where the head is
-  /// spread over the workers, by number. Errors: those of balanceLayers and of
+  /// The candidates of a shape; with `onlyPairs` only the ones whose cells
+  /// overlap. Layers are divided evenly if possible, by their times, and by
+  /// these and the speeds of workers and stages if some are slow; if the head
+  /// is spread over the workers, by number. Errors: as for balanceLayers and
   /// the costs.
   llvm::Error expand(int32_t shape, PlanKind kind, bool onlyPairs,
                      std::vector<int32_t> &found);
@@ -126,8 +126,9 @@ public:
   size_t size() const { return all.size(); }
   int32_t numShapes() const { return int32_t(shapes.size()); }
 
-  /// A key of what the activations that a schedule holds depend on. Those of
-  /// more than `getShort` microbatches are no less than those of so many.
+  /// A key of everything on which the activations of a schedule depend. With
+  /// more than `getShort` microbatches a schedule holds no less than with
+  /// `getShort`.
   using RowsKey = std::array<int64_t, 6>;
   RowsKey rowsOf(int32_t candidate) const;
 

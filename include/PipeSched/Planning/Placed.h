@@ -4,10 +4,10 @@
 // Lower bounds on the step and on the memory of schedules on a placement, from
 // the costs of single layers.
 //
-// A step of at most T holds, on average over its time, the bytes of its
-// activations multiplied by how long they are held, divided by T (Little's
-// law). No worker's peak is below its average, so that a step that others have
-// to beat bounds their memory too.
+// The average memory of a step of at most T is the sum over its activations of
+// their bytes times the time they are held, divided by T (Little's law). No
+// worker's peak is below its average, so a step time that others have to beat
+// also bounds their memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -83,8 +83,7 @@ public:
   struct Settings {
     int64_t numLayers = 0, mostCells = 0, usableBytes = 0;
     Transport transport = Transport::Overlap;
-    /// How many times as long limits are for bounds, which know no
-    /// disturbances.
+    /// The factor by which limits grow for bounds, which ignore disturbances.
     double widening = 1;
   };
 

@@ -13,10 +13,10 @@
 
 namespace pipesched {
 
-/// The costs of one accelerator without parallelism, divided as a shape says.
-/// The bytes of a parameter's weight, gradient and optimizer state depend on
-/// the sharding. Without a host, stages take the sums of their layers. Errors:
-/// those of setAccelerators, setParameterBytes and deploy.
+/// The costs of one accelerator without parallelism, divided by a shape. The
+/// bytes of a parameter's weight, gradient and optimizer state depend on the
+/// sharding. Without a host, the time of a stage is the sum of its layers.
+/// Errors: as for setAccelerators, setParameterBytes and deploy.
 llvm::Expected<CostSources> costsOn(const CostSources &whole,
                                     const PlanShape &shape,
                                     llvm::ArrayRef<int64_t> parameterBytes,

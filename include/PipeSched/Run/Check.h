@@ -14,12 +14,12 @@
 
 namespace pipesched::run {
 
-/// Prints a line for each kind of tensor: how many there are, how many equal
-/// the reference bit by bit, and the one that is farthest from it. The error of
-/// a tensor is the largest difference of an element, relative to the largest
-/// element of the reference. Returns whether all errors are at most
-/// `tolerance`. Where replicas of a stage have not been summed (the program has
-/// no G), the sum of their gradients is compared.
+/// Prints a line for each kind of tensor: the number of tensors, the number
+/// that equal the reference bit by bit, and the tensor that is farthest from
+/// it. The error of a tensor is the largest difference of an element, relative
+/// to the largest element of the reference. Returns whether all errors are at
+/// most `tolerance`. If replicas of a stage are not summed (the program has no
+/// G), the sum of their gradients is compared.
 bool checkRun(const PreparedProgram &program, llvm::ArrayRef<Memory> workers,
               const PersistentLayout &model, const Memory &reference,
               double tolerance, int64_t numSteps, llvm::raw_ostream &os);

@@ -23,10 +23,10 @@ public:
   static llvm::Expected<Measurement> make(const PreparedProgram &program,
                                           const RunResult &result);
 
-  /// See makeProfile. A message arrives when the cell that waits for it starts,
-  /// and is known to if that cell already waited when it was sent. Copies and
-  /// sums likewise end when an instruction that waits for them goes on, on
-  /// another worker of their group if none does on their own.
+  /// See makeProfile. A message arrives when the cell that waits for it starts;
+  /// the time is exact if that cell already waited when it was sent. Likewise,
+  /// copies and sums end when an instruction that waits for them continues; if
+  /// their own worker has none, one on another worker of the group.
   llvm::Expected<Profile> profile() const;
   /// The median step.
   int64_t getStep() const { return median; }
@@ -78,9 +78,8 @@ private:
 mlir::FailureOr<NamedEvaluation> predict(const PreparedProgram &program,
                                          const CostInputs &costs);
 
-/// By worker: how many ns each instruction that the log numbers or the work
-/// that it starts is predicted to take. Sends have the time of their messages,
-/// receives none.
+/// By worker: the predicted ns of each instruction in the log, or of the work
+/// that it starts. Sends have the time of their messages, receives none.
 std::vector<std::vector<int64_t>> pacesOf(const PreparedProgram &program,
                                           const NamedEvaluation &predicted);
 
@@ -89,8 +88,8 @@ llvm::Expected<NamedEvaluation> measured(const NamedEvaluation &predicted,
                                          const Measurement &measurement,
                                          int64_t step);
 
-/// Writes a line for each phase and one for the step: how many cells there are,
-/// their mean times, and by how much the measured one differs.
+/// Writes a line for each phase and one for the step: the number of cells,
+/// their mean times, and the difference of the measured one.
 void writeTable(llvm::raw_ostream &os, const NamedEvaluation &predicted,
                 const Measurement &measurement,
                 llvm::ArrayRef<NamedEvaluation> measured);

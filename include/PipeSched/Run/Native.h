@@ -36,8 +36,8 @@ struct Training {
   const PersistentLayout &model;
   const Memory &start;
   llvm::ArrayRef<PersistentLayout> layouts; ///< by worker
-  /// By worker how many ns its instructions last at least, by their number in
-  /// the log; empty where they last as long as they take.
+  /// By worker, the least ns of each of its instructions, by their number in
+  /// the log; empty if they run at full speed.
   llvm::ArrayRef<std::vector<int64_t>> paces;
 };
 

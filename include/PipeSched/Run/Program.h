@@ -24,8 +24,8 @@ struct PreparedProgram {
   /// The compiled module, if it is not `module`: the schedule, from which code
   /// is made without ops for its instructions.
   mlir::OwningOpRef<mlir::ModuleOp> source;
-  /// Null where code is written that needs no program: then there are no module
-  /// and no facts, only the source.
+  /// Null if the written code needs no program: then there are no module and no
+  /// facts, only the source.
   exec::ProgramOp op;
   LoadedProgram loaded; ///< refers to `module`
   /// These and the layouts are known for runs and for executables. They refer

@@ -19,8 +19,9 @@ namespace pipesched {
 struct BufferOptions {
   /// When a send ends, for the proof that the waits close no cycle.
   SendMode sends = SendMode::Rendezvous;
-  /// How many later sends a worker posts before it waits for a send to use its
-  /// buffer again; at least 1. More messages in flight take more memory.
+  /// The number of later sends that a worker posts before it waits for a send
+  /// to use its buffer again; at least 1. More messages in flight take more
+  /// memory.
   int64_t inFlight = 2;
   /// The bytes of host memory of each worker to which it may offload.
   std::optional<int64_t> hostMemory;
@@ -79,10 +80,10 @@ findBuffers(mlir::Operation *owner, const LoadedProgram &loaded,
 /// replaces existing ones. Returns the contents of each worker's arena, in the
 /// order of workers. Errors, emitted: a program without functions of stages or
 /// with functions that loadStageFunctions refuses; a cell without a function; a
-/// cell that reads a tensor that nothing has made, or that has not arrived when
-/// it runs, because it does not wait for it; more host memory than `options`
+/// cell that reads a tensor that nothing has made, or that may arrive after the
+/// cell runs, because it does not wait for it; more host memory than `options`
 /// give; a deadlock, as a cycle of waits; messages of a channel that are
-/// received in so different an order that 32768 tags do not tell them apart.
+/// received in so different an order that 32768 tags are not enough.
 mlir::FailureOr<std::vector<ArenaUse>>
 assignBuffers(exec::ProgramOp program, const BufferOptions &options);
 

@@ -42,7 +42,7 @@ struct ArenaComparison {
   /// are one tensor if both are on the worker.
   int64_t handedOver = 0;
   int64_t missing = 0;   ///< the second half of an overlapped pair
-  int64_t ahead = 0;     ///< inputs whose F has not begun
+  int64_t ahead = 0;     ///< inputs whose F has not started
   int64_t outputs = 0;   ///< of F, until they are sent
   int64_t gradients = 0; ///< of inputs and outputs, and targets
   int64_t passing = 0;   ///< used only by this instruction
@@ -60,8 +60,8 @@ struct ArenaComparison {
 
 /// Compares the arenas of a program that has its buffers with the peaks that
 /// `costs` predict for its workers, in their order. The timeline is that of the
-/// system or profile among the costs, else of unit slots; it matters for copies
-/// alone. Requires a model among the costs. Errors, emitted: a program without
+/// system or profile among the costs, else of unit slots; it matters only for
+/// copies. Requires a model among the costs. Errors, emitted: a program without
 /// functions of stages or buffers; costs that do not cover it.
 mlir::FailureOr<std::vector<ArenaComparison>>
 compareArenas(exec::ProgramOp program, const CostInputs &costs);

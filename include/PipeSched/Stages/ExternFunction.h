@@ -1,7 +1,7 @@
 //===- ExternFunction.h - Functions compiled elsewhere ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A function without a body may stand for a C function of an object file or a
+// A function without a body may represent a C function of an object file or a
 // library, whose place and costs the attribute `pipe.extern` gives
 // (docs/Stages.md, "Extern functions").
 //
@@ -34,10 +34,10 @@ bool isExtern(mlir::func::FuncOp function);
 
 /// Reads and verifies the attribute, which the function has. Errors, emitted at
 /// the function: a body; fields that are missing, unknown or of another kind; a
-/// symbol that is no name of C, or one of the runtime's; arguments that are
-/// neither tensors of static shape nor numbers of C; results that are no such
-/// tensors; a result in the place of an argument of another type, or two in one
-/// place; work below 0 or on another engine.
+/// symbol that is not a name of C, or is one of the runtime's; arguments that
+/// are neither tensors of static shape nor numbers of C; results that are not
+/// such tensors; a result in the place of an argument of another type, or two
+/// in one place; work below 0 or on another engine.
 mlir::FailureOr<ExternFunction> readExtern(mlir::func::FuncOp function);
 
 } // namespace pipesched

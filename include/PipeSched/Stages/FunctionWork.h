@@ -37,8 +37,8 @@ struct FunctionWork {
 };
 
 /// The bytes of a tensor in memory: whole bytes for each element, 8 for an
-/// index. Nothing if it is no ranked tensor of static shape whose elements are
-/// numbers, or if the bytes are over int64.
+/// index. Nothing if it is not a ranked tensor of static shape whose elements
+/// are numbers, or if the bytes are over int64.
 std::optional<int64_t> bytesOfTensor(mlir::Type type);
 
 /// The work of functions, each of which is counted once, however often it is

@@ -48,7 +48,7 @@ struct PersistentTensor {
   int64_t stage;
   /// An index into Stage::params, states or gradients, by kind; 0 for Loss.
   unsigned index;
-  std::string name; ///< as its argument's; of Loss "loss"
+  std::string name; ///< as its argument's; for Loss "loss"
   /// The type. The loss has one number per microbatch of the step, in their
   /// order.
   mlir::RankedTensorType type;
@@ -62,14 +62,14 @@ struct GradientRun {
   int64_t stage;
   mlir::Type elementType;
   int64_t offset, bytes; ///< both multiples of kSlotAlignment
-  /// Whether these are gradients of tied parameters, which are not added up
-  /// among the workers of the stage alone.
+  /// Whether these are gradients of tied parameters, which are also added up
+  /// among workers of other stages.
   bool isTied = false;
 };
 
 /// The block of one worker. For each stage number that the worker holds by any
 /// path, in ascending order and once: parameters, states, gradients (grouped by
-/// element type); after all, on a worker of the last stage, the losses of all
+/// element type); at the end, on a worker of the last stage, the losses of all
 /// microbatches of the step.
 struct PersistentLayout {
   std::vector<PersistentTensor> tensors; ///< by offset
@@ -79,8 +79,8 @@ struct PersistentLayout {
   /// The tensor, or null if the worker does not hold it.
   const PersistentTensor *find(PersistentKind kind, int64_t stage,
                                unsigned index = 0) const;
-  /// Where the tensors of a stage begin, without the losses; 0 if the worker
-  /// holds none.
+  /// The offset of the first tensor of a stage, without the losses; 0 if the
+  /// worker holds none.
   int64_t beginOf(int64_t stage) const;
   /// The runs of a stage: one per element type of its gradients, with gradients
   /// of tied parameters separate.

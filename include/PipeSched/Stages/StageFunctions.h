@@ -98,9 +98,9 @@ struct StageFunctions {
   std::optional<StageFunction> data, target, loss;
   std::vector<Tie> ties; ///< in the order in which stages name them
 
-  /// Of a vocabulary that is spread over workers (arXiv 2411.05288): the stages
-  /// that have a shard of the logits, in ascending order. Shard i is that of
-  /// `shards[i]`.
+  /// For a vocabulary that is spread over workers (arXiv 2411.05288): the
+  /// stages that have a shard of the logits, in ascending order. `shards[i]`
+  /// has shard i.
   std::vector<int64_t> shards;
   /// Tensors that shards send to all shards, by the names of pipe.partial:
   /// shards x its shape.
@@ -125,20 +125,20 @@ inline constexpr int64_t kMaxStageBytes = int64_t(1) << 60;
 /// Whether a schedule or program names functions of stages at all.
 bool hasStageFunctions(pipe::PlacementOwnerOpInterface owner);
 
-/// Reads and verifies the functions that `owner` names. Errors, emitted at the
-/// clause or the function with notes at the contradicted op: a stage of a path
-/// without a clause, or a clause of no stage; paths that split the model
-/// differently; a function without a body, that may write memory or that calls
-/// itself; an argument or result without a role, with two, or with one that its
-/// kind of function does not have; a type that is no static tensor (i64 for
-/// microbatch, slice and step); elements of other than 8, 16, 32 or 64 bits;
-/// tensors of more than kMaxStageBytes, alone or together; a missing output,
-/// loss or gradient; a tensor of different types in two functions; a stage
-/// whose input is not the output of the stage before it, forward or backward; a
-/// residual that no earlier phase gives; a pipe.earlier that is not slices x a
-/// residual of forward, or whose gradient the backward does not give; tied
-/// parameters of different types, or of which some have no gradient or no
-/// update.
+/// Reads and verifies the functions that `owner` names. Errors are emitted at
+/// the clause or the function, with notes at the contradicted op. Clauses: a
+/// stage of a path without a clause, or a clause of no stage; paths that split
+/// the model differently. Functions: one without a body, that may write memory
+/// or that calls itself; an argument or result without a role, with two, or
+/// with one that its kind of function does not have; a missing output, loss or
+/// gradient. Types: not a static tensor (i64 for microbatch, slice and step);
+/// elements of other than 8, 16, 32 or 64 bits; tensors of more than
+/// kMaxStageBytes, each or together; different types of a tensor in two
+/// functions. Flow: a stage whose input is not the output of the stage before
+/// it, forward or backward; a residual that no earlier phase gives; a
+/// pipe.earlier that is not slices x a residual of forward, or whose gradient
+/// the backward does not give; tied parameters of different types, or of which
+/// some have no gradient or no update.
 mlir::FailureOr<StageFunctions>
 loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
 

@@ -18,10 +18,9 @@ namespace pipesched {
 /// A model with one layer per stage: kernels of F, I, W, B, R and O, bytes of
 /// parameters, activations, checkpoints and messages. The function of data
 /// counts with F of the first stage; the functions of target and loss count
-/// with B and I of the last. Where microbatches have slices, functions run for
-/// each, and the model is that of all of them, with a length of sequences that
-/// stands for nothing but their number. Errors, emitted: as for
-/// FunctionWorkAnalysis; sums over int64.
+/// with B and I of the last. If microbatches have slices, functions run for
+/// each, and the model covers all of them; its sequence length only gives their
+/// number. Errors, emitted: as for FunctionWorkAnalysis; sums over int64.
 mlir::FailureOr<ModelFacts> makeStageModel(const StageFunctions &functions,
                                            StageFusion fusion,
                                            int64_t microbatchSize = 1);

@@ -22,9 +22,9 @@ namespace pipesched {
 llvm::StringRef closeName(llvm::StringRef name,
                           llvm::ArrayRef<llvm::StringRef> known);
 
-/// Ends a message about an unknown name: ", the closest is 'x'" if one is
-/// close, otherwise " (known: a, b, c)" with the first 20 names and how many
-/// more there are; nothing if there are no names.
+/// Returns the end of a message about an unknown name: ", the closest is 'x'"
+/// if one is close, otherwise " (known: a, b, c)" with the first 20 names and
+/// the number of the others; nothing if there are no names.
 std::string nameHint(llvm::StringRef name,
                      llvm::ArrayRef<llvm::StringRef> known);
 

@@ -2,7 +2,7 @@
 //-*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Errors that are a text alone. Texts are lower case and end without a period.
+// Errors that consist of a text. Texts are lower case and end without a period.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,8 +15,8 @@
 
 namespace pipesched {
 
-/// Elements [begin, begin + period) of a row, and the repetitions of them that
-/// follow: `times` periods in all, which is 1 if nothing repeats them.
+/// Elements [`begin`, `begin + period`) of a row, and the repetitions of them
+/// that follow: `times` periods in all, which is 1 if nothing repeats them.
 struct Stretch {
   uint32_t begin, period, times;
 

@@ -46,7 +46,7 @@ std::vector<WordSection> writeSections(llvm::ArrayRef<uint32_t> words,
 
 inline constexpr uint32_t kMaxSectionWords = 8192;
 
-/// The words that the sections stand for.
+/// The words that the sections encode.
 std::vector<uint32_t> readSections(llvm::ArrayRef<WordSection> sections,
                                    llvm::ArrayRef<uint32_t> table);
 

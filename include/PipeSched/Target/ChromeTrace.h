@@ -32,8 +32,8 @@ enum class TraceOrder {
 /// its arrival on the receive thread. The idle thread has a slice per cause of
 /// each gap, which names the dependence of the next cell; they add up to the
 /// report's idle time. Slices on the critical path have the argument
-/// `critical`, and after the workers of a schedule comes a process with the
-/// path alone, whose slices add up to the step. Linear in tasks and edges.
+/// `critical`. After the workers of a schedule comes a process with only the
+/// path, whose slices add up to the step. Linear in tasks and edges.
 void writeChromeTrace(llvm::raw_ostream &os,
                       llvm::ArrayRef<const NamedEvaluation *> results,
                       TraceOrder order = TraceOrder::Schedules);

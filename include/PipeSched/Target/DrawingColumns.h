@@ -28,8 +28,8 @@ struct DrawingColumns {
 
   std::vector<uint32_t> rowBegins; ///< by worker, and the end of the cells
   std::vector<int8_t> kind;        ///< an InstructionKind
-  std::vector<int32_t> worker;     ///< of a Send the source
-  /// Of a Send the destination, of a Recv the source, of an all-reduce its
+  std::vector<int32_t> worker;     ///< for a Send the source
+  /// For a Send the destination, for a Recv the source, for an all-reduce its
   /// number; else kNone.
   std::vector<int32_t> peer;
   std::vector<int32_t> stage; ///< numbered over all paths, path by path

@@ -24,8 +24,7 @@ llvm::Expected<TextRange> parseTextRange(llvm::StringRef text);
 
 struct TextPictureOptions {
   static constexpr int64_t kDefaultWidth = 120;
-  /// The width that 0 stands for: enough for one panel, except in extreme
-  /// cases.
+  /// The width that 0 means: enough for one panel, except in extreme cases.
   static constexpr int64_t kMaxWidth = int64_t(1) << 16;
 
   int64_t width = kDefaultWidth; ///< columns, up to kMaxWidth, which 0 is too

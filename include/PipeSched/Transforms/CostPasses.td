@@ -24,8 +24,8 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
 
     A file is in PipeSched's format, a `config.json` of Hugging Face or an
     application of Calculon; the pass recognizes it by its fields. For the
-    latter two, remarks say what is assumed or left out. `sequence` overrides
-    the sequence length of the file. A `config.json` gives only the longest
+    latter two, remarks list assumptions and omissions. `sequence` overrides the
+    sequence length of the file. A `config.json` gives only the longest
     sequence; without `sequence`, the pass uses that length, but at most 8192
     tokens.
 
@@ -89,11 +89,10 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
 
     Errors: not exactly one of `name` and `file`; an unknown name, with the
     closest; a file that cannot be read or has a bad field, naming it; not three
-    parameter bytes, or negative ones; a kind of
-    model that has no cost model; a global batch that the microbatches do not
-    divide, with the nearest numbers that do; layers that the weights of a path
-    do not divide, with the nearest numbers that they do; sizes that overflow;
-    no schedule or program.
+    parameter bytes, or negative ones; a kind of model that has no cost model; a
+    global batch that the microbatches do not divide, or layers that the weights
+    of a path do not divide, with the nearest numbers that they do; sizes that
+    overflow; no schedule or program.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -134,28 +133,28 @@ def PipeAttachSystemPass : Pipe_ModulePass<"pipe-attach-system"> {
   let description = [{
     Sets the target system of the module. `name` is a description that ships
     with the library, `file` the path of another description, in PipeSched's
-    format or Calculon's; for the latter, remarks say what is left out. Its
-    rates are those under the load of a training where it has them;
+    format or Calculon's; for the latter, remarks list omissions. Its rates are
+    measured under the load of a training if it has such rates;
     `rates=data-sheet` reads the peaks (docs/CostModel.md, "Rates under load").
-    `accelerators` sets how many devices share the work of a worker. This is the
-    degree of tensor parallelism, and the bandwidth of the network grows with
-    it. A system that the module already has is replaced.
+    `accelerators` sets the number of devices that share the work of a worker.
+    This is the degree of tensor parallelism, and the bandwidth of the network
+    grows with it. A system that the module already has is replaced.
 
     There are `data-parallel` equal pipelines, and the schedule is one of them:
     G reduces among its workers and their peers in the other pipelines.
-    `sharding` says what the pipelines divide among them: nothing, the
-    optimizer's state, gradients too, or weights as well, gathered once per step
-    or for each use (docs/CostModel.md, "Sharding"). `rank-order` says which
-    ranks are neighbours on a node, those of one pipeline or those of
+    `sharding` names the state that the pipelines divide among them: nothing,
+    the optimizer's state, gradients too, or weights as well, gathered once per
+    step or for each use (docs/CostModel.md, "Sharding"). `rank-order` says
+    which ranks are neighbours on a node, the ranks of one pipeline or the
     peers; it matters only if the system gives the size of its nodes
     (docs/CostModel.md, "A training step").
 
-    Of the accelerators of a worker `context-parallel` divide a sequence; the
-    others, accelerators / context-parallel, are those of tensor parallelism.
-    Each `expert-parallel` consecutive accelerators of those that hold a stage
-    in all pipelines divide the experts; `expert-balance` is the rows of the
-    fullest of them divided by the mean (docs/CostModel.md, "Expert
-    parallelism", "Context parallelism").
+    `context-parallel` of the accelerators of a worker divide a sequence;
+    accelerators / context-parallel is the degree of tensor parallelism. The
+    accelerators that hold a stage in all pipelines form groups of
+    `expert-parallel` consecutive ones, each of which divides the experts;
+    `expert-balance` is the rows of the fullest of them divided by the mean
+    (docs/CostModel.md, "Expert parallelism", "Context parallelism").
 
     ```mlir
     module {}

@@ -19,17 +19,17 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
     already has rows, the search starts from these among others and replaces
     them by better ones. Gradients go upstream after I, and the family is
     dropped. In rows that use offload, joins (`0d3`) hold a cell back until a
-    copy has made room for it. The times found are exactly those of the timeline
-    under `transport=delay`.
+    copy has made room for it. The times found are exactly the times of the
+    timeline under `transport=delay`.
 
     `memory` is the budget of each worker, as in `pipe-verify`: activations of
     one stage and microbatch, bytes with a unit, or `system`. By default it is
     the memory of the system if a model and a system are attached; otherwise
     there is no budget. The result is checked against the budget in the same way
     as by `pipe-verify`. With `memory-times=any`, the default, the rows and
-    their joins keep the budget whatever cells, messages and copies take when
-    the schedule runs. With `memory-times=given` they keep it at the times that
-    the search knows, and may exceed it at others.
+    their joins keep the budget whatever times cells, messages and copies take
+    when the schedule runs. With `memory-times=given` they keep it at the times
+    that the search knows, and may exceed it at others.
 
     Besides the order of each row, the pass may choose, if an option allows it:
 

@@ -24,8 +24,8 @@ def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
   let summary = "Add the problem of a schedule to the module";
   let description = [{
     The problem has one linear path through all workers and no rows.
-    `pipe-place-*` and `pipe-schedule-*` passes start from it. `slices` says
-    into how many slices each microbatch is divided along its tokens.
+    `pipe-place-*` and `pipe-schedule-*` passes start from it. `slices` is the
+    number of slices into which each microbatch is divided along its tokens.
 
     ```mlir
     module {}
@@ -69,7 +69,7 @@ def PipeSchedulePass : Pipe_SchedulePass<"pipe-schedule"> {
     Does the same as `pipe-schedule-<family>`, with the family given by its name
     or an alias: `VPP`, `Interleaved1F1B` and `ScheduleInterleaved1F1B` all mean
     `interleaved-1f1b` (docs/Schedules.md lists the names). Case, `-` and `_` do
-    not matter. `options` are those of the family's own pass.
+    not matter. `options` are the options of the family's own pass.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 {
@@ -90,7 +90,7 @@ def PipeSchedulePass : Pipe_SchedulePass<"pipe-schedule"> {
 
     Errors: an unknown family, with the closest; an option that is not of the
     form `name=value`, that is unknown or that the family does not have; a value
-    that an option does not take; those of the family's own pass.
+    that an option does not take; as for the family's own pass.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -273,23 +273,23 @@ def PipeAlignSlotsPass : Pipe_SchedulePass<"pipe-align-slots"> {
     Moves each cell to the earliest slot that the order of its row, its
     dependences and the slots of the cells before it allow. It writes the idle
     slots and marks the schedule `aligned`. Idle slots that were there before do
-    not count. Family, model and profile stay. Problems are left alone.
+    not count. Family, model and profile stay. Problems stay unchanged.
 
     In unit slots F, I, W, R, O and G take one slot, B takes two, a pair `a+b`
     the sum of its cells, and copies none. With other slots the clause `slots`
-    of the schedule says how long its cells are, and everything that reads its
-    table uses these lengths:
+    of the schedule gives the lengths of its cells, and everything that reads
+    its table uses these lengths:
 
     - `slots=blocks`: a phase of a stage takes one slot per block, B takes two.
-      Blocks are those of the path, or an even split of the layers of the model.
+      Blocks are the path's, or an even split of the layers of the model.
       Without a model, weights count instead; if a path has neither blocks nor
       weights, all its stages have equal length.
     - `slots=durations`: a cell takes as many slots as its duration spans, by
-      profile or by model and system; an overlapped pair takes those of FB in
-      the profile. `slot` is the time of one slot: durations are rounded to the
-      nearest number of slots, at least one, with a remark. Without it, a slot
-      is the longest time that divides all durations. The slots are then those
-      of a timeline with free messages under transport `delay`.
+      profile or by model and system; an overlapped pair takes the slots of FB
+      in the profile. `slot` is the time of one slot: durations are rounded to
+      the nearest number of slots, at least one, with a remark. Without it, a
+      slot is the longest time that divides all durations. The slots then equal
+      those of a timeline with free messages under transport `delay`.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 family "1f1b" {
@@ -331,9 +331,9 @@ def PipeAlignSlotsPass : Pipe_SchedulePass<"pipe-align-slots"> {
 
     Errors: a missing forward; rows that deadlock, with the cycle; no schedule;
     `slot` without `slots=durations`, or that is not a time above 0; blocks that
-    differ from those of the model; durations that neither profile nor system
-    give; more than 2^62 slots, or rows of more than 2^28 entries, where an idle
-    entry counts at most 2^31 - 1 slots.
+    differ from the model's; durations that neither profile nor system give;
+    more than 2^62 slots, or rows of more than 2^28 entries, where an idle entry
+    counts at most 2^31 - 1 slots.
   }];
   let options = [Pipe_ScheduleOption, Pipe_SlotsOption, Pipe_SlotOption];
 }
@@ -343,8 +343,8 @@ def PipeCompactPass : Pipe_SchedulePass<"pipe-compact"> {
   let description = [{
     The inverse of `pipe-align-slots`: removes the idle slots, so that a row is
     only an order of cells. Family, model, profile and the lengths of cells
-    (`slots`) stay; `pipe-align-slots` returns to unit slots. Problems are left
-    alone.
+    (`slots`) stay; `pipe-align-slots` returns to unit slots. Problems stay
+    unchanged.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 1 aligned {
@@ -399,33 +399,33 @@ def Pipe_RuntimeOption
 def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
   let summary = "Prove schedules complete, free of deadlock, within memory";
   let description = [{
-    Checks what a single row cannot show: for every microbatch that takes a
-    path, every stage of the path runs F once and either B or both I and W once;
-    offloads are reloaded; either all replicas of a stage have a G or none has;
-    blocks that several stages of a worker hold are stepped and reduced by the
-    stage that owns them, behind the gradients of all these stages; the rows
-    together have no cycle of waits; in an `aligned` schedule each cell
-    starts when everything that it waits for has ended. Changes nothing.
+    Checks the rules that span several rows. For every microbatch that takes a
+    path, every stage of the path runs F once and either B or both I and W once.
+    Offloads are reloaded. Either all replicas of a stage have a G or none has.
+    Blocks that several stages of a worker hold are stepped and reduced by the
+    stage that owns them, after the gradients of all these stages. The rows
+    together have no cycle of waits. In an `aligned` schedule each cell starts
+    when everything that it waits for has ended. Changes nothing.
 
-    `messages` says what the message layer promises. One process per worker runs
-    its row from front to back; its receives stand where `receive-placement`
-    puts them, as in `convert-pipe-to-exec`:
+    `messages` states the guarantees of the message layer. One process per
+    worker runs its row from front to back; its receives are where
+    `receive-placement` puts them, as in `convert-pipe-to-exec`:
 
     - `unbounded`: a send never waits. A schedule whose rows have no cycle of
-      waits finishes, wherever its receives stand.
+      waits finishes, wherever its receives are.
     - `fifo`: a send never waits either, but messages from one worker to another
       are received in the order in which they were sent (a channel without
       tags).
     - `rendezvous`: a send and its receive wait for each other; messages are not
       grouped (MPI_Ssend; NCCL without groups).
     - `batched`: sends and receives between two computes are issued together,
-      and the row goes on when all of them are complete (batch_isend_irecv; an
+      and the row continues when all of them are complete (batch_isend_irecv; an
       NCCL group).
     - `pairs`: neither a send nor a receive holds the row; a compute waits for
-      what it needs. The messages of two workers, both directions, happen in the
+      its inputs. The messages of two workers, both directions, happen in the
       order in which both issue them (isend and irecv of PyTorch over NCCL).
 
-    `memory` is what each worker may hold:
+    `memory` is the budget of each worker:
 
     - a number: activations of one stage and microbatch, without a model. An
       activation that an R computes again counts from R on. One that is
@@ -435,9 +435,9 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
     - `system`: the same in bytes, where the budget is the memory of the
       attached system.
 
-    The order of a row alone decides what it holds, unless cells are offloaded
-    or reloaded: copies run beside the row. `memory-times` says what is proved
-    then:
+    The memory of a row depends only on its order, unless cells are offloaded or
+    reloaded: copies overlap with the row. For such rows `memory-times` chooses
+    the proof:
 
     - `any`: the budget holds whatever cells, messages and copies take. An
       offload counts until the row, or a reload, waits for it (`0d1`).
@@ -493,11 +493,11 @@ def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
     Checks that every `exec.program` finishes if one process per worker runs its
     instructions from front to back and senders and receivers wait as `messages`
     says (`pipe-verify` explains the values). This is stricter than timing a
-    program, where sends and receives have queues of their own beside compute.
-    Changes nothing.
+    program, where sends and receives have queues separate from compute. Changes
+    nothing.
 
     Whatever reads a program, this pass and timing too, refuses an instruction
-    that does not wait for what it reads: a message, a reload, the result of a
+    that does not wait for an input: a message, a reload, the result of a
     collective, or a cell of its worker. It may wait for it by another token or
     by the computes before it.
 
@@ -549,7 +549,7 @@ def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
     ```
 
     Errors: a deadlock, with one note per wait of its cycle at the instruction
-    that waits; an instruction that does not wait for what it reads; no program.
+    that waits; an instruction that does not wait for an input; no program.
   }];
   let dependentDialects = ["::pipesched::exec::ExecDialect"];
   let options = [Pipe_MessagesOption];
@@ -562,8 +562,8 @@ def ExecAnnotateTimelinePass
     Times every `exec.program` and writes `exec.start_ps` and `exec.end_ps`, in
     picoseconds, onto its instructions. Both ends of a message start together:
     `send` ends when the send queue is free again, `recv` when the message has
-    arrived. A `wait` takes no time and gets no attributes. No pass reads what
-    this pass writes: it is for tests and readers. docs/CostModel.md describes
+    arrived. A `wait` takes no time and gets no attributes. No pass reads these
+    attributes: they are for tests and readers. docs/CostModel.md describes
     `transport`, `forward-sends`, `runtime` and `disturbance`.
 
     ```mlir

@@ -1,8 +1,8 @@
 //===- PlacementPasses.td - Passes for unequal stages ------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes that place asymmetric paths and paths given by hand, and that say how
-// many layers a stage holds.
+// Passes that place asymmetric paths and paths given by hand, and that set the
+// number of layers of each stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,7 @@ def PipePlaceAsymmetricPass : Pipe_SchedulePass<"pipe-place-asymmetric"> {
     }
     ```
 
-    Errors: those of the two placing passes; text that is not a ratio; a ratio
+    Errors: as for the two placing passes; text that is not a ratio; a ratio
     that leaves nothing to a stage, with the bounds of the valid ratios; a
     number of blocks that cannot be divided so, with the nearest numbers that
     can, or that differs from the layers of the model; options that belong to
@@ -100,11 +100,11 @@ def PipePlaceAsymmetricPass : Pipe_SchedulePass<"pipe-place-asymmetric"> {
 def PipePlaceListPass : Pipe_SchedulePass<"pipe-place-list"> {
   let summary = "Place paths given by hand";
   let description = [{
-    Replaces the paths by those of `paths`. Semicolons separate paths; each
+    Replaces the paths by the given `paths`. Semicolons separate paths; each
     lists the worker of each stage, followed by any other clauses of a
     `pipe.path`. A range is `begin:end` or `begin:end:step`, where `end` is
     excluded; workers may count down. `n*c` repeats the number n c times. Lists
-    may stand in brackets, as in the IR.
+    may be in brackets, as in the IR.
 
     ```mlir
     pipe.schedule @p workers 4 microbatches 8 {
@@ -153,8 +153,8 @@ def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
 
     - `exact`: the same number on all stages; an error if that is impossible.
     - `count`: as evenly as possible. If a worker holds several stages of the
-      path, the totals of workers are balanced before those of stages. On a tie
-      the last stages get more, because they hold fewer activations.
+      path, the totals of workers are balanced before stages are. On a tie the
+      last stages get more, because they hold fewer activations.
     - `cost`: as `count`, but by the time of a microbatch (F, B and
       recomputation, with the model and the system of the schedule), embedding
       and head included. If layers differ, only the longest stage is made as
@@ -163,9 +163,9 @@ def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
     Stages stay on their workers, so a schedule that has rows keeps them; they
     are in the order that the family chose for the former lengths of stages.
 
-    For `exact` and `count`, `embedding` says how many layers the first stage
-    gets less because of the embedding, and `head` how many the last stage gets
-    less because of the head.
+    For `exact` and `count`, the first stage gets `embedding` layers less
+    because of the embedding, and the last stage `head` layers less because of
+    the head.
 
     ```mlir
     pipe.schedule @p workers 4 microbatches 8 {

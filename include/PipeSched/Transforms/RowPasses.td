@@ -22,7 +22,7 @@ def PipeSplitBackwardPass : Pipe_SchedulePass<"pipe-split-backward"> {
   let description = [{
     Replaces each B by an I directly followed by a W. In an aligned schedule
     these take the slots of the B. Generators do the same with
-    `split-backward=true`. Problems are left alone. The family stays; if it has
+    `split-backward=true`. Problems stay unchanged. The family stays; if it has
     the option `split_backward`, that is set.
 
     `gradient-after` says which of the two sends the gradient upstream. All
@@ -72,10 +72,10 @@ def PipeMergeBackwardPass : Pipe_SchedulePass<"pipe-merge-backward"> {
   let summary = "Merge each I with the W after it";
   let description = [{
     Replaces each I that its own W follows, apart from idle slots, by a B. This
-    is the inverse of `pipe-split-backward`, and what PyTorch does to merge its
-    compute-only schedules. An I stays as it is if it runs overlapped or if its
-    W comes later, as in zero-bubble schedules; with `apart=refuse` that is an
-    error. Problems are left alone. The family stays.
+    is the inverse of `pipe-split-backward`, and PyTorch merges its compute-only
+    schedules in the same way. An I stays if it runs overlapped or if its W
+    comes later, as in zero-bubble schedules; with `apart=refuse` that is an
+    error. Problems stay unchanged. The family stays.
 
     A B sends the gradient at its end. Where I sent it before W, the previous
     stage may now wait longer. If an aligned schedule has no room for this wait,
@@ -101,7 +101,7 @@ def PipeMergeBackwardPass : Pipe_SchedulePass<"pipe-merge-backward"> {
     ```
 
     Errors: an I that cannot be merged, with `apart=refuse`; cells whose number
-    of slots is not known; in an aligned schedule also those of
+    of slots is not known; in an aligned schedule also as for
     `pipe-align-slots`; no schedule.
   }];
   let options = [
@@ -115,17 +115,17 @@ def PipeAddRecomputePass : Pipe_SchedulePass<"pipe-add-recompute"> {
   let description = [{
     Puts an R before each backward, B or I. F then keeps only the input of R,
     and R computes the activations again (Chen et al. 2016, arXiv 1604.06174).
-    `kind` says what R runs again: every layer, or only the core of the
+    `kind` is the part that R runs again: every layer, or only the core of the
     attention (Korthikanti et al. 2022, arXiv 2205.05198); the schedule then has
     the clause `recompute selective`. The model has the costs of both kinds. A
     profile has a time for R; its default, if the kind is full, is the time of
     F.
 
-    An R stands directly before its backward, or before the overlapped pair that
-    its backward is part of. It needs no gradient, so a worker can recompute
-    while it waits for one. R cells that are already there stay, with a remark.
-    An aligned schedule is aligned again. The family is dropped. Problems are
-    left alone.
+    An R is directly before its backward, or before the overlapped pair that its
+    backward is part of. It needs no gradient, so a worker can recompute while
+    it waits for one. R cells that are already there stay, with a remark. An
+    aligned schedule is aligned again. The family is dropped. Problems stay
+    unchanged.
 
     These options select the backwards:
 
@@ -139,9 +139,9 @@ def PipeAddRecomputePass : Pipe_SchedulePass<"pipe-add-recompute"> {
     - `skip-adjacent`: no R where it would directly follow its own F, apart from
       idle slots, since no memory is freed in between.
 
-    With `ahead=N` an R may stand further up the row, in slots in which its
-    worker waits for a message, as long as at most N recomputed activations wait
-    for their backward. This delays no cell in slots and costs the memory of N
+    With `ahead=N` an R may be further up the row, in slots in which its worker
+    waits for a message, as long as at most N recomputed activations wait for
+    their backward. This delays no cell in slots and costs the memory of N
     activations.
 
     ```mlir
@@ -201,13 +201,13 @@ def PipeAddRecomputePass : Pipe_SchedulePass<"pipe-add-recompute"> {
 def PipeAddOffloadPass : Pipe_SchedulePass<"pipe-add-offload"> {
   let summary = "Offload activations to host memory until their backward";
   let description = [{
-    Puts a D behind forwards, which sends their activations to the host, and a U
+    Puts a D after forwards, which sends their activations to the host, and a U
     before their backwards, which brings them back (PipeOffload, Wan et al.
-    2025, arXiv 2503.01328). Both run on copy queues, beside compute. D is
-    issued directly behind its F, or behind the overlapped pair that its F is
+    2025, arXiv 2503.01328). Both run on copy queues, in parallel with compute.
+    D is issued directly after its F, or after the overlapped pair that its F is
     part of. U is issued so early that `ahead` compute cells run between it and
     its backward. No other cell moves, so an aligned schedule keeps its slots.
-    The family is dropped. Problems are left alone.
+    The family is dropped. Problems stay unchanged.
 
     These options select the activations:
 
@@ -266,8 +266,8 @@ def PipeAddOffloadPass : Pipe_SchedulePass<"pipe-add-offload"> {
     }
     ```
 
-    Errors: those of `pipe-verify`; a worker that holds more than `memory` even
-    if every offload is awaited; indices out of range; no schedule.
+    Errors: as for `pipe-verify`; a worker that holds more than `memory` even if
+    every offload is awaited; indices out of range; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -293,27 +293,27 @@ def PipeAddOffloadPass : Pipe_SchedulePass<"pipe-add-offload"> {
 def PipeAddOptimizerPass : Pipe_SchedulePass<"pipe-add-optimizer"> {
   let summary = "Add the optimizer step, and all-reduces of gradients";
   let description = [{
-    Appends an O to each row for every stage of its worker that owns blocks: of
-    stages that hold the same ones, only the one that ends last in the model
-    (docs/Dialects/RationalePipe.md, "A worker holds a block once"). If other
-    workers hold these blocks on another path, a G before it reduces the
+    Appends an O to each row for every stage of its worker that owns blocks: if
+    several stages hold the same ones, only the stage that ends last in the
+    model (docs/Dialects/RationalePipe.md, "A worker holds a block once"). If
+    other workers hold these blocks on another path, a G before it reduces the
     gradients of the replicas (Chimera, Li & Hoefler 2021, arXiv 2107.06925,
     section 3.2). If the attached system has several data-parallel pipelines, or
     the profile has a time for G, every stage has peers and gets a G. The number
     at the end of a G or O is its path. An aligned schedule is aligned again.
-    The family is dropped. Problems are left alone.
+    The family is dropped. Problems stay unchanged.
 
-    `all-reduce` says where G stand:
+    `all-reduce` is the place of the G cells:
 
-    - `end`: behind all other cells, in model order.
+    - `end`: after all other cells, in model order.
     - `eager`: as soon as the weight gradients of the blocks are complete on all
       workers that hold them, by the slots of the unit alignment. The
-      all-reduces run beside compute and fill the remaining bubbles.
+      all-reduces overlap with compute and fill the remaining bubbles.
     - `none`: nowhere. Something else keeps the replicas equal.
 
     Workers run the all-reduces that they share in the same order, so a schedule
     that is free of deadlock stays so. With `end` this holds under all
-    `messages`; with `eager` it holds under those under which every schedule
+    `messages`; with `eager` only under `messages` with which every schedule
     finishes (docs/Dialects/RationalePipe.md, "Four message semantics").
 
     ```mlir
@@ -375,9 +375,9 @@ def PipeAddOptimizerPass : Pipe_SchedulePass<"pipe-add-optimizer"> {
     }
     ```
 
-    Errors: those of `pipe-verify`; O or G cells in the rows; paths whose stages
+    Errors: as for `pipe-verify`; O or G cells in the rows; paths whose stages
     have no common measure below 2^63; cells whose number of slots is not known;
-    in an aligned schedule also those of `pipe-align-slots`; no schedule.
+    in an aligned schedule also as for `pipe-align-slots`; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -399,20 +399,20 @@ def PipeSpreadVocabularyPass
     that output. With `vocab-2` Y does that as well, and T may come later.
 
     The other cells keep their order, so that workers hold as many activations
-    as before. S stands behind the last forward of its microbatch, and T one
-    step later or before the backward that waits for it. In unit slots each
-    worker runs a step as soon as it can. A worker that has several stages of a
-    path runs its shard by the last of them. Families that leave room for the
-    steps (`vocab-1f1b`, `vocab-v-half`) wait less and hold more. The family of
-    the schedule is dropped. Problems are left alone.
+    as before. S comes after the last forward of its microbatch, and T one step
+    later or before the backward that waits for it. In unit slots each worker
+    runs a step as soon as it can. A worker that has several stages of a path
+    runs its shard by the last of them. Families that leave room for the steps
+    (`vocab-1f1b`, `vocab-v-half`) wait less and hold more. The family of the
+    schedule is dropped. Problems stay unchanged.
 
     With `embedding=true` each worker also looks up its rows of the embedding in
     E, A sums the lookups for the first stage, C brings the gradient of that sum
-    to all workers, and V adds it to the gradients of the rows. E stands where
-    the forward of the first stage two microbatches before has ended, so that
-    its worker holds two outputs at most, and V where the next backward of the
-    first stage has. They take no slot, and no other cell moves. A worker that
-    has several stages of a path runs them by the first.
+    to all workers, and V adds it to the gradients of the rows. E comes once the
+    forward of the first stage two microbatches before has ended, so that its
+    worker holds two outputs at most, and V once the next backward of the first
+    stage has. They take no slot, and no other cell moves. A worker that has
+    several stages of a path runs them by the first.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 2 family "1f1b" {
@@ -432,9 +432,9 @@ def PipeSpreadVocabularyPass
     }
     ```
 
-    Errors: those of `pipe-verify`; S, T, X, Y, Z, E, A, C or V cells in the
-    rows; O or G cells, which would run before T; an aligned schedule; more than
-    2^28 cells; no schedule.
+    Errors: as for `pipe-verify`; S, T, X, Y, Z, E, A, C or V cells in the rows;
+    O or G cells, which would run before T; an aligned schedule; more than 2^28
+    cells; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,

@@ -14,8 +14,8 @@ def PipeVerifyStagesPass : Pipe_ModulePass<"pipe-verify-stages"> {
   let summary = "Verify the functions of stages, and that they fit together";
   let description = [{
     Verifies for each `pipe.schedule` and `exec.program` of the module that
-    every stage names functions, that their arguments and results have roles and
-    types that agree, that the output of a stage is the input of the next one on
+    every stage names functions, that the roles and types of their arguments and
+    results agree, that the output of a stage is the input of the next one on
     every path, and that every cell of the rows has its function. Rows need not
     exist. The module stays as it is (docs/Stages.md).
 
@@ -47,22 +47,22 @@ def PipeVerifyStagesPass : Pipe_ModulePass<"pipe-verify-stages"> {
     }
     ```
 
-    Errors: a schedule or program without functions of stages; what
-    `loadStageFunctions` (include/PipeSched/Stages/StageFunctions.h) refuses; a
-    cell whose stage has no function for it; no schedule and no program.
+    Errors: a schedule or program without functions of stages; as for
+    `loadStageFunctions` (include/PipeSched/Stages/StageFunctions.h); a cell
+    whose stage has no function for it; no schedule and no program.
   }];
 }
 
 def PipeAttachStageCostsPass : Pipe_ModulePass<"pipe-attach-stage-costs"> {
   let summary = "Attach a model that is derived from functions of stages";
   let description = [{
-    Counts what the functions of the stages compute, move and hold, and names
-    the result, a `pipe.model` with one block per stage, in the schedules and
-    programs that name functions. From then on everything works on the user's
-    own stages: reports, generators that measure their slots, memory budgets,
-    `pipe-optimize`. docs/StageCosts.md says what counts how. A model that the
-    schedule already has is replaced; paths whose `blocks` or `weights` say
-    otherwise get one block per stage.
+    Counts the work, traffic and memory of the functions of the stages, and
+    names the result, a `pipe.model` with one block per stage, in the schedules
+    and programs that name functions. From then on everything works on the
+    user's own stages: reports, generators that measure their slots, memory
+    budgets, `pipe-optimize`. docs/StageCosts.md gives the rules of counting. A
+    model that the schedule already has is replaced; paths whose `blocks` or
+    `weights` say otherwise get one block per stage.
 
     `fusion` says which bytes the kernels move. Either each op reads its
     operands and writes its results (`none`), or a function reads its arguments
@@ -113,11 +113,10 @@ def PipeAttachStageCostsPass : Pipe_ModulePass<"pipe-attach-stage-costs"> {
     }
     ```
 
-    Errors: no schedule or program names functions of stages; what
-    `loadStageFunctions` refuses; an op whose work is not known, dynamic shapes,
-    loops whose bounds are not constant; selective recomputation, of which only
-    functions decide; rows of stages that are not one block each; sums over 64
-    bits.
+    Errors: no schedule or program names functions of stages; as for
+    `loadStageFunctions`; an op whose work is not known, dynamic shapes, loops
+    whose bounds are not constant; selective recomputation, which only functions
+    can choose; rows of stages that are not one block each; sums over 64 bits.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -134,11 +133,11 @@ def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
   let summary = "Give tensors, messages and copies places in arenas";
   let description = [{
     Each worker gets an arena. Every tensor that is made or received there gets
-    a place in it from then to its last use, and what is offloaded a place in
-    host memory; `at` lists these places for each instruction. Messages get
-    tags, dense per channel. If a place is used again that a message or copy may
-    still be reading, the instruction waits for it: its token joins `after`. The
-    pass proves that these waits close no cycle (docs/Buffers.md).
+    a place in it until its last use, and offloaded data gets a place in host
+    memory; `at` lists these places for each instruction. Messages get tags,
+    dense per channel. If a place is used again that a message or copy may still
+    be reading, the instruction waits for it: its token joins `after`. The pass
+    proves that these waits close no cycle (docs/Buffers.md).
 
     ```mlir
     func.func @scale(%x: tensor<8xf32> {pipe.input})
@@ -202,11 +201,11 @@ def ExecAssignBuffersPass : Pipe_ModulePass<"exec-assign-buffers"> {
     }
     ```
 
-    Errors: a program without functions of stages, or with such that
+    Errors: a program without functions of stages, or with functions that
     `pipe-verify-stages` refuses; a cell without a function; an instruction that
-    reads what nothing has made, or what a message or reload brings for which it
-    does not wait; more host memory than `host-memory`; a deadlock; no program.
-    Programs in front of the first error have their buffers.
+    reads data that nothing has made, or that comes by a message or reload for
+    which it does not wait; more host memory than `host-memory`; a deadlock; no
+    program. Programs before the first error have their buffers.
   }];
   let options = [
     Option<"sends", "sends", "::pipesched::SendMode",

@@ -49,7 +49,8 @@ struct TaskGraph {
   /// A Send and its Recv are one task of kind Send; only where messages hold
   /// rows is the Recv a separate task. No task is a Wait.
   std::vector<InstructionKind> kind;
-  std::vector<int32_t> worker; ///< of a Send: the source; a Recv: its own
+  std::vector<int32_t> worker; ///< of a Send: the source; of a Recv: the worker
+                               ///< that receives
   /// Send: the destination; Recv: the source; a collective: its group, an index
   /// into Program::groups; else -1.
   std::vector<int32_t> peer;

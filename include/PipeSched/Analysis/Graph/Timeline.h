@@ -92,7 +92,7 @@ struct IdleTimes {
   /// Busy time of the copy queues, which run alongside the cells.
   std::vector<int64_t> offloadPs, reloadPs;
 
-  /// For how long cells of a worker run, while they compute or wait.
+  /// The time in which cells of a worker run, computing or waiting.
   int64_t cellsPs(int64_t worker) const {
     return busyPs[worker] + weightsPs[worker] + expertsPs[worker] +
            contextPs[worker];
@@ -126,10 +126,10 @@ IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
 inline constexpr Resource kExchanged[] = {Resource::Experts, Resource::Sharding,
                                           Resource::Context};
 
-/// The number of messages and of copies; the bytes that each worker sends in
-/// messages, in all-reduces and for parameters that peers divide; and the data
-/// of its cells on their way to experts, to these peers, and among the ranks
-/// that divide a sequence. Bytes of the latter are not part of bytesSent.
+/// Totals: the number of messages and copies; the bytes that each worker sends
+/// in messages, in all-reduces and for parameters that peers divide; and the
+/// bytes of its cells sent to experts, to these peers, and among the ranks that
+/// divide a sequence. Cell bytes are not part of bytesSent.
 struct Traffic {
   explicit Traffic(int64_t numWorkers = 0);
 
@@ -145,10 +145,10 @@ struct Traffic {
 };
 
 /// Completes idle times of computeIdle or of a walk. Subtracts the waits inside
-/// cells from their running time, and imbalance from waits between cells: the
-/// difference between the time of a worker's cells and the longest such time of
-/// any worker, which no order of the same cells avoids. Dependency gives before
-/// queue order. Linear in workers.
+/// cells from their running time, and imbalance from waits between cells.
+/// Imbalance is the difference between the time of a worker's cells and the
+/// longest such time of any worker; no order of the same cells avoids it. It is
+/// taken from dependency first, then from queue order. Linear in workers.
 void attributeWaits(const Traffic &traffic, IdleTimes &idle);
 
 /// Computes of `stated`, by task, have times other than the costs; these times

@@ -29,9 +29,9 @@ struct InstructionCells {
   std::vector<int8_t> activation;  ///< ActivationBits; 0 for O and G
 };
 
-/// The instructions of all workers, row by row, as an executor takes them. An
-/// overlapped pair is one instruction. Instructions are numbered from 0 in each
-/// row; -1 stands for "none".
+/// The instructions of all workers, row by row, in the form that an executor
+/// reads. An overlapped pair is one instruction. Instructions are numbered from
+/// 0 in each row; -1 means "none".
 ///
 ///   rowBegins    D + 1 entries: where each row starts in the columns
 ///   waitBegins   one entry per instruction and one more per row, from 0 in
@@ -49,8 +49,8 @@ struct WorkerPrograms {
   /// Send, Recv: the number of the message, dense from 0 by worker and order of
   /// the sends. Both ends have the same.
   std::vector<int32_t> message;
-  /// Send, Recv: how many sends from the same worker to the same worker are
-  /// before the message's own.
+  /// Send, Recv: the number of earlier sends between the same two workers in
+  /// the same direction.
   std::vector<int32_t> sequence;
   std::vector<int32_t> group; ///< a collective: the number of its group
   std::vector<int32_t> holds; ///< Wait: the first instruction that it holds

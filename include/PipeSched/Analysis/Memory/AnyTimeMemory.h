@@ -55,10 +55,9 @@ class AnyTimeMemory {
 public:
   /// The row allocates bytes, or frees them if the number is negative.
   void change(int64_t bytes) { level += bytes; }
-  /// A D is issued. Returns how many offloads have ended once this one has
-  /// ended.
+  /// Issues a D. Returns how many offloads have ended once this one has ended.
   uint32_t offload(int64_t bytes);
-  /// A U is issued that starts once `numEnded` offloads have ended. Returns how
+  /// Issues a U that starts once `numEnded` offloads have ended. Returns how
   /// many offloads have ended at its start, including the offloads that earlier
   /// reloads wait for.
   uint32_t reload(int64_t bytes, uint32_t numEnded);

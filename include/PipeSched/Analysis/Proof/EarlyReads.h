@@ -24,9 +24,9 @@ struct EarlyRead {
 /// its sources; nothing if all wait.
 ///
 /// The sources of a cell are the instructions of its worker that make or
-/// receive the inputs of the cell by the rules of Dependences.h; of an O, the
-/// all-reduces of its stage. Cells that the program lacks are not needed, since
-/// a program may be a part of a step.
+/// receive the inputs of the cell by the rules of Dependences.h; for an O, the
+/// all-reduces of its stage. Cells missing from the program are not needed,
+/// since a program may be a part of a step.
 ///
 /// An instruction waits for its operands, for the operands of the joins that
 /// hold it, for all that these wait for, and if it is a compute, for the

@@ -25,8 +25,8 @@ namespace pipesched {
 ///   F0 | send 0F0, recv 1B0 | B0 | send ..         copies and waits between
 ///                                                  them do not interrupt
 ///
-/// A send or receive that waits for a message of its own run, directly or
-/// through a copy, starts the next batch.
+/// A send or receive that waits, directly or through a copy, for a message of
+/// its own run starts the next batch.
 ///
 /// A program that finishes under Rendezvous also finishes under Batched, Fifo
 /// and Unbounded; one that finishes under Fifo also finishes under Unbounded.
@@ -35,15 +35,15 @@ namespace pipesched {
 /// than 2^31 - 1 sends, receives and all-reduces.
 llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
 
-/// Decides whether a program finishes in processes that are one thread each and
-/// post their messages: a process walks its row; before an instruction it waits
-/// for the operands of that instruction, and before a compute or reload for the
-/// operands of the Waits in front of it; sends, receives, copies and
-/// all-reduces are posted there and end on their own. A receive ends when its
-/// send is posted too, a collective when all of its group are, a send by
-/// `mode`. If sends block, a process waits for each send before it goes on.
-/// Linear. Requirements and errors as for verifyMessages, which judges
-/// processes whose receives block as well.
+/// Decides whether a program finishes in single-threaded processes that post
+/// their messages. A process walks its row. Before an instruction it waits for
+/// the operands of that instruction, and before a compute or reload also for
+/// the operands of the Waits in front of it. Sends, receives, copies and
+/// all-reduces are posted there and end by themselves: a receive when its send
+/// is posted too, a collective when its whole group is, a send by `mode`. If
+/// sends block, a process waits for each send before it continues. Linear.
+/// Requirements and errors as for verifyMessages, which also judges processes
+/// whose receives block.
 llvm::Error verifyPosted(const Program &program, SendMode mode,
                          bool sendsBlock = false);
 

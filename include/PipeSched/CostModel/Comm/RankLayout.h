@@ -1,9 +1,9 @@
 //===- RankLayout.h - Which accelerators share a node -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Where workers and their peers in other pipelines stand, and so which of them
-// communicate over the link within a node, which over the network of a pod and
-// which over the spine between pods.
+// The positions of workers and their peers in other pipelines, and so which of
+// them communicate over the link within a node, the network of a pod or the
+// spine between pods.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,8 @@
 
 namespace pipesched {
 
-/// What joins two accelerators: the fastest of the levels that reach both.
+/// The link between two accelerators: the fastest of the levels that reach
+/// both.
 enum class NetworkLevel : uint8_t {
   Link,    ///< they share a node
   Network, ///< they share a pod
@@ -30,7 +31,8 @@ inline constexpr size_t kNumNetworkLevels = std::size(kNetworkLevels);
 struct RingGroup {
   int64_t perNode = 1, numNodes = 1, numPods = 1;
 
-  /// So many members, each in a part of its own of what `level` joins.
+  /// A group of `size` members, each in a different part of the network that
+  /// `level` joins.
   static RingGroup across(NetworkLevel level, int64_t size) {
     RingGroup group;
     switch (level) {
@@ -47,7 +49,7 @@ struct RingGroup {
     return group;
   }
   int64_t size() const { return perNode * numNodes * numPods; }
-  /// How many parts each level joins, by NetworkLevel.
+  /// The number of parts that each level joins, by NetworkLevel.
   std::array<int64_t, kNumNetworkLevels> sizes() const {
     return {perNode, numNodes, numPods};
   }
@@ -92,11 +94,12 @@ public:
   }
 
   /// The accelerators that hold the same part of the layers of `numWorkers`
-  /// workers from `first` to `last`: those that divide the sequence, and their
-  /// peers in all pipelines. Each accelerator of a tensor-parallel group
-  /// belongs to a group of its own. If nodes hold unequal numbers of members,
-  /// or mix members of several workers with non-members, no two members count
-  /// as sharing a node; the same for pods and the nodes with members.
+  /// workers from `first` to `last`: the accelerators that divide the sequence,
+  /// and their peers in all pipelines. Each accelerator of a tensor-parallel
+  /// group belongs to a separate group. If nodes hold unequal numbers of
+  /// members, or mix members of several workers with non-members, no two
+  /// members count as sharing a node; the same for pods and the nodes with
+  /// members.
   RingGroup groupOf(int64_t first, int64_t last, int64_t numWorkers) const;
 
   /// The same for the experts of these workers: the accelerators that hold the
@@ -133,9 +136,9 @@ RingGroup tensorGroup(const SystemFacts &system);
 RingGroup contextGroup(const SystemFacts &system);
 
 /// The accelerators that divide the experts of a stage: consecutive ranks of
-/// that stage. `perNode` of them are on one node at least, and in one pod those
-/// of `numNodes` nodes. With RankOrder::Pipeline only those of one worker count
-/// as being on one node or in one pod.
+/// that stage. At least `perNode` of them share a node, and `numNodes` nodes
+/// share a pod. With RankOrder::Pipeline only accelerators of one worker count
+/// as sharing a node or pod.
 RingGroup expertGroup(const SystemFacts &system);
 
 /// The link within a node with the bandwidth of all accelerators of a worker.

@@ -131,7 +131,7 @@ constexpr bool isGated(Activation activation) {
 }
 
 /// LayerNorm has a gain and a bias, RMSNorm a gain. GainNorm is a LayerNorm
-/// with the gain alone, PlainNorm one with neither.
+/// with only a gain, PlainNorm one with neither.
 enum class Norm : uint8_t { LayerNorm, RMSNorm, GainNorm, PlainNorm };
 
 template <>
@@ -248,10 +248,10 @@ struct RecomputedOutputs {
   bool ofActivations() const { return activations || operations; }
 };
 
-/// The bits of an element that the forward keeps; 0: the bits of
+/// The bits of an element that the forward keeps. 0: the bits of
 /// `bytesPerElement`, or if linear layers run in 8 bits, the bits of their
-/// inputs: 8, and 16 more for the attention's output, which its own backward
-/// reads.
+/// inputs: 8, plus 16 for the attention's output, which the backward of
+/// attention reads.
 struct SavedBits {
   int64_t linearInputs = 0; ///< except that of the output projection
   int64_t attentionOutput = 0;
@@ -269,9 +269,9 @@ struct Architecture {
   int64_t layers = 0;
   int64_t attentionHeads = 0;
   int64_t keyValueHeads = 0; ///< attentionHeads unless grouped-query attention
-  /// Of all query heads together. It may differ from hidden and need not be a
-  /// multiple of the heads (the paper's 80 heads share 4096). Latent attention
-  /// has its own sizes and ignores this field and keyValueHeads.
+  /// The width of all query heads together. It may differ from hidden and need
+  /// not be a multiple of the heads (the paper's 80 heads share 4096). Latent
+  /// attention has separate sizes and ignores this field and keyValueHeads.
   int64_t attentionWidth = 0;
   std::optional<LatentAttention> latent;
   std::optional<Experts> experts;
@@ -317,8 +317,8 @@ struct Architecture {
   /// Whether operands in 8 bits are cast by kernels of their own (arXiv
   /// 2412.19437, section 3.5.2). Otherwise the kernels before them do it.
   bool separateCasts = false;
-  /// Whether a kernel of its own adds the gradients of a microbatch to the sum
-  /// of earlier ones. Otherwise the GEMM does it.
+  /// Whether a separate kernel adds the gradients of a microbatch to the sum of
+  /// earlier ones. Otherwise the GEMM does it.
   bool separateAccumulation = false;
   /// Whether norms of the residual stream are a kernel for each operation, in
   /// FP32: `norm(x.float()).type_as(x) * gain`. Otherwise they are one.
@@ -379,8 +379,9 @@ bool hasMixedLayers(const Architecture &architecture);
 int64_t headSizeOf(const Architecture &architecture);
 
 /// Replaces the bytes of a parameter: of its weight, its gradient and its
-/// optimizer state. Frameworks differ in them for the same model. If no bytes
-/// are given, the description's stay. Errors: not three numbers; negative ones.
+/// optimizer state, which differ between frameworks for the same model. If none
+/// are given, the description's bytes stay. Errors: not three numbers; negative
+/// ones.
 llvm::Error setParameterBytes(Architecture &architecture,
                               llvm::ArrayRef<int64_t> bytes);
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Divides the layers of a model over the stages of a path as evenly as
-// possible, by number or by cost, and takes into account what the first and the
-// last stage hold beside layers.
+// possible, by number or by cost. Counts the other blocks that the first and
+// the last stage hold, such as embedding and head.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,9 @@
 
 namespace pipesched {
 
-/// What stages share evenly: the number of layers, without a remainder (Exact)
-/// or as evenly as possible (Count), or the time of a microbatch (Cost).
+/// The quantity that stages share evenly: the number of layers, without a
+/// remainder (Exact) or as evenly as possible (Count), or the time of a
+/// microbatch (Cost).
 enum class Balance { Exact, Count, Cost };
 
 template <>
@@ -28,24 +29,24 @@ struct EnumNames<Balance> {
       {Balance::Cost, "cost", "The time of a microbatch"}};
 };
 
-/// The layers in their order, and what the first and the last stage hold beside
-/// them, in one unit: layers or picoseconds.
+/// The loads of the layers in their order, and of the other blocks of the first
+/// and the last stage, in one unit: layers or picoseconds.
 struct LayerLoads {
   struct Run {
     int64_t count = 0, each = 0; ///< `count` layers of load `each`
   };
-  int64_t first = 0, last = 0; ///< beside layers, on the first and last stage
+  int64_t first = 0, last = 0; ///< other blocks of the first and last stage
   std::vector<Run> runs;
 };
 
 /// The time of F, B and recomputation of every block, for one microbatch, in
-/// ps. Errors: those of costBlocks.
+/// ps. Errors: as for costBlocks.
 llvm::Expected<LayerLoads> costLayers(const ModelFacts &model,
                                       const SystemFacts &system);
 
-/// How many times as long as on the first group of a system all blocks take on
-/// the group of each of `numWorkers` workers; 1 without groups. Errors: those
-/// of costLayers and of groupOfWorker.
+/// For each of `numWorkers` workers: the time of all blocks on its group of
+/// nodes, relative to the first group of the system; 1 without groups. Errors:
+/// as for costLayers and groupOfWorker.
 llvm::Expected<std::vector<double>> factorsOfWorkers(const ModelFacts &model,
                                                      const SystemFacts &system,
                                                      int64_t numWorkers);
@@ -54,8 +55,8 @@ llvm::Expected<std::vector<double>> factorsOfWorkers(const ModelFacts &model,
 std::vector<int64_t> weightsOf(llvm::ArrayRef<double> factors);
 
 /// The layers of each stage such that all stages have equal loads, including
-/// what the ends hold. Errors: a number of layers for which that is impossible,
-/// with the nearest possible numbers.
+/// other blocks of the ends. Errors: a number of layers for which that is
+/// impossible, with the nearest possible numbers.
 llvm::Expected<std::vector<int64_t>>
 divideExactly(int64_t numStages, int64_t layers, int64_t first, int64_t last);
 
@@ -73,10 +74,10 @@ divideExactly(int64_t numStages, int64_t layers, int64_t first, int64_t last);
 /// of squares is taken. The sum over the stages of a worker is not considered.
 /// O(S L log L) for L layers.
 ///
-/// `weights` of the stages, at least 1, are factors by which their workers are
-/// slow: what is even is the load times the weight. Without any they are 1.
-/// Stages of a worker with different weights get what their mean weight gives
-/// the worker.
+/// `weights` of the stages, at least 1, say how much slower their workers are:
+/// the loads multiplied by the weights become even. Without weights all are 1.
+/// Stages of a worker with different weights share the load that their mean
+/// weight gives the worker.
 ///
 /// Errors: a worker below 0 or over the most that there may be; loads that add
 /// up to more than 2^63 - 1; layers that differ, with S (L + 1) over 2^24.

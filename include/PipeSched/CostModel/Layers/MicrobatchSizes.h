@@ -19,7 +19,7 @@ llvm::Error checkMicrobatchSizes(llvm::ArrayRef<int64_t> sizes);
 
 /// The number of microbatches of `size` sequences that hold the same batch as
 /// `numMicrobatches` of `ownSize`; all are at least 1. Error texts continue
-/// "the schedule ": a batch that is no multiple of `size`, with the nearest
+/// "the schedule ": a batch that is not a multiple of `size`, with the nearest
 /// sizes that divide it; one of more than 2^63 - 1 sequences.
 llvm::Expected<int64_t> countMicrobatches(int64_t size, int64_t ownSize,
                                           int64_t numMicrobatches);

@@ -61,7 +61,7 @@ double forwardFlops(const ModelFacts &model);
 llvm::Expected<std::vector<double>>
 forwardFlopsOfStages(const Placement &placement, const ModelFacts &model);
 
-/// How many times the FLOPs of the forward a cell of a phase computes.
+/// The FLOPs of a cell of a phase, as a multiple of the forward's.
 int64_t forwardsOf(Phase phase);
 
 /// Numbers per token are rounded down. Errors: sums over 2^63 - 1.

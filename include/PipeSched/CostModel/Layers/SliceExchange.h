@@ -34,10 +34,10 @@ struct SlicePartner {
 llvm::Expected<std::vector<SlicePartner>>
 pairSlices(const Placement &placement, llvm::ArrayRef<TokenSpan> slices);
 
-/// Checks that a table allows this exchange: workers run their forwards at one
-/// time, each one slice behind the worker before it. So each runs two forwards
-/// more before its first backward than the next one, or all do all. Errors:
-/// rows that differ, and the worker.
+/// Checks that a table allows this exchange: workers run their forwards at the
+/// same time, each one slice later than the worker before it. So each worker
+/// runs two forwards more before its first backward than the next one, or all
+/// run all forwards first. Errors: rows that differ, and the worker.
 llvm::Error checkSliceExchange(const Placement &placement,
                                llvm::ArrayRef<llvm::ArrayRef<Cell>> rows);
 

@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// Tokens begin to end - 1 of every sequence of a microbatch.
+/// The tokens from `begin` to `end` - 1 of every sequence of a microbatch.
 struct TokenSpan {
   int64_t begin = 0, end = 0;
 
@@ -39,9 +39,9 @@ llvm::Expected<std::vector<TokenSpan>> cutByWork(int64_t sequence,
                                                  int64_t multiple,
                                                  SequenceWork work);
 
-/// Slices of the given numbers of tokens. Errors: not as many sizes as
-/// slices; a sum that is not the sequence; a size that is no multiple of
-/// `multiple`, with the nearest that are.
+/// Slices of the given numbers of tokens. Errors: a number of sizes that
+/// differs from the number of slices; sizes that do not add up to the sequence;
+/// a size that is not a multiple of `multiple`, with the nearest multiples.
 llvm::Expected<std::vector<TokenSpan>>
 cutBySizes(int64_t sequence, int64_t numSlices, int64_t multiple,
            llvm::ArrayRef<int64_t> sizes);

@@ -23,11 +23,11 @@ struct BlockCount {
 };
 using StageBlocks = llvm::SmallVector<BlockCount, 2>;
 
-/// The layers of each global stage: a path's own `blocks`, else the model's
-/// layers in the proportion of its `weights`, else an even split. Errors:
-/// blocks that do not add up; a number of layers that is no multiple of the
-/// stages, with the nearest stage counts that work, or of the weights, with the
-/// nearest numbers of layers that work.
+/// The layers of each global stage: a path's `blocks`, else the model's layers
+/// in proportion to the path's `weights`, else an even split. Errors: blocks
+/// that do not add up; a number of layers that is not a multiple of the stages,
+/// with the nearest stage counts that work, or of the weights, with the nearest
+/// numbers of layers that work.
 llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
                                                  const ModelFacts &model);
 
@@ -72,8 +72,8 @@ enum class Parameters { All, Experts, Others };
 struct StateSums {
   CheckedInt weight, gradient, optimizer;
 
-  /// Of `without` parameters of a block that states no bytes there is a copy
-  /// elsewhere on the worker.
+  /// Leaves out `without` parameters of a block that states no bytes: their
+  /// copy is elsewhere on the worker.
   void add(const BlockFacts &block, int64_t count, const ModelFacts &model,
            int64_t without = 0, Parameters which = Parameters::All);
 };

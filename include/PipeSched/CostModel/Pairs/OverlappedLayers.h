@@ -91,8 +91,8 @@ struct PairOptions {
   PairPattern pattern;
   /// Whether W runs apart from I, after it. Otherwise I takes I + W.
   bool delaysWeights = true;
-  /// How long a part takes while the other stream is in use, in percent of its
-  /// time alone; 100 or more, and at most kMaxSlowdown.
+  /// The time of a part while the other stream is in use, in percent of its
+  /// undisturbed time; from 100 to kMaxSlowdown.
   int64_t computePercent = 100, exchangePercent = 100;
 };
 
@@ -112,8 +112,8 @@ struct PairSchedule {
   /// When the output of the forward and the gradient of the backward's input
   /// are there.
   int64_t forwardPs = 0, gradientPs = 0;
-  /// How long each stream is in use; and how long only the exchange is, which
-  /// is its exposed time.
+  /// The time in which each stream is in use, and the exposed time, in which
+  /// only the exchange is.
   int64_t computePs = 0, exchangePs = 0, exposedPs = 0;
   /// No order ends earlier.
   int64_t boundPs = 0;

@@ -13,8 +13,8 @@
 
 namespace pipesched {
 
-/// The costs that costReductions gives for the layers, by `gradient-buckets`
-/// layer by layer (reduceByLayers); the last stage of each worker also reduces
+/// The costs that costReductions computes for the layers, by `gradient-buckets`
+/// layer by layer (reduceByLayers). The last stage of each worker also reduces
 /// its shard, after its layers, since T of the last microbatch may be the last
 /// cell in front of it. `phases` are the table's. Errors: as for
 /// costReductions; a model without a head, or with more blocks after its

@@ -24,11 +24,11 @@ struct Bound {
 /// thousand cells.
 Bound quickBound(const Problem &problem);
 
-/// When a proof stops. With a limit on work alone, the same problem gives the
-/// same proof on every machine.
+/// The limits at which a proof stops. With only a limit on work, the same
+/// problem gives the same proof on every machine.
 struct ProofLimits {
   double seconds = 0; ///< may be infinite
-  /// How many row edges, precedences and cells propagation and searches may
+  /// The most row edges, precedences and cells that propagation and searches
   /// read.
   uint64_t work = std::numeric_limits<uint64_t>::max();
   llvm::function_ref<bool()> mustStop = nullptr; ///< may be null
@@ -43,9 +43,10 @@ struct Proof {
 
 /// Raises the lower bound towards `upperBound`, the objective of a known
 /// solution: first destructive bounds by propagation (rows as paths, memory
-/// arcs), then branch and bound; with copies or recomputation, for small
-/// problems, also a search from event to event. For the period only the quick
-/// bound is computed. `knownBound` is a lower bound that was proven before.
+/// arcs), then branch and bound; for small problems with copies or
+/// recomputation also a search from event to event. For the period only the
+/// quick bound is computed. `knownBound` is a lower bound that was proven
+/// before.
 Proof prove(const Problem &problem, int64_t upperBound,
             const ProofLimits &limits, int64_t knownBound = 0);
 

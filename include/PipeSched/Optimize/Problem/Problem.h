@@ -32,7 +32,7 @@ struct StageFacts {
 
   int64_t activation = 0;       ///< from the start of F to the end of W
   int64_t freedByInputGrad = 0; ///< of `activation`, at the end of I; negative:
-                                ///< I leaves more than it found
+                                ///< I makes memory grow
   int64_t checkpoint = 0; ///< kept between the end of F and the start of R
 
   /// From the end of F to the start of its D: until F's output is sent.
@@ -136,7 +136,7 @@ struct Problem {
 llvm::Error checkSize(int64_t numPairs, int64_t numSlices);
 
 /// Checks the size of a problem against a limit of time (0: none), before any
-/// work that is linear in its cells. Error: to read the cells alone takes more
+/// work that is linear in its cells. Error: merely reading the cells takes more
 /// than a second, and more than the limit.
 llvm::Error checkTime(const Problem &problem, double limitSeconds);
 

@@ -44,9 +44,9 @@ parsePlacementKinds(llvm::ArrayRef<std::string> names);
 llvm::Error checkLimits(const optimize::SolverOptions &options);
 
 /// All pairs of a placement and a microbatch size, named "placement v,
-/// microbatch size 2". Candidates on the paths of the schedule have its rows as
-/// a seed, without idle slots and pairs. Error messages continue "the schedule
-/// ". Errors: rows that break a rule (ViolationError), or have G or O cells;
+/// microbatch size 2". Candidates on the paths of the schedule start from its
+/// rows, without idle slots and pairs. Error messages continue "the schedule ".
+/// Errors: rows that break a rule (ViolationError), or have G or O cells;
 /// several paths that do not say which microbatches they take; microbatch sizes
 /// that the costs or the batch do not allow; a placement that does not exist.
 llvm::Expected<std::vector<ScheduleCandidate>>

@@ -45,7 +45,7 @@ std::optional<MemoryBudget> budgetFor(const CostInputs &costs,
 ///
 /// Needs a placement that is assigned. Errors: as for computeStageCosts and
 /// computeMemoryFacts; a budget in bytes without a model, or the system's
-/// budget where the system has none; a budget that parameters alone exceed,
+/// budget if the system has none; a budget that the parameters already exceed,
 /// with the worker; copies without times in profile or system; `recompute` with
 /// a model whose backwards recompute by themselves.
 llvm::Expected<optimize::Problem> makeProblem(const Placement &placement,

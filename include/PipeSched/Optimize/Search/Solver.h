@@ -61,11 +61,11 @@ struct SolverOptions {
   double setupSeconds = 0; ///< the part of them that making seeds took
   double gap = 0;          ///< stop at best <= (1 + gap) x lower bound
   uint64_t seed = 0;
-  /// 0: no limit. With this limit alone the same input gives the same result,
-  /// whatever the machine and the number of threads.
+  /// 0: no limit. With only this limit the same input gives the same result on
+  /// any machine and with any number of threads.
   uint64_t maxEvaluations = kDefaultMaxEvaluations;
   llvm::ThreadPoolInterface *pool = nullptr; ///< null: the caller's thread
-  unsigned threads = 0; ///< how many threads of the pool to use at most; 0: all
+  unsigned threads = 0; ///< the most threads of the pool to use; 0: all
   /// May be set at any time, also by a signal handler. The search then stops
   /// with the best schedule so far.
   const std::atomic<bool> *interrupted = nullptr;

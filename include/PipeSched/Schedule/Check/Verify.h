@@ -24,9 +24,9 @@ std::optional<Violation> verifyRow(const Placement &placement, int64_t row,
 /// Checks a whole table whose rows are verified, linear in its cells. The table
 /// must be complete (F exactly once; B, or I and W, exactly once; R at most
 /// once; D and U together; O and G for owners of blocks, after the gradients of
-/// all stages that share them; G on all replicas or none), acyclic across
-/// workers (a cycle is reported with one note per edge, at most eight, then a
-/// count), and slot-aligned if it says so.
+/// all stages that share them; G on all replicas or none) and slot-aligned if
+/// it says so. It must be acyclic across workers; a cycle is reported with one
+/// note per edge, at most eight, then a count.
 std::optional<Violation> verifyTable(const TableView &table);
 
 /// The part of verifyTable for aligned tables: by the written slots, a cell
@@ -47,10 +47,10 @@ std::optional<Violation> verifySlotLengths(const TableView &table);
 std::optional<Violation> verifyParameterSets(const TableView &table,
                                              const CellIndex &index);
 
-/// The part of verifyTable for groups (Groups.h). Of blocks that are on several
-/// workers, all stages that own them have a G or none has: linear in entries,
-/// and in pieces times paths. For a microbatch, each worker of its path has one
-/// cell of the group or none has: linear in groups times stages.
+/// The part of verifyTable for groups (Groups.h). If blocks are on several
+/// workers, either all stages that own them have a G or none: linear in
+/// entries, and in pieces times paths. For a microbatch, either each worker of
+/// its path has one cell of the group or none: linear in groups times stages.
 std::optional<Violation> verifyCollectives(const TableView &table,
                                            const CellIndex &index);
 

@@ -33,7 +33,7 @@ struct OffloadOptions {
   /// Selects activations; empty: all. A stage is a position on its path.
   std::vector<IndexRange> stages, workers, microbatches;
   OffloadAmount amount = OffloadAmount::All;
-  /// How many of the selected activations a worker may keep on the device at a
+  /// The most selected activations that a worker may keep on the device at a
   /// time; an F that finds fewer activations kept is not offloaded.
   int64_t keep = 0;
   /// Number of compute cells that run between the issue of a U and the backward
@@ -52,19 +52,19 @@ struct OffloadChange {
   // Counts of the selected activations:
   int64_t numPresent = 0;    ///< that the table already offloaded
   int64_t numRecomputed = 0; ///< skipped: an R makes them again
-  int64_t numBrief = 0;      ///< skipped: at most `ahead` compute cells stand
-                             ///< between F and backward
+  int64_t numBrief = 0;      ///< skipped: at most `ahead` compute cells between
+                             ///< F and backward
 };
 
-/// Adds a D right behind each selected F, or behind its overlapped pair, and a
-/// U `ahead` compute cells before its backward. Nothing else moves: an aligned
+/// Adds a D right after each selected F, or after its overlapped pair, and a U
+/// `ahead` compute cells before its backward. Nothing else moves: an aligned
 /// table keeps its slots.
 ///
 ///   ahead = 1   0F0 0D0  0F1  0U0 0F2  0B0 0B1 0B2      0D0 runs beside 0F1,
 ///                                                       0U0 beside 0F2
 ///   memory = 2  0F0 0D0 0F1 0D1 0d0 0F2 0B2 0U0 0d1 ...
 ///
-/// With `memory`, a row that has no room for reloads so early issues all of
+/// With `memory`, a row that has no room for such early reloads issues all of
 /// them later, at a half, a quarter, .. of `ahead`.
 ///
 /// Linear in entries; Half sorts each row; `memory` adds a factor logarithmic

@@ -52,16 +52,16 @@ struct OptimizerChange {
 ///   End     0F0 0F1 3F2 3B2 3F3 3B3     0B0 0B1 0G0 3G1 0O0 3O1
 ///   Eager   0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0     3O1 0O0
 ///
-/// Each worker thus reaches its all-reduces in the order of the model, so they
-/// cannot deadlock: the blocks that a worker reduces at a cell lie after the
+/// So each worker reaches its all-reduces in the order of the model, and they
+/// cannot deadlock: the blocks that a worker reduces at a cell come after the
 /// blocks of its earlier cells, because a block that several of its stages hold
-/// is owned by the one that ends last.
+/// is owned by the stage that ends last.
 ///
 /// `Eager` uses the slots of the unit alignment. The all-reduces of a piece
-/// (Replicas.h) are in all rows at the first slot at which its weight
-/// gradients are present on all workers, so no worker waits for them longer
-/// than the slots say; pieces follow the order of these slots. A cycle of waits
-/// would have to lead back to an earlier slot, so an order that the slots allow
+/// (Replicas.h) are in all rows at the first slot at which its weight gradients
+/// are ready on all workers, so no worker waits for them longer than the slots
+/// say; pieces follow the order of these slots. A cycle of waits would have to
+/// lead back to an earlier slot, so an order that the slots allow
 /// (ReceivePlacement::Arrival, unless sends block) still finishes. A stage that
 /// other paths cut into several pieces would take part in several groups at one
 /// cell, for which there is no single slot: the stages of such a segment are

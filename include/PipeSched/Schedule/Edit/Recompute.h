@@ -19,16 +19,16 @@ namespace pipesched {
 struct RecomputeOptions {
   /// Selects backwards; empty: all. A stage is a position on its path.
   std::vector<IndexRange> stages, workers, microbatches;
-  /// How many of the selected activations a worker may hold in full at a time;
-  /// an F that finds fewer held gets no R. So 1F1B with keep = k recomputes as
-  /// Megatron-LM does if it skips k microbatches of a window.
+  /// The most selected activations that a worker may hold in full at a time; an
+  /// F that finds fewer held gets no R. So 1F1B with keep = k recomputes like
+  /// Megatron-LM that skips k microbatches of a window.
   int64_t keep = 0;
   /// Skip an R that would directly follow its own F (idle slots do not count):
   /// nothing is freed in between.
   bool skipAdjacent = false;
-  /// How many recomputed activations of a worker may wait for their backward at
-  /// a time. 0: every R is right before its backward. Otherwise an R may
-  /// move up the row, into slots in which the worker waits for a message.
+  /// The most recomputed activations of a worker that may wait for their
+  /// backward at a time. 0: every R is right before its backward. Otherwise an
+  /// R may move up the row, into slots in which the worker waits for a message.
   int64_t ahead = 0;
 };
 

@@ -32,11 +32,11 @@ struct EnumNames<VocabularyAlgorithm> {
 
 /// The rows of a table with S, T and their collectives. The other cells keep
 /// their order, so that workers hold as many activations as before. All workers
-/// run the steps of the head in one order, that in which the last stages need
-/// them: S of a microbatch after its last F, T one step later, or before the
-/// backward that waits for it. In unit slots, each worker runs a step as soon
-/// as it can. With Vocab-1 each has Z, with Vocab-2 it has none. The cells of a
-/// worker belong to its last stage on the path.
+/// run the steps of the head in the order in which the last stages need them: S
+/// of a microbatch after its last F, T one step later, or before the backward
+/// that waits for it. In unit slots, each worker runs a step as soon as it can.
+/// Vocab-1 has Z on each worker, Vocab-2 has none. The cells of a worker belong
+/// to its last stage on the path.
 ///
 /// Linear in the entries and the slots of the result. Errors, as
 /// ViolationError: as for verifyTable; a table that has such cells already, O

@@ -31,8 +31,8 @@ struct FormulaResult;
 // Options
 //===----------------------------------------------------------------------===//
 
-/// Every option of every family. An option without a value has the family's
-/// default. Generators.h says what each means.
+/// All options of all families. An option without a value has the family's
+/// default. Generators.h explains each.
 struct FamilyOptions {
   std::optional<int64_t> chunks, group, waves, pairs, memory, slices, backward;
   std::optional<ChimeraConstruction> construction;
@@ -89,7 +89,7 @@ struct FamilyOptionInfo {
   /// The default of a number, in words; empty for other options.
   llvm::StringLiteral notGiven;
   FamilyOptionField field;
-  /// Whether a schedule in IR states the option beside the name of its family.
+  /// Whether a schedule in IR states the option next to the name of its family.
   /// The other options follow from its paths and its gradient rule.
   bool isWritten;
 
@@ -130,7 +130,7 @@ struct MessageClaims {
   uint32_t arrival, consumer;
 };
 
-/// Another name of a family. Other spellings of its own name ("1F1B",
+/// Another name of a family. Other spellings of its main name ("1F1B",
 /// "LoopedBFS") need no entry.
 struct OtherName {
   llvm::StringLiteral name, usedBy;
@@ -211,13 +211,13 @@ llvm::Expected<Placement> placeFamily(const Family &family, int64_t numWorkers,
                                       const FamilyOptions &options = {});
 
 /// The table of the family on a placement. The generator replaces a path 0..D-1
-/// by the paths that the family needs, and whole microbatches by the slices of
-/// the options, or of the family if they say none. Where stages do not train,
-/// the rows are those of stages that all do, without the cells that they do not
-/// run. Errors: frozen stages of a path that the family replaces by one of
-/// another length; stages that do not train, of a family with shards; an option
-/// that the family does not take, with those that it takes; slices of the
-/// placement that the family does not take, or that are not those of the
+/// by the paths that the family needs, and undivided microbatches by the slices
+/// of the options, or else of the family. If some stages do not train, the rows
+/// are first made for training stages, and the cells that the others do not run
+/// are removed. Errors: frozen stages of a path that the family replaces by one
+/// of another length; stages that do not train, of a family with shards; an
+/// option that the family does not take, with the options that it takes; slices
+/// of the placement that the family does not take, or that differ from the
 /// options; the errors of the generator.
 llvm::Expected<Table> generate(const Family &family, const Placement &placement,
                                const FamilyOptions &options = {});

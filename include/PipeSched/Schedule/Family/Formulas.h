@@ -32,8 +32,8 @@ struct FormulaInputs {
   /// The times. No value: they differ between stages, or are unknown.
   std::optional<Times> times = std::nullopt;
   int64_t paths = 1;
-  /// Backwards are split into I and, right behind it, W, and send their
-  /// gradient after I. Families that put W off ignore it.
+  /// Backwards are split into I and, right after it, W, and send their gradient
+  /// after I. Families that put W off ignore it.
   bool sendsAfterInput = false;
   /// The greedy rule made the rows with slots in proportion to these times.
   bool isMadeForTimes = false;
@@ -64,7 +64,7 @@ llvm::StringRef formulaFamilyOf(llvm::StringRef family,
                                 const Placement &placement);
 
 /// The inputs of the formulas of a schedule, except for times. `options` are
-/// those that it was generated with.
+/// the options that generated it.
 FormulaInputs formulaInputsOf(const Placement &placement,
                               const FamilyOptions &options = {});
 
@@ -75,10 +75,10 @@ llvm::Expected<FormulaResult> evaluateFormula(llvm::StringRef family,
                                               const FormulaInputs &inputs);
 
 /// The formula that holds for rows of a family on a placement (see
-/// formulaFamilyOf). Greedy rows have a general form on waves only, because the
-/// other formulas are for another order of cells. Where stages do not train,
-/// forwards alone have a formula, and frozen stages in front of 1F1B or GPipe.
-/// Errors: as evaluateFormula.
+/// formulaFamilyOf). Greedy rows have a general form only on waves, because the
+/// other formulas are for another order of cells. If some stages do not train,
+/// only forwards have a formula, and frozen stages in front of 1F1B or GPipe.
+/// Errors: as for evaluateFormula.
 llvm::Expected<FormulaResult>
 evaluateFormulaOfRows(llvm::StringRef family, const Placement &placement,
                       const FormulaInputs &inputs);

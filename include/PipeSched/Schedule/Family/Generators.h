@@ -6,7 +6,7 @@
 // Families.h lists all generators by name. There are D workers with V stages
 // each and N microbatches; r is the position of a worker on the path.
 //
-// Errors of every generator: a placement that it has no rule for, with the
+// Errors of every generator: a placement that its rule does not cover, with the
 // placement found and the placements it takes; sizes for which its rule is not
 // defined, with the condition that fails and the nearest sizes; a table of more
 // than kMaxTableCells cells. Time and memory are linear in cells unless stated
@@ -48,14 +48,14 @@ llvm::Expected<Table> generateEager1F1B(const Placement &placement,
                                         const GeneratorOptions &options = {});
 
 /// 1F1B's order with W put off by r microbatches, so that it fills the drain
-/// (ZB-H1, Qi 2024, arXiv 2401.10241). Always split; gradient after I. Of k
+/// (ZB-H1, Qi 2024, arXiv 2401.10241). Always split; gradient after I. With k
 /// slices: Seq1F1B's order with W put off by r units.
 llvm::Expected<Table> generateZBH1(const Placement &placement,
                                    const GeneratorOptions &options = {});
 
 /// ZB-H1 with the warm-up of eager 1F1B and W put off by 2r: no idle between
 /// the first and the last cell of a worker if N >= 2D-1 (ZB-H2, same paper).
-/// Always split; gradient after I. Of k slices: k-1 forwards more in the
+/// Always split; gradient after I. With k slices: k-1 forwards more in the
 /// warm-up.
 llvm::Expected<Table> generateZBH2(const Placement &placement,
                                    const GeneratorOptions &options = {});
@@ -123,9 +123,9 @@ generateCombined1F1B(const Placement &placement,
 
 /// min(D-r+k-1, u) warm-up forwards, then one backward and one forward in turn
 /// (Seq1F1B, arXiv 2406.03488). With V > 1 chunks, (V-1)g + 2(D-1-r) + k-1
-/// warm-up forwards, then one forward and one backward in turn; units go
-/// through the chunks in groups of g, the least multiple of k from D on, where
-/// the last group has at least D. With one slice: 1F1B, or interleaved 1F1B
+/// warm-up forwards, then one forward and one backward in turn. Units go
+/// through the chunks in groups of g, the least multiple of k that is at least
+/// D; the last group has at least D. With one slice: 1F1B, or interleaved 1F1B
 /// with a group of D.
 llvm::Expected<Table> generateSeq1F1B(const Placement &placement,
                                       const LoopOptions &options = {});
@@ -184,9 +184,9 @@ llvm::Expected<Table> generateChimera(const Placement &placement,
 // It replaces a path 0..D-1.
 //===----------------------------------------------------------------------===//
 
-/// No idle slot between the first and the last cell of a worker if
-/// N >= 2D-1 (ZB-V, Qi 2024b, arXiv 2405.15362, in the order of PyTorch's
-/// ScheduleZBVZeroBubble). Always split; gradient after I. Peak 2D. Of k
+/// No idle slot between the first and the last cell of a worker if N >= 2D-1
+/// (ZB-V, Qi 2024b, arXiv 2405.15362, in the order of PyTorch's
+/// ScheduleZBVZeroBubble). Always split; gradient after I. Peak 2D. With k
 /// slices: each chunk runs k-1 forwards more before its first I.
 llvm::Expected<Table> generateZBV(const Placement &placement,
                                   const GeneratorOptions &options = {});
@@ -271,13 +271,13 @@ struct GreedyOptions {
 };
 
 /// In each slot, every free worker runs the ready cell that is furthest along
-/// its chain (position s for F, 2S-1-s for B, I and W of stage s of S). Of
-/// several, it runs the one that was ready first, then the one that the worker
-/// with the lowest number made ready (arXiv 2605.24006). All microbatches are
-/// ready at slot 0. Paths without a list of microbatches take turns (m mod P of
-/// P paths). A slice is ready once the one before it (in a backward: after it)
-/// has run on the stage too, and the first slice of a microbatch once the
-/// microbatches before it on its path have begun all theirs. O(cells log(D V)).
+/// its chain (position s for F, 2S-1-s for B, I and W of stage s of S). Ties go
+/// to the cell that was ready first, then to the one that the worker with the
+/// lowest number made ready (arXiv 2605.24006). All microbatches are ready at
+/// slot 0. Paths without a list of microbatches take turns (m mod P of P
+/// paths). A slice is ready once the one before it (in a backward: after it)
+/// has run on the stage too. The first slice of a microbatch is ready once the
+/// earlier microbatches of its path have started all slices. O(cells log(D V)).
 llvm::Expected<Table> generateGreedy(const Placement &placement,
                                      const GreedyOptions &options = {});
 

@@ -20,9 +20,9 @@ namespace pipesched {
 ///   bit 63..56  55..32   31             30..0
 ///       phase   stage    overlaps next  number: see CellNumber
 ///
-/// This layout is that of memory alone. Files have the bits of toStored.
-/// `a+b`, two overlapped cells, are neighbours in the row, and the first has
-/// the overlap bit.
+/// This layout is only for memory; files have the bits of toStored. `a+b`, two
+/// overlapped cells, are neighbours in the row, and the first has the overlap
+/// bit.
 class Cell {
 public:
   static constexpr int64_t kMaxStages = int64_t(1) << 24;
@@ -100,7 +100,7 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Cell cell) {
 }
 
 /// A cell of a table whose microbatches have this many slices, as text: `2F3.1`
-/// is slice 1 of microbatch 3, and `2F3` is where there are no slices.
+/// is slice 1 of microbatch 3; without slices the cell is `2F3`.
 struct CellName {
   Cell cell;
   int64_t numSlices = 1;

@@ -139,7 +139,7 @@ private:
 };
 static_assert(kNumQueues <= 16, "a QueueSet has 16 bits");
 
-/// How long an instruction takes (docs/CostModel.md).
+/// The rule for the time of an instruction (docs/CostModel.md).
 enum class CostRule : uint8_t {
   None,      ///< no time: a Recv, whose Send has the cost, and a Wait
   Phase,     ///< the time of its cell's phase on its stage
@@ -195,14 +195,14 @@ struct InstructionTraits {
   /// it leaves its queues.
   bool hasArrival;
   QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
-  /// Of a collective: who meets.
+  /// For a collective: the members of its group.
   Grouping grouping = Grouping::None;
   /// Prefix of the names of its results. If it is empty, they have the letter
   /// of the cell.
   llvm::StringLiteral resultName = "";
   /// Whether compiled programs run it. They refuse the others.
   bool isCompiled = true;
-  /// Of a collective: whether the row goes on before the group has met. Then
+  /// For a collective: whether the row continues before the group has met. Then
   /// only cells that need it wait; its cells have no slots.
   bool isDetached = false;
 };

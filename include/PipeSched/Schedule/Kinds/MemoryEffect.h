@@ -36,8 +36,8 @@ enum class MemoryEffect : uint8_t {
 /// Memory of a stage for a unit, in bytes or in any other unit.
 struct HeldAmounts {
   int64_t activation; ///< between F and the end of its backward
-  int64_t kept;       ///< of it, the part that a recomputed F keeps until R
-  int64_t inputGrad;  ///< of it, the part that I frees
+  int64_t kept;       ///< the part that a recomputed F keeps until R
+  int64_t inputGrad;  ///< the part that I frees
   int64_t shard = 0;  ///< alongside it, tensors of a shard between S and T
   /// Besides it, the output of an embedding in shards: where it is the input of
   /// F, and where only the sum of the lookups takes it. One of both is 0.

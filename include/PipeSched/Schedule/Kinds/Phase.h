@@ -38,7 +38,7 @@ enum class Phase : uint8_t {
   Combine,    ///< shards agree on the softmax
   Reduce,     ///< the gradient of the last output, summed over shards
   Lookup,     ///< the rows that a shard of the embedding has
-  LookupSum,  ///< of them, the input of the first layer
+  LookupSum,  ///< to the input of the first layer
   GradientBroadcast, ///< the gradient of that input reaches all shards
   LookupGrad         ///< it is added to the gradients of the shard's rows
 };

@@ -143,8 +143,7 @@ constexpr Phase joinOf(Phase copy) {
 }
 
 /// The cells of its own stage and unit that a cell waits for, as a short list:
-/// the cells that it needs, then the cells that it uses where the table has
-/// them.
+/// the cells that it needs, then the cells that it uses if the table has them.
 struct OwnEdges {
   static constexpr unsigned kMost = 6;
   uint8_t numNeeds = 0, count = 0;
@@ -191,9 +190,9 @@ inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
   return excluded;
 }();
 
-/// By phase: of which phases the neighbouring slice needs one before it. An
-/// alternative that needs another alternative, as W needs I, does not stand for
-/// B: its own predecessor does.
+/// By phase: the phases of the neighbouring slice of which one has to come
+/// before it. An alternative that needs another alternative, as W needs I, does
+/// not replace B: its own predecessor does.
 inline constexpr PhaseMap<PhaseSet> kOfNeighbour = [] {
   PhaseMap<PhaseSet> all = {};
   kAllPhases.forEach([&](Phase phase) {

@@ -94,16 +94,16 @@ struct PhaseOrder {
   std::optional<Phase> followedBy = {};
   /// Phases that use it, for which their own rows need not be changed.
   PhaseSet usedBy = {};
-  /// Of a slice, after the same phase of its neighbour or one that stands for
+  /// A slice comes after the same phase of its neighbour, or one that replaces
   /// it (kOfNeighbour).
   SliceOrder slices = SliceOrder::Any;
-  /// Of a phase that takes from an end of the path, or gives to it: on the
+  /// For a phase that takes from an end of the path, or gives to it: on the
   /// worker of that stage it is a cell of that stage.
   std::optional<PathEnd> end = {};
 };
 
 /// The data that a cell takes from another stage of the path, and the data that
-/// it makes for one. Of a split backward only one half makes the gradient
+/// it makes for one. In a split backward only one half makes the gradient
 /// (flowMadeBy).
 struct PhaseFlows {
   std::optional<Flow> takes = {}, makes = {};

@@ -16,8 +16,8 @@ namespace pipesched {
 
 /// How messages occupy workers. A message takes V/BW + L (Hockney).
 enum class Transport : uint8_t {
-  Overlap,  ///< send and receive queues beside compute; both are held for V/BW,
-            ///< and the message arrives L later
+  Overlap,  ///< send and receive queues separate from compute; both are held
+            ///< for V/BW, and the message arrives L later
   Delay,    ///< a delay of V/BW + L and no queue
   Blocking, ///< sends and receives hold the row; the send takes V/BW + L
   Pairs     ///< the messages of two workers, both directions, share a queue in

@@ -30,7 +30,7 @@ struct EnumNames<ForwardSends> {
 /// Makes each F that directly follows another F of its worker wait for the
 /// message of that F, if it sends one: the operands of the F then contain the
 /// receive, which is in another worker's row. This is for timing only: such a
-/// program is no valid exec.program. Overlapped pairs neither wait nor are
+/// program is not a valid exec.program. Overlapped pairs neither wait nor are
 /// waited for. Linear.
 void synchronizeForwards(Program &program);
 

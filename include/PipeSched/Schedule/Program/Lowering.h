@@ -42,14 +42,14 @@ struct EnumNames<ReceivePlacement> {
 ///                                                  recv 2B0 from 2
 ///
 /// `Arrival` needs the slots of the rows: `slots` from alignUnitSlots. D and U
-/// become Offload and Reload, joins become Wait, a cell that meets others one
-/// collective for each of its groups (Groups.h); idle entries vanish. The
-/// operands of a cell are its dependences (Dependences.h), where a receive
-/// stands for a cell of another worker. The operands of a copy or a collective
-/// start with the compute cell before it, its issue point; an Offload also
-/// waits for the Send of its forward's output, whose memory it frees. An
-/// all-reduce also waits for the last weight gradient of each stage of its
-/// worker that holds its blocks, and O for these gradients or for the
+/// become Offload and Reload, joins become Wait, a cell that meets others
+/// becomes one collective for each of its groups (Groups.h); idle entries
+/// vanish. The operands of a cell are its dependences (Dependences.h), with a
+/// receive in place of a cell of another worker. The operands of a copy or a
+/// collective start with the compute cell before it, its issue point; an
+/// Offload also waits for the Send of its forward's output, whose memory it
+/// frees. An all-reduce also waits for the last weight gradient of each stage
+/// of its worker that holds its blocks, and O for these gradients or for the
 /// all-reduces of its blocks (ParameterSets.h). Needs a table that verifies.
 /// Linear in cells (the messages to one worker are merged from their sources).
 /// Errors: only of size.

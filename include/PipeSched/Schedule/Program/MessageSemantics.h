@@ -31,7 +31,7 @@ namespace pipesched {
 /// tags per pair of workers, such as a socket or a pipe. Rendezvous is MPI's
 /// synchronous mode, and NCCL without groups ("blocking for the GPU"). A batch
 /// is one ncclGroupStart .. ncclGroupEnd or one batch_isend_irecv: its calls
-/// progress independently, and the process goes on when all are complete
+/// progress independently, and the process continues when all are complete
 /// (NCCL user guide, point-to-point communication). NCCL has no tags and serves
 /// calls to one peer in their order, so a program for it needs Fifo as well.
 ///

@@ -17,7 +17,7 @@
 namespace pipesched {
 
 /// One instruction of a worker. The second half of an overlapped pair is a
-/// Compute of its own right after the first, whose cell has the overlap bit.
+/// separate Compute right after the first, whose cell has the overlap bit.
 struct Instruction {
   Cell cell;
   /// Send: destination worker; Recv: source worker; a collective: its group, an

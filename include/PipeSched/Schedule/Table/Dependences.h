@@ -24,8 +24,8 @@ constexpr int64_t sourceOf(Flow flow, int64_t stage) {
   return traitsOf(flow).reach == Reach::Next ? stage - 1 : stage + 1;
 }
 
-/// What a cell of a phase needs of other stages, unless its stage is at the end
-/// of the path where the flow begins.
+/// The flow from other stages that a cell of a phase needs, unless its stage is
+/// at the end of the path where the flow starts.
 constexpr std::optional<Flow> flowNeededBy(Phase phase) {
   return traitsOf(phase).flows.takes;
 }
@@ -43,8 +43,8 @@ constexpr Phase gradientPhase(GradientAfter gradientAfter,
 constexpr bool takes(Flow flow, StageBackward backward) {
   return !traitsOf(flow).isGradient || backward != StageBackward::None;
 }
-/// What a cell of a phase makes for other stages: a backward is whole (B) or
-/// split (I and W), so one cell of it makes the gradient.
+/// The flow that a cell of a phase makes for other stages: a backward is whole
+/// (B) or split (I and W), so one cell of it makes the gradient.
 constexpr std::optional<Flow>
 flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
   if (kSplitBackward.contains(phase) &&
@@ -69,9 +69,8 @@ flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
 /// where "the gradient of s+1" is its B if it has one, else its I or W by
 /// `gradientAfter`, or its I if it has no W (StageBackward.h). A stage without
 /// a backward is sent no gradient. Only cells that the table has are returned:
-/// what a cell needs, then what it takes from other stages, then what it uses.
-/// A flow may also lead from the last stage to all, or from all to the last
-/// (Reach).
+/// first needed cells, then producers in other stages, then used cells. A flow
+/// may also lead from the last stage to all, or from all to the last (Reach).
 class Dependences {
 public:
   Dependences(const TableView &table, const CellIndex &index);
@@ -86,8 +85,9 @@ public:
   };
 
   /// The cell whose output `cell` needs by a flow from one stage, on any
-  /// worker: F s-1, the gradient of s+1, or what the last stage broadcasts.
-  /// Empty if there is none, and for a reduction, which forEachProducer knows.
+  /// worker: F s-1, the gradient of s+1, or the broadcast of the last stage.
+  /// Empty if there is none, and for a reduction, which forEachProducer
+  /// handles.
   Producer producerOf(Cell cell) const {
     const End &taking = takings[cell.getPhase()];
     if (!taking.others)
@@ -100,7 +100,7 @@ public:
   }
 
   /// Calls `visit(producer)` for each cell of other stages whose output `cell`
-  /// needs; of a reduction and a broadcast also for that of its own stage.
+  /// needs; for a reduction and a broadcast also for the cell of its own stage.
   template <typename Visit>
   void forEachProducer(Cell cell, Visit &&visit) const {
     const End &taking = takings[cell.getPhase()];
@@ -155,14 +155,14 @@ private:
       columns[count++] = column;
     }
   };
-  /// What the cells of a phase take or make: the phases at the other end of the
-  /// flow, null if there is no flow.
+  /// The input or output of the cells of a phase: the phases at the other end
+  /// of the flow, null if there is no flow.
   struct End {
     const Columns *others = nullptr;
     Reach reach = Reach::Next;
   };
 
-  /// What a cell makes for other stages.
+  /// The flow that a cell makes for other stages.
   const End &makingOf(Cell cell) const {
     return cell.is(Phase::InputGrad) && !placement.trainsAll() &&
                    placement.backwardOf(cell) == StageBackward::Input
@@ -170,8 +170,8 @@ private:
                : makings[cell.getPhase()];
   }
   /// The first cell of an entry that makes a flow, or takes it; kNone if there
-  /// is none. Of several phases that make it an entry has one, or W and an I
-  /// that does not, which comes after it.
+  /// is none. If several phases can make it, an entry has one of them, or W and
+  /// an I before it that does not make it.
   uint32_t makerIn(int64_t entry, const Columns &some) const {
     uint32_t flat = CellIndex::kNone;
     for (unsigned i = 0; flat == CellIndex::kNone && i != some.count; ++i)
@@ -198,7 +198,7 @@ private:
       return {};
     return makerAt(path, stage, cell.getUnit(), some);
   }
-  /// What the last stage broadcasts; nothing of a reduction.
+  /// The broadcast of the last stage; nothing for a reduction.
   Producer producerFar(Cell cell, const End &taking) const {
     if (taking.reach == Reach::ToLast)
       return {};
@@ -206,7 +206,8 @@ private:
     return makerAt(path, placement.getNumStages(path) - 1, cell.getUnit(),
                    *taking.others);
   }
-  /// Visits what all stages make for a cell of the last one.
+  /// Visits the cells of all stages that make a part for a cell of the last
+  /// one.
   template <typename Visit>
   void forEachPart(Cell cell, Visit &&visit) const {
     int64_t path = placement.pathOf(cell.getUnit());
@@ -228,7 +229,7 @@ private:
   GradientAfter gradientAfter;
   std::array<Columns, kNumFlows> makers, takers; ///< by flow
   PhaseMap<End> takings, makings;
-  End inputMaking; ///< of I, where it is the whole backward of its stage
+  End inputMaking; ///< of I, if it is the whole backward of its stage
 };
 
 } // namespace pipesched

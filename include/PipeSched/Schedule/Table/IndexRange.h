@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// The indices begin, begin + step, .. below end. They number stages, workers
-/// or microbatches.
+/// The indices `begin`, `begin` + `step`, .. below `end`. They number stages,
+/// workers or microbatches.
 using IndexRange = MicrobatchRange;
 
 /// Reads "5", "0:4" or "0:8:2", the syntax of `takes` of a path. Errors: any

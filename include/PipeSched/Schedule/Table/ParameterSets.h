@@ -24,10 +24,10 @@ namespace pipesched {
 ///   worker 0  |  set 0  | 1 |    set 2      |
 ///   worker 1  |  set 3  |
 ///
-/// Set 1 has stage 0 of path 0 and stage 1 of path 1. Which blocks two stages
-/// have in common follows from Replicas, as it does for all-reduces: layers of
-/// the model if all paths give theirs, else fractions of the model; embedding
-/// and head belong to the first and the last block.
+/// Set 1 has stage 0 of path 0 and stage 1 of path 1. The common blocks of two
+/// stages follow from Replicas, as for all-reduces: layers of the model if all
+/// paths state `blocks`, else fractions of the model; embedding and head belong
+/// to the first and the last block.
 ///
 /// One of the stages owns the set: its O steps the blocks and its G reduces
 /// their gradients. The owner is the stage that ends last in the model. Among

@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// The part of a row that repeats: row[i] == row[i - length] with the unit that
-/// is one period later, for i from begin + length up to end.
+/// The part of a row that repeats: `row[i] == row[i - length]` with the unit
+/// that is one period later, for i from `begin + length` up to `end`.
 struct RowPeriod {
   int64_t begin = 0, end = 0, length = 0;
 };

@@ -1,8 +1,8 @@
 //===- PhaseCounts.h - How often each phase runs ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums over a table that need no index: they say whether it is complete, what
-// it sends, and whether its times add up.
+// Sums over a table that need no index: whether it is complete, what it sends,
+// and whether its times add up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ PhaseCounts countPhases(const TableView &table);
 
 /// Whether every stage runs a forward and its backward, whole or split, for
 /// every microbatch of its path, and every offload has its reload. Rows must be
-/// verified (verifyRow), so that none has a cell twice or without those that it
+/// verified (verifyRow), so that no cell is there twice or lacks a cell that it
 /// needs.
 bool isComplete(const Placement &placement, const PhaseCounts &counts);
 

@@ -26,7 +26,7 @@ namespace pipesched {
 
 inline constexpr int64_t kMaxWorkers = 65536;
 
-/// Microbatches begin, begin + step, ... below end.
+/// Microbatches `begin`, `begin + step`, ... below `end`.
 struct MicrobatchRange {
   int64_t begin = 0, end = 0, step = 1;
 
@@ -103,9 +103,9 @@ public:
   const Path &getPath(int64_t path) const { return paths[path]; }
   int64_t getNumPaths() const { return paths.size(); }
 
-  /// Into how many slices each microbatch is divided along its tokens. A slice
-  /// of a microbatch is a unit: what cells run, messages carry and indices
-  /// number. Gradients, losses and batches are of microbatches.
+  /// The number of slices into which each microbatch is divided along its
+  /// tokens. A slice of a microbatch is a unit: cells run it, messages carry it
+  /// and indices number it. Gradients, losses and batches are of microbatches.
   int64_t getNumSlices() const { return numSlices; }
   int64_t getNumUnits() const { return numMicrobatches * numSlices; }
   int64_t unitOf(int64_t microbatch, int64_t slice) const {
@@ -123,12 +123,12 @@ public:
   int64_t pathOf(int64_t unit) const {
     return pathOfUnit.empty() ? 0 : pathOfUnit[unit];
   }
-  /// How many units before this one take the same path.
+  /// The number of earlier units on the same path.
   int64_t rankOnPath(int64_t unit) const {
     return rankOfUnit.empty() ? unit : rankOfUnit[unit];
   }
   int64_t rankOf(Cell cell) const { return rankOnPath(cell.getUnit()); }
-  /// How many units take a path.
+  /// The number of units on a path.
   int64_t countOnPath(int64_t path) const { return counts[path]; }
   /// The path on which a cell's stage is a position (for O and G, its number).
   int64_t pathOf(Cell cell) const {
@@ -173,14 +173,15 @@ public:
   }
   /// Whether every stage trains.
   bool trainsAll() const { return backwards.empty(); }
-  /// What a stage runs besides F.
+  /// The cells of a stage in addition to F.
   StageBackward backwardOf(int64_t globalStage) const {
     return trainsAll() ? StageBackward::Whole : backwards[globalStage];
   }
   StageBackward backwardOf(Cell cell) const {
     return trainsAll() ? StageBackward::Whole : backwards[globalStage(cell)];
   }
-  /// Why a stage that does not train has no whole backward, and what it runs.
+  /// Says why a stage that does not train has no whole backward, and what it
+  /// runs.
   std::string describeBackward(int64_t globalStage) const;
   /// Error, unless all stages train: `reader` takes no others. Names the first
   /// stage that does not.
@@ -188,16 +189,16 @@ public:
   /// The largest number of stages of a path.
   int64_t getMaxStages() const { return maxStages; }
 
-  /// How many stages a worker holds over all paths, and the position of a
-  /// global stage among those of its worker.
+  /// The number of stages of a worker over all paths, and the position of a
+  /// global stage among them.
   int64_t getNumLocalStages(int64_t worker) const {
     return localStageCounts[worker];
   }
   int64_t localStage(int64_t globalStage) const {
     return localStages[globalStage];
   }
-  /// The number of pairs of a stage and a unit on a worker, and how many of
-  /// them belong to earlier stages.
+  /// The number of pairs of a stage and a unit on a worker, and the number of
+  /// these pairs that belong to earlier stages.
   int64_t getNumLocalPairs(int64_t worker) const {
     return localPairCounts[worker];
   }
@@ -213,7 +214,7 @@ public:
   /// The same placement with microbatches assigned to paths.
   llvm::Expected<Placement>
   withTakes(llvm::ArrayRef<std::vector<MicrobatchRange>> takes) const;
-  /// The same placement with other paths, such as those of stages that all
+  /// The same placement with other paths, such as paths on which all stages
   /// train.
   llvm::Expected<Placement> withPaths(std::vector<Path> paths) const {
     return create(numWorkers, numMicrobatches, std::move(paths), numSlices);
@@ -238,10 +239,10 @@ private:
   std::vector<int32_t> pathOfUnit, rankOfUnit; ///< by unit, or empty
 };
 
-/// Makes the stages of new paths train as those of the paths that they replace,
-/// unless they say which do: all are forward only if the others were, and paths
-/// of equally many stages have the same frozen ones. Error: frozen stages of
-/// paths of other numbers of stages.
+/// Makes the stages of new paths train like the stages of the paths that they
+/// replace, unless they say which do: all are forward only if the others were,
+/// and paths with as many stages have the same frozen ones. Error: frozen
+/// stages of paths with other numbers of stages.
 llvm::Error keepBackward(llvm::ArrayRef<Path> replaced,
                          llvm::MutableArrayRef<Path> paths);
 
@@ -300,7 +301,7 @@ struct Ratio {
   int64_t first = 1, second = 2;
 };
 
-/// Reads "1:2". Errors quote a text that is no ratio; a part out of range.
+/// Reads "1:2". Errors quote a text that is not a ratio; a part out of range.
 llvm::Expected<Ratio> parseRatio(llvm::StringRef text);
 
 /// How stages differ in length. Stages s and S-1-s always add up to the same
@@ -323,16 +324,16 @@ struct EnumNames<Asymmetry> {
 
 /// Relative lengths of the stages of a path whose halves have this ratio,
 /// without a common divisor. Errors: an odd number of stages; a ratio that
-/// leaves nothing for a stage, with the bounds of those that do not.
+/// leaves nothing for a stage, with the bounds of valid ratios.
 llvm::Expected<std::vector<int64_t>>
 asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way);
 
 /// Gives every path these lengths, as weights or, if the model's number of
 /// blocks is given, as blocks. All workers are equally busy if each path p goes
 /// through the workers of p or of another path in reverse: mirrored pairs, V,
-/// waves (arXiv 2605.24006, Chimera with asymmetric placement). Errors: those
-/// of asymmetricWeights; blocks that are no multiple of the weights, with the
-/// nearest numbers that are.
+/// waves (arXiv 2605.24006, Chimera with asymmetric placement). Errors: as for
+/// asymmetricWeights; blocks that are not a multiple of the weights, with the
+/// nearest multiples.
 llvm::Error makeAsymmetric(llvm::MutableArrayRef<Path> paths, Ratio ratio,
                            Asymmetry way, std::optional<int64_t> blocks);
 

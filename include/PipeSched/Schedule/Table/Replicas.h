@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// Blocks begin to end - 1 of a model, in the numbering of Replicas.
+/// Blocks `begin` to `end` - 1 of a model, in the numbering of Replicas.
 struct BlockSpan {
   int64_t begin = 0, end = 0;
 
@@ -31,17 +31,17 @@ struct BlockSpan {
 ///   pieces    |    0    |  1  |       2       |
 ///   segments  |               0               |
 ///
-/// A segment ends where stages of all paths end. Blocks are the model's layers
-/// if all paths give theirs; otherwise they are parts of the model that divide
-/// the stages of all paths (stageLengths): quarters for two paths of four
-/// stages each. What is pinned to the first and the last stage of each path
-/// (embedding, head) belongs to the first and the last piece. If such a stage
-/// has no blocks, an empty piece stands for it.
+/// A segment ends at a block where a stage of every path ends. Blocks are the
+/// model's layers if all paths state `blocks`; otherwise they are parts of the
+/// model that divide the stages of all paths (stageLengths): quarters for two
+/// paths of four stages each. Blocks that are pinned to the first and the last
+/// stage of each path (embedding, head) belong to the first and the last piece.
+/// If such a stage has no other blocks, an empty piece represents it.
 class Replicas {
 public:
   /// The pieces of a placement, which must outlive the result. O(stages log
-  /// stages). Errors: those of stageLengths, also for paths without lengths;
-  /// stages of which some train and some do not, with the same blocks.
+  /// stages). Errors: as for stageLengths, also for paths without lengths;
+  /// stages with the same blocks of which some train and some do not.
   static llvm::Expected<Replicas> create(const Placement &placement);
 
   int64_t getNumBlocks() const { return cuts.back(); }

@@ -163,7 +163,7 @@ private:
     return table.rows[step.row][step.index].isIn(kMeetingPhases);
   }
 
-  /// The wait of a step for a group alongside which rows go on, or a cycle of
+  /// The wait of a step for a group that rows do not stop for, or a cycle of
   /// such groups; nothing if there is none.
   std::vector<CellWait> findDetachedWait(const RowStep &step) const {
     std::vector<CellWait> found;
@@ -180,7 +180,7 @@ private:
     return found;
   }
 
-  /// The row goes on after a step.
+  /// Moves the row on after a step.
   void pass(const RowStep &step) {
     next[step.row] += step.count;
     if (isWide && table.rows[step.row][step.index].isIn(kDetachedPhases))
@@ -261,10 +261,10 @@ inline bool needsWideSweep(const CellIndex &index) {
 ///   row 2   . F
 ///
 /// A cell that meets others is visited when the rows of its groups have reached
-/// their cells, which are visited later. Of collectives alongside which rows go
-/// on (X, Y, Z) the cells that use them wait, until their group has met.
-/// O(entries): when the sweep returns to a row that waited, it advances by at
-/// least one entry.
+/// their cells, which are visited later. X, Y and Z do not stop their rows:
+/// only the cells that use them wait until their group has met. O(entries):
+/// when the sweep returns to a row that waited, it advances by at least one
+/// entry.
 class RowSweep {
 public:
   RowSweep(const TableView &table, const CellIndex &index)

@@ -30,15 +30,15 @@ struct PathBackward {
   }
 };
 
-/// What a stage runs for each unit besides F. An output needs a gradient if its
-/// stage trains or the input of the stage needs one.
+/// The cells that a stage runs for each unit in addition to F. An output needs
+/// a gradient if its stage trains or the input of the stage needs one.
 enum class StageBackward : uint8_t {
   Whole, ///< B, or I and W: the stage trains
   Input, ///< I: the stage is frozen, and its input needs a gradient
   None,  ///< nothing: its input needs no gradient, or the path is forward only
 };
 
-/// What each stage of a path runs. `frozen` must be stages of the path.
+/// The cells of each stage of a path. `frozen` must be stages of the path.
 std::vector<StageBackward> stageBackwards(const PathBackward &path,
                                           int64_t numStages);
 
@@ -63,8 +63,8 @@ constexpr PhaseSet backwardStarts(StageBackward backward) {
              : kBackwardStarts & allowedPhases(backward);
 }
 
-/// The phase that has to follow one of a stage: of the backward of a frozen
-/// stage, none.
+/// The phase that has to follow a phase of a stage; none in the backward of a
+/// frozen stage.
 constexpr std::optional<Phase> followerOf(Phase phase, StageBackward backward) {
   std::optional<Phase> next = traitsOf(phase).order.followedBy;
   return next && allowedPhases(backward).contains(*next) ? next : std::nullopt;
@@ -77,7 +77,7 @@ constexpr PhaseSet releasingPhases(StageBackward backward) {
                                             : PhaseSet(Phase::Forward);
 }
 
-/// What the end of a cell does to the activations of its stage.
+/// The effect of the end of a cell on the activations of its stage.
 constexpr MemoryEffect effectAtEnd(Phase phase, StageBackward backward) {
   return backward != StageBackward::Whole &&
                  releasingPhases(backward).contains(phase)

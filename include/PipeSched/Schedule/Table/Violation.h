@@ -26,7 +26,7 @@ struct Violation {
   std::optional<CellRef> at; ///< absent: the schedule as a whole
   std::string message;
   std::vector<Note> notes;
-  /// Of rows that deadlock: the cells that wait for each other, each for the
+  /// For rows that deadlock: the cells that wait for each other, each for the
   /// next one and the last for the first.
   std::vector<CellRef> cycle = {};
 };

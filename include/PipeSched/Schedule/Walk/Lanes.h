@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A walk over a table is written once for a type of times: int64_t for one
-// scenario, Lanes<N> for N scenarios that differ in costs alone.
+// scenario, Lanes<N> for N scenarios that differ only in costs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,9 +17,9 @@
 
 namespace pipesched {
 
-/// Either `positions` holds for each node how many were visited before it, or
-/// `cycle` holds nodes c0, c1, .., ck-1, where each c(i) waits for c(i+1) and
-/// the last waits for c0.
+/// Either `positions` holds for each node the number of nodes visited before
+/// it, or `cycle` holds nodes c0, c1, .., ck-1, where each c(i) waits for
+/// c(i+1) and the last waits for c0.
 struct TopologicalOrder {
   std::vector<uint32_t> positions;
   std::vector<uint32_t> cycle;

@@ -24,17 +24,18 @@ namespace pipesched {
 ///   row 1         F0   F1   B0 ......   F2         can start
 ///   row 2              F0   ..
 ///
-/// A row sleeps while its next cell needs something that another stage has not
-/// passed yet. So the walk is linear in cells; beside the table it holds what
-/// is under way between stages, which for most families is O(stages).
+/// A row sleeps while its next cell needs an item that another stage has not
+/// passed yet. So the walk is linear in cells. In addition to the table it
+/// holds the items in flight between stages, which for most families is
+/// O(stages).
 ///
-/// Cells must be in range, and pass things to neighbours alone (kWidePhases). A
+/// Cells must be in range, and pass items only to neighbours (kWidePhases). A
 /// row that reaches a cell of a group sleeps until the rows of the group have
-/// come (Groups.h); at the end of that slot they meet, and all go on in the
+/// come (Groups.h); at the end of that slot they meet, and all continue in the
 /// next one. Each cell must be in one group.
 ///
-/// The handler has the following. `Item` is what it notes about something that
-/// is under way.
+/// The handler has the following members. `Item` is its record of something in
+/// flight.
 ///
 ///   Cost costOf(uint32_t stage, Phase)   what it wants to know of all cells
 ///       of a phase of a global stage, so that one look-up finds all
@@ -120,16 +121,16 @@ private:
 
     bool isDone() const { return next == end && !isAsleep; }
   };
-  /// What a neighbour has passed to the cells of one stage.
+  /// The items that a neighbour has passed to the cells of one stage.
   struct Inbox {
     InFlight<Item> items;
     int32_t awaitedRank = -1; ///< of the item for which `taker` sleeps
     int32_t taker = -1;       ///< the row of the stage
   };
-  /// What holds for all cells of a kind.
+  /// Facts that hold for all cells of a kind.
   struct Rule {
-    /// The inbox in which they find what they need, and the inbox to which they
-    /// pass what they make: indices into `inboxes`, or kNowhere.
+    /// The inbox from which they take their needs, and the inbox to which they
+    /// pass their output: indices into `inboxes`, or kNowhere.
     uint32_t findAt = kNowhere, passTo = kNowhere;
     typename Handler::Cost cost;
   };
@@ -203,18 +204,18 @@ private:
   std::vector<uint32_t> numArrived; ///< by group: rows that have come
   /// Groups whose rows all have, but that have not met.
   std::vector<int64_t> gathered;
-  /// A cell occurs twice, or a copy stands where it cannot.
+  /// A cell occurs twice, or a copy is where it cannot be.
   bool isBroken = false;
 
   std::optional<TablePeriod> period;
   /// Where row 0 ends a period next; null if nobody looks for that.
   const Cell *periodEnd = nullptr;
   int64_t numHeld = -1; ///< at the last end of a period
-  /// How many periods have passed since `before` was taken down (-1: it was
-  /// not), and how many of them are compared with it. The latter grows each
-  /// time (Brent's search for cycles).
+  /// The number of periods since `before` was taken down (-1: it was not), and
+  /// the number of them that are compared with it. The latter grows each time
+  /// (Brent's search for cycles).
   int64_t numSince = -1, window = 1;
-  /// The number of cells of a period, and of those walked since a state was
+  /// The number of cells of a period, and of cells walked since a state was
   /// last taken down.
   int64_t numPeriodCells = 0, numWalked = 0;
   ClockValues<Time> oldest;
@@ -312,8 +313,8 @@ WavefrontOf<Item, Handler, hasPaths>::readHalf(WaveStep &step, unsigned half) {
   step.ranks[half] = trip.rank;
 }
 
-/// Finds what a half of the next step needs: null if it needs nothing. False if
-/// it is not there yet; then the row sleeps.
+/// Finds the item that a half of the next step needs: null if it needs nothing.
+/// False if it has not come yet; then the row sleeps.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_ALWAYS_INLINE bool
 WavefrontOf<Item, Handler, hasPaths>::findNeed(Row &row, unsigned half,
@@ -338,7 +339,8 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   if (row.next == row.end)
     return;
-  // Each row is a stream of memory, and the hardware does not follow so many.
+  // Each row is a stream of memory, more streams than hardware prefetchers
+  // follow.
   constexpr int64_t kLookahead = 16;
   __builtin_prefetch(row.next + kLookahead);
   if (LLVM_UNLIKELY(!row.next->isIn(kUnitComputePhases)))
@@ -369,7 +371,7 @@ WavefrontOf<Item, Handler, hasPaths>::startSingle(Row &row, uint64_t slot) {
     InFlight<Item>::remove(need);
 }
 
-/// Passes idle slots and copies; then joins a group, or starts what is behind.
+/// Passes idle slots and copies; then joins a group, or starts the next cells.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_NOINLINE void
 WavefrontOf<Item, Handler, hasPaths>::startOther(Row &row, uint64_t slot) {
@@ -489,7 +491,7 @@ WavefrontOf<Item, Handler, hasPaths>::finish(Row &row, uint64_t slot) {
   startNext(row, slot);
 }
 
-/// Passes on what a cell has made. A row that sleeps for it takes it at once.
+/// Passes on the output of a cell. A row that sleeps for it takes it at once.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::pass(const WaveStep &step, unsigned half,
@@ -607,7 +609,7 @@ void WavefrontOf<Item, Handler, hasPaths>::takeDown(uint64_t slot,
   visitState(slot, reader);
 }
 
-/// Leaps over as many periods as leave every row before the end of its own.
+/// Leaps over as many periods as still leave every row before its end.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
                                                 const TablePeriod &repeated) {

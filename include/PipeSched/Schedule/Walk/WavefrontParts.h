@@ -217,8 +217,8 @@ struct WalkState {
 template <typename Time>
 class StateReader {
 public:
-  /// `numPeriods`: how many have passed. Times before `oldest` no longer affect
-  /// anything, so they all count as equal.
+  /// `numPeriods`: the number of passed periods. Times before `oldest` no
+  /// longer affect anything, so they all count as equal.
   StateReader(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
               int64_t numPeriods, const ClockValues<Time> &oldest,
               WalkState<Time> &state)

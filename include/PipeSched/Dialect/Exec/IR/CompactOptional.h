@@ -16,7 +16,7 @@
 
 namespace pipesched::exec {
 
-/// The value that stands for the absence of a fact: the lowest number.
+/// The value that represents an absent fact: the lowest number.
 template <typename T>
 struct AbsentFact {
   static constexpr T value() { return std::numeric_limits<T>::min(); }

@@ -24,12 +24,12 @@ def Exec_CallExternOp : Exec_Op<"call_extern", [
     A call of the C function `symbol`, on tensors or on memrefs, by the
     interface of docs/Stages.md ("Extern functions"). `lower-stage-ops` makes it
     of calls of functions with `pipe.extern`, and `lower-extern-calls` makes it
-    a call of C behind bufferization.
+    a call of C after bufferization.
 
-    The function takes the operands in `ins` and those in `outs`, in their
-    order. `in_place` has a number for each of `outs`: -1 where the function
-    writes its memory and does not read it, and else the place among all
-    pointers at which it is handed over, with the old value in it.
+    The function takes the operands in `ins`, then the operands in `outs`, in
+    their order. `in_place` has a number for each of `outs`: -1 if the function
+    writes its memory without reading it; else the operand is passed with its
+    old value, and the number is its position among all pointers.
 
     ```mlir
     func.func @step(%w: tensor<8xf32>, %g: tensor<8xf32>) -> tensor<8xf32> {

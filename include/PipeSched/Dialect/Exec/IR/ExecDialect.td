@@ -28,10 +28,11 @@ def Exec_Dialect : Dialect {
     | offload | `offload` |
     | reload | `reload` |
 
-    The other two are those of `pairs`: a queue for the messages with each other
-    worker, and one for `all_reduce`. Under `delay` messages and `all_reduce`
-    take no queue; under `blocking` they take the compute queue. A `wait` is in
-    no queue: it holds the next `compute` or `reload` of its worker.
+    The other two are the queues of `pairs`: one for the messages with each
+    other worker, and one for `all_reduce`. Under `delay` messages and
+    `all_reduce` take no queue; under `blocking` they take the compute queue. A
+    `wait` is in no queue: it holds the next `compute` or `reload` of its
+    worker.
 
     Across queues nothing is ordered but by `!exec.token` values. A message is
     named by the cell that produces it: `send 2F0 to 3` on worker 2 pairs with

@@ -16,14 +16,15 @@ def Exec_InstructionOpInterface : OpInterface<"InstructionOpInterface"> {
   let description = [{
     An instruction of a worker, of this dialect or of another. It starts when
     all instructions before it in its queues have left them and all tokens that
-    it waits for are done. Its kind says which queues those are, what it costs
-    and where it is shown (PipeSched/Schedule/Kinds/Instructions.h).
+    it waits for are done. Its kind decides its queues, its cost and its place
+    in pictures (PipeSched/Schedule/Kinds/Instructions.h).
 
     The verifier of the interface checks each implementation: the parent is an
-    `exec.worker`, the phase of the cell is one of its kind, a message goes to
-    another worker and its send waits for the compute of its cell, an all-reduce
-    waits for a weight gradient of its stage, a collective of a microbatch for
-    the cells that its phase needs. What it states of its work is not negative.
+    `exec.worker`; the cell has a phase of the instruction's kind; a message
+    goes to another worker and its send waits for the compute of its cell; an
+    all-reduce waits for a weight gradient of its stage; a collective of a
+    microbatch waits for the cells that its phase needs. Stated work is not
+    negative.
   }];
   let methods = [
     StaticInterfaceMethod<"Which instruction it is.",
@@ -73,9 +74,9 @@ def Exec_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
 def Exec_WorkOpInterface : OpInterface<"WorkOpInterface"> {
   let cppNamespace = "::pipesched::exec";
   let description = [{
-    Work that an instruction states itself, in place of what its cell implies by
-    model or profile. Nothing stated: nullopt. A cost model turns work into
-    time.
+    The work that an instruction states itself, which replaces the work of its
+    cell by model or profile. Nullopt if it states none. A cost model turns work
+    into time.
   }];
   let methods = [
     InterfaceMethod<"FLOPs of the worker's matrix engines.",

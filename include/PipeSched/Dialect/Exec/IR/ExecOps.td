@@ -45,11 +45,11 @@ def Exec_ProgramOp : Exec_Op<"program", [
                               ["getNumSlices"]>]> {
   let summary = "programs of all workers of a pipeline";
   let description = [{
-    One `worker` per process of a pipeline-parallel training step. The header
-    and the `pipe.path` ops say what cells cost: `convert-pipe-to-exec` takes
-    them over from the schedule. A program written by hand needs none of them:
-    then stage s lives on the worker that computes it and all microbatches take
-    that one path.
+    One `worker` per process of a pipeline-parallel training step. The costs of
+    cells follow from the header and the `pipe.path` ops, which
+    `convert-pipe-to-exec` takes over from the schedule. A program written by
+    hand needs none of them: then stage s is on the worker that computes it, and
+    all microbatches take that one path.
 
     ```mlir
     exec.program @two_stages {
@@ -104,18 +104,18 @@ def Exec_ProgramOp : Exec_Op<"program", [
     - `program_c5`: every message has one `send` and one `recv`.
     - `program_c6`: with paths, every cell is on the worker of its stage.
     - `program_c7`: `model` names a `pipe.model`.
-    - `program_c8`: family options stand only with a family, and are not empty.
+    - `program_c8`: family options need a family, and are not empty.
     - `program_c9`: `recompute` is `selective` or `full`.
     - `program_c10`: an `all_reduce` needs paths, and reduces blocks that its
-      cell's stage owns: of stages of a worker that hold the same blocks, only
-      the one that ends last in the model reduces and steps them.
+      cell's stage owns: if several stages of a worker hold the same blocks,
+      only the stage that ends last in the model reduces and steps them.
     - `program_c11`: no worker reduces a block twice.
     - `program_c12`: all workers that hold the blocks of an `all_reduce` have
       one of the same blocks and `bytes`.
     - `program_c13`: the stage of an O owns blocks.
-    - `program_c14`: no B or W of a stage that holds blocks of an O or an
-      `all_reduce` stands behind it, and an `all_reduce` waits for the last such
-      B or W in front of it, or for a later `compute`.
+    - `program_c14`: after an O or an `all_reduce` there is no B or W of a stage
+      that holds any of its blocks; an `all_reduce` waits for the last such B or
+      W in front of it, or for a later `compute`.
     - `program_c15`: an `offload` waits for the `send` of its forward's output,
       if there is one.
     - `program_c16`: a collective of a microbatch is on each worker of its path
@@ -165,8 +165,8 @@ def Exec_WorkerOp : Exec_Op<"worker", [
     The instructions of one process in the order in which it issues them to its
     queues. The region is isolated: workers share nothing but messages.
 
-    Ops of other dialects are instructions where they implement
-    `InstructionOpInterface`. Other ops may stand among them, for lowerings that
+    Ops of other dialects are instructions if they implement
+    `InstructionOpInterface`. Further ops may be among them, for lowerings that
     go step by step: they take neither time nor memory in any analysis.
 
     `exec-assign-buffers` sets `arena`, the bytes in which the worker keeps
@@ -184,7 +184,7 @@ def Exec_WorkerOp : Exec_Op<"worker", [
 
     Constraints:
     - `worker_c1`: the number is not negative.
-    - `worker_c2`: instructions stand directly in the body, not in a region of
+    - `worker_c2`: instructions are directly in the body, not in a region of
       another op.
   }];
   let arguments = (ins
@@ -214,8 +214,8 @@ class Exec_OptionalProp<Property p> : OptionalProp<p> {
   let assignToStorage = "$_storage = $_value";
 }
 
-/// A number that an instruction states. The lowest one of its type is refused,
-/// as it stands for an absent number.
+/// A number that an instruction states. The lowest number of its type is
+/// refused, since it represents an absent number.
 class Exec_NumberProp<string type> : IntProp<type> {
   let optionalParser = "return parseFact($_parser, $_storage);";
   let convertFromAttribute = [{
@@ -295,10 +295,10 @@ def Exec_ComputeOp : Exec_CellOp<"compute", "Compute", ["Compute"],
   let summary = "run a phase of a microbatch on a stage";
   let description = [{
     Runs one cell, or two cells overlapped, on the worker's compute queue. Its
-    work follows from the program's model or profile; `flops` and `bytes` state
-    it in their place (a roofline on the system's matrix engine and memory),
-    `memory` the bytes that it holds from its start on, or frees at its end
-    where negative.
+    work follows from the program's model or profile, unless it is stated:
+    `flops` and `bytes` (a roofline on the system's matrix engine and memory),
+    and `memory`, the bytes that it holds from its start on, or frees at its end
+    if negative.
 
     ```mlir
     exec.program @stated workers 1 microbatches 2 {
@@ -342,10 +342,10 @@ def Exec_SendOp : Exec_CellOp<"send", "Send", ["Send"],
                               [Exec_WorkOpInterface]> {
   let summary = "send the output of a cell to another worker";
   let description = [{
-    Sends what the named cell produced: activations (F) or the gradient of the
-    stage's input (B, I, or W under `gradient after W`). `bytes` states the size
-    of the message in place of the model's. The token is the end of the sending,
-    when the buffer may be used again.
+    Sends the output of the named cell: activations (F) or the gradient of the
+    stage's input (B, I, or W under `gradient after W`). `bytes` replaces the
+    model's size of the message. The token marks the end of the sending, when
+    the buffer may be used again.
 
     ```mlir
     exec.program @message {
@@ -464,7 +464,8 @@ def Exec_ReloadOp : Exec_CellOp<"reload", "Reload", ["Reload"],
                                 [Exec_WorkOpInterface]> {
   let summary = "copy activations back from host memory";
   let description = [{
-    Brings back what `offload` moved, on the copy queue of that direction.
+    Brings back the data that `offload` moved, on the copy queue of that
+    direction.
 
     ```mlir
     exec.program @offloaded {
@@ -498,15 +499,15 @@ def Exec_AllReduceOp : Exec_CollectiveOp<"all_reduce", "AllReduce",
                                          ["Send", "Receive"]> {
   let summary = "sum gradients with the workers that hold the same blocks";
   let description = [{
-    A collective of all workers that hold the blocks by any path: it begins when
-    all of them have come to theirs and what these wait for is done. It is named
-    by the blocks; the cell says which G of the worker it belongs to. Blocks are
-    the model's layers where all paths give theirs, else parts of it that divide
-    the stages of all paths: of two paths with two stages each, halves. `bytes`
-    states the size of the gradients in place of the model's.
+    A collective of all workers that hold the blocks by any path: it starts when
+    all of them have reached their instruction and its operands are done. It is
+    named by the blocks; the cell says which G of the worker it belongs to.
+    Blocks are layers of the model if all paths state `blocks`, else equal parts
+    of it that divide the stages of all paths: for two paths with two stages
+    each, halves. `bytes` replaces the model's size of the gradients.
 
-    The token is the end of the collective, when the sum is there. It takes the
-    queue of all-reduces of each worker, beside compute and messages.
+    The token marks the end of the collective, when the sum is there. It runs on
+    the all-reduce queue of each worker, in parallel with compute and messages.
 
     ```mlir
     exec.program @mirrored workers 2 microbatches 2 {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The collectives of a vocabulary that is spread over workers. ExecOps.td
-// includes this file behind the class that they share.
+// includes this file after the class that they share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,10 +14,10 @@ def Exec_BroadcastOp
   let summary = "give the output of the last stage to all workers";
   let description = [{
     Brings the output of the last stage to every worker of the path of a
-    microbatch, which all have a shard of the vocabulary (C0 of arXiv
-    2411.05288). It begins when all of them have come to theirs. A worker goes
-    on beside it, on the queue of broadcasts; what waits for the token has the
-    output. `bytes` is the size of the output.
+    microbatch; each has a shard of the vocabulary (C0 of arXiv 2411.05288). It
+    starts when all of them have reached theirs. It runs on the queue of
+    broadcasts, so workers continue meanwhile; an instruction that waits for the
+    token has the output. `bytes` is the size of the output.
 
     ```mlir
     exec.program @shards workers 2 microbatches 1 {
@@ -42,11 +42,11 @@ def Exec_CombineOp
     : Exec_CollectiveOp<"combine", "Combine", ["Reduction"]> {
   let summary = "combine the maxima and sums of the shards of logits";
   let description = [{
-    All workers of the path of a microbatch find the maxima and the sums of
-    exponentials of all logits from those of their shards (C1 of arXiv
-    2411.05288; Vocab-2 sums the gradient of the last output here). It begins
-    when all of them have come to theirs, on the queue of reductions, beside
-    which a worker goes on.
+    All workers of the path of a microbatch combine the maxima and the sums of
+    exponentials of their shards into those of all logits (C1 of arXiv
+    2411.05288; Vocab-2 sums the gradient of the last output here). It starts
+    when all of them have reached theirs. It runs on the queue of reductions, so
+    workers continue meanwhile.
 
     ```mlir
     exec.program @shards workers 2 microbatches 1 {
@@ -68,11 +68,11 @@ def Exec_CombineOp
 def Exec_ReduceOp : Exec_CollectiveOp<"reduce", "Reduce", ["Reduction"]> {
   let summary = "sum the gradient of the last output over the shards";
   let description = [{
-    Sums what the workers of the path of a microbatch found of the gradient of
-    the last output, each by its shard of the vocabulary (C2 of Vocab-1, arXiv
-    2411.05288). The backward of the last stage waits for it. It begins when all
-    of them have come to theirs, on the queue of reductions, beside which a
-    worker goes on.
+    Sums the parts of the gradient of the last output that the workers of the
+    path of a microbatch computed, each by its shard of the vocabulary (C2 of
+    Vocab-1, arXiv 2411.05288). The backward of the last stage waits for it. It
+    starts when all of them have reached theirs. It runs on the queue of
+    reductions, so workers continue meanwhile.
 
     ```mlir
     exec.program @shards workers 2 microbatches 1 {
@@ -94,11 +94,11 @@ def Exec_ReduceLookupsOp
     : Exec_CollectiveOp<"reduce_lookups", "ReduceLookups", ["Lookup"]> {
   let summary = "sum the lookups of the shards of an embedding";
   let description = [{
-    Sums what the workers of the path of a microbatch looked up of an embedding
+    Sums the lookups of the workers of the path of a microbatch in an embedding
     that is spread over them (arXiv 2411.05288): each has some of its rows, and
-    zeros for the others. The forward of the first stage waits for it. It begins
-    when all of them have come to theirs, on the queue of lookups, beside which
-    a worker goes on. `bytes` is the size of the output.
+    zeros for the others. The forward of the first stage waits for it. It starts
+    when all of them have reached theirs. It runs on the queue of lookups, so
+    workers continue meanwhile. `bytes` is the size of the output.
 
     ```mlir
     exec.program @shards workers 2 microbatches 1 {
@@ -121,11 +121,11 @@ def Exec_BroadcastGradientOp
                         ["Gradient"]> {
   let summary = "give the gradient of the embedding's output to all workers";
   let description = [{
-    Brings the gradient of the input of the first stage, which is the output of
-    the embedding, to every worker of the path of a microbatch: each adds it to
-    the gradients of the rows that it has (arXiv 2411.05288). It begins when all
-    of them have come to theirs, on the queue of gradients, beside which a
-    worker goes on. `bytes` is the size of the gradient.
+    Brings the gradient of the first stage's input, which is the output of the
+    embedding, to every worker of the path of a microbatch: each adds it to the
+    gradients of its rows (arXiv 2411.05288). It starts when all of them have
+    reached theirs. It runs on the queue of gradients, so workers continue
+    meanwhile. `bytes` is the size of the gradient.
 
     ```mlir
     exec.program @shards workers 2 microbatches 1 {

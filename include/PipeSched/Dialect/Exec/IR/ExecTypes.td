@@ -15,8 +15,8 @@ def Exec_Token : TypeDef<Exec_Dialect, "Token"> {
   let mnemonic = "token";
   let summary = "the end of an instruction";
   let description = [{
-    Stands for the moment at which an instruction is done: a cell computed, a
-    message sent or arrived, a copy finished. Tokens do not leave their worker.
+    The moment at which an instruction is done: a cell computed, a message sent
+    or arrived, a copy finished. Tokens do not leave their worker.
 
     ```mlir
     exec.program @token {

@@ -49,7 +49,7 @@ void printCell(mlir::AsmPrinter &printer, mlir::Operation *op, Cell cell);
 using EmitErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
 /// Converts a cell to an i64 attribute that holds its bits, and back. Errors:
-/// another kind of attribute; bits that are no cell.
+/// another kind of attribute; bits that are not a cell.
 mlir::Attribute cellToAttribute(mlir::MLIRContext *context, Cell cell);
 mlir::LogicalResult cellFromAttribute(Cell &cell, mlir::Attribute attribute,
                                       EmitErrorFn emitError);
@@ -61,10 +61,11 @@ mlir::LogicalResult cellsFromAttribute(std::vector<Cell> &cells,
                                        EmitErrorFn emitError);
 
 /// Writes and reads a cell as a variable-length integer, and a row as a blob of
-/// 8 bytes per cell, little endian, as toStored gives them. MLIR refers to
+/// 8 bytes per cell, little endian, in the form of toStored. MLIR refers to
 /// blobs until a file is written: `cells` must outlive the writing, and copies
 /// of rows are kept until this thread starts the next file (dropWrittenCells).
-/// Errors of reading: a size that is no multiple of 8; bits that are no cell.
+/// Errors of reading: a size that is not a multiple of 8; bits that are not a
+/// cell.
 void writeCell(mlir::DialectBytecodeWriter &writer, Cell cell);
 mlir::LogicalResult readCell(mlir::DialectBytecodeReader &reader, Cell &cell);
 void writeCells(mlir::DialectBytecodeWriter &writer,

@@ -38,12 +38,12 @@ def Pipe_Dialect : Dialect {
 
     `2F0+1B3` runs two cells overlapped.
 
-    Functions of stages say by unit attributes of their arguments and results
-    what these are: `pipe.param`, `pipe.input`, `pipe.output`, `pipe.residual`,
+    Unit attributes on arguments and results give their roles in functions of
+    stages: `pipe.param`, `pipe.input`, `pipe.output`, `pipe.residual`,
     `pipe.output_gradient`, `pipe.input_gradient`, `pipe.gradient`,
     `pipe.state`, `pipe.target`, `pipe.loss`, `pipe.microbatch`, `pipe.step`.
     Parameters, residuals, gradients and states may have a name as the value of
-    the attribute. Beside `pipe.param`, `pipe.tied = "name"` says that the
+    the attribute. Next to `pipe.param`, `pipe.tied = "name"` says that the
     parameters of that name of several stages are one (docs/Stages.md).
   }];
   let cppNamespace = "::pipesched::pipe";

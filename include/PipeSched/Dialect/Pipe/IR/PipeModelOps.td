@@ -68,10 +68,10 @@ def Pipe_ExpertsAttr : AttrDef<Pipe_Dialect, "Experts"> {
   let summary = "the experts of a block";
   let description = [{
     A router sends each token to `per_token` of `count` experts, which makes
-    `rows` rows in a microbatch. The experts have `parameters` in all, and their
-    rows take `activation_bytes` and `weight_grad_bytes`; each is a part of what
-    the block has. Experts form `groups` of equal size, and those of a token are
-    in at most `groups_per_token` of them.
+    `rows` rows in a microbatch. All experts together have `parameters`, and
+    their rows take `activation_bytes` and `weight_grad_bytes`; each number is a
+    part of the block's. Experts form `groups` of equal size, and the experts of
+    a token are in at most `groups_per_token` of them.
 
     ```mlir
     module attributes {test.experts = #pipe.experts<count = 8, per_token = 2,
@@ -102,11 +102,11 @@ def Pipe_AttentionAttr : AttrDef<Pipe_Dialect, "Attention"> {
   let mnemonic = "attention";
   let summary = "attributes that affect the rate of an attention kernel";
   let description = [{
-    The kernel is one of those whose rates `#pipe.worker_spec` may have:
-    "flash-2", "flash-3" or "cudnn". Heads of queries and keys have `head_size`
-    elements, and each sequence has `sequence` tokens. `masked_flops` are those
-    of the forward for scores that the causal mask hides; the kernel skips them,
-    so that its work has none of them, but the FLOPs of a model contain them.
+    The kernel is one for which `#pipe.worker_spec` can have rates: "flash-2",
+    "flash-3" or "cudnn". Heads of queries and keys have `head_size` elements,
+    and each sequence has `sequence` tokens. `masked_flops` are the FLOPs of the
+    forward for scores that the causal mask hides; the kernel skips them, so its
+    work does not include them, but the FLOPs of a model do.
 
     ```mlir
     module attributes {test.attention = #pipe.attention<kernel = "flash-2",
@@ -114,7 +114,7 @@ def Pipe_AttentionAttr : AttrDef<Pipe_Dialect, "Attention"> {
     ```
 
     Constraints:
-    - `attention_c1`: the kernel is among those words.
+    - `attention_c1`: the kernel is one of the three names.
     - `attention_c2`: head size and sequence are above 0, the masked FLOPs not
       negative.
   }];
@@ -147,10 +147,10 @@ def Pipe_ModelOp : Pipe_Op<"model", [
     between stages, and of its gradient. `state_bytes` are the bytes that each
     parameter takes as weight, as gradient and in the optimizer.
 
-    `recompute` says what every backward recomputes before it starts; schedules
-    with R cells say this themselves, so they need no such clause here.
-    `sequence` is the number of tokens in a sequence, and `vocabulary` that of
-    the entries of the vocabulary, if they are known.
+    `recompute` is the part that every backward recomputes before it starts;
+    schedules with R cells need no such clause. `sequence` is the number of
+    tokens in a sequence, and `vocabulary` the number of entries of the
+    vocabulary, if they are known.
 
     ```mlir
     pipe.model @toy microbatch_size 2 boundary_bytes 4096
@@ -177,7 +177,7 @@ def Pipe_ModelOp : Pipe_Op<"model", [
       negative.
     - `model_c2`: the body holds `pipe.block` and `pipe.repeat` ops, at least
       one.
-    - `model_c3`: `first` blocks stand before layers, layers before `last`
+    - `model_c3`: `first` blocks come before layers, layers before `last`
       blocks.
     - `model_c4`: the layers of all blocks add up within 64 bits.
     - `model_c5`: there are at most 65,536 blocks and repeats.
@@ -217,11 +217,10 @@ def Pipe_BlockOp : Pipe_Op<"block", [
   let summary = "equal blocks of a model";
   let description = [{
     `x n` equal blocks. Layers are divided among stages in the order of the
-    blocks; `first` and `last` blocks stand on the first and last stage of each
-    path. A token uses the `active_parameters` among `parameters`, or all if
-    they are not given. `tied_parameters` are copies of another block's
-    parameters, which take memory like the others. Bytes are those of one block
-    and one microbatch:
+    blocks; `first` and `last` blocks are on the first and last stage of each
+    path. A token uses `active_parameters` of `parameters`, or all if they are
+    not given. `tied_parameters` are copies of another block's parameters, which
+    take memory like the others. Bytes are of one block and one microbatch:
 
     - `activation_bytes`: kept from F until the last phase that needs them;
     - `weight_grad_bytes`: held between a split I and its W, that is, the inputs
@@ -231,18 +230,20 @@ def Pipe_BlockOp : Pipe_Op<"block", [
       the attention core;
     - `whole_bytes`: the parts of the first three that every accelerator of a
       worker holds in full; the rest is divided among the accelerators;
-    - `state_bytes`: what the parameters take as weights, as gradients and in
-      the optimizer, if it is not what the model says for each parameter;
-    - `message_bytes`: what a stage whose last block this is sends to the next
-      one, and what a stage whose first block this is sends to the previous one,
-      if it is not the model's `boundary_bytes`.
+    - `state_bytes`: the bytes of the parameters as weights, as gradients and in
+      the optimizer, if they differ from the model's bytes per parameter;
+    - `message_bytes`: the bytes that a stage whose last block this is sends to
+      the next one, and a stage whose first block this is sends to the previous
+      one, if they differ from the model's `boundary_bytes`.
 
-    `experts` says what of the block belongs to a mixture of experts.
+    `experts` describes the part of the block that belongs to a mixture of
+    experts.
 
-    `shard_bytes` say that the stage of this block has a shard of the vocabulary
-    as work of its own, in `S` and `T` of its kernels: the bytes that it keeps
-    from S to T, and those of X, the last output on its way to all workers, of
-    Y, what all shards tell, and of Z, the gradient of the last output.
+    `shard_bytes`: the stage of this block has a shard of the vocabulary, with
+    its work in `S` and `T` of the kernels. They are the bytes kept from S to T
+    and the bytes of three collectives: X, the last output on its way to all
+    workers; Y, the values that all shards share; Z, the gradient of the last
+    output.
 
     ```mlir
     pipe.model @one_layer microbatch_size 1 boundary_bytes 64
@@ -282,8 +283,8 @@ def Pipe_BlockOp : Pipe_Op<"block", [
     - `block_c5`: there are three whole bytes, each a part of the number that
       it belongs to.
     - `block_c6`: there are three state bytes and two message bytes, if any.
-    - `block_c7`: parameters and bytes of the experts are each a part of those
-      of the block.
+    - `block_c7`: parameters and bytes of the experts are each a part of the
+      block's.
     - `block_c8`: a block with `routed` or `all_to_all` kernels has experts.
     - `block_c9`: shard bytes are not negative, and those of X are above 0 if
       any are; a block has them if and only if a kernel runs in S or T.
@@ -330,10 +331,9 @@ def Pipe_BlockOp : Pipe_Op<"block", [
 def Pipe_RepeatOp : Pipe_Op<"repeat", [HasParent<"ModelOp">]> {
   let summary = "more layers like a block above";
   let description = [{
-    Another run of layers that equal the closest block above with that name. In
-    models whose kinds of layers alternate, such as five layers with a window
-    and then one that sees all tokens, the kernels of each kind then stand only
-    once.
+    Another run of layers that equal the closest block above with that name.
+    Models whose kinds of layers alternate, such as five layers with a window
+    and then one that sees all tokens, then list the kernels of each kind once.
 
     ```mlir
     pipe.model @in_turn microbatch_size 1 boundary_bytes 64
@@ -351,7 +351,7 @@ def Pipe_RepeatOp : Pipe_Op<"repeat", [HasParent<"ModelOp">]> {
 
     Constraints:
     - `repeat_c1`: at least one layer.
-    - `repeat_c2`: a block of that name stands above, and holds layers.
+    - `repeat_c2`: there is a block of that name above, and it holds layers.
   }];
   let arguments = (ins
     StrAttr:$name,
@@ -377,7 +377,7 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     weights of experts with rows. An `all_to_all` kernel brings rows to the
     ranks of their experts, or back. A `context` kernel brings the keys and
     values of a sequence to all ranks that divide it; in I half of its bytes are
-    their gradients. It hides behind the `core` kernels of its block. Both are
+    their gradients. It overlaps with the `core` kernels of its block. Both are
     free if experts, or sequences, are not divided.
 
     A kernel `on_parameters` does the same work for every rank that divides a
@@ -392,8 +392,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     if experts are not divided.
 
     The work of a kernel that `sees n tokens` grows with pairs of tokens: each
-    token of a sequence sees at most so many, the whole sequence or a window. So
-    later slices of a sequence have more of it. All other work grows with
+    token of a sequence sees at most n tokens, the whole sequence or a window.
+    So later slices of a sequence have more work. All other work grows with
     tokens.
 
     An `attention` kernel runs on the matrix engine at the rate that the system
@@ -401,8 +401,8 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     and the length of sequences.
 
     In a block with a shard of the vocabulary kernels may run in `S` and `T`.
-    Kernels may also say what they run in `B`, in `R`, and in `O` once per step.
-    Where no kernel of a block does so, B runs I and W, R runs F as above, and O
+    Kernels may also state their work in `B`, in `R`, and in `O` once per step.
+    If no kernel of a block does so, B runs I and W, R runs F as above, and O
     reads and writes the weights, gradients and state of the parameters.
 
     ```mlir

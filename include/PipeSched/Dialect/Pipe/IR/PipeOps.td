@@ -43,15 +43,15 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     }
     ```
 
-    `slices` says into how many slices each microbatch is divided along its
-    tokens; cells are then of a slice, as `2F3.1`, where O and G are of a whole
-    stage. `family` names the generator and its options; it is dropped when
-    anything else changes the rows. `gradient after W` says that in a split
+    `slices` is the number of slices into which each microbatch is divided along
+    its tokens; cells are then of a slice, such as `2F3.1`, while O and G are of
+    a whole stage. `family` names the generator and its options; it is dropped
+    when anything else changes the rows. `gradient after W` says that in a split
     backward W, not I, sends the gradient upstream. `recompute selective` says
     that R cells recompute only the attention core. `aligned` says that each
-    cell stands at its slot and idle slots are written. `slots` says how many
-    slots cells take, aligned or not; without it they take unit slots: one for
-    F, I, W, R, O and G, two for B, the sum for a pair. `model` names the
+    cell is at its slot and idle slots are written. `slots` gives the lengths of
+    cells in slots, aligned or not; without it they take unit slots: one for F,
+    I, W, R, O and G, two for B, the sum for a pair. `model` names the
     `pipe.model` that is trained; `profile` gives measured times, which have
     precedence over the model's.
 
@@ -65,7 +65,7 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
       paths say which microbatches they take.
     - `schedule_c4`: there are no rows, or exactly one per worker.
     - `schedule_c5`: `model` names a `pipe.model`.
-    - `schedule_c6`: family options stand only with a family, and are not empty.
+    - `schedule_c6`: family options need a family, and are not empty.
     - `schedule_c7`: lists of `slots` fit the paths.
     - `schedule_c8`: `slots` give every cell of the rows a number of slots, and
       all of them together at most 2^62.
@@ -120,14 +120,13 @@ def Pipe_PathOp : Pipe_Op<"path"> {
   let description = [{
     Entry s of `on` is the worker of stage s. `takes` lists the path's
     microbatches, singly or as ranges `begin:end` or `begin:end:step` without
-    their end; a single path takes all microbatches without saying so. `blocks`
-    gives the number of the model's layers per stage. `weights` gives the
-    relative lengths of stages before there is a model; `pipe-attach-model`
-    turns them into blocks. Without either, layers are divided evenly. Stages
-    that are `frozen` have no weight gradients; with `none` no stage has a
-    backward, as in an evaluation. What stages then run follows: B, or I and W,
-    if they train; I if they are frozen and a stage before them trains; else F
-    alone.
+    their end; a single path takes all microbatches by default. `blocks` gives
+    the number of the model's layers per stage. `weights` gives the relative
+    lengths of stages before there is a model; `pipe-attach-model` turns them
+    into blocks. Without either, layers are divided evenly. Stages that are
+    `frozen` have no weight gradients; with `none` no stage has a backward, as
+    in an evaluation. The cells of a stage follow: F and B, or F, I and W, if it
+    trains; F and I if it is frozen and a stage before it trains; else only F.
 
     ```mlir
     pipe.schedule @mirrored workers 2 microbatches 8 {
@@ -201,7 +200,7 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
     - `worker_c5`: B and I come after their own F, W after its I, U after its D,
       a join after its copy.
     - `worker_c6`: exactly two cells overlap, and both compute.
-    - `worker_c7`: the forwards of a microbatch's slices on a stage stand in the
+    - `worker_c7`: the forwards of a microbatch's slices on a stage are in the
       order of the slices, its backwards (B, I and W) in the reverse order.
     - `worker_c8`: a stage that does not train has no cell that only others have
       (`pipe.path`).

@@ -97,8 +97,8 @@ def Pipe_GradientAfterProp
     : DefaultValuedProp<Pipe_GradientAfterValueProp,
                         "::pipesched::GradientAfter::InputGrad">;
 
-/// Into how many slices microbatches are divided, 1 (the default) or more.
-/// Bytecode has it from version 2 on.
+/// The number of slices of a microbatch, 1 (the default) or more. Bytecode has
+/// it from version 2 on.
 def Pipe_SlicesValueProp : IntProp<"int64_t"> {
   let summary = "slices of a microbatch";
   let writeToMlirBytecode = [{
@@ -147,8 +147,8 @@ def Pipe_PathBackwardProp
     : DefaultValuedProp<Pipe_PathBackwardValueProp,
                         "::pipesched::PathBackward()">;
 
-/// So many tokens a token sees in a kernel, 0 (the default) if its work grows
-/// with tokens alone. Bytecode has it from version 3 on.
+/// The number of tokens that a token sees in a kernel, 0 (the default) if its
+/// work grows only with tokens. Bytecode has it from version 3 on.
 def Pipe_SeenValueProp : IntProp<"int64_t"> {
   let summary = "tokens that a token sees";
   let writeToMlirBytecode = [{
@@ -203,14 +203,14 @@ class Pipe_ShardValueProp<string type, string summary>
   }];
 }
 
-/// What a kernel does in S or T, `<5 flops, 80 bytes>`; nothing by default.
+/// The work of a kernel in S or T, `<5 flops, 80 bytes>`; nothing by default.
 def Pipe_ShardWorkProp
     : DefaultValuedProp<Pipe_ShardValueProp<"::pipesched::Work",
                                             "work of a shard">,
                         "::pipesched::Work()">;
 
-/// What the shard of a stage keeps and sends, `[40, 8, 16, 8]`; nothing by
-/// default.
+/// The bytes that the shard of a stage keeps and sends, `[40, 8, 16, 8]`;
+/// nothing by default.
 def Pipe_ShardBytesProp
     : DefaultValuedProp<Pipe_ShardValueProp<"::pipesched::ShardBytes",
                                             "bytes of a shard">,

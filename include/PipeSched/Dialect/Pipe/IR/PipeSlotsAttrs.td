@@ -47,7 +47,7 @@ def Pipe_SlotsAttr : AttrDef<Pipe_Dialect, "Slots"> {
       number.
     - `slots_c2`: numbers of slots are 0 or more; weights are at most 2^61.
   }];
-  // Numbers by name, one name after the other; `counts` has how many each has.
+  // Numbers by name, concatenated; `counts` has the number of values of each.
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$counts,
     ArrayRefParameter<"int64_t">:$numbers

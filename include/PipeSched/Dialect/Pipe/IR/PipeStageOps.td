@@ -17,9 +17,9 @@ def Pipe_StageOp : Pipe_Op<"stage", [
   let summary = "the functions that a stage computes";
   let description = [{
     Names a function for each phase of the stage with this number. Several paths
-    share the functions of a number: their stages are replicas. The arguments
-    and results of the functions say by attributes of this dialect what they are
-    (docs/Stages.md); `pipe-verify-stages` checks them.
+    share the functions of a number: their stages are replicas. Attributes of
+    this dialect give the roles of arguments and results (docs/Stages.md);
+    `pipe-verify-stages` checks them.
 
     | clause | runs at | gives |
     |---|---|---|

@@ -150,10 +150,10 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
   let summary = "a worker: equal accelerators that share work evenly";
   let description = [{
     A device of `#dlti.target_system_spec`, under the key "worker". Engines,
-    memory and `host` (the link to host memory) are those of one accelerator;
-    `link` joins the accelerators of a worker. With `no_overlap` the time of a
-    kernel is the sum of the times of its FLOPs and its bytes; without it, the
-    longer of the two. `source` says where the numbers come from.
+    memory and `host` (the link to host memory) describe one accelerator; `link`
+    joins the accelerators of a worker. With `no_overlap` the time of a kernel
+    is the sum of the times of its FLOPs and its bytes; without it, the longer
+    of the two. `source` names the origin of the numbers.
 
     `attention` lists the rates of attention kernels (`#pipe.attention_rates`),
     which `pipe.kernel` ops on `attention` need.
@@ -162,37 +162,37 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     one node send each other messages over it; without it, only the network
     joins workers. `accelerators_per_pod` is the number that the network joins;
     between pods messages take a further device, "spine"; without it, the
-    network joins all. Of each node a training uses `used_per_node` at most
-    (default: all).
+    network joins all. A training uses at most `used_per_node` accelerators of
+    each node (default: all).
 
     `operation_ps` is the time of the host for an operation with its first
     kernel (default: `launch_ps`), `launch_ps` the time for each further kernel
     of it, and `synchronize_ps` the time from the end of a kernel that it waits
-    for to the start of the next. Without them the host is never waited for.
-    `peak_share_ppm` is the part of the peaks of the data sheet that the rates
-    of `matrix` have, in parts per million (default: all): power limits and
+    for to the start of the next. Without them devices never wait for the host.
+    `peak_share_ppm` is the ratio of the rates of `matrix` to the peaks of the
+    data sheet, in parts per million (default: all): power limits and
     multiprocessors that communicate take the rest, and MFU counts it.
-    `kernel_launch` says how kernels are started, "single" or in "graphs", and
-    `tensor_exposed` which percentage of the collectives of tensor parallelism
-    no linear layer hides (default 100). Likewise `expert_exposed` says which
-    percentage of the way of rows to experts and back the compute of another
-    microbatch does not hide (default 100).
+    `kernel_launch` says how kernels are started, "single" or in "graphs".
+    `tensor_exposed` is the percentage of the collectives of tensor parallelism
+    that no linear layer hides (default 100). `expert_exposed` is the percentage
+    of the exchange of rows with experts that the compute of another microbatch
+    does not hide (default 100).
 
     `data_parallel` is the number of equal pipelines (default 1), of which a
-    schedule describes one. `sharding` says what the pipelines divide among
-    them, "none", "optimizer", "gradients", "full-kept" or "full".
-    `rank_order` says what stands next to each other on nodes: the
-    "data"-parallel peers of a worker, or the workers of a "pipeline"
-    (docs/CostModel.md, "A training step").
+    schedule describes one. `sharding` names the state that the pipelines divide
+    among them: "none", "optimizer", "gradients", "full-kept" or "full".
+    `rank_order` names the neighbours on a node: the "data"-parallel peers of a
+    worker, or the workers of a "pipeline" (docs/CostModel.md, "A training
+    step").
 
-    Of the accelerators of a worker `context_parallel` (default 1) divide a
-    sequence; `context_exchange` says how they see each other's keys and values,
-    in a "ring" or by a "gather". Of the accelerators that hold a stage in all
-    pipelines each `expert_parallel` consecutive ones (default 1) divide the
-    experts. `expert_balance_ppm` is the rows of the fullest of them divided by
-    the mean, in parts per million, and `expert_dispatch` what tokens send to
-    other nodes: a copy for each expert ("all-to-all"), one "per-node", or the
-    latter and on a node one "per-rank"
+    `context_parallel` (default 1) of the accelerators of a worker divide a
+    sequence; `context_exchange` is the way in which they exchange keys and
+    values, in a "ring" or by a "gather". The accelerators that hold a stage in
+    all pipelines form groups of `expert_parallel` consecutive ones (default 1),
+    each of which divides the experts. `expert_balance_ppm` is the rows of the
+    fullest of them divided by the mean, in parts per million. `expert_dispatch`
+    says what tokens send to other nodes: a copy for each expert ("all-to-all"),
+    one "per-node", or one per node and within a node one "per-rank"
     (docs/CostModel.md, "Expert parallelism", "Context parallelism").
     `slice_cut` says where sequences are cut into slices, by equal "tokens", by
     equal "work", or after the tokens of each, `[4930, 4238, 3776, 3440]`, and
@@ -226,7 +226,7 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
       "network" = #pipe.network_spec<bytes_per_s = 1000000000>>} {}
     ```
 
-    Attention at rates of its own:
+    Attention with separate rates:
 
     ```mlir
     module attributes {test.worker = #pipe.worker_spec<name = "fast",
@@ -283,9 +283,9 @@ def Pipe_NetworkSpecAttr : Pipe_DeviceSpecAttr<"NetworkSpec", "network_spec"> {
   let summary = "the network between workers, or the spine between pods";
   let description = [{
     A device of `#dlti.target_system_spec`, under the key "network"; the
-    bandwidth is that of a whole worker, in each direction. Under the key
-    "spine" it is what joins pods; a system that has it says
-    `accelerators_per_pod`, and the other way round.
+    bandwidth is of a whole worker, in each direction. Under the key "spine" it
+    joins pods; a system that has it says `accelerators_per_pod`, and the other
+    way round.
 
     ```mlir
     module attributes {dlti.target_system_spec = #dlti.target_system_spec<

@@ -55,7 +55,7 @@ void storeRows(ScheduleOp schedule, std::vector<Row> &&rows);
 /// rows that the schedule's verifier refuses.
 mlir::LogicalResult replaceRows(ScheduleOp schedule, std::vector<Row> &&rows);
 
-/// Stores how many slots cells take, or nothing if they take unit slots.
+/// Stores the lengths of cells in slots, or nothing if they take unit slots.
 void storeSlots(ScheduleOp schedule, const Placement &placement,
                 llvm::ArrayRef<StageSlots> slots);
 

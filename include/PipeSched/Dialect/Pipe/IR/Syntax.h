@@ -55,8 +55,8 @@ mlir::LogicalResult readSeen(mlir::DialectBytecodeReader &reader,
 mlir::LogicalResult readVocabulary(mlir::DialectBytecodeReader &reader,
                                    int64_t &vocabulary);
 
-/// What a kernel does in S or T, and the bytes of a shard: as text, as an array
-/// attribute, and in bytecode since BytecodeVersion::kShards.
+/// The work of a kernel in S or T, and the bytes of a shard: as text, as an
+/// array attribute, and in bytecode since BytecodeVersion::kShards.
 mlir::OptionalParseResult parseOptionalShard(mlir::AsmParser &parser,
                                              Work &work);
 mlir::OptionalParseResult parseOptionalShard(mlir::AsmParser &parser,
