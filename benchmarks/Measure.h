@@ -36,8 +36,8 @@ struct Cost {
 void setCounters(benchmark::State &state, const Cost &cost, int64_t numCells,
                  const PlainGraph *yardstick = nullptr);
 
-/// Measures `operation()`. Its result counts as heap that the operation leaves
-/// behind; destroying the result counts as part of its time.
+/// Measures `operation()`. Its result counts as heap that remains after the
+/// operation; destroying the result counts as part of its time.
 template <typename Operation>
 Cost measureCost(benchmark::State &state, Operation &&operation) {
   Cost cost;

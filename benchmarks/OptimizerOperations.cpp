@@ -41,7 +41,7 @@ public:
     evaluations += more;
     return false;
   }
-  /// One run is all of the limits; further runs go on from there.
+  /// One run is all of the limits; further runs continue from there.
   double getProgress() const override {
     return double(evaluations) / double(kNumEvaluations);
   }

@@ -36,7 +36,7 @@ struct PlainGraph {
   int64_t longestPath(std::vector<int64_t> &ends) const;
 };
 
-/// A model of so many equal layers, one per stage at least, on a system.
+/// A model of `numLayers` equal layers, at least one per stage, on a system.
 CostInputs makeCosts(int64_t numLayers);
 /// The tasks and edges of a graph.
 PlainGraph makePlain(const Execution &execution);

@@ -5,10 +5,9 @@ Usage: compile_time.py RUN [--microbatches N,..] [--families F,..] [--models M,.
        [--repeats N]
 
 RUN is pipesched-run. It writes an object file of each model of MODELS by each family on eight or
-`--workers` workers, once for each number of microbatches. Prints the CPU time of the whole tool,
-user and system, of the fastest of `--repeats` runs, and how many times that of the fewest
-microbatches each takes. Runs of different numbers take turns, so that other load on the machine
-falls on all.
+`--workers` workers, once for each number of microbatches. Prints the CPU time (user and system) of
+the whole tool in the fastest of `--repeats` runs, and its ratio to the time of the fewest
+microbatches. Runs of different numbers take turns, so that other load on the machine falls on all.
 """
 
 import argparse

@@ -47,8 +47,8 @@ static void registerAll(llvm::ArrayRef<Operation> operations,
 }
 
 namespace {
-/// Prints each row as it comes, and at the end how many times longer an
-/// operation takes on each size than on the next smaller one.
+/// Prints each row as it comes, and at the end the growth of the time of each
+/// operation from each size to the next.
 class GrowthReporter : public benchmark::ConsoleReporter {
 public:
   GrowthReporter() : ConsoleReporter(OO_Tabular) {}

@@ -65,7 +65,7 @@ class CaseCosts:
 
 
 def activations(budget: float, workers: int, microbatches: int) -> dict[int, int]:
-    """A share of what 1F1B holds on its fullest worker, in activations, by stages per worker."""
+    """A share of the memory of 1F1B on its fullest worker, in activations, by stages per worker."""
     held = budget * min(workers, microbatches) + 1e-9
     return {chunks: max(1, int(held * chunks)) for chunks in (1, 2)}
 
@@ -149,7 +149,7 @@ Costs = Profile | Modelled
 
 
 def all_costs(folder: Path) -> dict[str, Costs]:
-    """All costs by name. Of each profiled model, the times of its first row are taken."""
+    """All costs by name. Profiled models use the times of their first row."""
     models = [Modelled(system, folder) for system in SYSTEMS]
     costs: dict[str, Costs] = {modelled.name: modelled for modelled in models}
     for row in json.loads(DATA.read_text())["rows"]:
@@ -224,8 +224,8 @@ def offloads(activations: int, allowed: bool) -> Iterator[tuple[str, str]]:
 
 
 def known(case: Case, offload: bool) -> list[Timed]:
-    """All schedules that fit, fastest first; of the offloading rules, the best of each amount. A
-    family without a table at this size is skipped.
+    """All schedules that fit, fastest first, with only the best of each amount for the offloading
+    rules. A family without a table at this size is skipped.
     """
     found: dict[str, Timed] = {}
     for family, placement in KNOWN.items():

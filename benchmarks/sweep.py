@@ -21,7 +21,7 @@ SYSTEMS = [
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and of those of its child processes that have ended."""
+    """CPU time of this process and of its child processes that have ended."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 

@@ -73,7 +73,7 @@ class Alive(_Mode):  # type: ignore[misc]
         self.peak = max(self.peak, self.held)
 
     def settle(self, event: Any) -> None:
-        """Counts what a D has made as host memory."""
+        """Counts the output of a D as host memory."""
         if event.instruction.kind == "offload":
             for end, nbytes in self._new:
                 if end.detach() is not None:
@@ -99,7 +99,7 @@ def stage(number: int, width: int) -> nn.Module:
 
 
 def ours(schedule: Schedule, x: Tensor, width: int) -> tuple[int, Any]:
-    """What is held at most, and the measured sizes."""
+    """The most that is held, and the measured sizes."""
     loss = nn.functional.mse_loss
     runtime = PipelineRuntime(schedule, lambda _, s: stage(s, width), loss)
     runtime.step(x, x)

@@ -94,7 +94,7 @@ def stage_times(arguments: argparse.Namespace, mode: str, stages: int) -> list[d
 
 
 def profile_of(times: list[dict[str, float]]) -> str:
-    """What `simulate` is given."""
+    """The profile for `simulate`."""
     lists = {phase: ",".join(f"{1e3 * stage[phase]:.3f}ms" for stage in times) for phase in "FIW"}
     return ",".join(f"{phase}=[{text}]" for phase, text in lists.items())
 
@@ -161,7 +161,7 @@ def row_of(
     times: list[dict[str, float]],
     overheads: Overheads,
 ) -> dict[str, Any]:
-    """What is written of one family."""
+    """The output for one family."""
     known = measured.compare(times=profile_of(times))
     calibrated = measured.compare(times=with_overheads(times, overheads))
     own = measured.compare(times=measured.profile(issue=True))
@@ -210,8 +210,8 @@ def rank_process(rank: int, folder: str, arguments: argparse.Namespace) -> None:
 
 
 def order_of_pairs(rows: list[dict[str, Any]], apart: float) -> tuple[int, list[str]]:
-    """How many pairs of one mode are predicted to be further apart than that, and the pairs which
-    were measured in the other order.
+    """The number of pairs of one mode whose predictions differ by more, and the pairs that were
+    measured in the other order.
     """
     pairs, wrong = 0, []
     for first, second in itertools.combinations(rows, 2):
@@ -225,7 +225,7 @@ def order_of_pairs(rows: list[dict[str, Any]], apart: float) -> tuple[int, list[
 
 
 def report(rows: list[dict[str, Any]]) -> None:
-    """Prints a table and what it shows."""
+    """Prints a table and its findings."""
     names = ("stages", "family", "predicted", "measured", "error", "by own profile")
     print("| " + " | ".join(names) + " |")
     print("|" + "---|" * len(names))

@@ -3,7 +3,7 @@
 
 # add_pipesched_library(name sources... [DEPENDS tablegen targets...]
 #   [LINK_LIBS PipeSched libraries...] [MLIR_LIBS MLIR libraries...])
-# MLIR_LIBS stand for the shared libMLIR in dynamic mode.
+# MLIR_LIBS means the shared libMLIR in dynamic mode.
 function(add_pipesched_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK_LIBS;MLIR_LIBS" ${ARGN})
   add_mlir_library(${name} ${ARG_UNPARSED_ARGUMENTS}

@@ -50,10 +50,9 @@ function(pipesched_closure result target)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-# pipesched_link_shared_mlir(module target): links our archives that `target`
-# stands for, and the shared libMLIR and libLLVM in the place of the archives
-# that these name. A module that a stock tool loads must share its MLIR with it,
-# and its C++ library too.
+# pipesched_link_shared_mlir(module target): links our archives that `target` names, and the shared
+# libMLIR and libLLVM in place of the archives that these name. A module that a stock tool loads
+# must share its MLIR and its C++ library.
 function(pipesched_link_shared_mlir module target)
   find_library(PIPESCHED_LIBMLIR MLIR PATHS ${LLVM_LIBRARY_DIRS}
     NO_DEFAULT_PATH REQUIRED)

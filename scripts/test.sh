@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Installs missing packages, builds the release and asan presets and runs the
-# lit tests with each and the unit tests with asan, builds the wheel and checks
-# it in an empty Debian, installs the Python package into .venv and runs its
-# tests, and runs the fuzzer for a minute (FUZZ_SECONDS). A part that leaves a
-# core idle runs alongside another one. At the end it prints how long each part
-# took and which tests failed; the last line is `N passed, N failed`, and the
-# exit status is 0 when none failed.
+# Installs missing packages, builds the release and asan presets and runs the lit tests with each
+# and the unit tests with asan, builds the wheel and checks it in an empty Debian, installs the
+# Python package into .venv and runs its tests, and runs the fuzzer for a minute (FUZZ_SECONDS). A
+# part that leaves a core idle runs in parallel with another one. At the end it prints the time of
+# each part and the failed tests; the last line is `N passed, N failed`, and the exit status is 0
+# when none failed.
 #
 # With --all also the tests that have a short form and take long in their long one:
 # exhaustive searches, all sizes, every family as a training, Open MPI, LaTeX, and
@@ -60,9 +59,8 @@ failures_in() {
     sed "s|^|$1: |" | sort -u
 }
 
-# count NAME STATUS LOG: adds the counts in the log of a command. A command that
-# fails without a failed test of its own (for example, because it does not
-# build) counts as one failure.
+# count NAME STATUS LOG: adds the counts in the log of a command. A command that fails without a
+# failed test (for example, because it does not build) counts as one failure.
 count() {
   local name=$1 status=$2 log=$3 before=$failed
   passed=$((passed + $(tally 'Passed|Expectedly Failed|passed|xfailed' "$log")))

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Builds the wheel of the package, one for every Python from 3.11 on, with the tools and
-# the plugin of build/release inside, and writes it to dist/. Then it installs the wheel
-# in an empty Debian without LLVM and compilers, once for each release in WHEEL_SUITES,
-# and checks there that the commands run (scripts/lib/check-wheel.py). Needs root or sudo,
-# for a Debian of its own; WHEEL_SUITES= only builds. WHEEL_MAY_SKIP=1 skips the check where
-# debootstrap fails, and says so.
+# Builds the wheel of the package, one for every Python from 3.11 on, with the tools and the plugin
+# of build/release inside, and writes it to dist/. Then it installs the wheel in an empty Debian
+# without LLVM and compilers, once for each release in WHEEL_SUITES, and checks there that the
+# commands run (scripts/lib/check-wheel.py). Needs root or sudo, for the separate Debian;
+# WHEEL_SUITES= only builds. WHEEL_MAY_SKIP=1 skips the check if debootstrap fails, and says so.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 
@@ -22,9 +21,9 @@ build_wheel() {
   .venv/bin/pip wheel -q . --no-deps --no-build-isolation -w "$work"/linux \
     --config-settings=cmake.define.PIPESCHED_PYTHON_TOOLS=ON \
     --config-settings=cmake.define.PipeSched_DIR="$PWD"/build/release/lib/cmake/PipeSched
-  # auditwheel gives the tag of the oldest glibc that will do, and copies libraries that
-  # other systems may lack into the wheel. So far there are none: the plugin alone needs
-  # libMLIR and libLLVM, and the tool that loads it has them.
+  # auditwheel gives the tag of the oldest glibc that will do, and copies libraries that other
+  # systems may lack into the wheel. So far there are none: only the plugin needs libMLIR and
+  # libLLVM, and the tool that loads it has them.
   PATH="$work/audit/bin:$PATH" auditwheel repair --strip -w dist "$work"/linux/*.whl \
     --exclude 'libMLIR.so.*' --exclude 'libLLVM.so.*'
   "$work"/audit/bin/abi3audit --strict dist/pipesched-*.whl

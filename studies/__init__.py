@@ -1,1 +1,1 @@
-"""Published measurements beside predictions. README.md lists the studies and how to run them."""
+"""Published measurements compared with predictions. README.md lists the studies."""

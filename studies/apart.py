@@ -1,5 +1,5 @@
-"""From which difference on two predicted steps of a publication are told apart by the rows of all
-other publications, as a user's steps are by all of them.
+"""The difference from which on two predicted steps of a publication are ranked by the rows of all
+other publications, as a user's steps are ranked by all rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import cache
 from pipesched.bands import DATA_SHEET, Tolerance, Traits, like, of_layouts, of_schedules, residuals
 
 WITH_DEFAULTS = ", defaults"
-"""How the names of sources end whose rows are predicted with defaults alone (`unseen`)."""
+"""The ends of the names of sources whose rows are predicted only with defaults (`unseen`)."""
 
 
 def publication(source: str) -> str:

@@ -33,7 +33,7 @@ PUBLISHED: dict[str, Any] = {
     "expert": [EXPERT_PARALLEL],
     "schedules": ["dualpipe"],
 }
-"""What the report states."""
+"""The numbers that the report states."""
 
 SIZES = (1, 2, 4)
 """Sequences of a microbatch that the plan without given degrees tries."""
@@ -155,13 +155,13 @@ def planned(top: int = 1, **limits: Any) -> Plan:
 
 
 def _plain(system: Mapping[str, Any]) -> dict[str, Any]:
-    """Without a curve of its own for FP8."""
+    """Without a separate curve for FP8."""
     matrix = {k: v for k, v in system["matrix"].items() if k != "fp8_efficiency_by_gflop"}
     return {**system, "matrix": matrix}
 
 
 def ladder() -> Iterator[tuple[str, Configuration]]:
-    """The run with one more of its parts at a time, up to all of them, and what is not stated."""
+    """The run with one more of its parts at a time, up to all, and the parts that are not stated."""
     model = fields(pipesched.models()["deepseek-v3"])
     without = h800(communication=0)
     bare = costs(model, _plain(without))
@@ -192,7 +192,7 @@ def _ladder_row(case: str, point: Configuration) -> dict[str, Any]:
 
 
 PLANNED = ("schedule", "tensor", "pipeline", "data", "expert", "microbatch_size", "recompute")
-"""What a row says of a plan."""
+"""The columns of a row for a plan."""
 
 
 def _measured_degrees() -> dict[str, str]:
@@ -208,7 +208,7 @@ def _measured() -> dict[str, Any]:
 
 def _row(case: str, found: Proposal) -> dict[str, Any]:
     row = found.to_dict()
-    # As computed, like those above it; the band would be for data sheets.
+    # As computed, like the rows above it; the band would be for data sheets.
     tokens = BATCH * SEQUENCE / GPUS / found.step_s
     made: dict[str, Any] = {"case": case, "tokens_per_s_per_gpu": tokens}
     made["error_percent"] = percent(tokens, MEASURED)

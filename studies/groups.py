@@ -1,5 +1,5 @@
-"""The rows of `validation` by group: median and largest error, and how many layouts and schedules
-of one cluster are predicted in the right order.
+"""The rows of `validation` by group: median and largest error, and the number of layouts and
+schedules of one cluster that are predicted in the right order.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def group_of(row: Row) -> str:
 
 
 class Pairs(NamedTuple):
-    """Pairs of rows of one cluster, and those of them in the right order."""
+    """Pairs of rows of one cluster, and the number in the right order."""
 
     number: int
     right: int
     apart: int = 0
-    """Those whose predictions are told apart, by the tolerance of other clusters."""
+    """Pairs whose predictions differ by more than the tolerance of other clusters."""
     apart_right: int = 0
 
 
 def is_told_apart(a: Row, b: Row) -> bool:
-    """Whether the predictions of two rows of a cluster differ by more than rows of other clusters
-    are off besides each other. Layers alone have no bands.
+    """Whether the predictions of two rows of a cluster differ by more than the errors of two rows
+    of other clusters do. Rows that are only layers have no bands.
     """
     if a.point is None or a.quantity.startswith("layer"):
         return False

@@ -24,8 +24,7 @@ def published() -> dict[str, Any]:
 
 
 def contention() -> float:
-    """How many times as long compute takes on the multiprocessors that exchanges leave, to a
-    hundredth.
+    """The slowdown of compute on the multiprocessors that exchanges leave, to a hundredth.
 
     >>> contention()
     1.18
@@ -36,7 +35,7 @@ def contention() -> float:
 
 
 def costs(run: Mapping[str, Any]) -> Costs:
-    """What a run costs: no pipeline, no tensor parallelism, the experts over all accelerators."""
+    """The costs of a run: no pipeline, no tensor parallelism, the experts over all accelerators."""
     sizes = published()
     return Costs(
         framework="none",
@@ -63,8 +62,8 @@ def step_ps(run: Mapping[str, Any]) -> int:
 
 
 def overlapped_ps(run: Mapping[str, Any], *, delays: bool, factor: float) -> tuple[int, Pair]:
-    """The step with overlap, and its pair. Of n microbatches n - 1 forwards run during the backward
-    of the microbatch before; the first forward and the last backward have nothing alongside them.
+    """The step with overlap, and its pair. With n microbatches, n - 1 forwards run during the
+    backward of the microbatch before; the first forward and the last backward overlap with nothing.
     """
     microbatches = published()["batch"] // published()["gpus"]
     pair = pipesched.overlap(

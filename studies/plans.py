@@ -36,7 +36,7 @@ MIXTRAL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Run:
-    """A published run: the task, what its builders chose, and what they measured."""
+    """A published run: the task, the choices of its builders, and their measurement."""
 
     key: str
     case: str
@@ -51,7 +51,7 @@ class Run:
     """Degrees, sizes and recomputation, by the names of limits of plans."""
     precision: str = "bf16"
     options: dict[str, Any] = field(default_factory=dict)
-    """What the run states of dispatch, overlap and kernels."""
+    """The dispatch, overlap and kernels that the run states."""
     fields: dict[str, Any] = field(default_factory=dict)
     """The run's facts of the model: outputs that its backward computes again, layers that predict
     one more token.
@@ -235,7 +235,7 @@ def planned(run: Run, **limits: Any) -> Plan:
 
 
 def theirs(run: Run) -> Proposal:
-    """What the builders chose, as a plan evaluates it, with the best of what is not printed."""
+    """The builders' choices as a plan evaluates them, with the best of everything not printed."""
     limits: dict[str, Any] = {name: (value,) for name, value in run.chosen.items()}
     if "chunks" in limits:
         limits["schedules"] = ("interleaved-1f1b",)

@@ -26,11 +26,11 @@ LOADED, BLACKWELL_LOADED = "h100-sxm", "b200-sxm"
 SUSTAINED_AT_500W = 0.7
 """`sustained` of an H100 that is limited to 500 W, where that of `LOADED` belongs to 700 W."""
 CHIP, LOAD = ("sustained", "host_time", "matrix", "link"), ("sustained", "host_time")
-"""What of `LOADED` holds for other parts with the same chip, and of `BLACKWELL_LOADED`."""
+"""The part of `LOADED` that holds for other parts with the same chip, and of `BLACKWELL_LOADED`."""
 SCALED_IN_BLOCKS = "h800-sxm"
 """The system whose products in FP8 have scales for blocks of 128 elements."""
 DOMAIN_USED = 64
-"""Of the 72 accelerators of a domain, with degrees that are powers of two."""
+"""64 of the 72 accelerators of a domain, with degrees that are powers of two."""
 MEGATRON_EXPOSED = 75
 """Percent of the collectives of tensor parallelism that Megatron shows: all of a forward, and of a
 backward one half, since the other runs alongside gradients of weights
@@ -49,7 +49,7 @@ TERMS = {
     "scales of blocks": "fp8_blocks",
     "stated recomputation": "recomputed",
 }
-"""What can be switched off: a field of a system under load, an option, or a field of a row."""
+"""Terms to switch off: a field of a system under load, an option, or a field of a row."""
 
 
 def published() -> dict[str, Any]:
@@ -102,8 +102,8 @@ def _system(row: Mapping[str, Any], off: str | None = None) -> dict[str, Any]:
         in_blocks = pipesched.systems()[SCALED_IN_BLOCKS]["matrix"]
         rates = {"fp8_efficiency_by_gflop": in_blocks["fp8_efficiency_by_gflop"]}
         made["matrix"] = {**made["matrix"], **rates}
-    # A layer alone is measured in a few milliseconds, so that its clocks do not fall, and again and
-    # again, so that the host, which has nothing else to do, runs ahead.
+    # A single layer takes a few milliseconds, so that its clocks do not fall, and is repeated, so
+    # that the host, which has nothing else to do, runs ahead.
     if row["quantity"].startswith("layer"):
         made.pop("sustained", None)
         made.pop("host_time", None)
@@ -146,7 +146,7 @@ def _attention(row: Mapping[str, Any], model: Mapping[str, Any], system: Mapping
 
 
 def gradient_bytes(row: Mapping[str, Any]) -> int:
-    """In how many bytes a row sums gradients: FP32 unless its source says otherwise."""
+    """The bytes in which a row sums gradients: FP32 unless its source says otherwise."""
     return int(published()["sources"][row["source"]].get("gradient_bytes", 4))
 
 
@@ -210,7 +210,7 @@ def _tflops(row: Mapping[str, Any], made: Configuration) -> float:
 
 
 def _layer_ms(row: Mapping[str, Any], made: Configuration, off: str | None) -> float:
-    """The layer of experts alone: a layer less one with an MLP of width 1 in its place, which costs
+    """A single layer of experts: a layer minus one with an MLP of width 1 in its place, which costs
     under 1 % of it.
     """
     assert made.costs is not None and isinstance(made.costs.model, dict)
@@ -226,7 +226,7 @@ def _layer_ms(row: Mapping[str, Any], made: Configuration, off: str | None) -> f
 
 
 def predicted(row: Mapping[str, Any], off: str | None = None, **options: Any) -> float:
-    """What we predict for a row, in its unit, without the term `off`."""
+    """The prediction for a row, in its unit, without the term `off`."""
     made = point(row, off, **options)
     if row["quantity"].startswith("layer"):
         return _layer_ms(row, made, off)
@@ -335,11 +335,11 @@ FITTED_OPTIONS = (
     ("overlapped_experts", "expert_exposed", exchanges_exposed),
     ("async_tensor", "tensor_exposed", async_exposed),
 )
-"""Fields of rows, the options that they stand for, and their values."""
+"""Fields of rows, their options and their values."""
 
 
 def group(row: Mapping[str, Any]) -> str:
-    """The group of a row, for medians: hardware, and what divides the model."""
+    """The group of a row, for medians: hardware, and the division of the model."""
     if _is_fitted(row):
         return ROWS_OF_FITS
     if row["quantity"] == "memory":
@@ -360,7 +360,7 @@ def group(row: Mapping[str, Any]) -> str:
 
 
 def _curves(row: Mapping[str, Any]) -> str:
-    """What the rates of its system are fitted to."""
+    """The rows to which the rates of its system are fitted."""
     if _is_fitted(row):
         return "this row"
     if row["system"] in BLACKWELL:

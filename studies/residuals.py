@@ -44,13 +44,13 @@ FRAMEWORKS = {
     **dict.fromkeys(recent_runs.MEGATRON, "megatron"),
     "verification-card": "megatron",
 }
-"""Who ran the rows of a source, by the begin of its name."""
+"""The organization that ran the rows of a source, by the start of its name."""
 
 BASES = {"dgx-a100-scaled": "dgx-a100", "h100-sxm-scaled": "h100-sxm", "h100-500w": "h100-sxm"}
 """The systems that ship of which others are made."""
 
 MEASURED = "h800-trained"
-"""A system with rates of kernels that were measured alone, to which no training is fitted."""
+"""A system with rates of kernels that were measured separately, to which no training is fitted."""
 
 LAYOUT = {
     "pipelines": "data_parallel",
@@ -58,11 +58,11 @@ LAYOUT = {
     "context parallelism": "context_parallel",
     "expert parallelism": "expert_parallel",
 }
-"""What costs say of a layout, beside accelerators, recomputation and sizes of microbatches."""
+"""The terms of costs for a layout, except accelerators, recomputation and sizes of microbatches."""
 
 
 def _is_step(row: Row) -> bool:
-    """Whether a row is about a training step, and not about memory or a layer alone."""
+    """Whether a row is about a training step, and not about memory or a single layer."""
     return row.quantity in ("step", "throughput")
 
 
@@ -155,7 +155,7 @@ def _run(row: Row) -> str:
 
 
 def tolerance_of(row: Row, other: Row) -> Tolerance | None:
-    """From which difference on two rows of one cluster are told apart, by other publications; None
+    """The difference from which on two rows of one cluster are ranked, by other publications; None
     if these are too few.
     """
     is_alike = _layout(row.point) == _layout(other.point)
@@ -280,7 +280,7 @@ def coverage_frame() -> pd.DataFrame:
 
 
 def coverage() -> Study:
-    """How many published rows are inside the bands that the other rows give.
+    """The number of published rows inside the bands that the other rows give.
 
     >>> frame = coverage().frame.set_index("class")
     >>> bool(frame.held_percent["all"] >= 100 * LEVEL)

@@ -28,7 +28,7 @@ def _step_s(sequence: int, context: int, balance: float) -> float:
 
 
 def slowdown(row: Mapping[str, Any], balance: float) -> float:
-    """How many times longer a step takes than with even rows, as predicted."""
+    """The predicted time of a step relative to one with even rows."""
     sequence, context = row["sequence"], row["context"]
     return _step_s(sequence, context, balance) / _step_s(sequence, context, 1.0)
 

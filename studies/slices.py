@@ -35,7 +35,7 @@ def _slimpipe() -> list[dict[str, Any]]:
     stages = workers * row["chunks"]
     alone = pipesched.generate("gpipe", workers=stages, microbatches=1).simulate(costs)
     assert alone.memory is not None
-    # A stage in the middle has layers alone, and holds one whole microbatch.
+    # A stage in the middle has only layers, and holds one whole microbatch.
     whole = float(alone.memory.peak_activation_bytes[stages // 2])
     held = float(report.table.peak_activations.max()) / row["slices"] * whole
     peak = float(report.memory.peak_activation_bytes.max())
@@ -88,8 +88,9 @@ def _seq1f1b() -> list[dict[str, Any]]:
 
 def _seq1f1b_memory() -> list[dict[str, Any]]:
     """Memory of the first device. Each stage recomputes some of its layers, and the source does not
-    say how many: the memory of 1F1B tells, and that of Seq1F1B follows from it. Tensors that
-    forwards keep add up over layers, so that numbers between none and all lie on a line.
+    say how many: this follows from the memory of 1F1B, and then gives the memory of Seq1F1B.
+    Tensors that forwards keep add up over layers, so that numbers between none and all lie on a
+    line.
     """
     row = data("slices.json")["seq1f1b"]
     most, mega = row["layers_of_first_stage"], 1e6

@@ -1,4 +1,4 @@
-"""What the studies share: published numbers, descriptions, and rows that compare two numbers."""
+"""Code that studies share: published numbers, descriptions, and rows that compare two numbers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def percent(ours: float, published: float) -> float:
 def row(
     source: str, case: str, quantity: str, published: float | None, ours: float
 ) -> dict[str, Any]:
-    """Returns our number beside the published one, which is NaN where there is none."""
+    """Returns our number and the published one, which is NaN if there is none."""
     return {
         "source": source,
         "case": case,

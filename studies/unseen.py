@@ -109,7 +109,7 @@ def _model_files() -> Iterator[Path]:
 
 
 def _answer(row: Mapping[str, Any], models: Path) -> dict[str, Any]:
-    """What the command says of a row; empty if it refuses it."""
+    """The answer of the command for a row; empty if it refuses it."""
     file = models / "answer"
     with contextlib.redirect_stderr(io.StringIO()):
         status = pipesched_command([*arguments(row, models), f"--output={file}"])
@@ -118,7 +118,7 @@ def _answer(row: Mapping[str, Any], models: Path) -> dict[str, Any]:
 
 
 def _traits(row: Mapping[str, Any], models: Path) -> Traits | None:
-    """What bands compare of a row."""
+    """The fields of a row that bands compare."""
     name = row["model"]
     costs = pipesched.Costs(
         model=name if name in pipesched.models() else models / f"{name}.json",
@@ -184,9 +184,9 @@ class Pairs(NamedTuple):
 
     number: int
     right: int
-    """Those in the predicted order."""
+    """Pairs in the predicted order."""
     apart: int
-    """Those whose predictions are told apart by the rows of other publications."""
+    """Pairs whose predictions differ by more than the tolerance of other publications."""
     apart_right: int
 
 

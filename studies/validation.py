@@ -48,7 +48,7 @@ class Row(NamedTuple):
     point: Configuration
     """The configuration that is predicted, for studies of its terms."""
     group: str = ""
-    """What rows are put together with it for medians; empty: those of its source."""
+    """The rows with which it is grouped for medians; empty: the rows of its source."""
     cluster: str = ""
     """Rows of one cluster, model and batch, whose order counts; empty: none."""
 
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 def cluster_of(row: Row) -> str:
-    """Returns what rows share whose order counts; empty: the row has no others."""
+    """Returns the group of rows whose order counts; empty: the row has no others."""
     if row.quantity == "memory" or row.source == "2205.05198 table 4":
         return ""
     if row.source == "2401.10241 table 4":
@@ -145,7 +145,7 @@ SETTINGS: dict[str, tuple[Any, bool]] = {
     "full_recompute": ("full", False),
     "selective_sp": ("selective", True),
 }
-"""For each setting, what is recomputed and whether the residual stream is divided."""
+"""For each setting, the recomputed part and whether the residual stream is divided."""
 
 LAYER_MICROBATCH = 4
 Times = tuple[float, float]
@@ -317,7 +317,7 @@ fast kernel where sequences are divided.
 TITAN_MEMORY = {"capacity_gb": 96.0, "bandwidth_gb_per_s": 2400.0}
 """Its H100 have 96 GB of HBM2e at 2.4 TB/s, and run at 500 W."""
 TORCHAO_BITS = {"linear_inputs": 16, "attention_output": 16}
-"""What torchao's Float8 layers keep of their inputs (`float8_linear.py`)."""
+"""The inputs that torchao's Float8 layers keep (`float8_linear.py`)."""
 TITAN_BLOCKS = {1: (15, 16, 16, 16, 16, 16, 16, 15), 2: (7, *[8] * 14, 7)}
 """Layers of the stages of 405B by chunks: 126 in all, with one fewer at both ends."""
 

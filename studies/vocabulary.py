@@ -23,7 +23,7 @@ METHODS: Mapping[str, tuple[str, FamilyOptions]] = {
     "vocab-2": ("vocab-1f1b", FamilyOptions(vocabulary="vocab-2")),
     "interlaced": ("interlaced-1f1b", FamilyOptions()),
 }
-"""The names of the publication; redis is 1F1B with fewer layers beside the head."""
+"""The names of the publication; redis is 1F1B with fewer layers next to the head."""
 
 
 def _report(rows: Mapping[str, Any], run: Mapping[str, Any], size: int, method: str) -> Simulation:
@@ -57,14 +57,14 @@ def _rows() -> Iterator[dict[str, Any]]:
 
 
 def _busy(costs: Costs, workers: int, method: str) -> list[int]:
-    """What each worker computes of a microbatch, a layer on each of them, in ps."""
+    """The work of each worker for a microbatch, a layer on each of them, in ps."""
     family, options = METHODS[method]
     made = Configuration(family, workers, 1, options).generate().simulate(costs)
     return [int(each) for each in made.execution.busy_ps]
 
 
 def _scaling() -> Iterator[dict[str, Any]]:
-    """The time of a whole head by those of S and T on all workers, in percent."""
+    """The time of a whole head as a share of S and T on all workers, in percent."""
     rows = data("vocabulary.json")
     scaling = rows["scaling"]
     for tokens, methods in scaling["percent"].items():
@@ -84,7 +84,7 @@ def _scaling() -> Iterator[dict[str, Any]]:
 
 
 def _verdict(frame: pd.DataFrame, quantity: str, limit: float) -> str:
-    """How many rows are within a limit, and how far the others are off."""
+    """The number of rows within a limit, and the errors of the others."""
     errors = frame[frame.quantity == quantity].error_percent
     inside = int((errors.abs() <= limit).sum())
     return (

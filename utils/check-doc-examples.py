@@ -20,7 +20,7 @@ import sys
 
 FENCE = re.compile(r"^\s*```(\w*)\s*$")
 AFTER = re.compile(r"^\s*After `([^`]+)`:\s*$")
-# A pipeline that goes on in the next line.
+# A pipeline that continues in the next line.
 BEGUN = re.compile(r"^\s*After `[^`]+$")
 HEADING = re.compile(r"^#{2,4} (.*)$")
 OPERATION = re.compile(r"^`[\w.]+` \(.*Op\)$")

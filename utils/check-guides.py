@@ -15,9 +15,8 @@ where the second name is that of an example which the project has; the file
 must have that text. So a page fails when the file is renamed, or when the
 example has moved to another one.
 
-Usage: check-guides.py [--root FOLDER] [--all]; prints `file:line: what` and
-fails if any page is wrong, or if there is no docs/Add*.md; with --all if one of
-PAGES is missing.
+Usage: check-guides.py [--root FOLDER] [--all]; prints `file:line: finding` and fails if any page is
+wrong, or if there is no docs/Add*.md; with --all if one of PAGES is missing.
 """
 
 import argparse
@@ -53,7 +52,7 @@ def has_source(root, name):
 
 
 def lost_files(root, page):
-    """Yields (line, what) for each file that a page names and the project does not have."""
+    """Yields (line, finding) for each file that a page names and the project does not have."""
     text = page.read_text(encoding="utf-8")
     prose = FENCED.sub(lambda match: "\n" * match[0].count("\n"), text)
     lost = [(prose, match) for match in NAME.finditer(prose) if not exists(root, match[1])]
@@ -64,7 +63,7 @@ def lost_files(root, page):
 
 
 def lost_examples(root, page):
-    """Yields (line, what) for each example that a page on how to add something has lost."""
+    """Yields (line, finding) for each example that a page on how to add something has lost."""
     text = page.read_text(encoding="utf-8")
     text = FENCED.sub(lambda match: "\n" * match[0].count("\n"), text)
     sentences = list(MENTIONS.finditer(text))

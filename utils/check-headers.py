@@ -44,7 +44,7 @@ def compiler_flags(build):
 
 
 def check(flags, folder, header):
-    """Returns what the compiler says about one header; empty if it is sound."""
+    """Returns the complaints of the compiler about one header; empty if it is sound."""
     folders = [pathlib.Path(name).resolve() for name in FOLDERS]
     include = next(path for path in folders if path in header.parents)
     name = header.relative_to(include).as_posix()

@@ -5,10 +5,10 @@ The table of its section "Libraries" has a row for each library. The first colum
 folders of the library, the second the libraries that it may use; everything that these use is
 allowed as well. Rows of other folders are ignored.
 
-A table below it has a row for each library with folders, its rooms: a room may use the rooms before
-it, and no others. `.` stands for the files that are in none. Packages of Python have rows of the
-same form, with their modules and packages. Imports inside functions and for type checkers may go
-the other way, since importing the module does not run them.
+A second table has a row for each library with folders, its rooms: a room may only use the rooms
+before it. `.` means the files that are in none. Packages of Python have rows of the same form, with
+their modules and packages. Imports inside functions and for type checkers may go the other way,
+since importing the module does not run them.
 
 It checks the #include lines of include/PipeSched/<Folder> and lib/<Folder>, the LINK_LIBS and
 MLIR_LIBS of lib/<Folder>/CMakeLists.txt, and that the table and the folders are complete. Sources
@@ -60,7 +60,7 @@ def room_of(path):
 
 
 def entry_of(path):
-    """Returns what a file of a package belongs to: the name of its folder or its own."""
+    """Returns the module or folder to which a file of a package belongs."""
     return path.parts[0].removesuffix(".py")
 
 
@@ -79,7 +79,7 @@ def first_imports(tree):
 
 
 def imported_names(node, own):
-    """Returns what an import of the module `own` loads, as lists of names."""
+    """Returns the modules that an import of the module `own` loads, as lists of names."""
     if isinstance(node, ast.Import):
         return [alias.name.split(".") for alias in node.names]
     base = list(own[: -node.level]) if node.level else []
@@ -118,7 +118,7 @@ class Layers:
                     self.uses[library_of(place)] = (number, re.findall(r"`([^`]+)`", row[2]))
 
     def allowed(self, library, seen=()):
-        """Returns what a library may use: its row, and recursively the rows of those libraries."""
+        """Returns the libraries that a library may use: its row, and the rows of these."""
         if library in seen or library not in self.uses:
             return set()
         names = self.uses[library][1]
@@ -203,7 +203,7 @@ class Layers:
                 self.includes.setdefault(library, {}).setdefault(used, (file, number))
 
     def check_runtime(self):
-        """Reports includes that would keep the runtime from being C11 alone."""
+        """Reports includes that would make the runtime need more than C11."""
         for path in sorted((self.root / RUNTIME).rglob("*")):
             if path.suffix not in SUFFIXES:
                 continue

@@ -33,7 +33,7 @@ def libraries(root):
 
 
 def sources(folder, suffix):
-    """Its files, without those of libraries in its folders."""
+    """Its files, without the files of libraries in its folders."""
     for path in sorted(folder.rglob(f"*{suffix}")):
         parents = path.relative_to(folder).parents
         if not any((folder / each / "CMakeLists.txt").exists() for each in list(parents)[:-1]):
@@ -41,7 +41,7 @@ def sources(folder, suffix):
 
 
 def names(path):
-    """Yields the name and the line of what a file defines outside of types and namespaces."""
+    """Yields the name and the line of each definition of a file outside of types and namespaces."""
     text = path.read_text(encoding="utf-8")
     for item in cxx_source.definitions(text):
         if not item.member and "::" not in item.name and not MACRO.fullmatch(item.name):
@@ -63,7 +63,7 @@ def shared(paths):
 
 
 def clashes(folder, headers):
-    """Yields (name, places) of what several sources of a library have, or one and a header."""
+    """Yields (name, places) of each name in several sources of a library, or in one and a header."""
     places = collections.defaultdict(dict)
     for path in sources(folder, ".cpp"):
         for name, line in names(path):

@@ -34,7 +34,7 @@ IGNORED = re.compile(r"[\])};,\s]*$|#\s*(include|pragma)\b|(from|import)\s")
 
 
 def tracked(root):
-    """Returns the files that git tracks, and those it does not ignore."""
+    """Returns the files that git tracks, and new ones it does not ignore."""
     listed = subprocess.run(
         ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"],
         capture_output=True,
@@ -58,7 +58,7 @@ def python_functions(text):
 
 
 def long_parts(path, text):
-    """Yields (line, what) for what is too long in one file."""
+    """Yields (line, finding) for each part of one file that is too long."""
     lines = text.count("\n")
     if path.suffix in MEASURED and lines > FILE_LIMIT:
         yield 1, f"{lines} lines, at most {FILE_LIMIT} in a file"
@@ -124,9 +124,9 @@ def code_lines(path, text):
 
 
 def repeated_blocks(files):
-    """Yields (path, line, what) for the first copy of each repeated block.
+    """Yields (path, line, finding) for the first copy of each repeated block.
 
-    A block that goes on for more than six lines is reported once, at its start.
+    A block that is longer than six lines is reported once, at its start.
     """
     windows = collections.defaultdict(list)
     lines = {path: code_lines(path, text) for path, text in files}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks rules that clang-format does not: licence headers, white space, line length, that names of
-enum values are only in EnumNames, that a switch over phases or kinds of instructions has no
-default, which would hide a new one, and that no dense map or set is keyed by 64-bit numbers, of
-which it reserves two: read from a file, they break it.
+"""Checks rules that clang-format does not: licence headers, white space, line length; names of enum
+values are only in EnumNames; a switch over phases or kinds of instructions has no default, which
+would hide a new one; and no dense map or set is keyed by 64-bit numbers: it reserves two of them,
+so that such numbers from a file break it.
 
 Usage: check-text.py FILE...; prints `file:line: what` and fails if there are findings.
 """
@@ -51,7 +51,7 @@ def hidden_values(text):
 
 
 def complaints(path):
-    """Yields (line number, what) for everything wrong with one file."""
+    """Yields (line number, finding) for everything wrong with one file."""
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:

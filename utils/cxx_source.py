@@ -185,7 +185,7 @@ def is_member_initializer(head):
 
 
 class Reader:
-    """Walks the tokens of one file and collects what it defines."""
+    """Walks the tokens of one file and collects its definitions."""
 
     def __init__(self, text):
         self.tokens = tokenize(text)

@@ -39,7 +39,7 @@ FAMILIES = [
 
 
 def draw(tools, pipeline, *export):
-    """Returns what both tools make of a pipeline; their messages go to standard error."""
+    """Returns the outputs of both tools for a pipeline; their messages go to standard error."""
     module = subprocess.run(
         [tools.opt, f"--pass-pipeline=builtin.module({pipeline})"],
         input="module {}",
@@ -53,7 +53,7 @@ def draw(tools, pipeline, *export):
 
 
 def with_pictures(tools, page):
-    """Returns the text of a page whose text pictures are those that the tools draw now."""
+    """Returns the text of a page with the text pictures that the tools draw now."""
     for title, schedule, workers, microbatches in FAMILIES:
         sizes = f"workers={workers} microbatches={microbatches}"
         create = f'pipe-create{{name="{title}" {sizes}}}'

@@ -103,7 +103,7 @@ class Graph:
                   f"-> {kind}", compute(a, b))
 
     def accumulate(self):
-        """A generic op that reads what it writes over."""
+        """A generic op that reads its output buffer."""
         name, a = self.pick()
         start, b = self.pick(lambda shape: shape == a.shape)
         dims = ", ".join(f"d{i}" for i in range(a.ndim))
@@ -242,7 +242,7 @@ class Graph:
 
 
 class Function:
-    """A schedule whose gradients are what its forward function returns."""
+    """A schedule whose gradients are the results of its forward function."""
 
     def __init__(self, rng, number):
         self.number = number

@@ -24,7 +24,7 @@ Cell = collections.namedtuple("Cell", "phase stage microbatch worker start end")
 
 
 class Checker:
-    """Collects what is wrong with one answer."""
+    """Collects the mistakes in one answer."""
 
     def __init__(self, instance, answer):
         self.instance = instance
@@ -145,7 +145,7 @@ class Checker:
                         self.report(f"worker {worker} runs {first} and {second} at a time")
 
     def memory_events(self, cell):
-        """Yields (time, amount) of what a cell allocates and frees."""
+        """Yields (time, amount) of the memory that a cell allocates and frees."""
         memory = self.instance["memory"]
         whole = memory["stage_activation"][cell.stage]
         freed = memory["freed_by_I"][cell.stage]
@@ -166,7 +166,7 @@ class Checker:
             yield cell.end, freed - whole
 
     def check_memory(self):
-        """Checks every capacity; of events at the same time, frees come first."""
+        """Checks every capacity; at the same time, frees come before allocations."""
         events = collections.defaultdict(list)
         for cell in self.cells:
             events[cell.worker] += self.memory_events(cell)
@@ -206,14 +206,14 @@ class Checker:
     def check_any_times(self, worker, row):
         """Checks the capacity in every state that a row can be in, whatever the times.
 
-        A state is the cell that runs, how many offloads have ended and how many reloads have
-        started. Both happen in the order of the row. The row has seen an offload end if it waited
+        A state is the cell that runs, the number of ended offloads and the number of started
+        reloads. Both happen in the order of the row. The row has seen an offload end if it waited
         for it: by a join, or by a reload, which itself waited for offloads.
         """
         memory = self.instance["memory"]
         kept = (self.instance["recompute"] or {}).get("checkpoint", 0)
         capacity = memory["capacity"][worker]
-        row_bytes = 0  # held by the row alone
+        row_bytes = 0  # held only by the row
         offloads, reloads = [], []  # (bytes), (bytes, offloads that end before it)
         ended = {}  # by cell of D or U: offloads that have ended when it has
         seen = joined = 0

@@ -96,5 +96,5 @@ def batches(size: int, seed: int, context: int = 64) -> Iterator[tuple[Tensor, T
 
 
 def tokens(numbers: Tensor) -> int:
-    """How many characters a batch has, for the speed that is shown."""
+    """The number of characters in a batch, for the displayed speed."""
     return numbers.numel()

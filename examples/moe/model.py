@@ -86,7 +86,7 @@ class Layer(LayerInParts):
         return words[order // self.chosen], x, weights, order, counts, self._arriving(counts)
 
     def _arriving(self, counts: Tensor) -> Tensor:
-        """How many rows each of the experts here gets from each rank."""
+        """The number of rows that each expert here gets from each rank."""
         if self.group is None:
             return counts.view(1, -1)
         arriving = torch.empty_like(counts)
@@ -120,7 +120,7 @@ class Layer(LayerInParts):
     def output(
         self, rows: Tensor, x: Tensor, weights: Tensor, order: Tensor, *counts: Tensor
     ) -> Tensor:
-        """The sum of what the experts of a word found, by the weights of the router."""
+        """The sum of the outputs of the experts of a word, by the weights of the router."""
         results = rows[order.argsort()].view(*weights.shape, -1)
         return x + (weights.unsqueeze(-1) * results).sum(1).view(x.shape)
 
@@ -168,5 +168,5 @@ def batches(size: int, seed: int, context: int = 32) -> Iterator[tuple[Tensor, T
 
 
 def tokens(numbers: Tensor) -> int:
-    """How many words a batch has, for the speed that is shown."""
+    """The number of words in a batch, for the displayed speed."""
     return numbers.numel()

@@ -30,7 +30,7 @@ def type_text(element: str, shape: tuple[int, ...] | None) -> str:
 
 
 def wrapped(indent: str, line: str) -> str:
-    """The line, over several lines where it is long; names stay beside what they belong to."""
+    """The line, broken over several lines if it is long; names stay next to their operators."""
     for joined in (" : ", " @", " = "):
         line = line.replace(joined, joined.replace(" ", "\0"))
     filled = textwrap.fill(
@@ -214,7 +214,7 @@ class Body:
     # Scalars
 
     def constant(self, number: Number, element: str) -> Value:
-        """A constant, which stands once at the start of the function."""
+        """A constant, written once at the start of the function."""
         literal = str(int(number))
         if "f" in element:
             mantissa, mark, exponent = repr(float(number)).partition("e")
@@ -225,7 +225,7 @@ class Body:
         return self.constants[key]
 
     def scalar(self, operation: str, element: str, types: str | None = None) -> Value:
-        """`arith.addf %a, %b` and the like; behind the colon stands `types`, or the element."""
+        """`arith.addf %a, %b` and similar; `types`, or the element, follows the colon."""
         return self.value(f"{operation} : {types or element}", element, None, "t")
 
     def math(self, function: str, *operands: Value) -> Value:
@@ -276,7 +276,7 @@ class Body:
         )
 
     def filled(self, shape: tuple[int, ...], number: Number = 0, element: str = "") -> Value:
-        """A tensor of one number; of the type of sums, to start a reduction from, if not told."""
+        """A tensor of one number, to start a reduction; of the type of sums by default."""
         element = element or self.module.total
         start, into = self.constant(number, element), self.empty(shape, element)
         text = f"linalg.fill ins({start.name} : {element}) outs({into.name} : {into.type})"
@@ -483,5 +483,5 @@ def types_of(values: Sequence[Value]) -> str:
 
 
 def in_brackets(values: Sequence[Value]) -> str:
-    """The types of results; one stands without brackets."""
+    """The types of results; a single type has no brackets."""
     return types_of(values) if len(values) == 1 else f"({types_of(values)})"

@@ -101,7 +101,7 @@ class Layer:
         self.module.stage_function(f"{self.name}_{kind}", arguments, build)
 
     def backward(self, kind: str) -> None:
-        """The whole backward, or the gradient of the input alone."""
+        """The whole backward, or only the gradient of the input."""
         whole = kind == "backward"
         arguments = [] if self.first else self.parameters()[:1]
         arguments += [self.port("input", self.width)] if whole else []
@@ -172,7 +172,7 @@ def samples(body: Body, microbatch: Value, step: Value, *, shape: tuple[int, int
 
 
 def ends(module: Module, chosen: argparse.Namespace) -> None:
-    """Writes what the first and the last stage are given: data, target and loss."""
+    """Writes the inputs of the first and the last stage: data, target and loss."""
     rows, element = chosen.microbatch_size, module.element
     shape, out = (rows, chosen.widths[0]), (rows, chosen.widths[-1])
     when = [(name, Port(name, "i64", None)) for name in ("microbatch", "step")]

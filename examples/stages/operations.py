@@ -72,7 +72,7 @@ def relu(body: Body, x: Value) -> Value:
 
 @function
 def relu_gradient(body: Body, x: Value, y_gradient: Value) -> Value:
-    """The gradient of x, where x is what `relu` was given."""
+    """The gradient of x, the input of `relu`."""
 
     def formula(b: Body, a: Value, g: Value) -> Value:
         return b.where("ogt", a, b.constant(0, a.element), g, 0)
@@ -99,7 +99,7 @@ def gelu(body: Body, x: Value, *, kind: str) -> Value:
 
 @function
 def gelu_gradient(body: Body, x: Value, y_gradient: Value, *, kind: str) -> Value:
-    """The gradient of x, where x is what `gelu` was given."""
+    """The gradient of x, the input of `gelu`."""
 
     def exact(b: Body, a: Value, g: Value) -> Value:
         cumulated = 0.5 * (1 + b.math("erf", a * math.sqrt(0.5)))

@@ -1,4 +1,4 @@
-"""What the generators share: their options, and the schedule that names functions of stages."""
+"""Code that generators share: options, and the schedule that names functions of stages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check(parser: argparse.ArgumentParser, chosen: argparse.Namespace) -> None:
 
 @dataclass
 class Stage:
-    """The functions of a stage by their role; those that it does not have are not named."""
+    """The functions of a stage by their role; missing ones are not named."""
 
     functions: dict[str, str] = field(default_factory=dict)
 

@@ -126,7 +126,7 @@ def loss_of_shards(
 def gradient_of_shards(
     body: Body, tops: Value, means: Value, goals: Value, top: Value, sums: Value, *, samples: int
 ) -> Value:
-    """Vocab-2: the gradient of the last output (t x h) of what shards tell."""
+    """Vocab-2: the gradient of the last output (t x h) from the shared values of all shards."""
 
     def each(b: Body, mean: Value, goal: Value, *rest: Value) -> Value:
         own, top, total, start = rest
@@ -174,7 +174,7 @@ class Head:
         return {"shard": "shard", "shard_backward": "shard_backward"}
 
     def _partials(self, *names: str) -> list[tuple[str, Port]]:
-        """What all shards tell."""
+        """The values that all shards share."""
         count, module = len(self.homes), self.module
         row, wide = (count, self.rows), (count, self.rows, self.chosen.hidden)
         kinds = {

@@ -9,7 +9,7 @@ and the scores of the next token. Stages of the same shape share their functions
     x += out(attention(norm1(x)));  x += mlp.out(gelu(mlp.in(norm2(x))))
 
 Sequences count up in steps of 1, 2 or 3, so that there is something to learn. With `--slices` the
-functions are for a slice of a sequence, which read the keys and values of earlier slices. With
+functions are for a slice of a sequence, and read the keys and values of earlier slices. With
 `--spread` each worker has a shard of the scores, and the parameters are the same as without it.
 """
 
@@ -111,7 +111,7 @@ def layer_shapes(chosen: argparse.Namespace) -> Shapes:
     matrices |= {"mlp.in": (hidden, mlp), "mlp.out": (mlp, hidden)}
     for name, shape in matrices.items():
         shapes[name] = shape
-        # Softmax does not see a bias of the keys: its gradient would be rounding errors alone.
+        # Softmax does not see a bias of the keys: its gradient would only be rounding errors.
         if chosen.bias and name != "attention.k":
             shapes[f"{name}.bias"] = shape[1:]
     return shapes
@@ -128,7 +128,7 @@ def dense(body: Body, given: Names, name: str, x: Value) -> Value:
 
 
 def normed(body: Body, given: Names, name: str, x: Value, kind: str) -> tuple[Value, Names]:
-    """A norm, and what its gradient needs."""
+    """A norm, and the values that its gradient needs."""
     scale, shift = given[f"{name}.scale"], given.get(f"{name}.shift")
     y, normalized, factor = norm(body, x, scale, shift, kind=kind)
     return y, {f"{name}.normalized": normalized, f"{name}.factor": factor}
@@ -212,7 +212,7 @@ def layer_weight_gradient(body: Body, given: Names, *, gelu_kind: str) -> Names:
 
 
 def add_norm(body: Body, given: Names, name: str, sums: Names) -> Value:
-    """Adds the gradients of a norm's parameters, and returns again what the norm returned."""
+    """Adds the gradients of a norm's parameters, and returns the norm's results again."""
     gradient, normalized = given[f"{name}.gradient"], given[f"{name}.normalized"]
     scale, shift = f"{name}.scale", f"{name}.shift"
     sums[f"{scale}.sum"] = scale_gradient(body, gradient, normalized, given[f"{scale}.sum"])
@@ -226,7 +226,7 @@ def add_norm(body: Body, given: Names, name: str, sums: Names) -> Value:
 
 
 def within(names: dict[str, Value], prefix: str) -> Names:
-    """Those whose names have the prefix, without it."""
+    """The entries whose names have the prefix, without it."""
     return {n.removeprefix(prefix): v for n, v in names.items() if n.startswith(prefix)}
 
 
@@ -296,12 +296,12 @@ class Shape:
         return ports
 
     def layer(self, given: Names, layer: int, **more: Value) -> Names:
-        """What a layer is given."""
+        """The inputs of a layer."""
         number = {"slice": given["slice"]} if "slice" in given else {}
         return {**within(given, f"layer{layer}."), **number, **more}
 
     def tensor(self, role: str, ids: bool = False, scores: bool = False) -> tuple[str, Port]:
-        """What a stage exchanges: batch x sequence x numbers, or token ids."""
+        """The tensor between stages: batch x sequence x numbers, or token ids."""
         if ids:
             return role, Port(role, "i32", (self.batch, self.length))
         width = self.chosen.vocabulary if scores else self.chosen.hidden
@@ -426,7 +426,7 @@ class Shape:
         return [(port, results[name]) for name, port in self.arguments("gradient")]
 
     def backward(self, kind: str) -> None:
-        """The whole backward, or the gradient of the input alone."""
+        """The whole backward, or only the gradient of the input."""
         whole = kind == "backward"
 
         def build(body: Body, given: Names) -> Results:
@@ -528,7 +528,7 @@ def tokens(
 
 
 def ends(module: Module, chosen: argparse.Namespace) -> None:
-    """Writes what the first and the last stage are given: data, target and loss."""
+    """Writes the inputs of the first and the last stage: data, target and loss."""
     shape = (chosen.microbatch_size, chosen.sequence // chosen.slices)
     named = ("microbatch", "step", "slice")[: 3 if chosen.slices > 1 else 2]
     when = [(name, Port(name, "i64", None)) for name in named]

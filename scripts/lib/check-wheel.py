@@ -44,7 +44,7 @@ reproduce table1
 
 
 def run(line: str) -> str:
-    """Runs a command line in bash and returns what it wrote. All its parts must succeed."""
+    """Runs a command line in bash and returns its output. All its parts must succeed."""
     shell = ["bash", "-o", "pipefail", "-c", line]
     result = subprocess.run(shell, capture_output=True, text=True)
     if result.returncode or not result.stdout:
@@ -56,7 +56,7 @@ def run(line: str) -> str:
 
 
 def check_surroundings() -> None:
-    """Fails if the machine has what a wheel must do without."""
+    """Fails if the machine has anything that a wheel must do without."""
     found = [path for name in FOREIGN if (path := shutil.which(name))]
     for pattern in ("lib*/**/libLLVM*", "lib*/**/libMLIR*"):
         found += map(str, Path("/usr").glob(pattern))

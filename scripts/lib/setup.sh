@@ -13,14 +13,14 @@ build_packages=(
   zlib1g-dev libzstd-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 python_packages=(python3-venv python3-dev)
-# What tests run besides: other compilers, also for extern functions of stages, a browser
-# for pages, MPI for sweeps and compiled schedules, a BLAS library that compiled stages load,
-# NumPy as what random functions of stages are compared with.
+# Further packages that tests run: other compilers, also for extern functions of stages, a browser
+# for pages, MPI for sweeps and compiled schedules, a BLAS library that compiled stages load, NumPy
+# as the reference for random functions of stages.
 test_packages=(g++ gfortran chromium openmpi-bin libopenmpi-dev mpich libmpich-dev libblis4-serial
   python3-numpy zsh)
-# What only scripts/test.sh --all runs.
+# Packages that only scripts/test.sh --all needs.
 long_test_packages=(texlive-latex-base texlive-latex-recommended texlive-pictures)
-# A Debian of its own to install the wheel in.
+# A separate Debian to install the wheel in.
 wheel_packages=(debootstrap debian-archive-keyring binutils)
 sanitizer_packages=(libclang-rt-22-dev)
 lint_packages=(clang-format-22 clang-tidy-22 git)
@@ -76,7 +76,7 @@ build() {
   cmake --build --preset "$preset" "${targets[@]}"
 }
 
-# make_venv: creates .venv if it is missing and installs what building the package
+# make_venv: creates .venv if it is missing and installs the packages that a build of the package
 # requires. It stays there, so that a second build is fast.
 make_venv() {
   [ -x .venv/bin/python ] || python3 -m venv .venv || return
@@ -85,10 +85,9 @@ make_venv() {
   .venv/bin/python -c "$requires" | .venv/bin/pip install -q -r /dev/stdin
 }
 
-# install_python [EXTRA]: installs the package into .venv, with the extra of
-# pyproject.toml if one is given. Of C++ it compiles only the extension module, on the
-# libraries of build/release, and only if scripts/wheel.sh has not: both build in
-# build/python.
+# install_python [EXTRA]: installs the package into .venv, with the extra of pyproject.toml if one
+# is given. It compiles only the extension module, on the libraries of build/release, and only if
+# scripts/wheel.sh has not: both build in build/python.
 install_python() {
   build release PipeSchedInitAll PipeSchedPlanning || return
   make_venv || return
