@@ -14,7 +14,7 @@
 using namespace pipesched;
 
 namespace {
-/// Walks all rows until nobody can go on.
+/// Walks all rows until none can continue.
 class Walkers {
 public:
   Walkers(const Program &program, SendMode mode, bool sendsBlock)

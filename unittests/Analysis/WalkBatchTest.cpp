@@ -228,7 +228,8 @@ TEST(WalkBatch, RandomTables) {
   EXPECT_GT(compared.pairs, 10);
 }
 
-/// Doubles hold no times from 2^53 ps on, so such scenarios are walked alone.
+/// Doubles represent no times from 2^53 ps on exactly, so such scenarios are
+/// walked separately.
 TEST(WalkBatch, LongTimes) {
   Table table = llvm::cantFail(generate(*findFamily("zb-h1"), 4, 40));
   TableView view = table.view();

@@ -23,7 +23,7 @@ using namespace pipesched;
 
 namespace {
 
-/// Counts what the tests have compared.
+/// Counts the comparisons of the tests.
 struct Compared {
   int walked = 0, pairs = 0, recomputed = 0, late = 0, queued = 0;
   int copied = 0, joined = 0, heldUp = 0; ///< heldUp: copies make it longer
@@ -206,7 +206,8 @@ TEST(WalkTable, LongTables) {
   }
 }
 
-/// Sums over the cells that the walk leaps over must be those of all cells.
+/// Sums over the cells that the walk leaps over must equal the sums of all
+/// cells.
 TEST(WalkTable, EqualCostsRepeatAtOnce) {
   Table table = llvm::cantFail(generate(*findFamily("1f1b"), 4, 1000));
   StageCosts costs;
@@ -283,8 +284,8 @@ TEST(WalkTable, LongOffloadedTables) {
   EXPECT_GT(compared.heldUp, 20);
 }
 
-/// What is recomputed or offloaded changes in the middle, or near an end, so
-/// that cells which repeat are followed by others than those before them.
+/// The recomputed or offloaded cells change in the middle, or near an end, so
+/// that cells which repeat are followed by other cells than before.
 TEST(WalkTable, LongTablesThatChange) {
   Compared compared;
   uint32_t seed = 1;
@@ -316,8 +317,8 @@ TEST(WalkTable, LongTablesThatChange) {
   EXPECT_GT(compared.leapt, 10);
 }
 
-/// 0B1 ends when 0U0 starts, which waited for 0U2: of events at the same time
-/// those that free go first.
+/// 0B1 ends when 0U0 starts, which waited for 0U2: among events at the same
+/// time, frees go first.
 TEST(WalkTable, FreesBeforeItReloads) {
   auto cell = [](Phase phase, int64_t i) { return Cell(0, phase, i); };
   Table table;
@@ -458,7 +459,7 @@ TEST(WalkTable, LeavesQueuesOfOthersToTheGraph) {
   EXPECT_FALSE(canWalkTables(Transport::Delay, kArrival, ForwardSends::Sync));
 }
 
-/// The graph, or verification, says what is wrong with them.
+/// The graph, or verification, names their mistake.
 TEST(WalkTable, CopiesOutOfPlaceHaveNoEnd) {
   Cell f0(0, Phase::Forward, 0), b0(0, Phase::Backward, 0);
   Cell f1(1, Phase::Forward, 0), b1(1, Phase::Backward, 0);

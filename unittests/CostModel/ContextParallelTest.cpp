@@ -183,9 +183,10 @@ static bool isAllBelow(std::vector<int64_t> list, int64_t count) {
   return list == all;
 }
 
-/// Whichever is longer, attention or transfers, the cost model's time of a
-/// layer is that of the simulated ring, in which every rank sees every block,
-/// and sends its part of keys and values c - 1 times, and of gradients c times.
+/// The cost model's time of a layer equals the time of the simulated ring,
+/// whichever is longer, attention or transfers. In the ring every rank sees
+/// every block, and sends its part of keys and values c - 1 times, and of
+/// gradients c times.
 TEST(ContextParallel, RingsTakeAsLongAsStepByStep) {
   for (int64_t degree : {2, 3, 4, 6, 8})
     for (int64_t stepPs : {0, 10, 40, 70, 130, 500})

@@ -323,7 +323,7 @@ TEST(ExpertParallel, MemoryOfAWorker) {
   EXPECT_EQ(memory.gradientBytes, 2 * (10 + 2 * 10));
   EXPECT_EQ(memory.optimizerBytes, 12 * (10 + 2 * 10));
   EXPECT_EQ(memory.activationBytes, 700);
-  // The state of each expert is on one rank alone, that of the others on two.
+  // The state of each expert is on one rank, the state of the others on two.
   system.sharding = Sharding::Optimizer;
   EXPECT_EQ(memoryOf().optimizerBytes, 12 * 50 / 2);
   // Room for three rows in the place of two.
@@ -341,8 +341,8 @@ TEST(ExpertParallel, GradientsAreReducedAmongThoseThatHoldThem) {
   StageCost cost =
       firstCost(expertModel(), system, kSplit | PhaseSet(Phase::AllReduce));
   // The 20 bytes of ten parameters, in rings of four over the network of a
-  // worker: 6 messages of 5 bytes, each 10 ps per byte and 7. Of the experts a
-  // worker holds 2 x 20 bytes, in rings of two: 2 messages of 20 bytes.
+  // worker: 6 messages of 5 bytes, each 10 ps per byte and 7. A worker holds 2
+  // x 20 bytes of experts, in rings of two: 2 messages of 20 bytes.
   EXPECT_EQ(ps(cost, Phase::AllReduce), 6 * (50 + 7) + 2 * (200 + 7));
   system.expertParallel = 8;
   // No two ranks hold the same expert (there are four, so take eight).

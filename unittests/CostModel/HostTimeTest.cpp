@@ -91,7 +91,7 @@ TEST(HostTime, GraphsAreLaunchedOnce) {
   EXPECT_EQ(ps(firstCost(threeKernels(), system), Phase::Forward), 2 * 100);
 }
 
-/// Where the host waits within a layer, it launches no other layer ahead: each
+/// If the host waits within a layer, it launches no other layer ahead: each
 /// takes the longer of its own times, and the way back to the device.
 TEST(HostTime, WaitingEndsWhatIsAhead) {
   SystemFacts system = toySystem();
@@ -105,8 +105,8 @@ TEST(HostTime, WaitingEndsWhatIsAhead) {
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * (75 + 7));
 }
 
-/// Each of the experts of a rank is a separate product: launched by itself,
-/// and at the rate of its own size.
+/// Each expert of a rank is a separate product: launched by itself, and at the
+/// rate of its size.
 TEST(HostTime, ExpertsAreProductsOfTheirOwn) {
   SystemFacts system = toySystem();
   system.accelerators = 2;
@@ -129,7 +129,7 @@ TEST(HostTime, ExpertsAreProductsOfTheirOwn) {
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 160);
   system.operationPs = system.launchPs = 1000;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 2000);
-  // Rows of experts are no part of a graph, which is launched alongside them.
+  // Rows of experts are not part of a graph, which is launched alongside them.
   system.kernelLaunch = KernelLaunch::Graphs;
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 3000);
   system.operationPs = system.launchPs = 0;
@@ -182,8 +182,8 @@ TEST(TensorExposed, LinearLayersHideWhatTheyCan) {
   int64_t compute = 40 + 5 + 100;
   EXPECT_EQ(ps(firstCost(reduceBetween(), system), Phase::Forward),
             compute + 163);
-  // A fifth is always seen, 32.6. Of the halves of the rest, 65.2 each, the
-  // layer before hides 40 and the next one all.
+  // A fifth is always exposed, 32.6. From the halves of the rest, 65.2 each,
+  // the layer before hides 40 and the next one all.
   system.tensorExposed = 20;
   EXPECT_EQ(ps(firstCost(reduceBetween(), system), Phase::Forward),
             std::llround(compute + 32.6 + 25.2));
@@ -225,8 +225,8 @@ TEST(ExpertExposed, OtherMicrobatchesHideWhatTheyCan) {
   EXPECT_EQ(ps(plain, Phase::Forward), 2 * (30 + 83));
   EXPECT_EQ(ps(plain, Phase::InputGrad), 2 * (15 + 83));
   EXPECT_EQ(hiddenOf(plain, Phase::Forward), 0);
-  // Of the 166 ps of F a backward hides the 30 in which it computes, and of the
-  // ps of I a forward hides its 60.
+  // A backward hides the 30 ps in which it computes of the 166 ps of F, and a
+  // forward hides its 60 of the ps of I.
   system.expertExposed = 1;
   StageCost hidden = firstCost(exchangeBetween(), system);
   EXPECT_EQ(ps(hidden, Phase::Forward), 2 * (30 + 83) - 30);

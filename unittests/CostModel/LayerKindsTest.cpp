@@ -218,7 +218,7 @@ TEST(LatentAttention, Gemms) {
   EXPECT_EQ(kernelOf(block, "kv_down").forward, gemm(kTokens, 8, 3 + 1));
   EXPECT_EQ(kernelOf(block, "kv_up").forward, gemm(kTokens, 3, 4 * (2 + 4)));
   EXPECT_EQ(kernelOf(block, "proj").forward, gemm(kTokens, 16, 8));
-  // Of four heads, and once of the keys, one element is rotated. Queries change
+  // One element of four heads, and of the keys once, is rotated. Queries change
   // in place; keys of 8 and 1 become 12.
   EXPECT_EQ(kernelOf(block, "rope").forward,
             (Work{3 * 5 * kTokens, 2 * kTokens * (2 * 4 + 8 + 1 + 12)}));
@@ -437,8 +437,8 @@ TEST(MixedLayers, LayersOfOneKindAreEqual) {
   EXPECT_FALSE(model.blocks[2] == expected); // its attention has a window
 }
 
-/// Stages of two layers: each has the costs of its own layers, in the order of
-/// the model.
+/// Stages of two layers have the costs of their layers, in the order of the
+/// model.
 TEST(MixedLayers, StagesHoldTheirOwn) {
   ModelFacts model = expand(mixed());
   SystemFacts system;

@@ -138,7 +138,8 @@ TEST(GatedDelta, KernelsByHand) {
   Architecture mlp = hybrid();
   mlp.linear.reset();
   mlp.feedforwardOnly = {0, 1, std::nullopt};
-  // And the input of the layer and its norm's output beside the MLP's own.
+  // And the input of the layer and its norm's output in addition to the MLP's
+  // own.
   int64_t rest = blockOf(mlp).activationBytes + 2 * 2 * 16 * 24;
   EXPECT_EQ(block.activationBytes, core + rest);
 }

@@ -1,8 +1,8 @@
 //===- OverlappedLayersTest.cpp - Parts of layers on two streams ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Pairs that are counted by hand, and the best order alongside all orders,
-// which code of its own times.
+// Pairs that are counted by hand, and the best order compared with all orders,
+// which separate code times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -303,7 +303,7 @@ TEST(OverlappedPairs, HideDispatchesBehindCompute) {
   EXPECT_EQ(pairOf(costsWith(100, 40, 200, 50)), 210u);
   // Dispatches of 190 are longer than compute of 60.
   EXPECT_EQ(pairOf(costsWith(100, 90, 150, 100)), 190u);
-  // A cell is never faster than alone.
+  // A cell is never faster than by itself.
   EXPECT_EQ(pairOf(costsWith(100, 40, 300, 290)), 330u);
   EXPECT_EQ(pairOf(costsWith(10, 0, 300, 290)), 300u);
   EXPECT_EQ(pairOf(costsWith(100, 0, 200, 0)), 300u);

@@ -58,7 +58,8 @@ TEST(RankLayout, GroupsFillNodes) {
             (RingGroup{2, 2}));
 }
 
-/// Groups of 24 and 8 accelerators, which pods of eight do not tell apart.
+/// Groups of 24 and 8 accelerators, between which pods of eight do not
+/// distinguish.
 TEST(RankLayout, GroupsAreUnequalPods) {
   SystemFacts system = withPods(cluster(2, 4, 8), 8);
   system.groupEnds = {24, 32};
@@ -82,7 +83,7 @@ TEST(RankLayout, MessagesTakeTheNearestLevel) {
   EXPECT_EQ(layout.levelOf(16, 3), NetworkLevel::Spine);
   EXPECT_EQ(RankLayout(cluster(1, 1, 8), 64).levelOf(15, 16),
             NetworkLevel::Network);
-  // Two pipelines of twelve: 15 and 16 stand in the middle of the second one.
+  // Two pipelines of twelve: 15 and 16 are in the middle of the second one.
   RankLayout unaligned(withPods(cluster(1, 2, 4, RankOrder::Pipeline), 16), 12);
   EXPECT_EQ(unaligned.levelOf(0, 3), NetworkLevel::Link);
   EXPECT_EQ(unaligned.levelOf(1, 2), NetworkLevel::Link);
@@ -97,7 +98,7 @@ TEST(RankLayout, GroupsFillPods) {
   RankLayout layout(withPods(cluster(2, 64, 8), 32), 4);
   EXPECT_EQ(layout.groupOf(0, 0, 1), (RingGroup{4, 4, 4}));
   EXPECT_EQ(layout.groupOf(0, 3, 4), (RingGroup{4, 4, 16}));
-  // In pipelines' order a peer of a worker stands in each pod.
+  // In pipelines' order each pod has a peer of a worker.
   RankLayout apart(withPods(cluster(2, 64, 8, RankOrder::Pipeline), 32), 16);
   EXPECT_EQ(apart.groupOf(0, 0, 1), (RingGroup{1, 1, 64}));
   // A peer on each second node, two in each pod.
@@ -167,7 +168,7 @@ struct Ranks {
   int64_t accelerators, dataParallel, numWorkers;
   RankOrder order;
 
-  /// The block of `size` consecutive ranks in which an accelerator stands.
+  /// The block of `size` consecutive ranks that holds an accelerator.
   int64_t blockOf(int64_t size, int64_t accelerator, int64_t pipeline,
                   int64_t worker) const {
     int64_t outer = order == RankOrder::Data ? pipeline + dataParallel * worker
@@ -235,7 +236,7 @@ struct StageRanks {
   int64_t contextParallel, expertParallel, perNode, perPod;
 
   int64_t size() const { return ranks.accelerators * ranks.dataParallel; }
-  /// Ranks of the stage by a number that is the same for all of a group; of
+  /// Ranks of the stage by a number that is the same for all of a group; for
   /// each group its members by block of `block` consecutive ranks.
   template <typename GroupOf>
   std::map<int64_t, std::map<int64_t, int64_t>>
@@ -293,7 +294,7 @@ static void checkStage(const StageRanks &stage) {
     check(layout.expertReplicas(worker, worker, 1),
           [&](int64_t rank) { return rank % experts; });
   }
-  // With ranks in this order groups stand together as far as they can.
+  // With ranks in this order groups are together as far as they can be.
   bool isByData = ranks.order == RankOrder::Data;
   if (isByData && stage.perNode % experts == 0)
     EXPECT_EQ(expertGroup(system).perNode, experts);

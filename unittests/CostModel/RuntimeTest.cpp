@@ -143,7 +143,7 @@ TEST(Runtime, TorchHasBuffersForMessages) {
   }
 }
 
-/// A model in one stage is no pipeline: nobody keeps its logits.
+/// A model in one stage is not a pipeline: nobody keeps its logits.
 TEST(Runtime, TorchHasNoBuffersForOneStage) {
   Placement whole = makePlacement(1, 1, {pathOn({0}, {{0, 1, 1}})});
   MemoryFacts memory;

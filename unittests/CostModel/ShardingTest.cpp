@@ -142,7 +142,7 @@ TEST(Sharding, StepsAreDivided) {
               (60 + 60 + 2 * 360) / 4);
 }
 
-/// Of a parameter in 12 bytes, weight included, the weight is the master copy
+/// A parameter takes 12 bytes, weight included; the weight is the master copy
 /// of Adam or a part of it, and is read as well as written: 28 bytes.
 TEST(Sharding, MasterWeightsAreReadToo) {
   ModelFacts model = toyModel();

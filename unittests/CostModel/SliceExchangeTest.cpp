@@ -145,10 +145,10 @@ static double coreOf(const ModelFacts &model) {
   return sum;
 }
 
-/// Of 96 tokens the slice of the last 24 has 2028 pairs and the first 300, so
-/// that 864 go: its 24 queries, with keys and values of 36 tokens. Of 2
-/// sequences with 2 bytes for each number, queries and outputs of 64 and keys
-/// and values of 32, and 4 bytes for each of 4 heads.
+/// The slice of the last 24 of 96 tokens has 2028 pairs and the first 300, so
+/// that 864 go: its 24 queries, with keys and values of 36 tokens. With 2
+/// sequences and 2 bytes for each number, queries and outputs have 64 and keys
+/// and values 32, plus 4 bytes for each of 4 heads.
 TEST(SliceExchange, PassesOnWhatAPartReadsAndWrites) {
   ModelFacts model = toyModel();
   TokenSpan first = {0, 24}, last = {72, 96};

@@ -139,7 +139,7 @@ TEST(Slices, MakeUpTheMicrobatch) {
   }
 }
 
-/// Kernels that write scores need none with keys of later slices: of k slices
+/// Kernels that write scores need none with keys of later slices: with k slices
 /// (k + 1) / 2k of the square are left.
 TEST(Slices, SkipScoresOfLaterSlices) {
   ModelFacts model = expandToy(Attention::Unfused, Recompute::None);

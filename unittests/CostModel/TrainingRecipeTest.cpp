@@ -103,7 +103,7 @@ TEST(RecomputedOutputs, UpProjections) {
   EXPECT_EQ(whole.activationBytes - block.activationBytes,
             2 * kTokens * (12 + 12 + 16));
 
-  arch.latent->queryRank = 0; // queries are no up-projection
+  arch.latent->queryRank = 0; // queries are not an up-projection
   BlockFacts direct = layerOf(arch);
   EXPECT_FALSE(findKernel(direct, "q_again"));
   arch.recomputed.upProjections = false;
@@ -157,9 +157,9 @@ TEST(SavedBits, OfEachKind) {
             elements - 4 * (1 + 1 + 1 + 1 + 2));
 }
 
-/// W waits for the gradient of an output as for its input.
-/// Of a plain layer with two heads of 4 for one of keys and values: inputs of
-/// 8, 8 and 12 in 8 bits, and the attention's output in both.
+/// W waits for the gradient of an output as for its input. A plain layer with
+/// two heads of 4 for one of keys and values has inputs of 8, 8 and 12 in 8
+/// bits, and the attention's output in both.
 TEST(SavedBits, OfLinearLayersInEightBits) {
   Architecture arch = plain();
   BlockFacts whole = layerOf(arch), narrow = layerOf(arch, Precision::FP8);
@@ -188,9 +188,9 @@ TEST(SavedBits, OfGradientsInEightBits) {
   EXPECT_EQ(whole - heldBesideInputs(Precision::FP8), elements - scales);
 }
 
-/// Every second product of q, k, v, proj, gate, up and down is kept: of 8, 4,
-/// 12 and 8, alongside the input of 8, the attention's output of 8 and a
-/// statistic for each head.
+/// Every second product of q, k, v, proj, gate, up and down is kept: 8, 4, 12
+/// and 8, plus the input of 8, the attention's output of 8 and a statistic for
+/// each head.
 TEST(RecomputedOutputs, Operations) {
   Architecture arch = plain();
   arch.recomputed.operations = true;

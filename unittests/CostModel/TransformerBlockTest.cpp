@@ -252,7 +252,7 @@ TEST(Variants, TensorParallelReduces) {
   EXPECT_EQ(count, 2);
 }
 
-/// Keys and values of 15 tokens: of two heads of four with grouped queries. In
+/// Keys and values of 15 tokens, for two heads of four with grouped queries. In
 /// I their gradients too.
 TEST(Variants, ContextParallelPassesKeysAndValues) {
   Architecture arch = llamaLike(Attention::Fused);

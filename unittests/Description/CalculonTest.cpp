@@ -149,7 +149,7 @@ TEST(CalculonSystem, NodesAndNarrowRatesAreRead) {
   EXPECT_EQ(system.matrix.fp8FlopsPerSecond, 624000000000000);
 }
 
-/// Three networks: of a node, of a pod and of all.
+/// Three networks: within a node, within a pod and between all.
 TEST(CalculonSystem, NetworksInBetweenJoinPods) {
   auto withNext = [](const std::string &next) {
     return llvm::cantFail(readSystemText(
@@ -158,7 +158,7 @@ TEST(CalculonSystem, NetworksInBetweenJoinPods) {
              "\"size\": 4, \"latency\": 0, \"ops\": {}}" +
                  next + ",")));
   };
-  // The shipped file goes on with 8 and 65,536 accelerators.
+  // The shipped file continues with 8 and 65,536 accelerators.
   HardwareFacts pods = withNext("");
   EXPECT_EQ(pods.acceleratorsPerNode, 4);
   EXPECT_EQ(pods.acceleratorsPerPod, 8);

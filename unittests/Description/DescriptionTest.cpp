@@ -71,8 +71,8 @@ TEST(Shipped, ModelsAreCompleteAndExpand) {
   }
 }
 
-/// What was read once is kept by file and sequence, of which there may be more
-/// than are kept, and several threads ask at once.
+/// Facts that were read once are kept by file and sequence, of which there may
+/// be more than are kept, and several threads ask at once.
 TEST(Shipped, KeptFactsAreThoseOfTheText) {
   constexpr int64_t kSequences = 70;
   auto check = [](const EmbeddedFile &file) {
@@ -344,7 +344,7 @@ static llvm::Expected<HardwareFacts> groupsWith(StringRef from, StringRef to) {
                         SourceRule::Optional);
 }
 
-/// The first group stands for all, but the least memory does.
+/// The first group represents all, except that the least memory counts.
 TEST(System, GroupsOfNodes) {
   HardwareFacts system = llvm::cantFail(groupsWith("", ""));
   HardwareFacts first = llvm::cantFail(findSystem("h200-sxm"));

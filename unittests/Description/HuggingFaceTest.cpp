@@ -440,8 +440,8 @@ TEST(BadConfigurations, OtherKindsOfModelsAreNamed) {
             "layers, not two");
 }
 
-/// Fields that change the cost of attention, or how many layers a token goes
-/// through, are refused if they turn anything on.
+/// Fields that change the cost of attention, or the number of layers that a
+/// token passes, are refused if they turn anything on.
 TEST(BadConfigurations, FieldsWithoutCostModelAreRefused) {
   auto field = [](StringRef text) { return errorOf(llamaAnd(text)); };
   constexpr StringRef sparse = ": sparse attention, in which each token reads "

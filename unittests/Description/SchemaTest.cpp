@@ -173,8 +173,8 @@ static std::string readerError(const Kind &kind, const json::Value &file) {
   return errors.any() ? llvm::toString(errors.take()) : "";
 }
 
-/// Properties of a schema by their paths; a list of objects has those of its
-/// first one, as examples do, and other lists have no paths of their own.
+/// Properties of a schema by their paths; a list of objects has the paths of
+/// its first one, as examples do, and other lists have no separate paths.
 static void collectPaths(const json::Object &schema, const std::string &prefix,
                          std::set<std::string> &paths) {
   if (const json::Array *choices = schema.getArray("oneOf"))
@@ -283,7 +283,8 @@ TEST_P(Schemas, AgreeOnWhatIsRequired) {
     EXPECT_EQ(isValid(schema, whole), !isRequired) << name.str();
     std::string needs = ("needs the field '" + name + "'").str();
     bool isMissed = StringRef(readerError(kind, whole)).contains(needs);
-    // What only some forms need. Without groups a system has other fields.
+    // Fields that only some forms need. Without groups a system has other
+    // fields.
     bool depends = name == "feedforward" || name == "link" ||
                    name == "vocabulary" || name == "groups";
     EXPECT_TRUE(isMissed == isRequired || depends)

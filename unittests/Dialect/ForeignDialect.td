@@ -42,13 +42,13 @@ def Foreign_LaunchOp : Foreign_Instruction<"launch", "Compute">;
 /// A send to the next worker.
 def Foreign_PutOp : Foreign_Instruction<"put", "Send", "getStage() + 1">;
 
-/// No instruction: something that a lowering left behind.
+/// Not an instruction: an op that remains after a lowering.
 def Foreign_NoteOp : Op<Foreign_Dialect, "note"> {
   let regions = (region AnyRegion:$body);
   let assemblyFormat = "($body^)? attr-dict";
 }
 
-/// Makes a token and is no instruction.
+/// Makes a token and is not an instruction.
 def Foreign_EventOp : Op<Foreign_Dialect, "event"> {
   let results = (outs Exec_Token:$token);
   let assemblyFormat = "attr-dict";

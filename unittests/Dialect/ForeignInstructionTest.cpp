@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An op of another dialect that implements InstructionOpInterface is verified,
-// proved, timed and shown like ours; an op that does not is left alone.
+// proved, timed and shown like ours; an op that does not is ignored.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,7 +23,7 @@ protected:
   int64_t upTo(int64_t most) {
     return static_cast<int64_t>(random() % most) + 1;
   }
-  /// Every stage has times of its own.
+  /// Every stage has separate times.
   CostInputs randomCosts(size_t numStages, bool areMessagesFree) {
     Profile profile;
     for (Phase phase :

@@ -266,7 +266,7 @@ TEST(MeasuredTimes, OfPathsOfOtherLengthsAreThePrediction) {
   expectPredictionBack(table);
 }
 
-/// 2F runs in pairs alone: it has half of one with 0F, and a third of one with
+/// 2F runs only in pairs: it has half of one with 0F, and a third of one with
 /// 0B. A cell that a stage also runs by itself has the time of that run.
 TEST(MeasuredTimes, PairsAreDividedAmongTheirStages) {
   Table table = test::makeTable(

@@ -224,7 +224,7 @@ TEST(RecomputeCosts, ProfilesGiveRForSelectiveCells) {
             "the schedule recomputes selectively, the profile gives no R");
   set(Phase::Recompute, 3);
   EXPECT_EQ(execute(table, costs).timeline.makespanPs, 10 + 3 + 20);
-  // A profile with F alone does not change the roofline time of R.
+  // A profile with only F does not change the roofline time of R.
   CostInputs both = costsOf(table.placement, Recompute::Selective);
   both.profile.emplace();
   both.profile->phasePs[Phase::Forward] = {10};

@@ -245,8 +245,8 @@ static void checkSteps(const Placement &placement, const StageTimes &times) {
   }
 }
 
-/// A worker is in the group of each piece that it holds and others hold too,
-/// once, unless there are no all-reduces.
+/// A worker is in the group of each piece that it and others hold, once, unless
+/// there are no all-reduces.
 static void checkGroups(const Placement &placement, const TaskGraph &graph,
                         ReductionPlace place) {
   Replicas replicas = llvm::cantFail(Replicas::create(placement));

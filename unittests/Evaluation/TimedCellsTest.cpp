@@ -44,8 +44,8 @@ static std::vector<TimedCell> listCells(const Execution &execution) {
 // Against the table
 //===----------------------------------------------------------------------===//
 
-/// How long an entry of a row takes, all slices of it: both halves of a pair
-/// take the sum.
+/// The time of an entry of a row, all slices of it: both halves of a pair take
+/// the sum.
 static int64_t durationAt(const Row &row, size_t index) {
   auto of = [&](size_t i) -> int64_t {
     return 100 + static_cast<int64_t>(row[i].getPhase());

@@ -219,7 +219,7 @@ TEST(Precision, LinearLayersRunAtTheirRate) {
             "kernel 'linear' of block 'layer' is in FP8, for which the system "
             "'toy' has no rate");
   system.matrix.fp8FlopsPerSecond = 4 * system.matrix.flopsPerSecond;
-  // 25 ps of FLOPs are hidden behind 60 ps of bytes; the norm does not change.
+  // 60 ps of bytes hide 25 ps of FLOPs; the norm does not change.
   EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
             2 * (60 + 30));
   model.blocks[0].kernels[0].forward.bytes = 0;

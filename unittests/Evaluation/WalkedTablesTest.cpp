@@ -25,7 +25,7 @@ struct Compared {
 
 } // namespace
 
-/// Of `layers` equal layers, on a system with peers and a host link.
+/// A model of `layers` equal layers, on a system with peers and a host link.
 static CostInputs modelCosts(int64_t layers) {
   BlockFacts block;
   block.name = "layer";

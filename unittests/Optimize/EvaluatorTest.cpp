@@ -225,7 +225,7 @@ TEST(Evaluator, FindsPeriodsAfterChanges) {
     if (isImpossible)
       continue;
     if (seed % 16 == 0)
-      search.problem.stages.front().forward = 0; // times every plan anew
+      search.problem.stages.front().forward = 0; // times each plan anew
     walkPeriods(search.problem, seed);
     if (HasFatalFailure())
       return;
@@ -248,8 +248,8 @@ TEST(Evaluator, FindsPeriodsOfLongRows) {
   }
 }
 
-/// Tails that are updated after moves equal tails that are computed anew, and
-/// the longest chain through a cell is no longer than the step.
+/// Tails that are updated after moves equal tails that are computed from
+/// scratch, and the longest chain through a cell is no longer than the step.
 TEST(Tails, AreThoseOfThePlan) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

@@ -36,8 +36,8 @@ static CostInputs someCosts() {
   return costs;
 }
 
-/// A layer has 100 bytes of activations, 30 of them for W alone, a checkpoint
-/// of 10, and parameters of 1 + 2 + 4 bytes.
+/// A layer has 100 bytes of activations, 30 of them only for W, a checkpoint of
+/// 10, and parameters of 1 + 2 + 4 bytes.
 static void addModel(CostInputs &costs, int64_t layers) {
   BlockFacts block;
   block.name = "layer";
@@ -105,7 +105,7 @@ TEST(OptimizeProblem, HasTheTimesOfTheProfile) {
   EXPECT_EQ(problem.stages[0].recompute, 0);
 }
 
-/// W that takes no time has no cell of its own, and the backward takes I.
+/// W that takes no time has no separate cell, and the backward takes I.
 TEST(OptimizeProblem, KeepsBackwardsWholeWithoutTimesOfW) {
   CostInputs costs = someCosts();
   costs.profile->phasePs[Phase::WeightGrad] = {0};

@@ -1,7 +1,7 @@
 //===- PassTest.cpp - pipe-optimize in another compiler -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pass leaves signals alone and uses the threads of its context.
+// The pass installs no signal handlers and uses the threads of its context.
 //
 //===----------------------------------------------------------------------===//
 

@@ -125,7 +125,7 @@ TEST(CapacityTest, OffloadsAllButOne) {
 
 TEST(CapacityTest, CountsWhatInputGradLeaves) {
   Problem problem = makeV({true, false, false});
-  problem.stages[1].freedByInputGrad = -7; // the stage alone needs 4 + 7
+  problem.stages[1].freedByInputGrad = -7; // the stage itself needs 4 + 7
   EXPECT_EQ(leastCapacities(problem), Capacities({8, 11}));
   problem.techniques.splitBackward = false;
   EXPECT_EQ(leastCapacities(problem), Capacities({8, 10}));

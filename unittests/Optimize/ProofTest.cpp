@@ -41,7 +41,7 @@ void checkProof(const TinyProblem &tiny, int64_t above) {
   EXPECT_EQ(llvm::toString(verifySolution(tiny.problem, *proof.better)), "");
 }
 
-/// Returns how many problems there were.
+/// Returns the number of problems.
 int checkKind(const TinyKind &kind, MemoryTimes memoryTimes, uint32_t firstSeed,
               uint32_t numSeeds) {
   int numTried = 0;

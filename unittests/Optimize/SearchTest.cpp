@@ -127,7 +127,7 @@ TEST(Annealing, RunsUntilItsProgress) {
   EXPECT_TRUE(annealing.run(plan, cooling, budget));
   EXPECT_GE(annealing.getNumEvaluations(), 10'000u);
   EXPECT_LT(annealing.getNumEvaluations(), 10'600u);
-  // That progress is behind it, but a run has some evaluations at least.
+  // That progress is in the past, but a run has some evaluations at least.
   uint64_t before = annealing.getNumEvaluations();
   cooling.leastEvaluations = 2000;
   EXPECT_TRUE(annealing.run(plan, cooling, budget));

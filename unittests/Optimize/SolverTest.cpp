@@ -155,7 +155,7 @@ TEST(Solver, CountsTheTimeOfSeeds) {
 //===----------------------------------------------------------------------===//
 
 /// Best known values of instances with slow copies and tight memory. The first
-/// one needs reloads that wait for offloads while compute goes on.
+/// one needs reloads that wait for offloads while compute continues.
 TEST(Solver, LetsReloadsWaitForOffloads) {
   for (auto [name, bestKnown] :
        {std::pair("O03_d4n8_x_m2_k2", 3290), {"O05_d8n16_x_m4_k2", 6170}}) {
@@ -267,7 +267,7 @@ TEST(Solver, StopsAtTheTimeLimit) {
   Problem problem = makeLargeProblem();
   for (double limit : {0.0, 0.3}) {
     SolverOptions options = timeLimit(limit, 2);
-    // Of processors, by all threads: other work does not count.
+    // CPU time of all threads: other work does not count.
     std::clock_t start = std::clock();
     solveAndCheck(problem, {}, options);
     EXPECT_LT(double(std::clock() - start) / CLOCKS_PER_SEC, 20);

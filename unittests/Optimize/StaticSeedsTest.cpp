@@ -3,7 +3,7 @@
 //
 // Takes every family with its activations offloaded or recomputed by the rules
 // of the transforms. Seeds that fit the memory are no better than the solver's
-// result, however little it searches.
+// result, even if it searches very little.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ TableView viewOf(const Problem &problem, const Seed &seed) {
   return view;
 }
 
-/// The objective of rows that keep all rules; of others the largest number.
+/// The objective of rows that keep all rules; else the largest number.
 int64_t objectiveOfRows(const Problem &problem, const std::vector<Row> &rows) {
   llvm::Expected<Solution> solution = test::timeRows(problem, rows);
   if (!solution) {

@@ -89,7 +89,7 @@ TEST(BlasTest, AddsNothingToEmptyMatrices) {
     checkOrders<float>(m, n, k);
 }
 
-/// BLAS takes neither columns of columns nor a row that stands for all.
+/// BLAS takes neither columns of columns nor one row that represents all rows.
 TEST(BlasTest, TakesAnyStrides) {
   Matrix<float> a(6, 8, {false, 0}), b(8, 5, {false, 0}), c(6, 5, {false, 0});
   a.row = 0;

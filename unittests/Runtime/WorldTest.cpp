@@ -42,7 +42,7 @@ TEST(World, HasZeroBlocksThatAreAligned) {
 }
 
 /// The flags of the mapping that has an address, as the kernel of Linux names
-/// them in /proc/self/smaps; empty where there is no such file.
+/// them in /proc/self/smaps; empty if there is no such file.
 static std::string flagsOf(const void *address) {
   std::ifstream maps("/proc/self/smaps");
   bool isInside = false;

@@ -196,7 +196,7 @@ TEST(Families, ReplaceTheLinearPath) {
   }
 }
 
-/// Every family that has a placement of its own refuses these.
+/// Every family with a fixed placement refuses these.
 TEST(Families, RefuseTheStagesOfNoFamily) {
   const std::vector<std::vector<Path>> placements = {
       {pathOn({0, 0})},
@@ -216,7 +216,7 @@ TEST(Families, RefuseTheStagesOfNoFamily) {
   }
 }
 
-/// Microbatches with slices and those of several paths are fewer, too.
+/// Microbatches with slices or on several paths have lower limits, too.
 TEST(Families, RefuseMoreCellsThanATableHolds) {
   for (const Family &family : families()) {
     bool hasSlices = family.takes(FamilyOption::Slices);

@@ -215,7 +215,7 @@ static bool checkTimes(const FamilyCase &one, const Table &table,
 namespace {
 class FormulaSimulation : public testing::TestWithParam<const Family *> {
 protected:
-  /// Counts the values; the times are drawn anew for each case.
+  /// Counts the values; each case draws new times.
   void check(const FamilyCase &one, llvm::ArrayRef<Times> fixed) {
     llvm::Expected<Table> table = one.generate();
     if (!table)

@@ -117,7 +117,7 @@ static const SameRows kSameRows[] = {
     {{"dualpipe", 4, 8, "0,1,2,3;3,2,1,0"}, {"dualpipe", 4, 8}},
     {{"dualpipe", 4, 8, "0,1,2,3 takes 0:8:2;3,2,1,0 takes 1:8:2"},
      {"dualpipe", 4, 8}},
-    // A path says how many chunks or waves there are.
+    // A path gives the number of chunks or waves.
     {{"looped-bfs", 2, 2, "0,1,0,1"}, {"looped-bfs", 2, 2, "", "chunks=2"}},
     {{"hanayo", 2, 2, "0,1,1,0,0,1,1,0"}, {"greedy", 2, 2, "0,1,1,0,0,1,1,0"}},
 };

@@ -71,7 +71,7 @@ TEST(GoldenOrders, AreThoseOfOtherImplementations) {
   }
 }
 
-/// Others find these by search: ours are no longer and hold no more.
+/// Published orders were found by search: ours are no longer and hold no more.
 static const GoldenOrder kSearched[] = {
     {"zb-h2", 4, 8, "zbpp_zbh2_D4_N8"},
     {"zb-h2", 8, 24, "zbpp_zbh2_D8_N24"},

@@ -88,7 +88,7 @@ TEST(Placement, ErrorsNameTheirPath) {
   second.takes = {{1, 2, 1}};
   EXPECT_EQ(pathOfError({first, second}), 1);
   EXPECT_EQ(pathOfError({second, first}), 0);
-  // That two paths take a microbatch is about neither of them alone.
+  // That two paths take a microbatch is not a mistake of one of them.
   second = first;
   EXPECT_EQ(pathOfError({first, second}), -1);
 }

@@ -1,8 +1,8 @@
 //===- RecomputeTest.cpp - Where activations are computed again -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows by hand, then over all families: which cells get an R, where it is,
-// and how many slots it takes.
+// Rows by hand, then over all families: the cells that get an R, its place, and
+// its slots.
 //
 //===----------------------------------------------------------------------===//
 
@@ -234,8 +234,8 @@ TEST(AddRecompute, HoldsNoMoreThanKeepAndAheadAllow) {
       });
 }
 
-/// Of a worker's w microbatches in flight, Megatron-LM recomputes microbatch i
-/// unless i mod w is below the number that it keeps.
+/// If a worker has w microbatches in flight, Megatron-LM recomputes microbatch
+/// i unless i mod w is below the number that it keeps.
 TEST(AddRecompute, KeepIsMegatronsPartialCheckpointing) {
   for (int64_t workers = 1; workers <= 8; ++workers)
     for (int64_t n = 1; n <= 24; ++n)

@@ -133,7 +133,7 @@ TEST(ParameterSets, StagesMayShareSomeOfTheirBlocks) {
   EXPECT_EQ(sets.ownedBlocksOf(1).size(), 0);
   EXPECT_EQ(sets.ownedBlocksOf(3), (BlockSpan{2, 6}));
   EXPECT_TRUE(sets.ownsAll(3));
-  // All that worker 1 has is replicated; of worker 0 only the same blocks.
+  // All blocks of worker 1 are replicated; on worker 0 only the same blocks.
   EXPECT_TRUE(sets.isReplicated(0));
   EXPECT_FALSE(sets.isReplicated(1));
   EXPECT_TRUE(sets.isReplicated(2));

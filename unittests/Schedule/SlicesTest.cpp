@@ -3,7 +3,7 @@
 //
 // All orders of the cells of three slices, against the rule of Seq1F1B (arXiv
 // 2406.03488) as pairs of cells, in a placement that numbers all its pairs and
-// in one of which the row has few.
+// in one in which the row has few of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ static int64_t find(llvm::ArrayRef<Cell> row, Phase phase, int64_t unit) {
   return found == row.end() ? -1 : found - row.begin();
 }
 
-/// Where a phase, or one that may stand for it, ends a step of a slice.
+/// The end of the step of a slice with a phase, or with one that may replace
+/// it.
 static int64_t findAny(llvm::ArrayRef<Cell> row, llvm::ArrayRef<Phase> phases,
                        int64_t unit) {
   for (Phase phase : phases)
@@ -57,7 +58,7 @@ static bool isOrdered(llvm::ArrayRef<Cell> row, int64_t microbatch) {
   return true;
 }
 
-/// Tries all orders of the cells; returns how many are accepted.
+/// Tries all orders of the cells; returns the number of accepted ones.
 static int64_t countAccepted(Row row, const Placement &placement,
                              int64_t microbatch) {
   int64_t numAccepted = 0;

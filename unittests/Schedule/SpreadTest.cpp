@@ -56,7 +56,7 @@ public:
     }
     return most;
   }
-  /// From E to A on a worker, once it has begun its first F.
+  /// From E to A on a worker, once it has started its first F.
   int64_t mostParts(int64_t row, int64_t path) const {
     int64_t first = std::numeric_limits<int64_t>::max();
     forEach(row, path, Phase::Forward,

@@ -1,9 +1,8 @@
 //===- StageBackwardTest.cpp - Stages that do not train -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which cells stages have, the starts and peaks of tables by hand, rows of
-// families, and their formulas. The starts are those of an independent
-// simulator.
+// The cells of stages, the starts and peaks of tables by hand, rows of
+// families, and their formulas. The starts are from an independent simulator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -149,8 +148,8 @@ TEST(StageBackward, FrozenOnBothSides) {
                {1, 2, 1});
 }
 
-/// The first violation of rows on two workers, where stage 0 is frozen or all
-/// stages behind it are.
+/// The first violation of rows on two workers, with stage 0 frozen, or all
+/// stages after it.
 static std::string find(std::vector<int64_t> frozen,
                         std::initializer_list<llvm::StringRef> rows) {
   Table table = makeTable(

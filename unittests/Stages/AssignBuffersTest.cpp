@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Walks programs with their buffers as the slowest machine would: a message or
-// copy goes on until its worker waits for it. Whatever reads a tensor must find
-// it, and nothing may write where a message or copy still reads or writes.
-// Programs whose buffers were damaged are caught by the same walk.
+// copy lasts until its worker waits for it. Whatever reads a tensor must find
+// it, and nothing may write where a message or copy still reads or writes. The
+// same walk catches programs whose buffers were damaged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -321,7 +321,7 @@ TEST_F(DamagedBuffers, EachAddedWaitIsNeeded) {
       Value token = op->getOperands().back();
       op->eraseOperand(op->getNumOperands() - 1);
       EXPECT_THAT(walk(*module), testing::HasSubstr("under way"));
-      // After the walk the instruction goes on without it: one at a time.
+      // After the walk the instruction continues without it: one at a time.
       op->insertOperands(op->getNumOperands(), token);
       break;
     }

@@ -84,8 +84,8 @@ inline Table withCopies(Table table, uint32_t seed, int64_t every) {
   return table;
 }
 
-/// The same rows with slices of microbatches where microbatches were. Nothing
-/// if their number is no multiple, or if there are several paths or slices.
+/// The same rows with slices of microbatches in place of microbatches. Nothing
+/// if their number is not a multiple, or if there are several paths or slices.
 inline std::optional<Table> withSlices(Table table, int64_t numSlices) {
   const Placement &whole = table.placement;
   if (whole.getNumPaths() != 1 || whole.getNumSlices() != 1 ||

@@ -16,10 +16,10 @@
 
 namespace pipesched {
 
-/// A process issues sends, receives, collectives and copies to queues and goes
-/// on; a compute holds it until all that the compute waits for is done. A
-/// message happens when it is at the front of the queue of its pair at both
-/// ends.
+/// A process issues sends, receives, collectives and copies to queues and
+/// continues; a compute holds it until everything that the compute waits for is
+/// done. A message happens when it is at the front of the queue of its pair at
+/// both ends.
 class PairProcesses {
 public:
   explicit PairProcesses(const Program &program)

@@ -32,7 +32,7 @@ public:
   }
 
   Table make() {
-    if (draw(3) == 0) // lengths of its own
+    if (draw(3) == 0) // separate lengths
       for (int64_t i = 0; i < table.placement.getNumGlobalStages(); ++i)
         table.slots.emplace_back(1 + draw(3), 1 + draw(3), draw(3));
     while (!ready.empty()) {

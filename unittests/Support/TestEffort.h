@@ -24,7 +24,7 @@ inline bool runsAll() {
   return all && llvm::StringRef(all) == "1";
 }
 
-/// Rounds that differ in their random numbers alone.
+/// Rounds that differ only in their random numbers.
 inline int numRounds(int count) {
   int divisor = kIsSanitized ? 8 : runsAll() ? 1 : 4;
   return (count + divisor - 1) / divisor;
