@@ -110,7 +110,7 @@ static std::vector<int64_t> divideAmongSlices(Phase phase, int64_t ps,
 }
 
 namespace {
-/// How many of its blocks a stage owns.
+/// The number of its blocks that a stage owns.
 struct StageShare {
   int64_t numOwned = 1, numHeld = 1;
 };

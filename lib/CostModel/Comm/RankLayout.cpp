@@ -21,7 +21,7 @@ static int64_t nodeSize(const SystemFacts &system) {
              : 0;
 }
 
-/// Pods are known if the system gives both their size and what joins them. They
+/// Pods are known if the system gives both their size and their network. They
 /// have as many nodes, whatever part of these is used.
 static int64_t podSize(const SystemFacts &system) {
   if (!system.spine.bytesPerSecond)
@@ -37,7 +37,7 @@ static bool isInOneBlock(int64_t size, Rank firstRank, Rank lastRank) {
 }
 
 /// A group by its members on each node and in each pod. Members of a pod that
-/// do not fill nodes evenly count as if each node stood in a pod of its own.
+/// do not fill nodes evenly count as if each node were a separate pod.
 static RingGroup groupOfLevels(int64_t perNode, int64_t perPod, int64_t size) {
   if (perPod % perNode != 0)
     perPod = perNode;
@@ -66,7 +66,7 @@ bool RankLayout::sharesGroup(int64_t workerA, int64_t workerB) const {
   return groupOf(low * block) == groupOf((high + 1) * block - 1);
 }
 
-/// Whether two workers stand in one block of `size` consecutive ranks in every
+/// Whether two workers are in one block of `size` consecutive ranks in every
 /// pipeline.
 bool RankLayout::sharesBlock(int64_t size, int64_t workerA,
                              int64_t workerB) const {
@@ -77,7 +77,7 @@ bool RankLayout::sharesBlock(int64_t size, int64_t workerA,
     Rank block = Rank(accelerators) * dataParallel;
     return isInOneBlock(size, low * block, high * block + block - 1);
   }
-  // In each block, pipelines begin at multiples of their length, and repeat.
+  // In each block, pipelines start at multiples of their length, and repeat.
   Rank length = Rank(accelerators) * numWorkers;
   auto shift = static_cast<int64_t>(length % size);
   int64_t numBegins = std::min(dataParallel, size / std::gcd(shift, size));
@@ -123,7 +123,7 @@ RingGroup RankLayout::group(int64_t first, int64_t last,
   auto membersIn = [&](int64_t block) {
     return membersPerBlock(block, first, last, numGroupWorkers, members);
   };
-  // Without nodes, the link joins the accelerators of each worker alone.
+  // Without nodes, the link joins only the accelerators of each worker.
   bool isInOnePod = !perPod || (!groupEnds.empty() && sharesGroup(first, last));
   return groupOfLevels(membersIn(perNode ? perNode : accelerators),
                        isInOnePod ? size : membersIn(perPod), size);
@@ -181,7 +181,8 @@ static int64_t nodeOrWorker(const SystemFacts &system) {
 
 RingGroup pipesched::contextGroup(const SystemFacts &system) {
   int64_t degree = system.contextParallel, tensor = system.tensorParallel();
-  // So many consecutive ranks share a block, wherever the worker begins.
+  // The members in a block of `size` consecutive ranks, wherever the worker
+  // starts.
   auto membersIn = [&](int64_t size) {
     int64_t run = std::gcd(size, system.accelerators);
     return run % tensor == 0 ? run / tensor : 1;
@@ -193,7 +194,8 @@ RingGroup pipesched::contextGroup(const SystemFacts &system) {
 
 RingGroup pipesched::expertGroup(const SystemFacts &system) {
   int64_t degree = system.expertParallel;
-  // So many consecutive ranks share a block, wherever the group begins.
+  // The members in a block of `size` consecutive ranks, wherever the group
+  // starts.
   auto membersIn = [&](int64_t size) {
     int64_t run = std::gcd(size, degree);
     return system.rankOrder == RankOrder::Pipeline

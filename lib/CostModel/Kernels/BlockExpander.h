@@ -55,7 +55,7 @@ public:
               Part part = Part::Rest, Share share = Share::Divided,
               CheckedInt weightBytes = 0);
 
-  /// Adds a kernel of the attention core that has rates of its own.
+  /// Adds a kernel of the attention core that has separate rates.
   void attention(llvm::StringRef name, const AttentionShape &shape,
                  CheckedWork forward, CheckedWork inputGrad);
 
@@ -203,7 +203,7 @@ private:
   /// Adds the gradients of `count` parameters to the gradients of other
   /// microbatches.
   void accumulates(llvm::StringRef name, CheckedInt count);
-  /// Says how many kernels the last one, a linear layer, is.
+  /// Sets the number of kernels of the last one, a linear layer.
   void launchesLinear();
   /// A linear layer that the backward runs again, with its forward's work.
   void productAgain(llvm::StringRef name, CheckedInt rows, CheckedInt in,

@@ -64,7 +64,7 @@ std::vector<size_t> pipesched::firstOfEqualTimes(const ModelFacts &model) {
   std::vector<size_t> firsts;
   llvm::SmallVector<size_t> kinds; // the blocks that are their own first
   for (auto [index, block] : llvm::enumerate(model.blocks)) {
-    // Of a block, KernelTimes reads its kernels and its experts alone.
+    // KernelTimes reads only the kernels and the experts of a block.
     const auto *same = llvm::find_if(kinds, [&, &block = block](size_t kind) {
       const BlockFacts &other = model.blocks[kind];
       return block.kernels == other.kernels && block.experts == other.experts;
@@ -120,7 +120,7 @@ double pipesched::memoryPs(double bytes, const SystemFacts &system) {
                    : 0;
 }
 
-/// Of Adam's state for a parameter: master copy and two moments, 4 bytes each.
+/// Adam's state of a parameter: master copy and two moments, 4 bytes each.
 static constexpr int64_t kAdamBytes = 12;
 
 double pipesched::weightPassesOfStep(const ModelFacts &model) {

@@ -15,8 +15,8 @@
 
 namespace pipesched {
 
-/// Time in which the accelerators of a worker move so many bytes of its memory,
-/// ps.
+/// The time in ps in which the accelerators of a worker move this many bytes of
+/// its memory.
 double memoryPs(double bytes, const SystemFacts &system);
 
 /// How often O reads or writes weights: it reads them too if they are the
@@ -45,8 +45,8 @@ struct BlockTimes {
     return waitingAlone[phase] + std::max(aheadAlone[phase], launched[phase]);
   }
 
-  /// Of the device and of the host in blocks in which the host does not wait;
-  /// of the others.
+  /// Times of the device and of the host in blocks in which the host does not
+  /// wait; times of other blocks.
   PhaseMap<double> ahead = {}, launched = {}, waiting = {}, dispatch = {};
   /// Without the way of rows to experts.
   PhaseMap<double> aheadAlone = {}, waitingAlone = {};

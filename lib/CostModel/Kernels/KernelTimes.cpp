@@ -52,8 +52,8 @@ static double balanceOf(const SystemFacts &system) {
   return double(system.expertBalancePpm) / double(kEvenBalance);
 }
 
-/// On how many of `numNodes` nodes, or ranks, the experts of a token are, in
-/// the mean. The k experts are any of the experts on the `open` nodes that the
+/// The mean number of nodes (or ranks), of `numNodes`, that hold the experts of
+/// a token. The k experts are any of the experts on the `open` nodes that the
 /// groups of the token reach; a node has s of them, and none of the token's
 /// with probability
 ///
@@ -105,9 +105,9 @@ static double messagesOf(NetworkLevel level, const SystemFacts &system) {
 }
 
 /// Rows on their way to their experts, or back: rows over the link and rows
-/// over the network go at the same time, and some of the latter go on over the
-/// spine. An adapter sends one message after the other, as in a ring, while a
-/// link reaches all ranks of a node at once. The rank with the most rows is
+/// over the network go at the same time, and some of the latter continue over
+/// the spine. An adapter sends one message after the other, as in a ring, while
+/// a link reaches all ranks of a node at once. The rank with the most rows is
 /// done last.
 static double allToAllPs(double bytes, const BlockFacts &block,
                          const SystemFacts &system) {
@@ -356,8 +356,8 @@ double KernelTimes::hostPs(const Work &work, const Kernel &kernel) const {
 }
 
 /// Accelerators share work evenly, and work on parameters as they divide them.
-/// Of the rows of experts the fullest rank has more than the mean, and reads
-/// all weights of its experts that have a row.
+/// The fullest rank has more rows of experts than the mean, and reads all
+/// weights of its experts that have a row.
 DeviceShare KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
   if (kernel.onParameters) {
     bool isExpert = kernel.routed && system.expertParallel > 1;
@@ -401,8 +401,8 @@ double KernelTimes::computePs(const Work &work, const Kernel &kernel,
 }
 
 /// An all-reduce is a reduce-scatter, which the linear layer before it can
-/// hide, and a gather, which the next one can; the layer behind the last of a
-/// block is the first of the next one. A part of each is always seen.
+/// hide, and a gather, which the next one can; the next layer after the last of
+/// a block is the first of the next block. A part of each is always exposed.
 double KernelTimes::reducePs(const Work &work, const Kernel &kernel,
                              bool isBackward) const {
   double whole = tensorReducePs(

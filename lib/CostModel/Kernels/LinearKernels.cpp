@@ -49,8 +49,8 @@ void BlockExpander::product(StringRef name, CheckedWork forward, bool isAgain) {
                {times * forward.flops, times * forward.bytes});
 }
 
-/// A convolution over the last tokens of each channel, and SiLU unless it
-/// is alone. Its input is kept by whoever calls this.
+/// A convolution over the last tokens of each channel, and SiLU unless it is
+/// alone. The caller keeps its input.
 void BlockExpander::convolve(const LinearAttention &linear, CheckedInt width) {
   bool hasSilu = linear.recurrence != Recurrence::Convolution;
   CheckedInt taps = linear.convolution, elements = z.T * width;
@@ -111,7 +111,7 @@ void BlockExpander::gatedDelta(const LinearAttention &linear) {
   block.saves("convolution input", z.e * z.T * mixed, LastUse::WeightGrad);
   convolve(linear, mixed);
 
-  // Of each head and token a decay and a strength.
+  // A decay and a strength for each head and token.
   vector("gates", {10 * gates, (3 * z.e + kFloatBytes) * gates},
          {15 * gates, (5 * z.e + kFloatBytes) * gates});
   block.saves("gates", (3 * z.e + kFloatBytes) * gates, LastUse::InputGrad);
@@ -256,10 +256,10 @@ void BlockExpander::mamba(const LinearAttention &linear) {
   outProjection(linear);
 }
 
-/// One kernel on vector units, which keeps its states on chip: for each of N
-/// elements of a state an exponential, three products and a sum for the state,
-/// and two for the output, 9 FLOPs in all with the step size; then SiLU of the
-/// gate. The backward computes the states again.
+/// One kernel on vector units, which keeps its states on chip. Each of N
+/// elements of a state takes an exponential, three products and a sum for the
+/// state, and two operations for the output, 9 FLOPs with the step size; then
+/// comes SiLU of the gate. The backward computes the states again.
 void BlockExpander::selectiveScan(const LinearAttention &linear) {
   CheckedInt inner = linear.values(), state = linear.keyHeadSize;
   CheckedInt elements = z.T * inner, bytes = z.e * elements;
@@ -278,8 +278,8 @@ void BlockExpander::selectiveScan(const LinearAttention &linear) {
 // Short convolutions
 //===----------------------------------------------------------------------===//
 
-/// LFM2 (arXiv 2511.23404, section 2): of three parts the convolution reads the
-/// product of two, and the third multiplies its result.
+/// LFM2 (arXiv 2511.23404, section 2): the convolution reads the product of two
+/// of three parts, and the third multiplies its result.
 void BlockExpander::shortConvolution(const LinearAttention &linear) {
   CheckedInt width = linear.values(), elements = z.T * width;
   CheckedInt bytes = z.e * elements;

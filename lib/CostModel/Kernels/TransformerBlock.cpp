@@ -425,7 +425,7 @@ void BlockExpander::logits(CheckedInt width) {
     block.saves("logits", 3 * whole, LastUse::InputGrad, Part::Rest, share);
     return;
   }
-  // Of parts of the logits PyTorch has no fused kernel. F takes the largest,
+  // PyTorch has no fused kernel for parts of the logits. F takes the largest,
   // subtracts, takes the exponential, sums and subtracts; I fills a gradient
   // with zeros, takes the exponential, adds and multiplies, and holds the
   // logarithm and three results (torch/distributed/tensor/parallel/loss.py).

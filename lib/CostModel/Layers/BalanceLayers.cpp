@@ -198,7 +198,7 @@ fillEvenly(ArrayRef<int64_t> bases, ArrayRef<int64_t> eaches, int64_t units) {
   std::vector<int64_t> counts(bases.size());
   for (size_t bin = 0; bin < bases.size(); ++bin)
     units -= counts[bin] = static_cast<int64_t>(countBelow(bin, low));
-  // Of those that reach one load, the ones that are higher before it.
+  // Layers that reach one load are sorted by the load before it, highest first.
   llvm::SmallVector<size_t> order;
   for (size_t bin = bases.size(); bin-- > 0;)
     if (countBelow(bin, high) > counts[bin])
@@ -210,8 +210,8 @@ fillEvenly(ArrayRef<int64_t> bases, ArrayRef<int64_t> eaches, int64_t units) {
   return counts;
 }
 
-/// The stages of each worker of the path; workers stand in the order in which
-/// the path first reaches them.
+/// The stages of each worker of the path; workers are in the order in which the
+/// path first reaches them.
 static std::vector<llvm::SmallVector<int64_t, 1>>
 groupByWorker(ArrayRef<int32_t> workers) {
   std::vector<llvm::SmallVector<int64_t, 1>> groups;

@@ -146,7 +146,7 @@ static Expected<MessageCost> costExchange(GradientExchange whole,
                   ringExchange({0, whole.gatheredBytes}, groups.peers, system));
 }
 
-/// Of this, the gathering of weights.
+/// The gathering of weights in this exchange.
 static Expected<MessageCost> costGather(GradientExchange whole,
                                         const ReductionGroups &groups,
                                         const SystemFacts &system) {
@@ -301,8 +301,8 @@ public:
 
   /// Divides times of reducing and gathering parameters of a kind.
   void add(Parameters which, double reduce, double gather);
-  /// How long before the end of a backward of `ps` its gradients can start to
-  /// go.
+  /// The time before the end of a backward of `ps` at which its gradients can
+  /// start to go.
   double aheadPs(double ps) const;
   /// How much of the gathering a forward of `ps` hides, if each layer's weights
   /// are gathered while the layer before computes.

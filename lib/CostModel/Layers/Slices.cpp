@@ -169,17 +169,18 @@ public:
   int64_t ofTokens(int64_t whole) const {
     return before(whole, span.end) - before(whole, span.begin);
   }
-  /// Of keys and values that the tokens of the slice see, if each sees so many.
+  /// The part of keys and values that the tokens of the slice see, if each sees
+  /// `seen`.
   int64_t ofKeys(int64_t whole, int64_t seen) const {
     return fraction(whole, std::min(span.end, seen + span.size() - 1),
                     sequence);
   }
-  /// Of scores of the slice with all keys up to its end.
+  /// The scores of the slice with all keys up to its end.
   int64_t ofScores(int64_t whole, int64_t seen) const {
     return fraction(whole, span.size() * std::min(span.end, seen),
                     sequence * seen);
   }
-  /// Of scores that no causal mask hides: slices add up to `whole`, but for
+  /// The scores that no causal mask hides: slices add up to `whole`, except for
   /// rounding.
   int64_t ofPairs(int64_t whole, int64_t seen) const {
     return fraction(whole, evenPairs(seen), pairsBefore(sequence, seen));
@@ -193,9 +194,9 @@ public:
 
   BlockFacts shareOf(const BlockFacts &block) const;
 
-  /// The bytes that a core reads and writes of the part of the attention that
-  /// the slice with more pairs gives away, which has as many queries as that
-  /// slice, and keys and values of this many tokens that the pairs are even.
+  /// The bytes that a core moves for the part of the attention that the slice
+  /// with more pairs gives away. The part has as many queries as that slice,
+  /// and as many keys and values as make the pairs even.
   int64_t ofPart(int64_t bytes, int64_t keyBytes, int64_t seen) const {
     __int128 own = pairsOf(span, seen), others = pairsOf(other, seen);
     if (own == others)
@@ -265,9 +266,9 @@ Work SliceShare::shareOf(const Work &work, const Kernel &kernel) const {
 
 /// Kernels that keep scores also compute scores that a mask hides, but none
 /// with keys of later slices. A fused kernel reads queries and writes outputs
-/// of the slice, and reads the keys and values of all that it sees (`keyBytes`
-/// in all); whether or not it skips pairs that a mask hides, slices add up to a
-/// microbatch.
+/// of the slice, and reads the keys and values of all tokens that it sees
+/// (`keyBytes` in all); whether or not it skips pairs that a mask hides, slices
+/// add up to a microbatch.
 Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
                         bool keepsScores, int64_t keyBytes) const {
   int64_t seen = kernel.seen;
@@ -439,7 +440,7 @@ public:
   int64_t placeOf(int64_t chunk, int64_t slice) const {
     return (slice / group * chunks + chunk) * group + slice % group;
   }
-  /// Places go on with the next microbatch.
+  /// Places continue with the next microbatch.
   int64_t sliceAt(int64_t place) const {
     int64_t inside = ((place % length) + length) % length;
     return inside / (group * chunks) * group + inside % group;

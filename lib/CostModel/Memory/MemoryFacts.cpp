@@ -16,7 +16,8 @@
 using namespace pipesched;
 
 namespace {
-/// What a worker holds beyond one copy of what its accelerators divide evenly.
+/// The bytes that a worker holds in addition to one copy of everything that its
+/// accelerators divide evenly.
 struct Excess {
   explicit Excess(const SystemFacts *system) {
     if (!system)
@@ -74,8 +75,8 @@ static bool assign(int64_t &bytes, CheckedInt value) {
   return value.isValid();
 }
 
-/// By worker, whether it owns the blocks at the begin of the model, among them
-/// the table that the end of the model may share.
+/// By worker, whether it owns the first blocks of the model, among them the
+/// table that the end of the model may share.
 static std::vector<bool> findFirstBlocks(const Placement &placement,
                                          const ModelFacts &model,
                                          llvm::ArrayRef<StageBlocks> owned) {
@@ -89,9 +90,9 @@ static std::vector<bool> findFirstBlocks(const Placement &placement,
 }
 
 namespace {
-/// The weights, gradients and state that a stage brings to its worker: those of
-/// the blocks that it owns. A worker with both ends of the model holds a table
-/// that they share once.
+/// The weights, gradients and state that a stage brings to its worker, for the
+/// blocks that it owns. A worker with both ends of the model holds a table that
+/// they share once.
 struct StageState {
   StageState(const StageBlocks &owned, const ModelFacts &model, bool hasFirst,
              bool dividesExperts) {
@@ -106,9 +107,9 @@ struct StageState {
     }
   }
 
-  /// What the accelerators of a worker hold of the numbers that `part` points
-  /// to. Each that divides the sequence holds its share of a layer again; of
-  /// the experts each holds 1 / e.
+  /// The numbers that `part` points to, as held by the accelerators of a
+  /// worker. Each that divides the sequence holds its share of a layer again;
+  /// each holds 1 / e of the experts.
   CheckedInt held(CheckedInt StateSums::*part,
                   const SystemFacts *system) const {
     if (!system)
@@ -125,12 +126,12 @@ struct StageState {
     return others.*part + experts.*part;
   }
 
-  StateSums others, experts; ///< experts: those that are divided otherwise
+  StateSums others, experts; ///< `experts` are divided otherwise
 };
 } // namespace
 
-/// What pipelines divide (`sharding`), all accelerators that hold the same
-/// parameters divide. Returns false if a number overflows.
+/// `sharding` divides state among all accelerators that hold the same
+/// parameters. Returns false if a number overflows.
 static bool fillState(StageMemory &memory, const StageState &parameters,
                       const SystemFacts *system) {
   Sharding sharding = system ? system->sharding : Sharding::None;
@@ -150,7 +151,7 @@ static bool fillState(StageMemory &memory, const StageState &parameters,
 }
 
 namespace {
-/// What stages hold of one unit.
+/// The memory of stages for one unit.
 class UnitSums {
 public:
   UnitSums(const ModelFacts &model, const SystemFacts *system, PhaseSet phases)
@@ -158,10 +159,11 @@ public:
         recomputesInBackward(model.recompute != Recompute::None &&
                              !phases.contains(Phase::Recompute)) {}
 
-  /// Of the blocks of a stage, whose unit has the facts of `model`. Without R
-  /// cells a backward recomputes block by block: F keeps only the boundary, and
-  /// one block at a time is whole again. After a split I, all that W needs of
-  /// all blocks is present. Returns false if a number overflows.
+  /// Fills in the blocks of a stage, whose unit has the facts of `model`.
+  /// Without R cells a backward recomputes block by block: F keeps only the
+  /// boundary, and one block at a time is whole again. After a split I,
+  /// everything that W needs of all blocks is present. Returns false if a
+  /// number overflows.
   bool fill(StageMemory &memory, const ModelFacts &model,
             const StageBlocks &blocks) const {
     StageSums sums;
@@ -182,7 +184,7 @@ private:
 } // namespace
 
 /// The gradients of keys and values wait for the backwards of their slices. The
-/// last slice runs first and leaves those of all others:
+/// last slice runs first and leaves the gradients of all others:
 ///
 ///   slice of B    2        1        0
 ///   holds         g0 + g1  g0       -       g_j: of the tokens of slice j
@@ -209,7 +211,7 @@ static bool addGradientsOfKeys(const StageBlocks &blocks,
   return isValid;
 }
 
-/// Fills in what stages hold of each slice. Returns false if a number
+/// Fills in the memory of stages for each slice. Returns false if a number
 /// overflows.
 static bool fillSlices(llvm::ArrayRef<TokenSpan> slices,
                        const ModelFacts &model, const UnitSums &sums,

@@ -1,8 +1,8 @@
 //===- RuntimeBuffers.cpp - Memory of what executes a schedule ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What PipelineStage and FSDP2 of PyTorch hold beyond the tensors that cells
-// need.
+// The memory of PipelineStage and FSDP2 of PyTorch in addition to the tensors
+// that cells need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ static CheckedInt logitsOf(const BlockFacts &block) {
 }
 
 namespace {
-/// What PipelineStage has besides the activations that a backward needs
-/// (torch/distributed/pipelining/stage.py):
+/// The memory of PipelineStage in addition to the activations that a backward
+/// needs (torch/distributed/pipelining/stage.py):
 ///
 ///   received activation   is the input of the first block; stays behind B
 ///   sent activation       from F to B
@@ -49,8 +49,8 @@ namespace {
 ///   received gradient     of all microbatches, from the begin on
 ///   gradient of the input from B to the end of the step
 ///
-/// A model in one stage is no pipeline, and has none of them: torchtitan drops
-/// its logits before the backward (`del pred` in train.py).
+/// A model in one stage is not a pipeline, and has none of them: torchtitan
+/// drops its logits before the backward (`del pred` in train.py).
 class MessageBuffers {
 public:
   MessageBuffers(const Placement &placement, const ModelFacts &model,

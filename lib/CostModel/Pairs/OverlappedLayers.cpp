@@ -29,7 +29,7 @@ struct PairLayers {
   llvm::ArrayRef<LayerTimes> forward, backward;
   bool delaysWeights = true;
 
-  /// The time of a part: of I and W together where W is not delayed.
+  /// The time of a part: of I and W together if W is not delayed.
   int64_t timeOf(PartPhase what, int64_t layer) const;
 };
 
@@ -333,7 +333,7 @@ void Streams::startAll() {
   }
 }
 
-/// Goes on to the next end of a task. Times are rounded to picoseconds there.
+/// Continues to the next end of a task. Times are rounded to picoseconds there.
 void Streams::advance() {
   bool isShared = llvm::all_of(
       queues, [](const Queue &queue) { return queue.isRunning(); });
@@ -564,7 +564,7 @@ static bool canFollow(ArrayRef<PartPhase> order, PartPhase next) {
   });
 }
 
-/// Adds all orders of `left` behind `order` that keep the chains.
+/// Appends all orders of `left` that keep the chains to `order`.
 static void extend(PairPattern &order, ArrayRef<PartPhase> left,
                    std::vector<PairPattern> &found) {
   if (order.size() == left.size()) {

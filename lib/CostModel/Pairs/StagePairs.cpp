@@ -73,8 +73,8 @@ private:
     return layers;
   }
 
-  /// The time of a cell that is not that of its layers. Where the host is
-  /// slower than the device in some layers alone, a cell takes less than its
+  /// The part of the time of a cell outside of its layers. If the host is
+  /// slower than the device only in some layers, a cell takes less than its
   /// layers one by one.
   static int64_t besidesPs(int64_t cellPs, ArrayRef<LayerTimes> layers,
                            bool isForward) {
@@ -101,9 +101,9 @@ private:
             std::min(ps, behindOf(*pair))};
   }
 
-  /// For how long weight gradients run after the messages of both cells.
-  /// Megatron-Core sends between the gradient of the first layer's input and
-  /// W of its attention, DualPipe when the pair has ended.
+  /// The time of weight gradients after the messages of both cells.
+  /// Megatron-Core sends between the gradient of the first layer's input and W
+  /// of its attention, DualPipe when the pair has ended.
   int64_t behindOf(const PairSchedule &pair) const {
     switch (options.order) {
     case PairOrder::Megatron:

@@ -15,11 +15,11 @@ namespace pipesched {
 
 /// Sets StageCosts::pairTimes, if layers have exchanges of experts that pairs
 /// can hide: by `system.pairOrder`, with W after I. A pair takes the time of
-/// its layers by schedulePair, and the time of the rest of its cells
-/// (embedding, head) in addition; but no less than by PairRule::Fluid, and no
-/// more than both cells. Leaves slices, `pair-order=fluid`, and blocks that
-/// have work for a whole B alone to the rule. `blocks` are the blocks of each
-/// global stage. Errors: times over int64.
+/// its layers by schedulePair, plus the time of the rest of its cells
+/// (embedding, head); but no less than by PairRule::Fluid, and no more than
+/// both cells. Leaves slices, `pair-order=fluid`, and blocks that have work
+/// only for a whole B to the rule. `blocks` are the blocks of each global
+/// stage. Errors: times over int64.
 llvm::Error addPairTimes(const ModelFacts &model, const SystemFacts &system,
                          PhaseSet phases, llvm::ArrayRef<StageBlocks> blocks,
                          StageCosts &stageCosts);

@@ -36,7 +36,7 @@ struct CellTimes {
   PhaseMap<int64_t> all = {};
   /// Rows on their way to experts and back: the time that the cell waits for,
   /// and the time that the compute of another cell hides, which is not part of
-  /// its own time.
+  /// the cell's time.
   PhaseMap<int64_t> dispatch = {}, hiddenDispatch = {};
   PhaseMap<Exchange> context = {};
 };
@@ -200,10 +200,9 @@ llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
   return llvm::Error::success();
 }
 
-/// The exchanges of a forward go on while a backward of another microbatch
-/// computes, and the exchanges of a backward while a forward does, as far as
-/// these take as long. Where the host takes longer than the device there is
-/// less to hide.
+/// The exchanges of a forward overlap with a backward of another microbatch,
+/// and the exchanges of a backward with a forward, as far as these take as
+/// long. If the host takes longer than the device there is less to hide.
 void StageCostBuilder::hideDispatches(const BlockTimes &sum,
                                       CellTimes &cost) const {
   if (system.expertExposed == kAllPercent)

@@ -39,7 +39,7 @@ static Error checkUnsliced(const Placement &placement) {
                      placement.getNumSlices());
 }
 
-/// Whether the embedding has cells of its own, E, A, C and V.
+/// Whether the embedding has separate cells: E, A, C and V.
 static bool hasLookups(PhaseSet phases) {
   return phases.intersects(kEmbeddingPhases);
 }
@@ -368,7 +368,7 @@ static Error addShardReductions(const Placement &placement,
   return Error::success();
 }
 
-/// Of layers, or of stages with their own shards, by gradient buckets.
+/// By gradient buckets: of layers, or of stages with their shards.
 static Expected<std::vector<MessageCost>>
 reduceOwn(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
           const ModelFacts &model, const SystemFacts &system, PhaseSet phases,
