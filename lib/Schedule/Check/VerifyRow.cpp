@@ -39,7 +39,7 @@ private:
   std::optional<Violation> checkPerPath() const;
 
   int64_t neighbourOf(Cell cell) const;
-  /// Whether a cell of the same stage is what the slice of `cell` waits for.
+  /// Whether the slice of `cell` waits for a cell `other` of the same stage.
   bool isBeforeSlice(Cell other, Cell cell) const {
     return other.getUnit() == neighbourOf(cell) &&
            other.isIn(kOfNeighbour[cell.getPhase()]);
@@ -62,7 +62,7 @@ private:
 };
 } // namespace
 
-/// Phases whose cells stand in an order with others of their stage and unit.
+/// Phases whose cells have an order with others of their stage and unit.
 static constexpr PhaseSet kOrderedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.number == CellNumber::Unit;
@@ -83,7 +83,7 @@ namespace {
 using SeenPhases =
     std::conditional_t<(phaseBitsOf(kIndexedPhases) < 256), uint8_t, uint32_t>;
 
-/// What a phase asks of those seen before it, and what it adds to them.
+/// The earlier phases that a phase requires, and the ones that it adds.
 struct OrderRule {
   uint32_t needs, excludes, ofNeighbour, adds;
 };
@@ -91,7 +91,7 @@ struct OrderRule {
 static constexpr PhaseMap<OrderRule> kOrderRules = [] {
   PhaseMap<OrderRule> rules = {};
   kAllPhases.forEach([&](Phase phase) {
-    // Several joins may name one copy: each holds what follows it.
+    // Several joins may name one copy: each holds the cells after it.
     PhaseSet self = kIndexedPhases & phase;
     rules[phase] = {phaseBitsOf(traitsOf(phase).order.needs),
                     phaseBitsOf(kExcludedBefore[phase] | self),
@@ -258,8 +258,8 @@ int64_t RowVerifier::neighbourOf(Cell cell) const {
 }
 
 /// Complete rows have a cell for each pair of stage and microbatch of the
-/// worker, so a byte array by pair is linear in the row. Rows that have few of
-/// many pairs number only those that occur.
+/// worker, so a byte array by pair is linear in the row. Rows with few of many
+/// pairs number only the pairs that occur.
 std::optional<Violation> RowVerifier::checkOrder() const {
   int64_t numPairs = placement.getNumLocalPairs(row);
   if (numPairs <= static_cast<int64_t>(8 * cells.size()) + 1024)

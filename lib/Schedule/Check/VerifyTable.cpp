@@ -254,9 +254,8 @@ struct EmptyWalk {
 };
 } // namespace
 
-/// Whether sums and a walk show that nothing is wrong with the forwards and
-/// backwards and with the order of the rows. If something is wrong, they do not
-/// say what it is.
+/// Whether sums and a walk show that the forwards and backwards and the order
+/// of the rows are right. If not, they do not say why.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   constexpr PhaseSet kOthers = kCollectivePhases | kWidePhases | kSpreadPhases;
   if (table.aligned || counts.hasAny(kOthers) || hasCopies(counts) ||
@@ -266,7 +265,7 @@ static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   return walkInSlots<EmptyWalk::Item>(table, /*groups=*/nullptr, walk);
 }
 
-/// Checks everything, to find out what is wrong.
+/// Checks everything, to find the mistake.
 static std::optional<Violation> checkCells(const TableView &table,
                                            bool isPlain) {
   if (!isPlain)
@@ -405,8 +404,9 @@ private:
 };
 } // namespace
 
-/// On the worker of the first or last stage, what takes its input or output is
-/// a cell of it: that is what the order of the row and its waits go by.
+/// On the worker of the first or last stage, the cell that takes its input or
+/// output is a cell of that stage: the order of the row and its waits rely on
+/// that.
 std::optional<Violation> SpreadVerifier::checkStage(CellRef here) const {
   Cell cell = table.rows[here.row][here.index];
   int64_t path = placement.pathOf(cell.getUnit());
@@ -562,7 +562,7 @@ void ParameterSetVerifier::mark(CellRef at) {
 }
 
 /// Checks that a cell that uses parameters comes before the O and the G of its
-/// blocks. A mark behind the cell is the other half of its pair.
+/// blocks. A mark after the cell is the other half of its pair.
 std::optional<Violation> ParameterSetVerifier::checkCell(CellRef at) const {
   Cell cell = cellAt(at).withOverlap(false);
   const Mark &mark = marks[stageAt(at)];

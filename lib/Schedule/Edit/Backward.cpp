@@ -62,7 +62,7 @@ struct Backwards {
 };
 } // namespace
 
-/// Whether a cell is an I that a W follows: of a frozen stage it has none.
+/// Whether a cell is an I that a W follows; a frozen stage has no W.
 static bool isHalf(const TableView &table, Cell cell) {
   return cell.is(Phase::InputGrad) &&
          table.placement->backwardOf(cell) == StageBackward::Whole;
@@ -215,7 +215,7 @@ class Merger {
 public:
   explicit Merger(const TableView &table) : table(table) {}
 
-  /// Merges the backwards of a row; idle slots move behind them:
+  /// Merges the backwards of a row; idle slots move after them:
   ///
   ///   0I0 _2 0W0 3I1 0F2 3W1   ->   0B0 _2 3I1 0F2 3W1
   Row mergeRow(int64_t number) {

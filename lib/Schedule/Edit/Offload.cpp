@@ -134,9 +134,9 @@ private:
                             uses.forward});
   }
 
-  /// Chooses the activations that live longest. Among those that live equally
-  /// long it takes every other one in the order of their forwards, so that the
-  /// ones that stay are spread over the step.
+  /// Chooses the activations that live longest. Among equally long ones it
+  /// takes every other one in the order of their forwards, so that the others
+  /// are spread over the step.
   void takeLongestHalf() {
     llvm::sort(candidates, [](Candidate a, Candidate b) {
       return std::tie(b.lifespan, a.forward) < std::tie(a.lifespan, b.forward);
@@ -221,8 +221,8 @@ public:
   Cell at(size_t i) const { return entries[i].cell; }
   /// Makes the U of an offload count instead of the offload from now on.
   void passOn(size_t i) { entries[i].isHeld = false; }
-  /// Marks the offloads below `end` as done. Returns how many of them were
-  /// held.
+  /// Marks the offloads below `end` as done. Returns the number of them that
+  /// were held.
   int64_t finish(size_t end) {
     int64_t numFreed = 0;
     for (; numDone < end; ++numDone)
@@ -263,7 +263,7 @@ public:
   int64_t numJoins = 0; ///< number of joins added to `written`
 
 private:
-  /// A U that stands behind the compute entry with number `after`.
+  /// A U after the compute entry with number `after`.
   struct Reload {
     int64_t after;
     Cell cell;
@@ -360,7 +360,7 @@ int64_t OffloadWriter::numAllocated(ArrayRef<Cell> cells) const {
   });
 }
 
-/// Writes a compute entry with what belongs to it:
+/// Writes a compute entry with its copies and joins:
 ///
 ///   [joins] cells [D of its forwards] [U of later backwards]
 void OffloadWriter::writeCompute(int64_t i, ArrayRef<Cell> cells) {
@@ -403,9 +403,8 @@ void OffloadWriter::offload(Cell cell) {
 }
 
 /// A reload starts when the preceding compute cell has ended, so only offloads
-/// for which that cell waits make room for the reload. Joins of the table that
-/// stand right before a reload hold the reload alone, and so say nothing about
-/// later cells.
+/// for which that cell waits make room for the reload. Joins of the table right
+/// before a reload hold only the reload, and so say nothing about later cells.
 void OffloadWriter::reload(int64_t i, Cell cell) {
   numJoined = 0;
   uint32_t place = queuePlaces[entryOf(cell)];
@@ -468,7 +467,7 @@ static Error describeExcess(const Excess &excess, int64_t memory) {
       {}});
 }
 
-/// Tries again with later reloads if there is no room for them so early.
+/// Tries again with later reloads if there is no room for early ones.
 static Error writeRow(OffloadWriter &writer, int64_t row, int64_t ahead,
                       int64_t memory) {
   while (std::optional<Excess> excess = writer.write(row, ahead)) {

@@ -1,7 +1,8 @@
 //===- OptimizerStep.cpp - O and G cells of a table -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides what each row gets, in order, then writes each row in one sweep.
+// Decides the new cells of each row, in order, then writes each row in one
+// sweep.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,7 @@ namespace {
 /// A stage that owns blocks, whose optimizer step a worker runs.
 struct SteppedStage {
   int64_t slot;     ///< slot of its G, or kEnd
-  int64_t endPiece; ///< behind the pieces that it owns
+  int64_t endPiece; ///< after the pieces that it owns
   int64_t path, stage;
   bool isReduced;
 
@@ -79,7 +80,7 @@ Error StepWriter::findSlots() {
 }
 
 /// For each piece, the slot after the last weight gradient of the stages that
-/// begin with it; kEnd if stages are cut.
+/// start with it; kEnd if stages are cut.
 std::vector<int64_t> StepWriter::findReadySlots() const {
   std::vector<int64_t> ready(replicas.getNumPieces(), 0);
   const int64_t *start = slots.start.data();

@@ -233,8 +233,8 @@ private:
     row.clock += lengths.slotsOf(recompute);
   }
 
-  /// Runs R of backwards that stand behind `step`, as far as they fit into
-  /// `slots` free slots.
+  /// Runs R of backwards after `step`, as far as they fit into `slots` free
+  /// slots.
   void fillWait(const RowStep &step, int64_t slots, Row &written) {
     RowState &row = rows[step.row];
     while (!row.ready.empty()) {

@@ -55,7 +55,7 @@ findSpreadOrEnded(const TableView &table, PhaseSet added, StringRef what) {
 /// Checks that `what` ("vocabulary") can be spread over the workers of a table,
 /// which adds `cellsPerUnit` cells of these phases for each unit and worker.
 /// Errors, as ViolationError: a cell of such a phase, or of a path, such as an
-/// optimizer step; written slots; what verifyTable finds. Others: more than
+/// optimizer step; written slots; violations of verifyTable. Others: more than
 /// kMaxTableCells.
 static llvm::Error checkSpreadable(const TableView &table, PhaseSet added,
                                    int64_t cellsPerUnit, StringRef what) {
@@ -141,7 +141,7 @@ private:
   std::vector<HeadStep> steps;
   std::vector<int64_t> homes;     ///< by worker and path
   std::vector<int64_t> numOnPath; ///< by path: its workers
-  std::vector<int64_t> ends;      ///< by flat index; kNever: has not begun
+  std::vector<int64_t> ends;      ///< by flat index; kNever: has not started
   std::vector<Worker> workers;
   std::vector<Row> rows;
   // By unit: the workers that are done with X, S and T, and when the last was.
@@ -167,7 +167,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What the steps follow: a forward or the start of a backward of a last stage.
+/// The event that a step follows: a forward or the start of a backward of a
+/// last stage.
 struct CellEvent {
   int64_t slot, row, index;
   Cell cell;
@@ -180,8 +181,8 @@ struct CellEvent {
 ///   steps        S0  S1  S2      S3             T one step after its S,
 ///                    T0  T1      T2             but before its backward
 ///
-/// Of an overlapped pair the backward counts first: its T cannot wait for the S
-/// of the forward beside it.
+/// In an overlapped pair the backward counts first: its T cannot wait for the S
+/// of the forward in the same pair.
 Error Spreader::listSteps() {
   Expected<SlotAssignment> slots = alignUnitSlots(table, index);
   if (!slots)
@@ -259,7 +260,7 @@ int64_t Spreader::readySlot(const HeadStep &step) const {
 }
 
 /// Moves on to the next step of a phase whose path the worker is on; `Idle`
-/// stands for both phases.
+/// means both phases.
 void Spreader::skipForeign(int64_t row, size_t &step, Phase phase) const {
   while (step != steps.size() &&
          (homeOf(row, steps[step].unit) < 0 ||
@@ -328,8 +329,8 @@ bool Spreader::runCells(int64_t row, int64_t slot) {
   return true;
 }
 
-/// Starts what a free worker can start in a slot; entries without slots do not
-/// keep it. Returns whether there was anything.
+/// Starts everything that a free worker can start in a slot; entries without
+/// slots do not occupy it. Returns whether there was anything.
 bool Spreader::advance(int64_t row, int64_t slot) {
   bool hasMoved = false;
   while (workers[row].freeAt <= slot &&
@@ -391,8 +392,8 @@ pipesched::spreadVocabulary(const TableView &table,
 static constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
 
 namespace {
-/// What the workers of a path do for one unit, from a slot on. `before` is the
-/// slot that it must not delay.
+/// The cells that the workers of a path run for one unit, from a slot on.
+/// `before` is the slot that it must not delay.
 struct UnitEvent {
   int64_t unit, slot, before;
 };
@@ -490,8 +491,8 @@ void EmbeddingSpreader::findHomes() {
     }
 }
 
-/// Before which entry of a row each lookup stands: behind the first cell that
-/// ends at its slot or later, so that it does not come early, and behind the
+/// The entry of a row before which each lookup goes: after the first cell that
+/// ends at its slot or later, so that it does not come early, and after the
 /// collectives that follow that cell, which other workers wait for. If that
 /// cell ends only after `before`, the place is in front of it.
 std::vector<int64_t> EmbeddingSpreader::placeLookups(int64_t row) const {
@@ -546,8 +547,8 @@ bool EmbeddingSpreader::hasRun(int64_t row, int64_t unit, int64_t count) const {
   return hasRun;
 }
 
-/// Inserts the cells of all units into a row. C stands behind the own backward
-/// of the worker, as early as the list allows.
+/// Inserts the cells of all units into a row. C comes after the worker's own
+/// backward, as early as the list allows.
 Row EmbeddingSpreader::fill(int64_t row) const {
   ArrayRef<Cell> cells = table.rows[row];
   std::vector<int64_t> lookupPlaces = placeLookups(row);

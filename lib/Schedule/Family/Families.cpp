@@ -445,7 +445,7 @@ llvm::ArrayRef<FamilyAlias> pipesched::familyAliases() {
 }
 
 /// The letters and digits of a name in lower case, without the "schedule" that
-/// begins the names of PyTorch's classes.
+/// starts the names of PyTorch's classes.
 static std::string spell(StringRef name) {
   std::string spelled;
   for (char character : name)

@@ -17,7 +17,7 @@ using llvm::formatv;
 static constexpr llvm::StringLiteral kAdvice =
     "; remove 'family' from the schedule, or generate its rows again";
 
-/// The next cell that is no idle slot, from an index on; none at the end.
+/// The next cell that is not an idle slot, from an index on; none at the end.
 static std::optional<Cell> nextBusyCell(ArrayRef<Cell> row, size_t &index) {
   while (index < row.size() && row[index].isIdle())
     ++index;

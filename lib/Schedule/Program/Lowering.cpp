@@ -415,8 +415,8 @@ void Lowering::emitCell(Cell cell, uint32_t flat) {
     lastGradient[table.placement->globalStage(cell)] = instruction;
 }
 
-/// Adds the cells that a cell waits for; a receive stands for a cell of another
-/// worker.
+/// Adds the cells that a cell waits for, with a receive in place of a cell of
+/// another worker.
 void Lowering::addOperands(Cell cell) {
   uint32_t begin = index.rowBegin(row), end = index.rowBegin(row + 1);
   dependences.forEachPredecessor(cell, [&](uint32_t before) {

@@ -12,8 +12,8 @@
 using namespace pipesched;
 using llvm::formatv;
 
-/// How many cells have the same microbatch: its slices, if the number of the
-/// cell is a unit.
+/// The number of cells with the same microbatch: its slices, if the number of
+/// the cell is a unit.
 static int64_t countSlices(Phase phase, int64_t numSlices) {
   return traitsOf(phase).number == CellNumber::Unit ? numSlices : 1;
 }

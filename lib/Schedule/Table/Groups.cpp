@@ -24,7 +24,7 @@ std::string pipesched::describeGroup(const GroupName &name) {
 // Providers: who meets, by Grouping
 //===----------------------------------------------------------------------===//
 
-/// How many keys there are.
+/// The number of keys.
 int64_t Groups::countKeys(Grouping grouping) const {
   switch (grouping) {
   case Grouping::None:

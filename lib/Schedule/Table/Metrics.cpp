@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Sweeps once over each row. Activations live from the start of F to the end of
-// the B or W (of a frozen stage I, of one without a backward F) that releases
-// them, so both halves of an overlapped pair count at
-// once.
+// the cell that releases them: the B or W; I on a frozen stage; F on a stage
+// without a backward. So both halves of an overlapped pair count at once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -39,8 +39,8 @@ void ParameterSets::addWorker(ArrayRef<int64_t> local) {
   llvm::sort(cuts);
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
 
-  // For each interval between two cuts: how many stages hold it, and which of
-  // them owns it.
+  // For each interval between two cuts: the number of stages that hold it, and
+  // the stage that owns it.
   int64_t numIntervals = cuts.empty() ? 0 : cuts.size() - 1;
   std::vector<int64_t> counts(numIntervals, 0), owner(numIntervals, -1);
   auto intervalsOf = [&](int64_t stage) {

@@ -21,7 +21,7 @@ static Cell laterCell(Cell cell, int64_t units) {
   return Cell::fromRaw(cell.getRaw() + units);
 }
 
-/// How many microbatches each path takes in a period. Nothing if this number
+/// The microbatches that each path takes in a period. Nothing if this number
 /// differs from period to period.
 static std::optional<std::vector<int64_t>> ranksOf(const Placement &placement,
                                                    int64_t microbatches) {

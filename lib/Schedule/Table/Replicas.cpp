@@ -1,7 +1,7 @@
 //===- Replicas.cpp - Blocks that several paths place ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sorts the begins of the stages of all paths; pieces lie between them.
+// Sorts the first blocks of the stages of all paths; pieces lie between them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +61,8 @@ static std::vector<int64_t> beginsOf(const Placement &placement,
   return begins;
 }
 
-/// Cuts the model at all begins of stages. A first or last stage without blocks
-/// doubles the cut at its end of the model:
+/// Cuts the model at the first blocks of all stages. A first or last stage
+/// without blocks doubles the cut at its end of the model:
 ///
 ///   path 0, blocks [0, 2, 2]    ||   1   |   2   |
 ///   path 1, blocks [2, 2, 0]     |   0   |   1   ||
@@ -87,9 +87,9 @@ static std::vector<int64_t> cutsOf(const Placement &placement,
   return cuts;
 }
 
-/// The cut at which a stage that begins at `block` starts, unless it is the
-/// first of its path: the last of two cuts at the start of the model, else the
-/// first.
+/// The cut at which a stage with the first block `block` starts, unless it is
+/// the first of its path: the last of two cuts at the start of the model, else
+/// the first.
 static int64_t cutAt(ArrayRef<int64_t> cuts, int64_t block) {
   if (block == 0)
     return llvm::upper_bound(cuts, 0) - cuts.begin() - 1;
@@ -143,7 +143,7 @@ Expected<Replicas> Replicas::create(const Placement &placement) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     replicas.cutPath(path, begins);
 
-  // Count how many paths have a non-empty stage that begins at each piece.
+  // Count the paths that have a non-empty stage that starts at each piece.
   int64_t numPieces = replicas.cuts.size() - 1;
   std::vector<int64_t> numBegins(numPieces, 0);
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage)

@@ -60,8 +60,8 @@ public:
     return latest;
   }
 
-  /// The slot at which the last row has come to a group alongside which rows go
-  /// on; all have. `starts` has the slots of the cells.
+  /// The slot at which the last row has come to a group that rows do not stop
+  /// for; all have. `starts` has the slots of the cells.
   int64_t arrivalOf(int64_t group, ArrayRef<int64_t> starts) {
     int64_t &slot = slots[group];
     if (slot < 0)

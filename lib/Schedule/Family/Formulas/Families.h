@@ -1,9 +1,9 @@
 //===- Families.h - One formula per family ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functions that Families.cpp lists by family, and what they share. Times
-// are doubles here because the results are ratios for people, which are
-// compared with tables and timelines but never fed back into them.
+// The functions that Families.cpp lists by family, and the code that they
+// share. Times are doubles here because the results are ratios for people,
+// which are compared with tables and timelines but never fed back into them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 namespace pipesched::formulas {
 
-/// Times of a stage as doubles. One worker alone has no messages.
+/// Times of a stage as doubles. A single worker has no messages.
 struct StageTimes {
   double forward, inputGrad, weightGrad, comm;
   double gradient; ///< from the start of a backward to its gradient
@@ -49,7 +49,7 @@ inline constexpr llvm::StringLiteral kNoUniformTimes =
     "the times of the stages differ, or none are known";
 
 /// Refuse sizes that have no formula: other than one stage per worker; stages
-/// that are no multiple of the workers.
+/// that are not a multiple of the workers.
 llvm::Error checkOneStagePerWorker(llvm::StringRef family,
                                    const FormulaInputs &inputs);
 llvm::Error checkStagesPerWorker(llvm::StringRef family,

@@ -38,14 +38,14 @@ static void addGeneralOfLoop(FormulaResult &result, const FormulaInputs &inputs,
               static_cast<double>(inputs.microbatches) * chunksOf(inputs));
 }
 
-/// How long the first forward takes down the workers, and the last gradient up.
+/// The time of the first forward down the workers, and of the last gradient up.
 static double rampOf(const FormulaInputs &inputs, const StageTimes &times) {
   return (inputs.workers - 1) *
          (times.forward + times.gradient + 2 * times.comm);
 }
 
-/// How long a worker that has run `count` cells of one chunk waits for the
-/// first of them to come back to it on the next, once around all workers.
+/// The time that a worker that has run `count` cells of one chunk waits for the
+/// first of them to come back to it on the next chunk, once around all workers.
 static double gapOf(const FormulaInputs &inputs, const StageTimes &times,
                     double count) {
   auto gap = [&](double hop, double work) {

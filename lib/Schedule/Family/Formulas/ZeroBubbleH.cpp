@@ -39,8 +39,8 @@ static void addGeneralOfZeroBubble(FormulaResult &result,
       ratioOf(idle, times.share(), inputs.microbatches * chunks);
 }
 
-/// Whether the message term of the general form holds: messages hide behind a
-/// pair of cells only at equal times and with enough microbatches.
+/// Whether the message term of the general form holds: pairs of cells hide
+/// messages only at equal times and with enough microbatches.
 static bool knowsMessages(const FormulaInputs &inputs,
                           const StageTimes &times) {
   if (times.comm == 0)

@@ -57,7 +57,7 @@ static void writeDualPipe(TwoChunkRow &row, int64_t position, int64_t length,
     row.backward(1);
     row.forwardAndBackward(1, 0);
   }
-  // Of 2 (position + 1) backwards the last position + 1 are split, and their W
+  // The last position + 1 of 2 (position + 1) backwards are split, and their W
   // run in steps 7 and 8.
   for (int64_t i = 0; i < 2 * before; ++i) {
     int chunk = i % 2 == 0 ? 1 : 0;

@@ -303,8 +303,8 @@ private:
     return options.slots[placement.globalStage(cell)].of(cell.getPhase());
   }
 
-  /// Of the forwards or of the backwards of a microbatch on a stage, which
-  /// become ready and run slice by slice.
+  /// The forwards or the backwards of a microbatch on a stage, which become
+  /// ready and run slice by slice.
   struct SliceProgress {
     int32_t arrived = 0, done = 0;
   };

@@ -16,7 +16,7 @@ using llvm::Expected;
 using llvm::StringRef;
 
 namespace {
-/// How a row of a worker starts and goes on.
+/// How a row of a worker starts and continues.
 struct RowShape {
   int64_t warmUp;    ///< forwards before anything else
   bool forwardFirst; ///< in turn: a forward, then a backward

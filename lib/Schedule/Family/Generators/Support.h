@@ -37,7 +37,7 @@ llvm::Expected<int64_t> readChunks(const Placement &placement,
                                    llvm::StringRef family);
 
 /// Checks for one path that goes down all workers and up again in reverse;
-/// returns how many times.
+/// returns how often.
 llvm::Expected<int64_t> readWaves(const Placement &placement,
                                   llvm::StringRef family);
 

@@ -14,10 +14,10 @@
 
 namespace pipesched {
 
-/// A chunk is a stage and the units [begin, end) that pass it. Each phase of a
-/// chunk runs in the order of units, backwards with the slices of a microbatch
-/// reversed; a cell past `end` is not written. The row must have its final
-/// length.
+/// A chunk is a stage and the units [`begin`, `end`) that pass it. Each phase
+/// of a chunk runs in the order of units, backwards with the slices of a
+/// microbatch reversed; a cell past `end` is not written. The row must have its
+/// final length.
 class TwoChunkRow {
 public:
   struct Chunk {

@@ -72,8 +72,7 @@ static int64_t cellsPerUnit(bool reduces) { return reduces ? 7 : 6; }
 /// From the last worker to the first, its steps are ever earlier compared with
 /// the last worker's, by a forward for each worker, but by no more than a
 /// backward: there the step goes after the forward of its interval. `offset` is
-/// by how much a step starts later than on the last worker. In units of F, with
-/// B = 2:
+/// the delay of a step relative to the last worker. In units of F, with B = 2:
 ///
 ///   worker      p-1  p-2  p-3  p-4  p-5  p-6
 ///   offset        0   -1   -2   -2   -1   -2
