@@ -16,7 +16,7 @@ static double largestOf(llvm::ArrayRef<double> values) {
   return *llvm::max_element(values);
 }
 
-/// The layer before which each stage begins, and the end of the last one. The
+/// The layer before which each stage starts, and the end of the last one. The
 /// head, which counts as a layer, is after the layers of the last stage.
 static std::vector<int64_t> endsOf(llvm::ArrayRef<int64_t> counts,
                                    bool hasHead) {

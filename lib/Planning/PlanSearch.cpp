@@ -1,7 +1,7 @@
 //===- PlanSearch.cpp - Rounds of the search for a plan -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bounds candidates, evaluates them, and remembers what their rows hold.
+// Bounds candidates, evaluates them, and remembers the memory of their rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,7 +113,7 @@ int64_t PlanSearch::heldBytes(int32_t candidate) {
                  double(candidates.shapeOf(candidate).getWorker()));
 }
 
-/// Remembers what the fullest worker of a schedule held.
+/// Remembers the memory of the fullest worker of a schedule.
 void PlanSearch::note(int32_t candidate, const Sums *most, const PlanRow &row) {
   if (!row.error.empty() || !most)
     return;
@@ -281,7 +281,7 @@ void PlanSearch::measureRows(llvm::ArrayRef<Bounded> given,
   }
 }
 
-/// Those that may fit by their rows. The others are large.
+/// The candidates that may fit by their rows. The others are large.
 std::vector<int32_t> PlanSearch::keepSmall(llvm::ArrayRef<Bounded> given,
                                            EvaluatePoints evaluatePoints) {
   measureRows(given, evaluatePoints);
@@ -381,7 +381,7 @@ std::vector<int32_t> PlanSearch::movable(double limitPs, int64_t mostLayers,
   double wide = limitPs * settings.widening;
   auto mayFit = [&](const Bounded &each) {
     int64_t peak = std::max(each.bounds.peakBytes, heldBytes(each.candidate));
-    // What moves take from a worker: all that its layers hold, in equal parts.
+    // Moves take equal parts of all that the layers of a worker hold.
     double part =
         double(mostLayers) / std::max(1.0, placed(each.candidate).mostLayers());
     return double(peak) * (1 - part) <= double(settings.usableBytes);
