@@ -177,7 +177,7 @@ LogicalResult ProgramLoader::load(Operation *op, const NamedOps &named,
   return success();
 }
 
-/// Skips ops that are no instructions.
+/// Skips ops that are not instructions.
 LogicalResult ProgramLoader::loadWorker(WorkerOp worker) {
   numbers.clear();
   for (Operation &op : *worker.getBody())
@@ -377,7 +377,7 @@ LogicalResult pipesched::emitAnalysisError(ProgramOp program,
   return failure();
 }
 
-/// How many granules the table may have for each op, and how many it may always
+/// The most granules of the table per op, and the number that it may always
 /// have. An op with its operands takes two to four.
 static constexpr uintptr_t kGranulesPerOp = 16, kMinGranules = 1024;
 

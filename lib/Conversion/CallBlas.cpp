@@ -78,9 +78,9 @@ static int64_t sizeOf(LinalgOp op, ArrayRef<unsigned> dims) {
   return size;
 }
 
-/// The dimensions of a contraction that is worth a call; none of others. Its
-/// operands are all tensors or all memrefs. This depends on types alone, so
-/// that kernels and the unpipelined model call for the same ones.
+/// The dimensions of a contraction that is worth a call; else none. Its
+/// operands are all tensors or all memrefs. This depends only on types, so that
+/// kernels and the unpipelined model call for the same ones.
 static std::optional<ContractionDimensions> findMatmul(LinalgOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 ||
       op.hasDynamicShape() || op->getNumRegions() != 1)

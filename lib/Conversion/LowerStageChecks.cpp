@@ -71,7 +71,7 @@ static bool isKnownInside(OpFoldResult index, OpFoldResult size) {
          Bounds::compare(index, Bounds::ComparisonOperator::LT, size);
 }
 
-/// Calls a function that stands for a check, and declares it.
+/// Calls a function that implements a check, and declares it.
 static void createCheck(OpBuilder &builder, Location loc, StringRef name,
                         ValueRange operands, const Twine &text) {
   auto module = builder.getBlock()->getParentOp()->getParentOfType<ModuleOp>();
@@ -432,9 +432,9 @@ private:
 };
 } // namespace
 
-/// For each check the deallocations of the buffers that exist when it runs: of
-/// blocks that are freed once and in the code that allocates them. Paths that
-/// leave early are not there yet.
+/// For each check the deallocations of the buffers that exist when it runs:
+/// only of blocks that are freed once and in the code that allocates them.
+/// Paths that leave early do not exist yet.
 static std::vector<SmallVector<Operation *>>
 findFrees(func::FuncOp function, ArrayRef<Operation *> checks) {
   DominanceInfo dominance(function);

@@ -264,7 +264,7 @@ static const llvm::fltSemantics &semanticsOf(Value number) {
 }
 
 namespace {
-/// math.isinf and math.isnormal, of which upstream lowers isfinite alone.
+/// Lowers math.isinf and math.isnormal; upstream lowers only isfinite.
 struct CompareInfinity : OpRewritePattern<math::IsInfOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -596,9 +596,8 @@ static LogicalResult checkOp(Operation *op, func::FuncOp function) {
   return success();
 }
 
-/// Removes functions that nothing calls and that have an op of a dialect that
-/// is not registered: there is no lowering of it, and upstream's passes crash
-/// on it.
+/// Removes functions that nothing calls and that have an op of an unregistered
+/// dialect: it has no lowering, and upstream's passes crash on it.
 static void removeForeign(ModuleOp module) {
   for (auto function :
        llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {

@@ -59,9 +59,9 @@ private:
 };
 
 /// Puts checks in front of each op of `function` that could read or write
-/// outside of a tensor or end the program by a signal, as far as its operands
-/// are data: element accesses, slices, divisions of integers, steps of loops,
-/// and shapes that are not static.
+/// outside of a tensor or end the program by a signal if its operands are data:
+/// element accesses, slices, divisions of integers, steps of loops, and shapes
+/// that are not static.
 void insertChecks(mlir::func::FuncOp function);
 
 } // namespace pipesched

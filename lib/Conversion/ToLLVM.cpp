@@ -63,8 +63,8 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// Upstream's buffer-deallocation-pipeline, which leaves functions alone that
-/// it cannot treat.
+/// Upstream's buffer-deallocation-pipeline, which skips functions that it
+/// cannot treat.
 static void addDeallocation(OpPassManager &manager) {
   memref::ExpandReallocPassOptions reallocs;
   reallocs.emitDeallocs = false;
@@ -105,7 +105,7 @@ static void addBufferization(OpPassManager &manager) {
   manager.addNestedPass<func::FuncOp>(
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());
-  // Its helper takes memrefs of unknown sizes, which are no bare pointers.
+  // Its helper takes memrefs of unknown sizes, which are not bare pointers.
   manager.addPass(createInlinerPass());
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerExternCallsPass());

@@ -106,7 +106,7 @@ private:
   llvm::StringRef missing; ///< the first required field that is absent
 };
 
-/// A number times `scale` as int64. Reports at `path` a value that is no
+/// A number times `scale` as int64. Reports at `path` a value that is not a
 /// number, not above (or at) 0, not finite, or too large.
 int64_t scaleNumber(const llvm::json::Value &value, double scale,
                     bool isZeroAllowed, const llvm::Twine &path,

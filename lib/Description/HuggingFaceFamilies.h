@@ -57,7 +57,7 @@ const ModelFamily *findModelFamily(llvm::StringRef modelType);
 llvm::StringRef reasonUnsupported(llvm::StringRef modelType);
 
 /// A field that no cost model covers: its value, if it turns anything on,
-/// changes the cost of attention, or how many layers a token goes through.
+/// changes the cost of attention or the number of layers that a token passes.
 struct UnmodelledField {
   llvm::StringLiteral name, why;
 };

@@ -201,7 +201,7 @@ void HuggingFaceReader::readMamba() {
                         : config.integer(ranks, 1).value_or(1);
 }
 
-/// Layers that are a recurrence, attention, an MLP or experts alone.
+/// Layers that are only a recurrence, attention, an MLP or experts.
 void HuggingFaceReader::readPattern() {
   StringRef pattern = config.text("hybrid_override_pattern");
   const json::Value *value = config.find(kWords);

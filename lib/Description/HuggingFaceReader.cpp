@@ -89,7 +89,7 @@ void HuggingFaceReader::applyDefaults() {
   }
 }
 
-/// Whether a field turns something on, by its value alone.
+/// Whether the value of a field turns something on.
 static bool isOn(const json::Value &value) {
   if (std::optional<double> number = value.getAsNumber())
     return *number != 0;
@@ -545,7 +545,7 @@ bool HuggingFaceReader::readLocalLayers() {
 void HuggingFaceReader::readWindow() {
   if (readLocalLayers())
     return;
-  // Of the second name -1 means none.
+  // For the second name, -1 means none.
   int64_t other = config.integer("sliding_window_size", -1).value_or(0);
   int64_t size =
       config.integer("sliding_window", 0).value_or(std::max<int64_t>(other, 0));

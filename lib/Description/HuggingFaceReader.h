@@ -75,7 +75,7 @@ private:
   std::optional<LayerSet> expertLayers;
 };
 
-/// Whether a word of `layer_types` stands for a recurrence.
+/// Whether a word of `layer_types` means a recurrence.
 bool isLinearWord(llvm::StringRef word);
 
 /// Field names that several readers use.

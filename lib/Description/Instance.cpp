@@ -263,7 +263,7 @@ struct AnswerCell {
 
 } // namespace
 
-/// Reads one entry of `cells`. Nothing: it is no cell of the problem.
+/// Reads one entry of `cells`. Nothing: it is not a cell of the problem.
 static std::optional<AnswerCell> readCell(const Problem &problem,
                                           const json::Value &value) {
   const json::Array *entry = value.getAsArray();

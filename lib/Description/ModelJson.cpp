@@ -119,7 +119,7 @@ static void readNames(const json::Array &list, StringRef field,
   }
 }
 
-/// Reads which outputs are computed again and in how many bits the others are
+/// Reads which outputs are recomputed, and the bits in which the others are
 /// kept.
 static void readKept(FieldReader &parent, Architecture &arch) {
   const json::Value *value = parent.find("recomputed");

@@ -33,7 +33,7 @@ int64_t pipesched::readShare(const json::Value &value, const Twine &path,
 }
 
 namespace {
-/// What the points of a curve are: "size", "efficiency".
+/// The names of the fields of a point of a curve: "size", "efficiency".
 struct PointNames {
   StringRef size, value;
 };
@@ -185,9 +185,9 @@ static void takeShare(HardwareFacts &facts, double share) {
     rates.flopsPerSecond = std::llround(double(rates.flopsPerSecond) * share);
 }
 
-/// Reads `multiprocessors`, of which an accelerator may give some to kernels
-/// that communicate, and which compute nothing then (arXiv 2412.19437, section
-/// 3.2.2). The rates of the engines become those of the others.
+/// Reads `multiprocessors`, of which an accelerator may reserve some for
+/// kernels that communicate (arXiv 2412.19437, section 3.2.2). The rates of the
+/// engines become the rates of the others.
 static void readMultiprocessors(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("multiprocessors");
   if (!value)
@@ -209,8 +209,8 @@ static void readMultiprocessors(FieldReader &parent, HardwareFacts &facts) {
   vector = std::llround(double(vector) * share);
 }
 
-/// Reads `host_time`: what the host takes for an operation and each further
-/// kernel of it, and to go on after it has waited for one.
+/// Reads `host_time`: the time of the host for an operation, for each further
+/// kernel of it, and to continue after it has waited for one.
 static void readHostTime(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("host_time");
   if (!value)
@@ -291,8 +291,8 @@ static bool changesUnderLoad(StringRef part, StringRef name) {
   return part == "host_time" || name.contains("efficiency");
 }
 
-/// Replaces fields of `fields` by those of `load`, and adds those that it has
-/// not; objects field by field.
+/// Replaces fields of `fields` by the fields of `load`, and adds missing ones;
+/// objects field by field.
 static void putOver(json::Object &fields, const json::Object &load,
                     FileErrors &errors) {
   for (const auto &[key, value] : load) {
@@ -320,8 +320,8 @@ static void putOver(json::Object &fields, const json::Object &load,
   }
 }
 
-/// The fields of a system with these rates: those of its object `load` in place
-/// of its own, or without them.
+/// The fields of a system with these rates: the fields of its object `load`
+/// replace the others, or are left out.
 static json::Value takeRates(const json::Value &file, Rates rates,
                              FileErrors &errors) {
   const json::Object *object = file.getAsObject();
@@ -356,7 +356,7 @@ readSystemOfGroup(const json::Value &value, Rates rates,
   return facts;
 }
 
-/// Refuses nodes on which no training can be laid together with those of the
+/// Refuses nodes on which no training can run together with the nodes of the
 /// group before them.
 static void checkGroup(const HardwareFacts &facts, const HardwareFacts &before,
                        const std::string &path, FileErrors &errors) {
@@ -376,7 +376,7 @@ static void checkGroup(const HardwareFacts &facts, const HardwareFacts &before,
                             facts.name + "' behind '" + before.name + "'");
 }
 
-/// Reads one of `groups` behind those in `found`.
+/// Reads one of `groups`, to append to `found`.
 static void readGroup(const json::Value &value, Rates rates, FileErrors &errors,
                       std::vector<HardwareFacts> &found,
                       std::vector<int64_t> &ends) {

@@ -16,8 +16,8 @@ namespace pipesched {
 /// Adds the sums of tied gradients to the O of the first stage that a worker
 /// holds of each tie: a ring all-reduce among the workers that hold one, over
 /// the slowest link between them, and the bytes of the sums and copies of a
-/// worker that holds several. Requires a system. Errors: as for ringExchange;
-/// a time over int64.
+/// worker that holds several. Requires a system. Errors: as for ringExchange; a
+/// time over int64.
 llvm::Error addTieTimes(const Placement &placement,
                         llvm::ArrayRef<TiedGradients> ties,
                         const SystemFacts &system, StageCosts &stageCosts);

@@ -228,8 +228,8 @@ llvm::Expected<ExecutionTotals> pipesched::costRows(const CostedRows &rows,
 // Stated work
 //===----------------------------------------------------------------------===//
 
-/// Replaces the memory of activations by what instructions state. The memory of
-/// parameters stays.
+/// Replaces the memory of activations by the memory that instructions state.
+/// The memory of parameters stays.
 static llvm::Error replaceMemory(llvm::ArrayRef<StatedWork> work,
                                  const CostInputs &costs,
                                  Execution &execution) {
@@ -341,7 +341,8 @@ static void addTimeline(Execution &execution) {
       criticalPath(execution.graph, execution.times, execution.timeline);
 }
 
-/// Adds times, memory and all other results to what instantiateProgram made.
+/// Adds times, memory and all other results to the output of
+/// instantiateProgram.
 static llvm::Expected<Execution>
 execute(Execution execution, const Placement &placement,
         const CostInputs &costs, PhaseSet phases, Transport transport,
@@ -435,7 +436,7 @@ pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
 //===----------------------------------------------------------------------===//
 // Sums of tied gradients
 //
-// What compiled programs do in front of the first O of a tied stage, by worker:
+// The work of compiled programs before the first O of a tied stage, by worker:
 // add up its own gradients, all-reduce the sum, copy it to the others
 // (docs/StageCosts.md#ties).
 //===----------------------------------------------------------------------===//
@@ -444,7 +445,7 @@ namespace {
 /// The stages of a tie on one worker.
 struct OwnStages {
   int64_t first = -1;        ///< the first one of its paths, global
-  std::set<int64_t> numbers; ///< several paths share what a number has
+  std::set<int64_t> numbers; ///< several paths share the functions of a number
 };
 } // namespace
 

@@ -170,7 +170,7 @@ static void addFormula(llvm::StringRef family, const FamilyOptions &options,
     evaluation.formulaReason = llvm::toString(formula.takeError());
 }
 
-/// Level 2 of a table with slots of its own.
+/// Level 2 of a table with its own slots.
 static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
   llvm::Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
@@ -356,7 +356,7 @@ private:
   bool isCountable, isWalkable = false;
   PhaseCounts counts;
   std::optional<Groups> groups;         ///< if cells meet
-  std::optional<TableMetrics> measured; ///< if the table has slots of its own
+  std::optional<TableMetrics> measured; ///< if the table has its own slots
 };
 
 } // namespace
@@ -377,7 +377,7 @@ llvm::Error TableEvaluator::countOffloaded(const Scenario &scenario,
       .moveInto(evaluation.table->peakActivations);
 }
 
-/// Adds level 1, and level 2 of a table with slots of its own.
+/// Adds level 1, and level 2 of a table with its own slots.
 llvm::Expected<Evaluation> TableEvaluator::finish(const Scenario &scenario,
                                                   Evaluation evaluation) {
   bool hasSlots = table.aligned || !table.slots.empty();

@@ -1,7 +1,7 @@
 //===- GroupCosts.cpp - Costs on groups of nodes --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Costs everything on each group and takes from each what lies there.
+// Costs everything on each group and takes from each group its own stages.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- GroupCosts.h - Costs on groups of nodes ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A system with groups of nodes of different hardware: each stage has the costs
-// that it has on the system of its group alone.
+// A system with groups of nodes of different hardware: the costs of each stage
+// are computed on the system of its group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,19 +14,19 @@
 
 namespace pipesched {
 
-/// Whether costs are those of a system with groups.
+/// Whether the system of the costs has groups.
 inline bool hasGroups(const CostInputs &costs) {
   return costs.system && !costs.system->groups.empty();
 }
 
 /// Costs of stages, as `cost` gives them on the system of each group. Errors:
-/// those of `cost` and of groupOfWorker.
+/// as for `cost` and groupOfWorker.
 llvm::Expected<StageCosts> costByGroups(
     const Placement &placement, const CostInputs &costs,
     llvm::function_ref<llvm::Expected<StageCosts>(const CostInputs &)> cost);
 
-/// All-reduces, as `cost` gives them on the system of each group: of several
-/// groups, those on the slowest. Errors: the same.
+/// All-reduces, as `cost` gives them on the system of each group; across
+/// several groups, on the slowest. Errors: the same.
 llvm::Expected<std::vector<MessageCost>> costReductionsByGroups(
     llvm::ArrayRef<Reduction> reductions, const CostInputs &costs,
     llvm::function_ref<

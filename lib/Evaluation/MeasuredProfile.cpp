@@ -326,9 +326,9 @@ std::vector<double> ProfileMaker::findIssues(int64_t worker) const {
 // All
 //===----------------------------------------------------------------------===//
 
-/// Adds times that a run does not show apart: a cell that a stage runs in pairs
-/// alone has its part of these, unless it is a B that is known as I and W.
-/// Where other stages have a B, one that splits has I + W.
+/// Adds times that a run does not show separately: a cell that a stage runs
+/// only in pairs gets its part of these, unless it is a B that is known as I
+/// and W. If other stages have a B, a stage that splits has I + W.
 void ProfileMaker::fill() {
   Samples &whole = phases[Phase::Backward];
   const Samples &inputGrad = phases[Phase::InputGrad];

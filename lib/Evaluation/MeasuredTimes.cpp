@@ -90,7 +90,7 @@ llvm::Error TimesWriter::run() {
          i < graph.instructionBegins[worker + 1]; ++i) {
       uint32_t task = graph.taskOfInstruction[i];
       if (task != TaskGraph::kNone && task == firstHalf)
-        continue; // The second half of a pair has no number of its own.
+        continue; // The second half of a pair has no separate number.
       if (number < size && task != TaskGraph::kNone)
         if (llvm::Error error = add(worker, task, number))
           return error;

@@ -99,7 +99,7 @@ Expected<MemoryBudget> pipesched::parseMemoryBudget(StringRef text) {
 // What is held
 //===----------------------------------------------------------------------===//
 
-/// Whether times matter: copies run beside the rows.
+/// Whether times matter: copies overlap with the rows.
 static bool hasCopies(PhaseSet phases) {
   return phases.intersects(kCopyPhases);
 }
@@ -165,7 +165,7 @@ struct HeldMemory {
 };
 } // namespace
 
-/// Adds the peaks to what the workers hold throughout the step.
+/// Adds the peaks to the memory that workers hold throughout the step.
 static Expected<HeldMemory> addPeaks(std::vector<AnyTimePeak> peaks,
                                      MemoryUsage usage) {
   HeldMemory held = {std::move(usage), {}};

@@ -41,8 +41,8 @@ CellsInUse pipesched::cellsInUse(const TableView &table) {
   return cells;
 }
 
-/// Whether some slices of a stage take longer than others. A stage has slots by
-/// phase alone.
+/// Whether some slices of a stage take longer than others. A stage has slots
+/// only by phase.
 static bool haveSlicesOwnTimes(const CellCosts &cells, PhaseSet phases) {
   bool differ = false;
   phases.forEach([&](Phase phase) {

@@ -35,7 +35,7 @@ static void putMember(Deployment &to, int64_t value) {
   to.*member = static_cast<std::decay_t<decltype(to.*member)>>(value);
 }
 
-/// Of an option whose place sizes may take.
+/// An option that sizes can replace.
 template <auto member, auto sizes>
 static void putValue(Deployment &to, int64_t value) {
   putMember<member>(to, value);
@@ -202,7 +202,7 @@ Error pipesched::setSizes(Deployment &deployment,
   return Error::success();
 }
 
-/// Reads "4930,4238"; nothing if it is no list of integers.
+/// Reads "4930,4238"; nothing if it is not a list of integers.
 static std::optional<std::vector<int64_t>> readSizes(StringRef text) {
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');

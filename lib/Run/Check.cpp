@@ -28,8 +28,8 @@ static bool hasNaN(const Numbers &numbers) {
   return llvm::any_of(numbers, [](double x) { return std::isnan(x); });
 }
 
-/// The largest difference relative to the largest wanted number; infinite where
-/// one of both is no number, or both are: NaN says nothing of a schedule.
+/// The largest difference relative to the largest wanted number; infinite if
+/// one of both or both are not numbers: NaN proves nothing about a schedule.
 static double errorOf(const Numbers &found, const Numbers &wanted) {
   double largest = 0, difference = 0;
   for (auto [a, b] : llvm::zip_equal(found, wanted)) {

@@ -199,7 +199,7 @@ Measurement::Times Measurement::timesOf(int64_t step) const {
   return times;
 }
 
-/// A collective alongside which rows go on starts when its last member has
+/// A collective during which rows continue starts when its last member has
 /// come.
 void Measurement::startTogether(Times &times) const {
   std::vector<int64_t> begins(rows.groupKind.size());

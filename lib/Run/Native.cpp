@@ -60,7 +60,7 @@ public:
   }
   llvm::GlobalVariable *add(Constant *value, const llvm::Twine &name = "",
                             bool isPublic = false);
-  /// An array behind a pointer; null if it is empty.
+  /// A pointer to an array; null if it is empty.
   Constant *arrayOf(llvm::Type *type, llvm::ArrayRef<Constant *> elements);
   Constant *numbers(llvm::ArrayRef<int64_t> values);
   Constant *pieces(const Training &training, int64_t &count);

@@ -73,7 +73,7 @@ static void noteUses(const StageFunctions &functions) {
   uses.write();
 }
 
-/// Leaves the functions alone, without attributes that only stages know.
+/// Keeps only the functions, without attributes of stages.
 static void keepFunctions(ModuleOp module) {
   for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
     auto function = dyn_cast<func::FuncOp>(op);
@@ -148,7 +148,7 @@ static LogicalResult lower(ModuleOp module) {
   bufferization::buildBufferDeallocationPipeline(
       manager, bufferization::BufferDeallocationPipelineOptions());
   add(createConvertBufferizationToMemRefPass());
-  // Its helper takes memrefs of unknown sizes, which are no bare pointers.
+  // Its helper takes memrefs of unknown sizes, which are not bare pointers.
   add(createInlinerPass());
   add(createSymbolDCEPass());
   add(createLowerExternCallsPass());

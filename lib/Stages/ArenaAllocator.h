@@ -71,7 +71,7 @@ private:
   int64_t findEndPiece(Classify classify) const;
   Taken use(int64_t begin, int64_t end);
 
-  /// Free pieces by their begin: pieces that nobody reads, of which no two
+  /// Free pieces by their start: pieces that nobody reads, of which no two
   /// touch, and pieces with readers.
   std::map<int64_t, int64_t> unread;
   std::map<int64_t, ReadPiece> read;

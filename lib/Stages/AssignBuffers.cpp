@@ -91,7 +91,7 @@ private:
 
   ArenaAllocator arena, host;
   RowWaits waits;
-  std::vector<int64_t> sendNumber; ///< of sends: how many come before it
+  std::vector<int64_t> sendNumber; ///< of sends: the number of earlier ones
   int64_t numSends = 0;
   std::vector<bool> isGiven;             ///< by version
   int64_t activations = 0, messages = 0; ///< live bytes

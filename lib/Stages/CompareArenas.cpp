@@ -72,7 +72,7 @@ private:
   uint32_t rowBegin, rowEnd;
   std::vector<int64_t> offsets; ///< by version
   RowWaits waits;
-  std::map<int64_t, Tenant> tenants; ///< by begin: who was there last
+  std::map<int64_t, Tenant> tenants; ///< by start: the last tenant
 };
 } // namespace
 

@@ -393,7 +393,7 @@ LogicalResult FunctionWorkAnalysis::Counter::add(Operation &op,
   return success();
 }
 
-/// Whether the type says how many bytes a value has.
+/// Whether the type determines the bytes of a value.
 static bool isStatic(Type type) {
   if (isa<ShapedType>(type) && !isa<VectorType>(type))
     return bytesOfTensor(type).has_value();
@@ -531,7 +531,7 @@ LogicalResult FunctionWorkAnalysis::Counter::count(Block &block,
 //===----------------------------------------------------------------------===//
 
 /// The arguments that an op other than the return uses, and the results that
-/// are no arguments.
+/// are not arguments.
 static CheckedInt signatureBytes(func::FuncOp function) {
   CheckedInt bytes;
   for (BlockArgument argument : function.getArguments())

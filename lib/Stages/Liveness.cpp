@@ -82,7 +82,7 @@ private:
   }
   bool isHere(int64_t stage, int64_t path) const;
   int64_t lastStage() const { return kernels.getFunctions().stages.size() - 1; }
-  /// Of a stage with a shard: its first tensor that is not its own alone.
+  /// On a stage with a shard: its first tensor that other shards share.
   uint32_t firstOfShard(const Stage &stage) const {
     return 5 + stage.residuals.size() + stage.earlier.size() +
            stage.earlierGradients.size();
@@ -116,7 +116,7 @@ private:
   const StageKernels &kernels;
   int64_t worker;
   uint32_t rowBegin, rowEnd;
-  /// By stage: its first tensor, and how many there are per microbatch.
+  /// By stage: its first tensor, and the number of tensors per microbatch.
   std::vector<uint32_t> begins, widths;
   std::vector<Edges> edges; ///< by path, then by stage
   uint32_t numTensors = 0;
@@ -137,8 +137,8 @@ private:
 } // namespace
 
 /// Numbers the microbatches that occur in the row. So memory grows with these,
-/// however many microbatches the program declares. Returns how many ranks there
-/// are.
+/// not with the microbatches that the program declares. Returns the number of
+/// ranks.
 uint32_t LivenessFinder::rankMicrobatches() {
   std::vector<int64_t> found;
   int64_t end = 0;

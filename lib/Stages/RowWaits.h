@@ -1,8 +1,8 @@
 //===- RowWaits.h - Completed waits of a row --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which instructions of a worker have ended for sure, as a walk over its row
-// goes on.
+// The instructions of a worker that have ended for sure, during a walk over its
+// row.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
 //===- VerifyStages.cpp - Functions of stages together --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A stage is consistent when all its functions mean the same tensor by one
-// role and name; a pipeline, when the output of each stage is the input of the
-// next, and the gradient of that input the gradient of that output.
+// A stage is consistent when all its functions mean the same tensor by one role
+// and name. A pipeline is consistent when the output of each stage is the input
+// of the next, and likewise for their gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +68,8 @@ static const NamedTensor *findTensor(ArrayRef<NamedTensor> tensors,
 namespace {
 class StageVerifier {
 public:
-  /// `data` and `target` are those that run in cells of the stage, or null.
+  /// `data` and `target` are the functions that run in cells of the stage, or
+  /// null.
   StageVerifier(Stage &stage, const StageFunction *data,
                 const StageFunction *target, int64_t numSlices)
       : stage(stage), data(data), target(target), numSlices(numSlices) {}
@@ -435,7 +436,7 @@ static bool updates(const Stage &stage, StringRef param) {
   return update && update->findResult(Role::Param, param);
 }
 
-/// Adds a tied parameter to those that it is tied to, of which `first` is one.
+/// Adds a tied parameter to its tie, of which `first` is a member.
 static LogicalResult addToTie(Tie &tie, ArrayRef<Stage> stages,
                               const Stage &stage, const NamedTensor &param) {
   auto fail = [&]() -> InFlightDiagnostic {

@@ -52,7 +52,7 @@ static int waitForData(int descriptor,
   return ECANCELED;
 }
 
-/// How many bytes of the file behind a descriptor are read at most.
+/// The most bytes that are read from the file of a descriptor.
 static uint64_t mostBytesOf(int descriptor) {
   fs::file_status status;
   bool isDevice = !fs::status(descriptor, status) &&

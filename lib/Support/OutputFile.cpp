@@ -29,7 +29,7 @@ namespace fs = llvm::sys::fs;
 // Paths
 //===----------------------------------------------------------------------===//
 
-/// The inherited descriptor that a path stands for, or -1. Opening such a path
+/// The inherited descriptor that a path refers to, or -1. Opening such a path
 /// would truncate a file to which the shell redirected the descriptor.
 static int descriptorOf(StringRef path) {
   if (path == "/dev/stdout")
@@ -45,7 +45,7 @@ static int descriptorOf(StringRef path) {
 }
 
 /// Where a symbolic link points to, through at most 40 links as in Linux; also
-/// if nothing is there yet. Stops at a path that stands for a descriptor.
+/// if nothing is there yet. Stops at a path that refers to a descriptor.
 static std::error_code followLinks(SmallString<128> &path) {
   constexpr int kMostLinks = 40;
   for (int i = 0; i < kMostLinks; ++i) {
@@ -74,7 +74,7 @@ Error OutputFile::fail(std::error_code code) const {
 //===----------------------------------------------------------------------===//
 
 /// Gives a new file the owner and the permissions of the one that it replaces.
-/// Only the superuser may give a file away, so a refusal is no error.
+/// Only the superuser may give a file away, so a refusal is not an error.
 static std::error_code copyAccess(StringRef from, int descriptor) {
   fs::file_status status;
   if (std::error_code code = fs::status(from, status))
@@ -192,8 +192,8 @@ Error OutputFile::keep() {
   return Error::success();
 }
 
-/// The path of a file in a folder without links; empty if it is no regular
-/// file, or its folder is not there.
+/// The path of a file in a folder without links; empty if it is not a regular
+/// file, or its folder does not exist.
 static std::string realPath(StringRef path) {
   SmallString<128> target = path, folder;
   if (path.empty() || path == "-" || followLinks(target) ||
@@ -243,8 +243,8 @@ struct OutputArgument {
 } // namespace
 
 /// The content of a temporary file until the tool opens the file, which empties
-/// it. A tool that answers without opening it, as `--show-dialects` does,
-/// leaves the file alone.
+/// it. A tool that answers without opening it, as for `--show-dialects`, does
+/// not change the file.
 static constexpr StringRef kUntouched = "pipesched: not written yet\n";
 
 static bool isUntouched(StringRef part) {

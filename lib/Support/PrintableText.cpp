@@ -27,7 +27,7 @@ static bool isDirection(unsigned point) {
          (point >= 0x2066 && point <= 0x2069);
 }
 
-/// Code points that are no characters in any text; XML refuses U+FFFE and
+/// Code points that are not characters in any text; XML refuses U+FFFE and
 /// U+FFFF.
 static bool isNoncharacter(unsigned point) {
   return (point & 0xfffe) == 0xfffe || (point >= 0xfdd0 && point <= 0xfdef);

@@ -22,7 +22,7 @@ class RepeatFinder {
 public:
   explicit RepeatFinder(FollowsFunction follows) : follows(follows) {}
 
-  /// Appends the stretches of elements [begin, end).
+  /// Appends the stretches of elements [`begin`, `end`).
   void divide(uint32_t begin, uint32_t end);
 
   std::vector<Stretch> stretches;
@@ -36,8 +36,8 @@ private:
 };
 } // namespace
 
-/// All periods around the middle of [begin, end); none if the elements there
-/// do not repeat.
+/// All periods around the middle of [`begin`, `end`); none if the elements
+/// there do not repeat.
 Stretch RepeatFinder::extend(uint32_t begin, uint32_t end,
                              uint32_t period) const {
   uint32_t middle = begin + (end - begin) / 2;

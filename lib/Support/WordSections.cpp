@@ -15,8 +15,8 @@ using namespace pipesched;
 using llvm::ArrayRef;
 
 static constexpr uint32_t kMaxCycle = 1024;
-/// For how many repetitions a cycle must hold, so that a few equal differences
-/// are not taken for a cycle.
+/// The least repetitions of a cycle, so that a few equal differences are not
+/// taken for a cycle.
 static constexpr uint32_t kLeastProof = 256;
 
 uint32_t WordSection::read(ArrayRef<uint32_t> table, uint32_t i,
@@ -164,7 +164,7 @@ private:
 };
 } // namespace
 
-/// Writes rows [begin, end) as they are.
+/// Writes rows [`begin`, `end`) unchanged.
 void SectionWriter::writePlain(uint32_t begin, uint32_t end) {
   while (begin < end) {
     uint32_t next = begin + 1;

@@ -168,7 +168,7 @@ static void findCauses(ArrayRef<ComparisonEntry> entries,
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// How many bytes an entry needs over its capacity. It fits if this is 0 or
+/// The bytes that an entry needs above its capacity. It fits if this is 0 or
 /// less. Nothing if it is not known.
 static std::optional<int64_t> missingBytes(const ComparisonEntry &entry) {
   if (!entry.memory || entry.capacityBytes == 0)

@@ -89,7 +89,7 @@ static ExchangeOptions &exchangeOptions() {
 
 /// The schedule that `option` names, or the only one if it is empty. Errors,
 /// emitted: none; several, with notes at each and the option that selects one.
-/// `holder` says what holds only one schedule: "a CSV file".
+/// `holder` names the thing that holds only one schedule: "a CSV file".
 static FailureOr<pipe::ScheduleOp>
 selectSchedule(Operation *root, const llvm::cl::opt<std::string> &option,
                StringRef holder) {
@@ -117,8 +117,8 @@ selectSchedule(Operation *root, const llvm::cl::opt<std::string> &option,
   return diagnostic;
 }
 
-/// Checks that a schedule can be exported. Errors, emitted: no rows; what
-/// verifyTable finds.
+/// Checks that a schedule can be exported. Errors, emitted: no rows; violations
+/// of verifyTable.
 static LogicalResult verifyForExport(pipe::ScheduleOp schedule,
                                      const TableView &table) {
   if (schedule.isProblem())
@@ -216,7 +216,7 @@ static LogicalResult translateToCsv(Operation *root, raw_ostream &os) {
 // Shardy
 //===----------------------------------------------------------------------===//
 
-/// Warns about what Shardy does differently from the schedule.
+/// Warns about differences between Shardy and the schedule.
 static void warn(pipe::ScheduleOp schedule, const TableView &table,
                  const ShardyRulesOptions &rules) {
   if (std::optional<Violation> violation = findUnsplitBackward(table, rules))

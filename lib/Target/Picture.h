@@ -13,8 +13,8 @@
 
 namespace pipesched {
 
-/// A compute cell or an overlapped pair in [begin, end), or a run of them that
-/// are too short to draw separately.
+/// A compute cell or an overlapped pair in [`begin`, `end`), or a run of them
+/// that are too short to draw separately.
 struct Box {
   int64_t begin, end;
   Cell cell;
@@ -22,8 +22,8 @@ struct Box {
   int64_t numMore = 0; ///< further boxes of the run
 };
 
-/// A message, all-reduce or copy. It holds its queue in [begin, release) and
-/// has arrived at `end`.
+/// A message, all-reduce or copy. It holds its queue in [`begin`, `release`)
+/// and has arrived at `end`.
 struct Bar {
   int64_t begin, release, end;
   Cell cell;

@@ -34,7 +34,7 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A line of text, without blanks at its end; columns count from its begin.
+/// A line of text, without blanks at its end; columns count from its start.
 class TextLine {
 public:
   TextLine(llvm::raw_ostream &os, bool hasColours)

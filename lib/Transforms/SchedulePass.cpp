@@ -45,7 +45,7 @@ FailureOr<SmallVector<ScheduleOp>> pipe::selectSchedules(ModuleOp module,
 }
 
 /// The schedules called `name`; all if it is empty. For a root that is a
-/// pipe.schedule, another name selects nothing and is no error, because the
+/// pipe.schedule, another name selects nothing and is not an error, because the
 /// name may be that of another schedule.
 static FailureOr<SmallVector<ScheduleOp>> selectByName(Operation *root,
                                                        StringRef name) {

@@ -1,7 +1,7 @@
 //===- IR.h - Ops, blocks and values as objects of Python -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What pipesched.ir is made of. Every object keeps its context and the op that
+// The objects of pipesched.ir. Every object keeps its context and the op that
 // holds its memory. An op that was erased or that a pass may have replaced is
 // forgotten: to use it raises an error. All of it needs the GIL.
 //
@@ -30,7 +30,7 @@ class Root;
 struct Context {
   Context();
   mlir::MLIRContext context;
-  /// Those of the ops that are in no block.
+  /// The roots of ops that are in no block.
   llvm::DenseMap<mlir::Operation *, Root *> roots;
   /// The ops that Python has.
   llvm::DenseMap<mlir::Operation *, Op *> live;
@@ -114,10 +114,10 @@ private:
   mutable mlir::Operation *op; ///< null if it is forgotten
 };
 
-/// Raises an error with what MLIR says unless the op is right.
+/// Raises an error with the diagnostics of MLIR unless the op is right.
 void verify(const Op &op, const char *error);
-/// For the op and what is inside: MLIR verifies ops before it prints them,
-/// which is only safe if all values that they use are in the same tree.
+/// For the op and its contents: MLIR verifies ops before it prints them, which
+/// is only safe if all values that they use are in the same tree.
 mlir::OpPrintingFlags flagsFor(mlir::Operation *op);
 
 /// Reads text or bytecode of one op.
@@ -158,16 +158,16 @@ struct InsertionPoint {
 // Defaults and errors
 //===----------------------------------------------------------------------===//
 
-/// What `with` has set.
+/// The defaults that a `with` has set.
 struct Defaults {
   ContextRef context;
   std::optional<Location> location;
   std::optional<InsertionPoint> point;
 };
-/// Of this thread, the innermost last.
+/// The defaults of this thread, the innermost last.
 std::vector<Defaults> &defaults();
 
-/// Sets defaults in a `with`; what is not said stays if the context does.
+/// Sets defaults in a `with`; unset fields stay if the context does.
 void enter(Defaults entered);
 
 /// The argument, or else the default. Raises an error if there is neither.
@@ -213,7 +213,7 @@ void bindEquality(Class &bound, Key key) {
            [key](const T &one) { return std::hash<const void *>()(key(one)); });
 }
 
-/// Makes a class a context manager; `toDefaults` says what it sets.
+/// Makes a class a context manager; `toDefaults` returns its defaults.
 template <typename Class, typename Convert>
 void bindWith(Class &bound, const char *name, Convert toDefaults) {
   using T = typename Class::Type;

@@ -1,7 +1,7 @@
 //===- IRBlocks.cpp - Regions, blocks, modules and pass managers ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Binds what holds ops, what reads them and what passes run on.
+// Binds the classes that hold ops, read them and run passes on them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -329,8 +329,8 @@ static Passes parsePasses(std::string_view pipeline, ContextRef given) {
   return {context, std::move(manager)};
 }
 
-/// What passes may replace is forgotten. Passes trust their input, so it is
-/// verified first.
+/// Forgets everything that passes may replace. Passes trust their input, so it
+/// is verified first.
 static void runOn(Passes &passes, const Op &op) {
   checkContext(passes.context, op.context());
   ir::verify(op, "Verification failed before the pass pipeline");
@@ -368,7 +368,7 @@ static pipe::WorkerOp rowOf(const Op &op) {
   return row;
 }
 
-/// Of a row outside of a schedule, microbatches are whole.
+/// In a row outside of a schedule, microbatches have one slice.
 static int64_t slicesOf(pipe::WorkerOp row) {
   auto schedule = row->getParentOfType<pipe::ScheduleOp>();
   return schedule ? schedule.getSlices() : 1;

@@ -1,7 +1,7 @@
 //===- IRContext.cpp - Contexts, locations, attributes and types ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Binds what lives as long as its context.
+// Binds the classes that live as long as their context.
 //
 //===----------------------------------------------------------------------===//
 
@@ -168,7 +168,7 @@ static void bindUniqued(nb::class_<Uniqued<T>> &bound) {
   });
 }
 
-/// What `parse` reads: a text that is an attribute or type and no more.
+/// The result of `parse` for a text that is exactly one attribute or type.
 template <typename Parse>
 static nb::object parseUniqued(std::string_view text, ContextRef given,
                                const char *what, Parse parse) {
@@ -237,7 +237,7 @@ static auto bindAttr(nb::module_ &m, const char *name, Get get) {
       nb::arg("value"), nb::arg("context").none() = nb::none());
 }
 
-/// Lets a class be read as a sequence of what `at` returns.
+/// Makes a class a sequence of the results of `at`.
 template <typename T, typename At>
 static void bindSequence(nb::class_<SpecialAttr<T>, Attr> bound, At at) {
   bound.def("__len__", [](const SpecialAttr<T> &self) {

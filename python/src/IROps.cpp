@@ -1,8 +1,8 @@
 //===- IROps.cpp - Ops, regions, blocks and values ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who owns what: a Root owns an op that is in no block, and every object of
-// Python keeps the Root that its memory belongs to.
+// Ownership: a Root owns an op that is in no block, and every object of Python
+// keeps the Root that its memory belongs to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -460,8 +460,8 @@ static std::string getAsm(const Op &op, bool hasDebugInfo, bool isPretty,
 enum class WalkOrder { PRE_ORDER, POST_ORDER };
 enum class WalkResult { ADVANCE, INTERRUPT, SKIP };
 
-/// Visits the ops that are inside when it begins, but for those that are erased
-/// until their turn. False after an interrupt.
+/// Visits the ops that are inside when it starts, except those erased before
+/// their turn. False after an interrupt.
 static bool walk(const OpRef &op, const nb::callable &callback,
                  WalkOrder order) {
   auto visit = [&] {
@@ -530,7 +530,7 @@ static nb::object resultOf(const OpRef &self) {
   return toPython(self, op->getResult(0));
 }
 
-/// Of a module that is in no block, none.
+/// None for a module that is in no block.
 static std::optional<OpRef> parentOf(const Op &op) {
   if (mlir::Operation *parent = op.get()->getParentOp())
     return op.other(parent);

@@ -86,10 +86,10 @@ void Module::copyCellPlaces(mlir::MLIRContext &to) const {
   placesOf(context)->copyTo(*placesOf(to));
 }
 
-/// MLIR's reader of bytecode trusts what it reads, so a child process reads it
+/// MLIR's reader of bytecode trusts its input, so a child process reads it
 /// first unless this program has written it. Makes a copy: bytecode must be
-/// aligned and text must end in a null, and a copy is both. MLIR's parser knows
-/// no byte order mark.
+/// aligned and text must end in a null, and a copy is both. MLIR's parser does
+/// not accept a byte order mark.
 std::unique_ptr<llvm::SourceMgr>
 pipesched::python::guardSource(mlir::MLIRContext &context,
                                llvm::StringRef source, llvm::StringRef name,
@@ -127,7 +127,7 @@ static ModulePtr parse(std::string_view source, std::string_view name) {
   });
 }
 
-/// Reads what this program has written.
+/// Reads text that this program has written.
 static ModulePtr parseOwn(std::string_view code, std::string_view name) {
   return Module::create([&](mlir::MLIRContext &context) {
     return parseIR(context, code, name, /*isTrusted=*/true);
@@ -206,7 +206,8 @@ static pipe::ScheduleOp toRowOwner(mlir::Operation *op) {
   return toSchedule(op, "is a program; rows are those of a schedule");
 }
 
-/// Numbers of enums: which gradient goes upstream, and what R does.
+/// Numbers of enums: the cell whose gradient goes upstream, and the part that R
+/// recomputes.
 using Backward = std::optional<std::pair<int, int>>;
 
 static void setBackward(pipe::ScheduleOp op, std::pair<int, int> backward) {
@@ -376,7 +377,7 @@ static ModulePtr giveName(const Module &module, std::string_view name) {
   });
 }
 
-/// The functions that an op names, and those that these call.
+/// The functions that an op names, and the functions that these call.
 static llvm::SetVector<mlir::Operation *> functionsOf(mlir::Operation *op) {
   llvm::SetVector<mlir::Operation *> found;
   llvm::SmallVector<mlir::Operation *> users{op};
@@ -396,7 +397,7 @@ static llvm::SetVector<mlir::Operation *> functionsOf(mlir::Operation *op) {
 }
 
 /// One schedule or program, with its model, its system and the functions of its
-/// stages, as a module of its own.
+/// stages, as a separate module.
 static Module::Made copyAlone(mlir::Operation *op) {
   Module::Made alone = mlir::ModuleOp::create(op->getLoc());
   mlir::ModuleOp source = findSystemModule(op);
@@ -427,7 +428,7 @@ static ModulePtr extract(const Module &module, size_t index) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What schedules and programs say of themselves.
+/// The attributes of schedules and programs.
 struct ScheduleInfo {
   std::string name, family, times;
   bool isProgram, isProblem, hasModel, hasSystem;

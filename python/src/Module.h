@@ -75,7 +75,7 @@ std::shared_ptr<Module>
 changeCopy(const Module &module,
            llvm::function_ref<void(mlir::ModuleOp)> change);
 
-/// The op as a schedule. Of a program it emits `refusal` and throws a Failure.
+/// The op as a schedule. For a program it emits `refusal` and throws a Failure.
 pipe::ScheduleOp toSchedule(mlir::Operation *op, llvm::StringRef refusal);
 
 /// The error in the output of MLIR's pipeline parser, which reports errors only
@@ -96,7 +96,7 @@ using RawCell = std::tuple<int64_t, int, int64_t, bool, int64_t>;
 using RawRows = std::vector<std::vector<RawCell>>;
 std::vector<std::vector<CellNumbers>> toNumbers(const RawRows &rows);
 
-/// The cells of a row as they are written; of pairs as `2F3+1B0`.
+/// The cells of a row as text; pairs as `2F3+1B0`.
 std::vector<std::string> wordsOf(llvm::ArrayRef<Cell> row, int64_t numSlices);
 
 } // namespace pipesched::python

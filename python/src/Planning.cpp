@@ -20,8 +20,8 @@ using llvm::Expected;
 // Sizes
 //===----------------------------------------------------------------------===//
 
-/// Ranks divide the heads of keys and values and those of a recurrence, with
-/// what they share.
+/// Ranks divide the heads of keys and values, and the heads of a recurrence
+/// with their shared parts.
 static int64_t countKeyValueHeads(const Architecture &model) {
   int64_t heads = model.latent || model.keyValueHeads == 0
                       ? model.attentionHeads
@@ -97,8 +97,7 @@ static nb::dict sizesOf(const CostSources &costs) {
 
 using Layers = std::vector<int64_t>;
 
-/// The layers of each stage of a path. Errors: no stages; those of
-/// balanceLayers.
+/// The layers of each stage of a path. Errors: no stages; as for balanceLayers.
 static Expected<Layers> divide(const std::vector<int32_t> &workers,
                                const LayerLoads &loads,
                                const Layers &weights = {}) {

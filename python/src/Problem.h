@@ -22,7 +22,7 @@ namespace pipesched::python {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 using Lengths = std::optional<std::vector<int64_t>>;
-/// Tuple of workers, takes as (begin, end, step), blocks, weights, frozen
+/// Tuple of workers, takes as (`begin`, `end`, `step`), blocks, weights, frozen
 /// stages, and whether the path is forward only.
 using PathTuple = std::tuple<std::vector<int32_t>,
                              std::vector<std::tuple<int64_t, int64_t, int64_t>>,
@@ -41,7 +41,7 @@ llvm::Expected<Problem> readProblem(llvm::StringRef family, int64_t workers,
                                     const Options &options,
                                     std::vector<Path> paths);
 
-/// Errors: numbers that no value of their enum has; those of parseDisturbance.
+/// Errors: numbers that are not values of their enum; as for parseDisturbance.
 llvm::Expected<TimingOptions> readTiming(const Timing &timing);
 
 /// A problem, and the costs, timing and optimizer step that it is evaluated

@@ -135,8 +135,8 @@ static bool hasRecompute(exec::ProgramOp program) {
   return false;
 }
 
-/// The number of the rule by which a split backward sends its gradient, and of
-/// what R cells compute again.
+/// The numbers of the cell whose gradient goes upstream, and of the part that R
+/// cells recompute.
 static std::pair<int, int> describeBackward(const Module &module,
                                             size_t index) {
   auto describe = [](auto op) {

@@ -38,7 +38,7 @@ Summary summaryOf(const NamedEvaluation &result);
 
 /// The results of a sweep.
 struct Swept {
-  std::vector<Summary> summaries;  ///< of a failed one all is unknown
+  std::vector<Summary> summaries;  ///< all fields of a failed one are unknown
   std::vector<std::string> errors; ///< empty texts where there are numbers
 };
 

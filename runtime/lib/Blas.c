@@ -210,7 +210,7 @@ static struct Blas blas;
 static char loadError[rtTextBytes];
 static pthread_once_t loadOnce = PTHREAD_ONCE_INIT;
 
-/// Finds a function, which is no object that a pointer could point to.
+/// Finds a function; a pointer to an object cannot hold it.
 #define FIND(place, handle, name) *(void **)&(place) = dlsym(handle, name)
 
 /// Loads a library into `blas`. Returns false with a text: there is none; it

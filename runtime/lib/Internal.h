@@ -213,7 +213,7 @@ bool rtStartTraining(struct RtWorker *worker, const PipeschedTraining *training,
 void rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
                   int64_t index);
 
-/// Prints how long a step took, on stdout, and its loss in front of that if
+/// Prints the time of a step on stdout, and its loss in front of that if
 /// `losses` has one for each microbatch.
 void rtPrintStep(int64_t step, int64_t ns, const double *losses, int64_t count);
 
@@ -227,7 +227,7 @@ bool rtExtendLog(struct RtWorker *worker, int64_t steps, bool instructions);
 /// Lets rtRunStep and the log calls write to step `index` of the log.
 void rtSelectStep(struct RtWorker *worker, int64_t index);
 
-/// Turns the ticks from step `first` of the log on into ns, by two anchors
+/// Converts the ticks from step `first` of the log on into ns, by two anchors
 /// before and after them; adds to each the offset of another clock, which goes
 /// from `offset[0]` at the first anchor to `offset[1]` at the second.
 void rtFinishLog(struct RtWorker *worker, int64_t first,
@@ -317,7 +317,7 @@ int32_t rtStatus(const struct RtWorker *worker);
 /// Returns the status. Under MPI it does not return.
 int32_t rtSetFailure(struct RtWorker *worker, int32_t status, const char *text);
 
-/// Sleeps until rtNow is `ns`. Messages go on meanwhile.
+/// Sleeps until rtNow is `ns`. Messages continue meanwhile.
 void rtSleepUntil(struct RtWorker *worker, int64_t ns);
 
 /// Called before a copy is added and after it has ended.

@@ -124,7 +124,7 @@ void endRequest(struct Worker *worker, struct RtRequest *request,
 void blockWorker(struct Worker *worker, enum Waiting waiting,
                  struct RtRequest *request, struct Woken *woken);
 
-/// With the mutex held: fails if no worker can go on (Deadlock.c).
+/// With the mutex held: fails if no worker can continue (Deadlock.c).
 void checkDeadlock(PipeschedWorld *world, struct Woken *woken);
 
 /// With the mutex held: records a failure and wakes all workers.

@@ -367,7 +367,7 @@ static struct MpiRequest *startMessage(struct MpiWorker *worker,
   return request;
 }
 
-/// Sends a copy of the data, so that the program may go on.
+/// Sends a copy of the data, so that the program may continue.
 static void sendCopy(struct MpiWorker *worker, const struct RtRequest *request,
                      const void *data, size_t size, struct Bytes bytes,
                      MPI_Comm comm) {

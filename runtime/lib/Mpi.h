@@ -40,7 +40,7 @@ struct MpiRequest {
   MPI_Request *parts; // at least one; more for sums beyond an int
   int numParts;
   MPI_Request onlyPart; // `parts` points to it unless there are more
-  // Of recvs and sums, where paced: the clock of rank 0 at their end.
+  // For recvs and sums, if paced: the clock of rank 0 at their end.
   int64_t arrival;
   MPI_Request arrivalPart;
   // Sums and broadcasts:

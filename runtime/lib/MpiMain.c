@@ -20,7 +20,7 @@ enum { succeeded = 0, failed = 1, wrongUsage = 2 };
 static void exchange(struct MpiWorker *worker, bool isSend, int64_t *time,
                      int count, int peer) {
   MPI_Request request;
-  MPI_Comm comm = worker->parent; // has no messages of its own
+  MPI_Comm comm = worker->parent; // has no messages
   mpiCheck(worker,
            isSend
                ? MPI_Isend(time, count, MPI_INT64_T, peer, 0, comm, &request)
@@ -112,9 +112,9 @@ static void reduce(struct MpiWorker *worker, void *numbers, int64_t count,
   mpiCheck(worker, mpiWait(worker, &request, MPI_STATUS_IGNORE), "MPI_Ireduce");
 }
 
-/// Prints on rank 0 how long each step took, from its first start to its last
-/// end, and its loss where that is known. Each loss is that of one worker, and
-/// 0 on all others, so that the order of these sums has no meaning.
+/// Prints on rank 0 the time of each step, from its first start to its last
+/// end, and its loss if it is known. Each loss is from one worker, and 0 on all
+/// others, so that the order of these sums has no meaning.
 static void printSteps(struct MpiWorker *worker) {
   const struct RtLog *log = &worker->base.log;
   int64_t count = worker->training ? worker->training->microbatches : 0;

@@ -78,8 +78,8 @@ static uint16_t toF16(float value) {
 // Blocks of a sum
 //===----------------------------------------------------------------------===//
 
-/// How many elements are summed before their sum is written to every buffer, so
-/// that they stay in the cache.
+/// The number of elements that are summed before their sum is written to every
+/// buffer, so that they stay in the cache.
 enum { blockElements = 512 };
 
 /// The sum of a block: f16 and bf16 in f32, integers without sign so that they

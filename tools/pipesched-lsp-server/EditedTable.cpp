@@ -113,7 +113,7 @@ void EditedTable::complete(int64_t globalStage, int64_t unit) {
   });
 }
 
-/// What a complete table has, by units and stages.
+/// Adds the missing cells of a complete table, by units and stages.
 void EditedTable::complete() {
   for (int64_t unit = 0; unit != placement.getNumUnits(); ++unit) {
     int64_t path = placement.pathOf(unit), first = placement.stageOffset(path);

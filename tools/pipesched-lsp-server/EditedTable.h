@@ -15,16 +15,16 @@
 
 namespace pipesched {
 
-/// A table as complete as dependences need it: what rows lack stands behind
-/// what is written, and written cells that do not belong where they are have
+/// A table as complete as dependences need it: missing cells come after the
+/// written ones, and written cells that do not belong where they are have
 /// become idle entries.
 class EditedTable {
 public:
   /// Tables with more forwards than this get no help.
   static constexpr int64_t kMostPairs = int64_t(1) << 20;
 
-  /// Nothing if the paths are wrong or do not say what they take, or the table
-  /// is large.
+  /// Nothing if the paths are wrong or do not say which microbatches they take,
+  /// or the table is large.
   static std::unique_ptr<EditedTable> load(pipe::ScheduleOp schedule);
 
   const Placement &getPlacement() const { return placement; }
@@ -36,7 +36,7 @@ public:
   bool uses(Phase phase) const { return used.contains(phase); }
   /// The cells that a complete table has and this one lacks.
   llvm::ArrayRef<Cell> getMissing() const { return missing; }
-  /// What is wrong with a row by itself; empty if nothing is.
+  /// The mistake in a row by itself; empty if there is none.
   llvm::StringRef getProblem() const { return problem; }
   /// The phases that are written for a stage and unit of its path.
   PhaseSet phasesOf(Cell cell) const { return present[placement.pairOf(cell)]; }

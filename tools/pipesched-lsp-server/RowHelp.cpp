@@ -1,8 +1,8 @@
 //===- RowHelp.cpp - What a cell of a row means -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parses a file without verifying it, and asks the one rule of dependences
-// what a cell waits for.
+// Parses a file without verifying it, and reads from the one rule of
+// dependences which cells a cell waits for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +78,7 @@ static std::string meaningOf(const Placement &placement, Cell cell) {
 }
 
 namespace {
-/// What is known of one cell of a table.
+/// The facts about one cell of a table.
 class CellStory {
 public:
   CellStory(const EditedTable &table, CellRef at)

@@ -41,8 +41,8 @@ struct RowText {
   std::optional<size_t> word;
 
   /// The chunk with changes that make its rows readable while one of them is
-  /// typed: words that are no cells become spaces, rows that are not closed get
-  /// their bracket. `dropsWord`: without the word at the place, too.
+  /// typed: words that are not cells become spaces, rows that are not closed
+  /// get their bracket. `dropsWord`: without the word at the place, too.
   std::string repaired(bool dropsWord) const;
   llvm::StringRef textOf(TextSpan span) const {
     return llvm::StringRef(chunk).slice(span.begin, span.end);

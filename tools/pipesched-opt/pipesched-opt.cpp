@@ -76,9 +76,8 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
   return mlir::success();
 }
 
-/// MLIR prints the operation behind an error, which for a table of a million
-/// cells is 20 MB of text. Here it does so only with
-/// --mlir-print-op-on-diagnostic.
+/// MLIR prints the operation of an error, which for a table of a million cells
+/// is 20 MB of text. Here it does so only with --mlir-print-op-on-diagnostic.
 static void printNoOpsByDefault() {
   mlir::registerMLIRContextCLOptions();
   llvm::cl::Option *option =

@@ -60,7 +60,7 @@ struct ResultRow {
   std::string origin; ///< the method that found the schedule
   Status status = Status::TimeLimit;
   double seconds = 0;
-  std::optional<int64_t> heuristic; ///< of the constructive heuristics alone
+  std::optional<int64_t> heuristic; ///< of only the constructive heuristics
   std::optional<int64_t> seed;      ///< of the best static schedule that fits
   std::string seedName;
 };
@@ -147,7 +147,7 @@ static std::string onOneLine(StringRef text) {
   return text.empty() ? "-" : printableText(text);
 }
 
-/// Aligns numbers to the right; a dash stands for a missing value.
+/// Aligns numbers to the right; a dash means a missing value.
 static void writeText(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
   std::vector<std::string> lines(rows.size() + 1);
   for (const Column &column : kColumns) {
@@ -489,7 +489,7 @@ static void catchInterrupts() {
     sigaction(signal, &action, nullptr);
 }
 
-/// The objective that the constructive heuristics alone reach.
+/// The objective that only the constructive heuristics reach.
 static std::optional<int64_t> solveByHeuristics(const Problem &problem,
                                                 SolverOptions options) {
   options.timeLimitSeconds = 0;

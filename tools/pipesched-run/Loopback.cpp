@@ -149,7 +149,7 @@ static void printStep(int64_t step, double loss, Span span) {
 }
 
 namespace {
-/// Ends the run, and this process if a worker goes on computing: a thread
+/// Ends the run, and this process if a worker continues to compute: a thread
 /// cannot be ended from outside.
 class Watchdog {
 public:

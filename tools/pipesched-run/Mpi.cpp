@@ -73,8 +73,8 @@ static void endGroup(pid_t leader) {
   kill(leader, SIGTERM);
 }
 
-/// Called by a signal that would end this process, which then goes on and fails
-/// in the usual way. The next signal ends it.
+/// Called by a signal that would end this process, which then continues and
+/// fails in the usual way. The next signal ends it.
 static void interrupt() {
   isInterrupted = true;
   if (pid_t leader = runningGroup)
@@ -173,8 +173,8 @@ static std::string describeTimeout(int64_t seconds, StringRef folder,
   return text;
 }
 
-/// Runs a program in a process group of its own, and returns its standard
-/// output. Errors have all its output. `seconds` is a limit of its time, or 0.
+/// Runs a program in a separate process group, and returns its standard output.
+/// Errors have all its output. `seconds` is a limit of its time, or 0.
 static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
                                            StringRef folder,
                                            int64_t seconds = 0,

@@ -21,8 +21,8 @@ void registerAll(mlir::DialectRegistry &registry);
 /// and --stage-pipeline.
 void registerUpstreamPasses();
 
-/// Registers the passes and dialects of plugins. Errors: a file that is none,
-/// or one of another version of LLVM or with an MLIR of its own.
+/// Registers the passes and dialects of plugins. Errors: a file that is not a
+/// plugin, or is for another version of LLVM or has a separate MLIR.
 llvm::Error loadPlugins(const Options &options,
                         mlir::DialectRegistry &registry);
 

@@ -51,7 +51,7 @@ private:
     /// Idle time since the last cell. It counts only if another cell follows;
     /// otherwise it is part of the drain.
     int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;
-    /// How many spans are followed by a cell. Later spans lie after the last
+    /// The number of spans that a cell follows. Later spans come after the last
     /// cell.
     size_t numSpans = 0;
   };
@@ -89,7 +89,7 @@ void IdleWalk::findRun(uint32_t task) {
       beginPs = std::min(beginPs, runBeginPs[edge.task()]);
 }
 
-/// A wait for a cell is a dependency until the cell ends, since a cell is no
+/// A wait for a cell is a dependency until the cell ends, since a cell is not a
 /// transfer. A message that holds its row was ready when it started.
 TransferTimes IdleWalk::transferTimes(uint32_t task) const {
   if (graph.is(task, InstructionRole::Compute))

@@ -143,8 +143,8 @@ void InstructionWaits::prefetchAfter(uint32_t node) const {
 
 std::size_t InstructionWaits::getMaxWaits() const {
   // One per operand, one for the instruction ahead in each queue, one for the
-  // compute after which a message is issued, one per receive that is a node of
-  // its own.
+  // compute after which a message is issued, one per receive that is a separate
+  // node.
   std::size_t numReceives = 0;
   if (!isMerged())
     for (const Instruction &instruction : program.instructions)

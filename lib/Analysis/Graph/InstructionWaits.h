@@ -35,7 +35,7 @@ public:
   uint32_t nodeOf(uint32_t instruction) const { return nodes[instruction]; }
   /// The worker of the leader.
   int32_t workerOf(uint32_t node) const { return workers[node]; }
-  /// The second half of the overlapped pair that `leader` begins, or kNone.
+  /// The second half of the overlapped pair that `leader` starts, or kNone.
   uint32_t secondHalfOf(uint32_t leader) const;
   /// Prefetches the data of the nodes that follow this one in its row.
   void prefetchAfter(uint32_t node) const;

@@ -1,8 +1,8 @@
 //===- ActivationLedger.h - Bytes of each activation ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What each cell allocates and frees (docs/CostModel.md, "Copies: D and U" and
-// "Activations, tensor by tensor").
+// The memory that each cell allocates and frees (docs/CostModel.md, "Copies: D
+// and U" and "Activations, tensor by tensor").
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ namespace pipesched {
 ///   F0 F1 F2 D0 D2 .. U0 U2 B2 B1 B0    they leave: D is behind the last F,
 ///                                       and U before that of the last slice
 ///
-/// The reload queue keeps its order, so that U of the last slice, for which its
-/// backward waits, is behind all before it.
+/// The reload queue keeps its order: U of the last slice, for which its
+/// backward waits, comes after all earlier ones.
 class LeavingKeys {
 public:
   /// Without this call, or if microbatches have no slices, all leave.
@@ -74,7 +74,7 @@ private:
   std::vector<uint8_t> states; ///< by pair; empty: not needed
 };
 
-/// What a cell does to the memory of its worker.
+/// The effect of a cell on the memory of its worker.
 struct MemoryChange {
   int64_t bytes = 0, activations = 0;
 
@@ -89,7 +89,7 @@ struct MemoryChange {
 /// order in which they allocate and free.
 struct HeldActivation {
   int64_t deviceBytes = 0, hostBytes = 0;
-  bool isRecomputed = false; ///< an R allocates what F does not keep
+  bool isRecomputed = false; ///< an R allocates the rest
   bool leavesKeys = true;    ///< D frees keys and values, too
 
   /// F allocates the activations that it keeps, R the rest; B and I allocate
@@ -99,9 +99,10 @@ struct HeldActivation {
   /// of a frozen stage, and F of a stage without a backward.
   MemoryChange finish(Cell cell, const StageMemory &stage,
                       StageBackward backward);
-  /// Frees on the device what D has copied, but for keys and values that other
-  /// slices read: as many bytes as the gradients that later slices leave for
-  /// the slice. The last slice has none of these, and none read its own.
+  /// Frees the device memory that D has copied, except keys and values that
+  /// other slices read: as many bytes as the gradients that later slices leave
+  /// for the slice. The last slice has none of these, and no slice reads its
+  /// keys and values.
   MemoryChange moveOut(const StageMemory &stage) {
     int64_t kept =
         leavesKeys ? 0 : std::max<int64_t>(-stage.leftForSlicesBytes, 0);
@@ -110,7 +111,7 @@ struct HeldActivation {
     hostBytes += bytes;
     return {-bytes, -1};
   }
-  /// Allocates on the device what U copies.
+  /// Allocates the device memory into which U copies.
   MemoryChange moveIn() {
     int64_t bytes = std::exchange(hostBytes, 0);
     deviceBytes += bytes;
@@ -118,8 +119,8 @@ struct HeldActivation {
   }
 };
 
-/// What a cell does if no activation is recomputed or copied. Its phase and the
-/// backward of its stage decide that.
+/// The effect of a cell if no activation is recomputed or copied. It follows
+/// from the phase and the backward of the stage.
 MemoryChange startKept(Cell cell, const StageMemory &stage);
 MemoryChange finishKept(Cell cell, const StageMemory &stage,
                         StageBackward backward);
@@ -162,7 +163,7 @@ private:
 
 // In the header because a walk calls them for every cell.
 
-/// What the end of a cell frees besides the activation.
+/// The bytes that the end of a cell frees in addition to the activation.
 inline int64_t freedBesides(Cell cell, const StageMemory &stage) {
   return cell.isIn(kBackwardStarts)
              ? stage.workingBytes - stage.leftForSlicesBytes

@@ -63,8 +63,8 @@ namespace {
 /// Walks one row.
 class RowPeak {
 public:
-  /// `numEnded`, by instruction: how many offloads have ended once an offload,
-  /// a reload or an instruction that a join names has ended.
+  /// `numEnded`, by instruction: the number of offloads that have ended once an
+  /// offload, a reload or an instruction that a join names has ended.
   RowPeak(const Program &program, ActivationLedger &ledger,
           std::vector<uint32_t> &numEnded)
       : program(program), ledger(ledger), numEnded(numEnded) {}
@@ -93,7 +93,7 @@ private:
   uint32_t joined = 0; ///< offloads named by joins before the next cell
   Cell firstHalf;      ///< of an overlapped pair
   bool hasFirstHalf = false;
-  /// At the peak: offloads issued, and how many of them are awaited.
+  /// At the peak: offloads issued, and the number of them that are awaited.
   size_t numPending = 0;
   size_t numAwaited = 0;
 };

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Merges the events of a worker's row, of its two copy queues and of the queues
-// that exchange the output of an embedding, which are each in time order
-// already, and adds up the bytes held (docs/CostModel.md, "Copies: D and U",
-// "Activations, tensor by tensor" and "Shards of a vocabulary").
+// that exchange the output of an embedding, each already in time order, and
+// adds up the bytes held (docs/CostModel.md, "Copies: D and U", "Activations,
+// tensor by tensor" and "Shards of a vocabulary").
 //
 //===----------------------------------------------------------------------===//
 
@@ -454,8 +454,8 @@ llvm::Expected<MemoryUsage> pipesched::computeMemory(const TaskGraph &graph,
   return usage;
 }
 
-/// Appends a sample unless the bytes are unchanged. Of several samples at the
-/// same time, keeps only the last.
+/// Appends a sample unless the bytes are unchanged. Keeps only the last of
+/// several samples at the same time.
 static void addSample(const Holding &holding,
                       std::vector<MemorySample> &samples) {
   if (!samples.empty() && samples.back().atPs == holding.atPs)

@@ -63,7 +63,7 @@ private:
   GradientAfter gradientAfter;
   std::optional<InstructionWaits> waits; ///< for rows that need a search
 
-  // Of the row that is being checked.
+  // The row that is being checked.
   int64_t row = 0;
   uint32_t begin = 0, end = 0;
   PhaseSet run, received;
@@ -91,7 +91,7 @@ void RowReads::findPhases() {
 }
 
 /// Whether an instruction has an operand that runs or receives a cell. The
-/// operands of a pair may be those of its first half.
+/// operands of a pair may be the operands of its first half.
 bool RowReads::names(uint32_t instruction, Cell source) const {
   auto isSource = [&](uint32_t operand) {
     const Instruction &other = program.instructions[operand];
@@ -114,7 +114,7 @@ void RowReads::addReader(uint32_t instruction, Cell source) {
     readers[source.getRaw()].push_back(instruction);
 }
 
-/// Adds what a cell takes from another stage: a cell of this worker, or a
+/// Adds the input of a cell from another stage: a cell of this worker, or a
 /// message.
 void RowReads::collectFlow(uint32_t instruction, Cell cell) {
   std::optional<Flow> flow = flowNeededBy(cell.getPhase());
@@ -133,8 +133,8 @@ void RowReads::collectFlow(uint32_t instruction, Cell cell) {
   });
 }
 
-/// Whether a cell reads what a phase of its stage makes for it: only the stage
-/// at that end of the path takes what shards of a vocabulary sum.
+/// Whether a cell reads the output of a phase of its stage: only the stage at
+/// that end of the path takes the sums of the shards of a vocabulary.
 bool RowReads::isUsed(Cell cell, Phase phase) const {
   int64_t last = placement.getNumStages(placement.pathOf(cell)) - 1;
   auto isThere = [&](std::optional<PathEnd> end) {
@@ -167,8 +167,8 @@ void RowReads::collect(uint32_t instruction) {
 // What is awaited
 //===----------------------------------------------------------------------===//
 
-/// Calls `visit` with what an instruction waits for itself, as one half of a
-/// pair and as what joins hold.
+/// Calls `visit` with the waits of an instruction itself, of the other half of
+/// its pair and of joins.
 template <typename Visit>
 void RowReads::forOperands(uint32_t leader, Visit &&visit) const {
   llvm::for_each(program.operandsOf(leader), visit);

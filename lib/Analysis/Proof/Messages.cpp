@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The first four semantics share one graph. They differ in which calls hold
-// their row, in how many calls a row waits for at once, and in whether a
-// channel keeps an order. Since no process ever chooses between two actions, a
-// program finishes exactly if the graph has no cycle. Pairs uses the waits of
-// the transport of that name.
+// their row, in the number of calls that a row waits for at once, and in
+// whether a channel keeps an order. Since no process ever chooses between two
+// actions, a program finishes exactly if the graph has no cycle. Pairs uses the
+// waits of the transport of that name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ static bool isCall(const Instruction &instruction) {
          instruction.is(InstructionRole::Collective);
 }
 
-/// Whether it is a collective alongside which its row goes on.
+/// Whether it is a collective during which its row continues.
 static bool isDetached(const Instruction &instruction) {
   return traitsOf(instruction.kind).isDetached;
 }

@@ -40,8 +40,8 @@ uint32_t Bindings::moveAhead(uint32_t flat, int64_t numPeriods) const {
   return flat + numPeriods * leaped[rowOf(flat)].length;
 }
 
-/// How many periods before `flat` the walk visited the same cell. It is 0
-/// unless `flat` is among the cells leapt over from `begin` on.
+/// The number of periods before `flat` in which the walk visited the same cell.
+/// It is 0 unless `flat` is among the cells leapt over from `begin` on.
 static int64_t periodsBack(const LeapedRow &leaped, uint32_t begin,
                            uint32_t flat) {
   bool isLeapt = flat >= begin && flat - begin < leaped.count * leaped.length;

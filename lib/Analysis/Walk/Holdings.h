@@ -39,7 +39,7 @@ public:
   LiveActivations(const TableView &table, const PhaseCounts &counts);
 
   /// Whether there are no such activations, so that the phase of a cell decides
-  /// what it holds (startKept).
+  /// its memory (startKept).
   bool isEmpty() const { return !isTracked; }
   /// The activation of a cell that starts; an F creates it. Null if a cell had
   /// no F before it, or if an F comes again.
@@ -73,9 +73,10 @@ private:
   std::vector<InFlight<HeldActivation>> places; ///< by global stage
 };
 
-/// What each worker holds. Without copies only cells allocate and free, so the
-/// order of the row is the order of the events, whatever the times: scenarios
-/// with equal activations share one object. Only the times of peaks differ.
+/// The memory of each worker. Without copies only cells allocate and free, so
+/// the order of the row is the order of the events, whatever the times:
+/// scenarios with equal activations share one object. Only the times of peaks
+/// differ.
 template <typename Time>
 class Holdings {
 public:
@@ -203,8 +204,8 @@ private:
   bool isBroken = false; ///< bytes exceed int64, or a cell has no F before it
 };
 
-/// What each worker of one scenario holds if there are copies. A D frees when
-/// it ends and a U allocates when it starts, between cells or while a cell
+/// The memory of each worker of one scenario if there are copies. A D frees
+/// when it ends and a U allocates when it starts, between cells or while a cell
 /// runs.
 ///
 ///   row       | F alloc |        | B alloc 0, free |     by start and end
@@ -320,8 +321,8 @@ inline void TimedHoldings::catchUp(int32_t row, int64_t lastPs) {
   }
 }
 
-/// All times from before the oldest clock count as equal, so the state also
-/// contains what decides their order.
+/// All times before the oldest clock count as equal, so the state also contains
+/// their order.
 template <typename Visitor, typename Time>
 void TimedHoldings::visitState(Visitor &visitor, const Time &reference) {
   held.visitState(visitor);

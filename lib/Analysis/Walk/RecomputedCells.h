@@ -13,8 +13,8 @@
 
 namespace pipesched {
 
-/// Which stages and microbatches of a table have an R, as one bit each. There
-/// are no bits if the table has no R.
+/// For each stage and microbatch of a table, one bit for whether it has an R.
+/// There are no bits if the table has no R.
 class RecomputedCells {
 public:
   RecomputedCells(const TableView &table, const PhaseCounts &counts)

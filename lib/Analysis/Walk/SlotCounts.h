@@ -1,7 +1,7 @@
 //===- SlotCounts.h - Level 2 of a walk -------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Unit slots depend on rows alone, so one object counts them for all scenarios
+// Unit slots depend only on rows, so one object counts them for all scenarios
 // that a walk times.
 //
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@
 
 namespace pipesched {
 
-/// Counts what level 2 says about a table in unit slots (TableMetrics).
+/// Computes the level 2 metrics of a table in unit slots (TableMetrics).
 class SlotCounts {
 public:
   SlotCounts(const TableView &table, const PhaseCounts &counts);
@@ -38,7 +38,7 @@ public:
   }
   template <typename Visitor>
   void visitState(Visitor &visitor);
-  /// How many activations all rows hold together.
+  /// The number of activations that all rows hold together.
   int64_t numLive() const {
     int64_t sum = 0;
     for (const RowCounts &row : rows)

@@ -13,8 +13,8 @@
 
 namespace pipesched {
 
-/// The arrival of something that a cell or a copy needs (a message, a copy or
-/// an all-reduce), and what delayed it.
+/// The arrival of a message, a copy or an all-reduce that a cell or a copy
+/// needs, and the cause of its delay.
 template <typename Time>
 struct Delivery {
   Time arrivalPs{};
@@ -50,8 +50,7 @@ Delivery<Time> laterOf(const Delivery<Time> &first,
           isSecond ? second.producer : first.producer};
 }
 
-/// The last of several deliveries. Among those that arrive together the first
-/// one counts.
+/// The last of several deliveries; on a tie the first of them.
 template <typename Time>
 class LastOf {
 public:

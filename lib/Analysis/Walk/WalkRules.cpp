@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Costs of single steps. Also decides which tables a walk can time, and sums
-// what they send.
+// their traffic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
 }
 
 /// Subtracts the waits that the model gives to the cells of measured pairs,
-/// because a measured time does not say what its cells waited for. Returns
+/// because a measured time does not say for what its cells waited. Returns
 /// false if a number overflows.
 static bool subtractMeasuredPairs(const TableView &table,
                                   const StageCosts &costs, Traffic &traffic) {
@@ -118,9 +118,9 @@ static bool hasMeasuredWaits(const StageCosts &costs) {
 }
 
 namespace {
-/// Tells how many cells of a stage and phase each slice has. If all units have
-/// one, as those of F, each slice has as many. If some have none, as those of
-/// R may, or B where others have I and W, the rows have to be counted.
+/// Returns the number of cells of a stage and phase in each slice. If all units
+/// have one, as for F, each slice has as many. If some have none, as for R, or
+/// B if others have I and W, the rows have to be counted.
 class SliceCounts {
 public:
   SliceCounts(const Placement &placement, const PhaseCounts &counts,
@@ -132,7 +132,8 @@ public:
     return numSlices(stage, phase) == 1 || count == 0 ||
            count == placement.countOnPath(placement.pathOfStage(stage));
   }
-  /// How many slices a stage has costs of: those of O are of no slice.
+  /// The number of slices for which a stage has costs: an O belongs to no
+  /// slice.
   int64_t numSlices(int64_t stage, Phase phase) const {
     return kPerPathPhases.contains(phase)
                ? 1

@@ -15,13 +15,14 @@
 
 namespace pipesched {
 
-/// What cells of one kind (Wavefront.h) and the messages that they send take,
-/// as the transport charges them.
+/// The times of cells of one kind (Wavefront.h) and of the messages that they
+/// send, as the transport charges them.
 template <typename Time>
 struct WalkCost {
   Time computePs{};
-  /// Until its queues are free; until the message arrives; how long before the
-  /// end of what it waits for an all-reduce starts. Messages ask aheadPs().
+  /// The time until its queues are free; until the message arrives; and by
+  /// which an all-reduce starts before the end of its predecessor. Messages ask
+  /// aheadPs().
   Time occupancyPs{}, flightPs{}, aheadPs{};
 };
 
@@ -32,7 +33,7 @@ struct WalkPair {
   Time ps{}, behindPs{}; ///< as PairTime has them
 };
 
-/// What the steps of a walk take, in one scenario or in several.
+/// The times of the steps of a walk, in one scenario or in several.
 template <typename Time>
 class WalkCosts {
 public:
@@ -47,7 +48,8 @@ public:
     return LLVM_UNLIKELY(varies) ? varyingPs(step) : cost.computePs;
   }
   const Time &pairPs(const WaveStep &step);
-  /// How long before the end of a step a message with this cost may start.
+  /// The time by which a message with this cost may start before the end of a
+  /// step.
   Time aheadPs(const WaveStep &step, const WalkCost<Time> &cost) {
     return LLVM_UNLIKELY(hasBehind && step.isPair)
                ? earlier(pairOf(step).behindPs, cost.flightPs)
@@ -56,7 +58,7 @@ public:
   /// Whether messages hold a send and a receive queue.
   bool hasQueues() const { return isQueued; }
   /// Whether the walk may leap over periods. It must not if times vary by
-  /// microbatch; those of slices repeat.
+  /// microbatch; times of slices repeat.
   bool canLeap() const { return scenarios.front().mayLeap && !isRandom; }
   const WalkInputs &scenarioOf(unsigned lane) const {
     return scenarios[std::min<size_t>(lane, scenarios.size() - 1)];
@@ -79,7 +81,7 @@ private:
   std::vector<WalkPair<Time>> pairs; ///< by the stage of the first cell
 };
 
-/// What a step takes in one scenario.
+/// The time of a step in one scenario.
 int64_t stepPs(const WalkInputs &scenario, const Placement &placement,
                const WaveStep &step);
 

@@ -48,8 +48,8 @@ void StepPlan::describe(uint32_t instruction, std::string &text) const {
   text += llvm::utostr(peer);
 }
 
-/// Whether two instructions of a worker differ in nothing but their
-/// microbatches; of pairs the second halves likewise, which come after them.
+/// Whether two instructions of a worker differ only in their microbatches; for
+/// pairs likewise the second halves, which come after them.
 static bool areAlike(const StepPlan &plan, uint32_t a, uint32_t b) {
   ArrayRef<Instruction> all = plan.placed.loaded.program.instructions;
   auto isSame = [](const Instruction &x, const Instruction &y) {

@@ -478,8 +478,8 @@ private:
 } // namespace
 
 /// After a failure all calls return the same status, so that the status of the
-/// step is the bitwise or of all. Kernels go on to compute, with numbers that
-/// may be anything; their checks hold all the same.
+/// step is the bitwise or of all. Kernels continue to compute on undefined
+/// numbers; their checks still hold.
 static void emitActions(ImplicitLocOpBuilder &builder, ActionEmitter &emitter,
                         const StepPlan &plan, const WorkerPlan &worker) {
   Value status = arith::ConstantIntOp::create(builder, 0, 32);

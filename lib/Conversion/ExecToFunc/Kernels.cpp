@@ -142,10 +142,11 @@ Value KernelEmitter::putPartial(Value partial, Value all) {
 }
 
 /// Results go through a copy on tensors into the former contents of the memref,
-/// and from there to the memref at the end of the kernel: bufferization sees it
-/// write the memref, keeps it after the reads of the former contents, and drops
-/// it where the result already is in place. It sees no writes to memrefs, so
-/// that one between other ops could overwrite their inputs (RationaleRun.md).
+/// and from there to the memref at the end of the kernel. So bufferization sees
+/// the write of the memref, keeps it after the reads of the former contents,
+/// and drops it if the result already is in place. It does not see writes to
+/// memrefs, so one between other ops could overwrite their inputs
+/// (RationaleRun.md).
 void KernelEmitter::write(const KernelCall &call, unsigned index,
                           Value result) {
   KernelOperand operand = call.results[index];

@@ -104,7 +104,8 @@ SchedulePlanner::place(const StageFunctions &functions,
       [](llvm::Error error) { llvm::consumeError(std::move(error)); });
 }
 
-/// Emits why there are no places, at the ops that the instructions would be.
+/// Emits the reason why there are no places, at the ops that the instructions
+/// would be.
 LogicalResult SchedulePlanner::explain(const Program &program) {
   OwningOpRef<exec::ProgramOp> op = createProgram(schedule, program);
   schedule->getBlock()->getOperations().insert(Block::iterator(schedule),

@@ -116,8 +116,8 @@ KernelNumbers::KernelNumbers(StepPlan &plan)
     : plan(plan), byStageAndPhase(plan.functions.stages.size() * kNumPhases) {}
 
 /// The properties that two kernels must share to be one function: the functions
-/// that they call, the places of all operands, and how many buffers their
-/// instructions name.
+/// that they call, the places of all operands, and the number of buffers of
+/// their instructions.
 static std::vector<int64_t> keyOf(const KernelPlan &plan) {
   std::vector<int64_t> key;
   key.push_back(plan.kernel->buffers.size());

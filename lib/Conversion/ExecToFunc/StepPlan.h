@@ -70,7 +70,7 @@ struct KernelPlan {
 
 struct WorkerPlan {
   std::vector<uint32_t> words; ///< the actions of a step, for the straight form
-  /// Of the table: where the descriptions of its sections are.
+  /// For the table: the place of the descriptions of its sections.
   size_t sectionsBegin = 0, sectionsEnd = 0;
   /// Instructions of the program, but Waits and second halves of pairs.
   std::vector<uint32_t> instructions;
@@ -124,7 +124,7 @@ mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(exec::ProgramOp program,
                                                      ProgramForm form);
 
 /// The same for the arrays of a program that `owner`, a schedule or a program,
-/// stands for; `functions` are its functions.
+/// holds; `functions` are its functions.
 mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(mlir::Operation *owner,
                                                      StageFunctions functions,
                                                      PlacedProgram placed,

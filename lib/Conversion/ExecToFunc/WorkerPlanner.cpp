@@ -397,7 +397,7 @@ LogicalResult WorkerPlanner::planInstruction(uint32_t instruction) {
   llvm_unreachable("a wait is no action");
 }
 
-/// Begin and end enclose the instruction itself, not its waits.
+/// kBegin and kEnd enclose the instruction itself, not its waits.
 LogicalResult WorkerPlanner::planNext(uint32_t instruction) {
   InstructionKind kind = at(instruction).kind;
   ArrayRef<uint32_t> operands = step.placed.buffers.operandsOf(instruction);

@@ -20,7 +20,7 @@ struct Group {
 struct ReduceGroups {
   std::map<std::pair<int64_t, int64_t>, Group> byBlocks;
   std::vector<Group> byTie; ///< of StageFunctions::ties
-  /// Of the shards of a vocabulary.
+  /// The groups of the shards of a vocabulary.
   struct OfShards {
     Group broadcasts, sums;
   };

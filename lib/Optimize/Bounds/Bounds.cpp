@@ -18,8 +18,8 @@ using namespace pipesched::optimize;
 //===----------------------------------------------------------------------===//
 // Bounds without search
 //
-// How long a worker is busy or has to wait. docs/Optimize.md describes and
-// proves each of them.
+// The time for which a worker is busy or has to wait. docs/Optimize.md
+// describes and proves each bound.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -479,7 +479,7 @@ private:
   Propagation propagation;
   BranchAndBound search;
   EventSearch events;
-  bool isRelaxed; ///< `search` may end with orders that are no schedules
+  bool isRelaxed; ///< `search` may end with orders that are not schedules
   std::optional<Solution> better;
 };
 
@@ -495,9 +495,9 @@ void Prover::run(Proof &proof, int64_t knownBound) {
   proof.better = std::move(better);
 }
 
-/// The least makespan that propagation alone does not refute (a destructive
-/// bound, Klein and Scholl 1999): First it tries makespans at distances that
-/// double, since short makespans are refuted soonest; then it bisects.
+/// The least makespan that propagation does not refute (a destructive bound,
+/// Klein and Scholl 1999): First it tries makespans at distances that double,
+/// since short makespans are refuted soonest; then it bisects.
 void Prover::propagate() {
   int64_t open = upper, distance = tick;
   Windows longer;

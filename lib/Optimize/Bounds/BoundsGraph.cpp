@@ -130,7 +130,7 @@ void BoundsGraph::addDataArcs(int64_t path, int64_t rank) {
   }
 }
 
-/// How many of `each` fit; 0 if that limits nothing.
+/// The number of `each` that fit; 0 if that limits nothing.
 static int64_t fits(int64_t capacity, int64_t each) {
   return each <= 0 ? 0 : capacity / each;
 }

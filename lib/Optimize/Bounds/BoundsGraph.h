@@ -87,7 +87,7 @@ public:
   /// Sorted by `to`, ascending.
   llvm::ArrayRef<Arc> getArcs() const { return arcs; }
 
-  /// Whether F, I and W alone determine the memory of a row: there are neither
+  /// Whether only F, I and W determine the memory of a row: there are neither
   /// copies nor recomputation.
   bool isMemoryFixed() const {
     return !problem.techniques.offload && !problem.techniques.recompute;

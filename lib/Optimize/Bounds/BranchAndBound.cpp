@@ -85,7 +85,7 @@ std::optional<Solution> LeafSchedule::build(const Windows &windows) const {
 
 static constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
 
-/// How many times all nogoods together may store: 256 MiB.
+/// The most times that all nogoods together store: 256 MiB.
 static constexpr size_t kMostSeenTimes = size_t(1) << 25;
 
 /// Edges of all rows times cells. A branch is about as deep as there are cells,

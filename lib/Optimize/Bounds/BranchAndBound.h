@@ -21,7 +21,7 @@ class LeafSchedule {
 public:
   explicit LeafSchedule(const BoundsGraph &graph);
 
-  /// Nothing if the rows are no schedule: they need copies, or an I comes
+  /// Nothing if the rows are not a schedule: they need copies, or an I comes
   /// before its R.
   std::optional<Solution> build(const Windows &windows) const;
 
@@ -56,7 +56,7 @@ public:
   size_t nodes = 0;
 
 private:
-  /// The decisions of a node: the edges with which each row begins, and the
+  /// The decisions of a node: the edges with which each row starts, and the
   /// edges that may follow them.
   struct Frontier {
     struct Row {

@@ -142,7 +142,7 @@ static std::optional<Solution> solutionOf(const EventRules &rules,
   return std::move(*solution);
 }
 
-/// How many times all nogoods together may store: 128 MiB.
+/// The most times that all nogoods together store: 128 MiB.
 static constexpr size_t kMostSeenEvents = size_t(1) << 24;
 
 /// Larger problems have far more states than a search can visit.

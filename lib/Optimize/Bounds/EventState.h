@@ -88,7 +88,7 @@ public:
   EventStart start(EventState &state, const EventChoice &choice) const;
   /// Starts nothing. `choices` could have started.
   void wait(EventState &state, llvm::ArrayRef<EventChoice> choices) const;
-  /// Goes on to the next queue.
+  /// Moves to the next queue.
   void goOn(EventState &state) const;
   /// Goes to the next time at which something ends or arrives. False: nothing
   /// does, or a rule is broken.
@@ -115,7 +115,7 @@ public:
   unsigned reloadQueue() const {
     return problem.sharedCopyQueue ? OffloadQueue : ReloadQueue;
   }
-  /// Of F, I and W.
+  /// The column of F, I or W.
   static unsigned columnOf(Phase phase) {
     return phase == Phase::Forward ? 0 : phase == Phase::WeightGrad ? 2 : 1;
   }

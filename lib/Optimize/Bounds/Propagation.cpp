@@ -56,7 +56,7 @@ private:
     int64_t reached;
     int64_t memory = 0;   ///< held if nothing is offloaded
     int64_t hostable = 0; ///< the part that can be on the host: its F is over,
-                          ///< its I has not begun
+                          ///< its I has not started
   };
   /// One more cell, with the memory while it runs (`peak`) and after it.
   struct Extension {
@@ -111,8 +111,8 @@ bool RowPathBuilder::fitsCounts() const {
   });
 }
 
-/// How many offloads it takes at least to stay within capacity; -1 if all of
-/// them together do not suffice.
+/// The least number of offloads that keep it within capacity; -1 if all of them
+/// together do not suffice.
 int64_t RowPathBuilder::offloadsFor(const Extension &extension) const {
   int64_t excess = extension.peak - problem.capacity[worker];
   if (excess <= 0)

@@ -84,7 +84,7 @@ struct Windows : Times {
   std::vector<RowPaths> rows; ///< by worker
 };
 
-/// Finds out when each cell can still start under a makespan. For one row alone
+/// Finds out when each cell can still start under a makespan. For a single row
 /// this is exact: each edge that is kept lies on an order of the row that
 /// respects windows and memory.
 class Propagation {
@@ -132,9 +132,9 @@ private:
   const BoundsGraph &graph;
   std::vector<int64_t> durations; ///< by cell, then of R by stage
   Times probe;
-  // Of the current row. By state: the earliest time to reach it and the latest
+  // For the current row. By state: the earliest time to reach it and the latest
   // to leave it. By cell: its first and last start on any path. By n: when n
-  // offloads can be over, and when the last n reloads have to begin.
+  // offloads can be over, and when the last n reloads have to start.
   std::vector<int64_t> reached, left, first, final;
   std::vector<int64_t> offloaded, reloaded;
 };

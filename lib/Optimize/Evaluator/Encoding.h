@@ -40,7 +40,7 @@ struct Token {
 /// The facts of a kind of cell, which are the same for all microbatches.
 struct KindFacts {
   int64_t duration = 0;
-  int64_t delay = 0;        ///< of the message that it waits for; of a D:
+  int64_t delay = 0;        ///< of the message that it waits for; for a D:
                             ///< until the output of its F is sent
   int64_t allocates = 0;    ///< at its start
   int64_t frees = 0;        ///< at its end
@@ -135,7 +135,7 @@ struct Plan {
   void append(const Encoding &encoding, uint32_t worker, Token token) {
     tokens[encoding.rowBegins[worker] + sizes[worker]++] = token;
   }
-  /// Updates the derived numbers after tokens of [begin, end) of a row have
+  /// Updates the derived numbers after tokens of [`begin`, `end`) of a row have
   /// changed places. Returns whether memory suffices there, which is always
   /// true with offload.
   bool refresh(const Encoding &encoding, uint32_t worker, uint32_t begin,

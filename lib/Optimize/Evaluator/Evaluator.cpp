@@ -583,7 +583,7 @@ Evaluator<Clock, Copies>::repairInOrder(const Plan &plan, int64_t limit) {
 // Rows that repeat
 //===----------------------------------------------------------------------===//
 
-/// Whether the row ends too late, by the time of its compute alone.
+/// Whether the row ends too late, by the time of its compute.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isRowLate(uint32_t worker, Clock now,
                                          uint32_t pos, const Plan &plan,

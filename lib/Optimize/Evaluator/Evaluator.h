@@ -13,7 +13,7 @@
 
 namespace pipesched::optimize {
 
-/// Stands for an objective that has to be computed from the start.
+/// An objective that has to be computed from the start.
 inline constexpr int64_t kUndecided = -1;
 
 /// Times the cells of rows. RowCopies times their copies and counts memory.
@@ -37,7 +37,7 @@ public:
   int64_t evaluate(const Plan &plan, int64_t limit,
                    llvm::ArrayRef<int64_t> offsets = {});
   /// The same for a plan that differs from the one kept last only at positions
-  /// [begin, end) of one row. Does not update the origins of traced times.
+  /// [`begin`, `end`) of one row. Does not update the origins of traced times.
   int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                        uint32_t end, int64_t limit);
   /// The same for the period, with rows that start as in the evaluation kept

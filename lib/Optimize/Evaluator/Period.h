@@ -30,7 +30,7 @@ public:
 
   int64_t evaluate(const Plan &plan, int64_t limit);
   /// The same for a plan that differs from the one kept last only at positions
-  /// [begin, end) of one row.
+  /// [`begin`, `end`) of one row.
   int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                        uint32_t end, int64_t limit);
   void keep();

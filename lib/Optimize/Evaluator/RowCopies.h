@@ -14,8 +14,7 @@
 
 namespace pipesched::optimize {
 
-/// Stands for the objective of a plan that breaks a rule, deadlocks or exceeds
-/// its limit.
+/// The objective of a plan that breaks a rule, deadlocks or exceeds its limit.
 inline constexpr int64_t kInfeasible = std::numeric_limits<int64_t>::max();
 
 /// Cells of a row run one after the other, each as early as its message, its
@@ -50,7 +49,7 @@ protected:
     bool operator==(const CopyState &other) const;
   };
   /// `ends` are by cell, everything else by position: the entries of a row
-  /// start where its tokens begin.
+  /// start where its tokens start.
   struct Arrays {
     std::vector<Clock> ends;
     std::vector<CopyState> states;        ///< before the cell, at checkpoints
@@ -69,12 +68,12 @@ protected:
   /// only after the last of them.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
-    // How many of the first copies may have changed, and of the offloads that
-    // these wait for.
+    // The numbers of first copies that may have changed, and of the offloads
+    // that these wait for.
     uint32_t offloads = 0, reloads = 0, needs = 0;
     bool isEarlier = false; ///< a message arrives earlier
     int64_t time = 0;       ///< cells that started earlier are not timed again
-    bool isPaused = false;  ///< timing goes on at `begin`, from its state
+    bool isPaused = false;  ///< timing continues at `begin`, from its state
   };
 
   uint32_t cellOf(Token token, CellType type) const;
@@ -336,7 +335,7 @@ bool RowCopies<Clock>::waitForReload(const Plan &plan, uint32_t worker,
 }
 
 /// Delays a compute cell until its reload has ended and there is memory for it.
-/// False: that never happens. No branch depends on the type of the cell alone,
+/// False: that never happens. No branch depends only on the type of the cell,
 /// because the processor predicts such branches badly.
 template <typename Clock>
 template <bool Again>

@@ -13,7 +13,7 @@
 
 namespace pipesched::optimize {
 
-/// A time, and the row whose start determines it; of a tail, the row at whose
+/// A time, and the row whose start determines it; for a tail, the row at whose
 /// end it ends.
 struct TracedTime {
   int64_t time = 0;
@@ -70,8 +70,8 @@ public:
 
   /// `offsets`, by worker, may be empty.
   void compute(const Plan &plan, llvm::ArrayRef<int64_t> offsets);
-  /// Updates tails after cells of [begin, end) of a row have changed places,
-  /// been added or been removed.
+  /// Updates tails after cells of [`begin`, `end`) of a row have changed
+  /// places, been added or been removed.
   void update(const Plan &plan, uint32_t worker, uint32_t begin, uint32_t end);
   Clock operator[](uint32_t cell) const { return tails[cell]; }
 

@@ -72,7 +72,7 @@ public:
   /// Times of the last run by flat index. A join starts when its copy ends.
   llvm::ArrayRef<Moment> getStarts() const { return starts; }
   llvm::ArrayRef<Moment> getEnds() const { return ends; }
-  /// How long the busiest compute queue runs in a step.
+  /// The time for which the busiest compute queue runs in a step.
   int64_t getBusiest() const { return busiest; }
 
 private:
@@ -572,7 +572,7 @@ public:
   RowPeak findPeak();
 
 private:
-  /// Of one stage and microbatch: offloads that have ended when its D, or its
+  /// For one stage and microbatch: offloads that have ended when its D, or its
   /// U, has.
   struct Pair {
     bool isRecomputed = false;

@@ -1,7 +1,7 @@
 //===- VerifySolution.cpp - Checks of solutions ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks the starts by the rules of the problem alone, without the code that
+// Checks the starts only by the rules of the problem, without the code that
 // found them. Only the period is computed by that code (steadyState).
 //
 //===----------------------------------------------------------------------===//
@@ -247,9 +247,9 @@ llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
                delayFrom(stage + 1, problem.stages[stage + 1].gradientDelay));
 }
 
-/// F of a slice must follow that of the slice before it, I, B and W that of the
-/// slice behind it. Keys and values are on the device from F on, while forwards
-/// of later slices and while backwards read them.
+/// F of a slice must follow F of the slice before it; I, B and W must follow
+/// those of the slice after it. Keys and values are on the device from F on,
+/// while forwards of later slices and while backwards read them.
 llvm::Error SolutionCheck::checkSlices(int64_t stage,
                                        int64_t microbatch) const {
   int64_t numSlices = problem.numSlices, slice = microbatch % numSlices;

@@ -296,7 +296,7 @@ std::optional<CacheEntry> Cache::find(const Problem &problem,
   return std::nullopt;
 }
 
-/// Whether a limit is no larger than the other. 0, no limit, is the largest.
+/// Whether a limit is at most the other. 0, no limit, is the largest.
 static bool isWithin(uint64_t limit, uint64_t other) {
   return other == 0 || (limit != 0 && limit <= other);
 }

@@ -110,7 +110,7 @@ static bool haveSameRows(const Placement &a, const Placement &b) {
          llvm::equal(a.getPaths(), b.getPaths(), isSamePath);
 }
 
-/// The placements to try; nothing stands for the schedule's own.
+/// The placements to try; nothing means the placement of the schedule.
 static std::vector<std::optional<PlacementKind>>
 listPlacements(ArrayRef<PlacementKind> kinds) {
   if (kinds.empty())

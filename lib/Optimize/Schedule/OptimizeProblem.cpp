@@ -113,8 +113,8 @@ static Error addCellTimes(const Placement &placement, const CostInputs &costs,
                           stage.gradientDelay))
       return formatError("has a message of more than 2^63 - 1 ps");
   }
-  // Where W takes no time, a separate cell gains nothing: right after its I
-  // it frees what is left no later than anywhere else.
+  // If W takes no time, a separate cell gains nothing: right after its I it
+  // frees the rest no later than anywhere else.
   if (llvm::all_of(problem.stages, [](const StageFacts &stage) {
         return stage.weightGrad == 0;
       }))

@@ -26,8 +26,9 @@ static int64_t residence(const Encoding &encoding, uint32_t stage) {
          encoding.facts(stage, CellType::InputGrad).allocates;
 }
 
-/// Draws how many microbatches each stage may have under way: the later the
-/// stage on its path the fewer, linearly and with a random slope; or no limit.
+/// Draws the number of microbatches that each stage may have in flight: the
+/// later the stage on its path the fewer, linearly and with a random slope; or
+/// no limit.
 static void drawQuota(const Encoding &encoding, DispatchRule &rule,
                       Random &random) {
   double slope = 3 * std::exp2(-5 * random.unit());
@@ -93,7 +94,7 @@ public:
     for (least[node] = time; (node /= 2) > 0;)
       least[node] = std::min(least[2 * node], least[2 * node + 1]);
   }
-  /// The worker with the least time; of equal ones that with the lowest number.
+  /// The worker with the least time; on a tie the one with the lowest number.
   uint32_t first() const {
     uint32_t node = 1;
     while (node < numLeaves)
@@ -385,7 +386,7 @@ Plan optimize::runOneByOne(const Encoding &encoding) {
 
 /// Most activations to look at ahead of time for reloads that are due.
 static constexpr unsigned kReloadsAhead = 32;
-/// How many ticks of freed memory outweigh one tick by which an offload is
+/// The ticks of freed memory that outweigh one tick by which an offload is
 /// late.
 static constexpr double kLatePenalty = 4;
 
@@ -398,11 +399,10 @@ struct Activation {
   uint32_t backAt = kNone;           ///< it comes back before this position
 };
 
-/// Activations that can be evicted, the most valuable first. An activation
-/// whose offload would end too late has a penalty. All penalties fall at the
-/// same rate with time, so the order of late activations does not change. An
-/// activation changes heaps once it is no longer late. Of equal ones the first
-/// added comes first.
+/// Activations that can be evicted, the most valuable first; on a tie the first
+/// added. An activation whose offload would end too late has a penalty. All
+/// penalties fall at the same rate with time, so the order of late activations
+/// does not change. An activation changes heaps once it is no longer late.
 class Victims {
 public:
   /// Numbers come in ascending order.
@@ -663,7 +663,7 @@ std::optional<Plan> optimize::fitMemory(const Encoding &encoding,
 //   F0 F1 | I0 W0 F2 | I1 W1 F3 | I2 W2 F4 | ...    one microbatch more
 //===----------------------------------------------------------------------===//
 
-/// Whether [begin, end) has exactly `count` F, I and W of each stage of the
+/// Whether [`begin`, `end`) has exactly `count` F, I and W of each stage of the
 /// worker, and of every other kind `count` or none.
 static bool isPattern(const Encoding &encoding, const Plan &plan,
                       uint32_t worker, uint32_t begin, uint32_t end,

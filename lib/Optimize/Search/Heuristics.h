@@ -19,7 +19,7 @@ namespace pipesched::optimize {
 struct DispatchRule {
   std::vector<int64_t> capacity; ///< by worker, may exceed the problem's
   std::vector<uint32_t> quota; ///< by stage: most microbatches between F and I
-  /// By kind: of the cells that can start in time, the one with the least
+  /// By kind: among the cells that can start in time, the one with the least
   /// penalty runs.
   std::vector<double> penalty;
   double noise = 0; ///< added to the penalty, drawn per decision
@@ -33,10 +33,10 @@ DispatchRule drawRule(const Encoding &encoding,
                       llvm::ArrayRef<int64_t> capacity, Random &random);
 
 /// List scheduling without copies or recompute. A forward leaves room for one
-/// microbatch on each later stage of its worker, so that microbatches under way
-/// can always go on: by induction from the last stage, each microbatch that has
-/// passed a stage can drain. Nothing if a worker lacks that room. A cell costs
-/// the logarithm of the number of workers, times the stages of one.
+/// microbatch on each later stage of its worker, so that microbatches in flight
+/// can always continue: by induction from the last stage, each microbatch that
+/// has passed a stage can drain. Nothing if a worker lacks that room. A cell
+/// costs the logarithm of the number of workers, times the stages of one.
 std::optional<Plan> dispatch(const Encoding &encoding, const DispatchRule &rule,
                              Random &random);
 

@@ -208,7 +208,7 @@ void Mover::save(const Plan &plan, uint32_t from, uint32_t to) {
   saved.assign(plan.tokens.begin() + from, plan.tokens.begin() + to);
 }
 
-/// Whether there is memory for the compute cells of [begin, end) when all
+/// Whether there is memory for the compute cells of [`begin`, `end`) when all
 /// offloads before them are over. Reloads may wait for memory.
 bool Mover::fits(const Plan &plan) const {
   for (uint32_t pos = begin; pos < end; ++pos) {
@@ -220,8 +220,8 @@ bool Mover::fits(const Plan &plan) const {
   return true;
 }
 
-/// Updates the plan after tokens of [begin, last) have changed places. False:
-/// the memory does not suffice, and the change is undone.
+/// Updates the plan after tokens of [`begin`, `last`) have changed places.
+/// False: the memory does not suffice, and the change is undone.
 bool Mover::apply(Plan &plan, uint32_t last) {
   isWholeRow = false;
   end = last;
@@ -250,7 +250,7 @@ void Mover::undo(Plan &plan) const {
 // Changes of order
 //===----------------------------------------------------------------------===//
 
-/// How many places, up to `most`, a cell can move.
+/// The number of places, at most `most`, that a cell can move.
 uint32_t Mover::reach(const Plan &plan, uint32_t position, uint32_t most,
                       bool isForward) const {
   uint32_t rowBegin = encoding.rowBegins[worker];
@@ -430,7 +430,7 @@ static constexpr uint32_t kFarthestTransfer = 4;
 static constexpr uint32_t kMostAhead = 4;
 /// How far a forward moves at most into memory that has become free.
 static constexpr uint32_t kFarthestPull = 12;
-/// How many cells may wait for memory at a time.
+/// The most cells that wait for memory at a time.
 static constexpr size_t kMostDelayed = 24;
 
 /// How the activation comes back: Reload, Recompute, or Forward if it stays.

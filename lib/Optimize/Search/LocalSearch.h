@@ -99,7 +99,7 @@ private:
   std::vector<Patch> patches; ///< of all rows
 };
 
-/// How long an annealing run is and how its temperature falls.
+/// The length of an annealing run and the fall of its temperature.
 struct Cooling {
   double from = 0, to = 0;       ///< temperatures, in ticks
   double until = 1;              ///< the progress at which it ends

@@ -15,25 +15,26 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 
 namespace {
-/// How many plans the first runs start with, how many of these may have one
-/// origin, and how many plans are kept for later runs.
+/// The number of plans that the first runs start with, the most of these with
+/// one origin, and the number of plans kept for later runs.
 constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
 /// The product of the list schedules of a search, its cells and its workers.
 constexpr uint64_t kConstructionWork = 40'000'000;
 /// The product of the ways to repeat the middle of a plan and its cells.
 constexpr double kRepeatWork = 20e6;
 /// Lengths of the first runs and of the last ones as shares of a generation,
-/// and after how many runs the length has doubled. No run has fewer evaluations
-/// than kLeastRun.
+/// and the number of runs after which the length has doubled. No run has fewer
+/// evaluations than kLeastRun.
 constexpr double kFirstShare = 0.01, kLastShare = 0.15, kDoubled = 4;
 constexpr uint64_t kLeastRun = 4000;
-/// How many evaluations per cell a generation takes, and the least share of the
+/// Evaluations per cell that a generation takes, and the least share of the
 /// limits. After the last generation the best plans of all generations get the
 /// rest of the limits.
 constexpr double kGenerationWork = 1300;
 constexpr double kLeastGeneration = 0.12, kAllGenerations = 0.75;
-/// How many plans of a generation are kept for the end, and from which run on
-/// they are annealed, for as long as the last plans of a generation.
+/// The number of plans of a generation that are kept for the end, and the run
+/// from which on they are annealed, for as long as the last plans of a
+/// generation.
 constexpr size_t kNumElite = 3;
 constexpr uint64_t kLateRun = 16;
 /// The largest number of cells of the plans that are kept for later
@@ -53,9 +54,9 @@ constexpr double kConstructionShare = 0.6;
 constexpr uint64_t kFitWork = 1'600'000;
 constexpr uint64_t kMinFits = 1, kMaxFits = 12;
 
-/// A smaller problem is solved first if it saves at least so many microbatches;
-/// it has enough microbatches to fill the pipeline. Its search gets this share
-/// of the limits.
+/// A smaller problem is solved first if it saves at least this many
+/// microbatches; it has enough microbatches to fill the pipeline. Its search
+/// gets this share of the limits.
 constexpr int64_t kLeastMore = 12;
 constexpr double kSmallerShare = 0.15;
 
@@ -404,7 +405,7 @@ bool SearchOf<Objective>::runOnce(double until, Stopper &stopper) {
 }
 
 /// Keeps the best plans of this generation and starts another one; after the
-/// last, goes on with the best of all.
+/// last, continues with the best of all.
 template <typename Objective>
 void SearchOf<Objective>::endGeneration(Stopper &stopper) {
   double now = stopper.getProgress();
@@ -428,8 +429,8 @@ void SearchOf<Objective>::endGeneration(Stopper &stopper) {
   constructMany(stopper);
 }
 
-/// Decides how long a generation is, by the evaluations so far. The first one
-/// has begun with the search.
+/// Decides the length of a generation by the evaluations so far. The first one
+/// has started with the search.
 template <typename Objective>
 void SearchOf<Objective>::setGeneration(double progress) {
   double all = double(annealing.getNumEvaluations()) /

@@ -26,8 +26,8 @@ struct RankedPlan {
   llvm::StringRef origin;
 };
 
-/// A search with random numbers of its own. The same seed, starts and limits
-/// give the same plan.
+/// A search with its own random numbers. The same seed, starts and limits give
+/// the same plan.
 class Search {
 public:
   virtual ~Search() = default;

@@ -45,7 +45,7 @@ static int64_t pathOf(const Placement &placement, int64_t globalStage) {
 /// Durations as slots, for families that ask for them.
 static std::vector<StageSlots> slotsOf(const Problem &problem) {
   std::vector<StageSlots> slots;
-  // Of slices the first stands for all.
+  // The first slice represents all.
   for (size_t stage = 0; stage < problem.stages.size(); ++stage) {
     if (pathOf(problem.placement, stage) % problem.numSlices != 0)
       continue;

@@ -239,8 +239,8 @@ namespace {
 ///   round 2   proof, search 0 .. search n-1          until 35 %
 ///   round 3   proof, search 0 .. search n-1          until all is used
 ///
-/// If evaluations are limited, their number alone determines how many searches
-/// there are, and each gets an equal share. Then neither the number of threads
+/// If evaluations are limited, only their number determines the number of
+/// searches, and each gets an equal share. Then neither the number of threads
 /// nor their speed changes the result. Otherwise there is one search per
 /// thread.
 class Portfolio {
@@ -278,8 +278,8 @@ static constexpr unsigned kMostThreads = 256;
 /// it, fewer than this part of the evaluations that should be done by then are
 /// done.
 static constexpr double kTimeToTell = 0.25, kTooFew = 0.5;
-/// With a limit on evaluations: the largest number of searches, and how many
-/// evaluations there must be for each further search.
+/// With a limit on evaluations: the largest number of searches, and the
+/// evaluations needed for each further search.
 static constexpr uint64_t kMostSearches = 16;
 static constexpr uint64_t kEvaluationsPerSearch = 500'000;
 /// Work of a proof, per evaluation and cell of the problem.
@@ -332,8 +332,8 @@ struct Portfolio::Task final : Stopper {
 
 /// The progress goes by evaluations if they are limited, so that results do not
 /// depend on the machine. It goes by time only if time clearly does not suffice
-/// for the evaluations. Without a time limit only seeds and heuristics run, for
-/// which there is no progress.
+/// for the evaluations. Without a time limit only seeds and heuristics run,
+/// which have no progress.
 double Portfolio::Task::getProgress() const {
   double limit = shared.options.timeLimitSeconds;
   if (limit <= 0)
@@ -494,7 +494,7 @@ bool Portfolio::runRound(double until, double proofShare) {
       return prove(proofShare);
     Task &task = *tasks[number - numProofs];
     task.until = until;
-    // The first search always runs, however short the time is, so that there is
+    // The first search always runs, even in a very short time, so that there is
     // a schedule.
     if (task.rank == 1 || !shared.mustStop(task.rank))
       task.run(encoding, candidates);
@@ -557,9 +557,8 @@ void SeedReader::offerRows(const Plan &plan, llvm::StringRef name) {
     best.offer(evaluation.rowsOf(plan), name);
 }
 
-/// To split backwards and put microbatches in order makes no schedule without
-/// copies and recompute worse. Of other schedules the original rows are offered
-/// as well.
+/// Split backwards and ordered microbatches make no schedule without copies and
+/// recompute worse. For other schedules the original rows are offered as well.
 void SeedReader::read(const Seed &seed) {
   std::optional<Plan> plan = planOf(encoding, seed.rows);
   bool isPeriod = encoding.problem.objective == Objective::Period;

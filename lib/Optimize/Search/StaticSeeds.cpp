@@ -115,7 +115,7 @@ void StaticSearch::tryAll(const Seed &seed) {
   if (problem.techniques.recompute)
     for (bool skipAdjacent : {true, false})
       recompute(seed, skipAdjacent);
-  // These rules offload each slice behind its F, where later ones need it.
+  // These rules offload each slice right after its F, but later slices need it.
   if (!problem.techniques.offload || problem.numSlices > 1)
     return;
   llvm::SmallVector<int64_t, 2> limits = {0};

@@ -13,7 +13,7 @@
 
 namespace pipesched::optimize {
 
-/// How many activations of one stage the tightest worker holds; the largest
+/// The activations of one stage that the tightest worker holds; the largest
 /// int64_t if activations take no memory.
 int64_t leastActivations(const Problem &problem);
 

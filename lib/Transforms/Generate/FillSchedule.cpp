@@ -43,10 +43,10 @@ static void storeTable(ScheduleOp problem, const Placement &given,
   problem.setFamily(family, options);
 }
 
-/// Says before a long wait how much was asked for. Each stage has at least an F
-/// and a B for each microbatch. The bytes and the time of a cell are those of
+/// Emits the requested size before a long wait. Each stage has at least an F
+/// and a B for each microbatch. The bytes and the time of a cell are from
 /// benchmarks/README.md (`generate`, `generate-to-report`; `graph-blocking` and
-/// what follows it). A table above kMaxTableCells is refused at once.
+/// its successors). A table above kMaxTableCells is refused at once.
 static void announceSize(ScheduleOp problem, const Placement &placement) {
   constexpr int64_t kCellsWorthAWord = int64_t(1) << 24;
   constexpr double kRowBytes = 8, kReportBytes = 48, kReportSeconds = 1.5e-7;

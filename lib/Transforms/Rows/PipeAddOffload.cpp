@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Says how many of the selected activations got no D, and why.
+/// Reports the number of selected activations that got no D, and why.
 static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
                         int64_t ahead) {
   auto remark = [&](int64_t count) {

@@ -45,7 +45,7 @@ enum {
   /// A call that breaks a rule of this interface: a request out of range or in
   /// use, a peer that does not exist, sizes that differ.
   PIPESCHED_RT_MISUSE = 1,
-  /// No worker can go on. Only loopback finds this.
+  /// No worker can continue. Only loopback finds this.
   PIPESCHED_RT_DEADLOCK = 2,
   /// The program called pipesched_rt_fail or one of its variants, or its step
   /// returned non-zero.
@@ -112,8 +112,9 @@ PIPESCHED_RT_API int32_t pipesched_rt_recv(void *context, void *data,
 //===----------------------------------------------------------------------===//
 
 /// Starts to copy `bytes` bytes from `data` to `host`. Offloads of a worker run
-/// one after the other in the order of their calls, and alongside its reloads.
-/// There is no order between the two: wait for an offload before its reload.
+/// one after the other in the order of their calls, and in parallel with its
+/// reloads. There is no order between the two: wait for an offload before its
+/// reload.
 PIPESCHED_RT_API int32_t pipesched_rt_offload(void *context, void *host,
                                               const void *data, int64_t bytes,
                                               int32_t request);
@@ -145,7 +146,8 @@ PIPESCHED_RT_API int32_t pipesched_rt_all_reduce(
 /// Starts to give the `bytes` bytes at `data` of worker `root`, a member, to
 /// all other members of a group, at their `data`. Groups are the same as for
 /// pipesched_rt_all_reduce: sums and broadcasts of one group must be started in
-/// the same order by all members. Misuse: as there; a root that is no member.
+/// the same order by all members. Misuse: as there; a root that is not a
+/// member.
 PIPESCHED_RT_API int32_t pipesched_rt_broadcast(
     void *context, void *data, int64_t bytes, int32_t root, int32_t group,
     const int32_t *members, int32_t num_members, int32_t request);
@@ -179,7 +181,7 @@ PIPESCHED_RT_API void pipesched_rt_matmul(int32_t element_type, int64_t m,
                                           int64_t c_row, int64_t c_column);
 
 /// Loads the library that the environment variable PIPESCHED_BLAS names, if it
-/// does; `none` stands for plain loops. Without the variable the first product
+/// is set; `none` selects plain loops. Without the variable the first product
 /// looks for a library. Returns NULL, or why the named library cannot be used:
 /// there is none, it has no CBLAS, or its products are wrong. Worlds and main
 /// programs call it and fail with that text.
@@ -194,7 +196,7 @@ PIPESCHED_RT_API const char *pipesched_rt_load_blas(void);
 /// requests.
 PIPESCHED_RT_API int32_t pipesched_rt_wait(void *context, int32_t request);
 
-/// Reports that the program of this worker cannot go on, with a text of one
+/// Reports that the program of this worker cannot continue, with a text of one
 /// line for the user. All workers end. Returns PIPESCHED_RT_FAILED, or the
 /// status of an earlier failure. Under MPI it ends the job and does not return.
 PIPESCHED_RT_API int32_t pipesched_rt_fail(void *context, const char *text);
@@ -228,8 +230,8 @@ PIPESCHED_RT_API void pipesched_rt_end(void *context, int32_t instruction);
 //===----------------------------------------------------------------------===//
 
 /// Runs all workers of a program (MPI: the one of this process) with the
-/// options of the command line, prints how long each step took, and returns
-/// the exit status for `main`: 0, 1 after a failure (which it has printed on
+/// options of the command line, prints the time of each step, and returns the
+/// exit status for `main`: 0, 1 after a failure (which it has printed on
 /// stderr), or 2 for a wrong command line. `--help` lists the options, which
 /// docs/Runtime.md explains.
 PIPESCHED_RT_API int32_t pipesched_rt_main(int argc, char **argv,
@@ -246,7 +248,7 @@ typedef struct PipeschedPiece {
 /// The description of a program's training beyond one step. Numbers have 64
 /// bits, so that the struct can be written as data without a C compiler.
 typedef struct PipeschedTraining {
-  /// Steps to run where the command line does not say how many.
+  /// Steps to run if the command line does not give a number.
   int64_t steps;
   /// The initial contents of blocks; all other bytes are 0.
   int64_t num_pieces;

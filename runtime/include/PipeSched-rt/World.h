@@ -62,7 +62,7 @@ PIPESCHED_RT_API void *pipesched_rt_world_block(PipeschedWorld *world,
 
 /// Lets instructions of a worker last, so that a machine with fewer cores than
 /// workers runs a step as another machine would: instruction i ends no earlier
-/// than `ns[i]` after its beginning, and its thread sleeps until then. For an
+/// than `ns[i]` after its start, and its thread sleeps until then. For an
 /// instruction that starts an operation, the operation lasts instead: waits for
 /// a message that it sends, a copy or a sum return no earlier than `ns[i]`
 /// after the send, after the copy before it in the same direction, or after the

@@ -71,7 +71,7 @@ static void printCellPair(OpAsmPrinter &printer, ComputeOp op, Cell cell,
 // Facts
 //===----------------------------------------------------------------------===//
 
-/// Refuses the number that stands for an absent fact.
+/// Refuses the number that represents an absent fact.
 template <typename T, typename EmitError>
 static LogicalResult verifyFact(T fact, EmitError emitError) {
   if (fact != AbsentFact<T>::value())

@@ -122,7 +122,7 @@ static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
                                << Cell::kMaxMicrobatches;
 }
 
-/// Parses the tokens of something that is no cell, and emits why.
+/// Parses the tokens of something that is not a cell, and emits why.
 static ParseResult parseNoCell(AsmParser &parser, SMLoc loc) {
   const char *begin = loc.getPointer(), *end = begin;
   while (llvm::isDigit(*end))
@@ -142,8 +142,8 @@ static ParseResult parseNoCell(AsmParser &parser, SMLoc loc) {
   return emitCellError(parser, loc, number, word);
 }
 
-/// Reads the digits at `text` and moves after them. The source text ends with
-/// a zero, so that the first character that is no digit can always be read.
+/// Reads the digits at `text` and moves after them. The source text ends with a
+/// zero, so the first character that is not a digit can always be read.
 static int64_t scanNumber(const char *&text, int64_t limit) {
   int64_t value = 0;
   for (; llvm::isDigit(*text); ++text)
@@ -236,8 +236,8 @@ ParseResult parseCell(AsmParser &parser, Cell &cell) {
   return parseNoCell(parser, loc);
 }
 
-/// Parses cells as long as each is followed by exactly one space. The text
-/// alone determines the cells, so the parser is only moved over them.
+/// Parses cells as long as each is followed by exactly one space. Only the text
+/// determines the cells, so the parser is just moved over them.
 static ParseResult parseSpacedCells(AsmParser &parser,
                                     std::vector<Cell> &cells) {
   const char *text = parser.getCurrentLocation().getPointer();

@@ -218,7 +218,7 @@ static DenseI64ArrayAttr wholeBytesAttr(Builder &builder,
       {whole.activation, whole.weightGrad, whole.recomputed});
 }
 
-/// The work of a phase that may be absent; null if it is, or is no work.
+/// The work of a phase that may be absent; null if it is, or is not work.
 static WorkAttr workAttr(MLIRContext *context,
                          const std::optional<Work> &work) {
   return work ? workAttr(context, *work) : WorkAttr();
@@ -522,7 +522,8 @@ static bool isCollective(KernelEngine engine) {
          engine == KernelEngine::Context;
 }
 
-/// kernel_c1 to kernel_c9; of the last one the part that needs no model.
+/// kernel_c1 to kernel_c9; the last one except for the part that needs the
+/// model.
 LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(),    getInputGrad(),
                                       getWeightGrad(), getBackward(),

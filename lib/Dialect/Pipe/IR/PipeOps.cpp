@@ -211,7 +211,7 @@ LogicalResult ScheduleOp::verifyRegions() {
 // PathOp
 //===----------------------------------------------------------------------===//
 
-/// Ranges are stored as triples: begin, end, step.
+/// Ranges are stored as triples: `begin`, `end`, `step`.
 static SmallVector<MicrobatchRange> toRanges(ArrayRef<int64_t> triples) {
   SmallVector<MicrobatchRange> ranges;
   for (size_t i = 0; i + 2 < triples.size(); i += 3)
