@@ -1,9 +1,9 @@
 """IR as objects: modules are read, built, walked and changed, and passes run on them.
 
-The names and their behaviour follow `mlir.ir` and `mlir.passmanager` of MLIR's own bindings,
-so code that uses only these runs on both. Where these bindings end the process, such as after an
-op was erased, an error is raised. A context knows the dialects `pipe` and `exec`, and of MLIR those
-that the tools know. Ops are `Operation`s; there are no classes of single ops.
+The names and their behaviour follow `mlir.ir` and `mlir.passmanager` of MLIR's own bindings, so
+code that uses only these runs on both. Where these bindings end the process, such as after an op
+was erased, an error is raised. A context knows the dialects `pipe` and `exec`, and the dialects of
+MLIR that the tools know. Ops are `Operation`s; there are no classes of single ops.
 
 >>> from pipesched import ir
 >>> text = '''
@@ -141,8 +141,8 @@ def get_row(operation: Operation) -> list[str]:
 
 
 def set_row(operation: Operation, cells: str | Iterable[Entry]) -> None:
-    """Replaces the entries of a `pipe.worker` by text or what `Schedule.from_rows` takes. The
-    schedule is then of no family; `operation.parent.verify()` checks the row.
+    """Replaces the entries of a `pipe.worker` by text or by rows as for `Schedule.from_rows`. The
+    schedule then has no family; `operation.parent.verify()` checks the row.
     """
     if operation.name != "pipe.worker":
         raise ValueError(f"the row of {operation.name} is wanted; only pipe.worker has one")

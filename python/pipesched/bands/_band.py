@@ -19,7 +19,7 @@ FEWEST_RUNS = 2
 """Below this, rows say nothing about how far apart they are."""
 
 NO_BAND = "no band"
-"""How a text begins that says why there is none."""
+"""The start of a text that says why there is none."""
 
 WORDS = {
     "megatron": "Megatron-LM",
@@ -64,7 +64,7 @@ class Band:
     resemble it.
     """
     own: Own | None = None
-    """The band of a system that is corrected to own steps, in place of that of rows alone."""
+    """The band of a system that is corrected to own steps; it replaces the band of the rows."""
 
     @property
     def rows(self) -> int:
@@ -112,7 +112,7 @@ class Band:
 
     @property
     def reason(self) -> str:
-        """Why there is no band."""
+        """The reason why there is no band."""
         if self.traits.times != OF_TIMES and self.traits.generation is None:
             return "no published row ran on accelerators with these peaks"
         few = f"only {self.rows} of one run" if self.rows else "no published row"
@@ -151,9 +151,8 @@ def band_of_traits(traits: Traits, rows: Iterable[Residual] | None = None) -> Ba
 
 
 def band_of(costs: Costs | None, framework: str | None = None) -> Band | None:
-    """The band of steps under these costs, in terms of the predicted step; None if they are no
-    predictions of a training. `framework` (`megatron`, `torchtitan`) is who runs it, if that is
-    known.
+    """The band of steps under these costs, relative to the predicted step; None if the costs do not
+    predict a training. `framework` (`megatron`, `torchtitan`) runs the training, if that is known.
 
     >>> from pipesched import Costs
     >>> costs = Costs(model="llama3-8b", system="h100-sxm", accelerators=1)

@@ -24,7 +24,7 @@ class Step(NamedTuple):
 
 
 class Order(NamedTuple):
-    """What is known about the order of steps. Numbers are positions in the list of steps."""
+    """The known order of steps. Numbers are positions in the list of steps."""
 
     first: tuple[int, ...]
     """Steps that may be the shortest, because none is known to be shorter."""
@@ -47,9 +47,9 @@ def _is_slower(step: Step, other: Step) -> bool:
 def order_of(steps: Sequence[Step]) -> Order:
     """The order of steps that all take time.
 
-    No two of the steps that may be the shortest can be ranked. A run of one of them leaves
-    another one as unknown in terms of it as before, so that no fewer runs than all of them decide,
-    except for steps that are as fast as another one on their layout.
+    No two of the steps that may be the shortest can be ranked. A run of one of them leaves the
+    others as unknown relative to it as before, so that only runs of all of them decide, except for
+    steps that are as fast as another one on their layout.
     """
     first = [i for i, s in enumerate(steps) if not any(_is_slower(s, each) for each in steps)]
     first.sort(key=lambda i: (steps[i].seconds, i))

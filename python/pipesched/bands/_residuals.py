@@ -19,7 +19,7 @@ chip: its rows are off in common, so that they count as one.
 
 
 class Residual(NamedTuple):
-    """One published step, and how long it was measured in terms of its prediction."""
+    """One published step, and its measured time relative to its prediction."""
 
     source: str
     case: str

@@ -18,7 +18,7 @@ STUDENT = (
 NORMAL = 1.2816
 
 ORDER_LEVEL = 0.95
-"""The part of pairs of steps told apart that are to be in the predicted order."""
+"""The part of ranked pairs of steps that are to be in the predicted order."""
 
 ORDER_STUDENT = (
     *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),

@@ -1,8 +1,8 @@
-"""From which difference on two predicted steps of one cluster are told apart.
+"""The difference from which on two predicted steps of one cluster are ranked.
 
 A common error of all predictions for a cluster does not change their order. So the band of a
-difference is made of pairs of published rows of one cluster and model: of how far their ratio was
-off, which is the spread of their residuals within the cluster.
+difference comes from pairs of published rows of one cluster and model: from the errors of their
+ratios, which are the spread of their residuals within the cluster.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAST_RUNS = 2
 
 
 class Tolerance(NamedTuple):
-    """From which difference on steps are told apart."""
+    """The difference from which on steps are ranked."""
 
     ratio: float
     """The slower step in terms of the faster one."""
@@ -97,13 +97,13 @@ def _tolerance(groups: Iterable[Group]) -> Tolerance | None:
 
 
 def of_schedules(rows: Iterable[Residual]) -> Tolerance | None:
-    """Of rows of one cluster, model and batch that share their layout."""
+    """The tolerance of rows of one cluster, model and batch that share their layout."""
     return _tolerance(chain.from_iterable(_by_layout(rows, "cluster")))
 
 
 def of_layouts(rows: Iterable[Residual]) -> Tolerance | None:
-    """Of layouts of one publication, model and chip; the rows of a layout count with their mean.
-    Only four clusters have several layouts for one batch.
+    """The tolerance of layouts of one publication, model and chip; the rows of a layout count with
+    their mean. Only four clusters have several layouts for one batch.
     """
     return _tolerance(
         Group(layouts[0].run, [fmean(group.values) for group in layouts])

@@ -26,9 +26,9 @@ GENERATIONS: dict[str, Generation] = {
     "mi355x-oam": "MI355X",
     "tpu-v6e": "TPU v6e",
 }
-"""A system of each chip with published rows. Others have this chip if their peaks are the same:
-a system that is fitted, divided in another way or of another memory keeps its peaks. Of several
-chips with these peaks it is the one with the nearest memory.
+"""A system for each chip with published rows. Another system has this chip if its peaks are the
+same: a fitted system, or one with another division or memory, keeps its peaks. If several chips
+have these peaks, the one with the nearest memory counts.
 """
 
 PEAKS = (("matrix", "tflops"), ("matrix", "fp8_tflops"), ("vector", "tflops"))
@@ -46,7 +46,7 @@ class Traits(NamedTuple):
     """Whether times of stages are computed or given."""
     generation: str | None = None
     rates: str | None = None
-    """Of a data sheet, or under a lasting load."""
+    """By a data sheet, or under a lasting load."""
     kind: str | None = None
     """Dense, with experts, or tiny: under `TINY_PARAMETERS`, where the host bounds steps."""
     tensor: str | None = None
@@ -123,8 +123,8 @@ def _kind(model: Mapping[str, Any]) -> str:
 
 
 def traits_of(costs: Costs | None, framework: str | None = None) -> Traits | None:
-    """The traits of costs; None if steps under them are no predictions of a training: without a
-    system, or without a model and times.
+    """The traits of costs; None if they do not predict a training: without a system, or without a
+    model and times.
     """
     if costs is None or costs.system is None:
         return None

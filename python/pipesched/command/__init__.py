@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable_lines(message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuses a value that is no choice, with the closest one."""
+        """Refuses a value that is not a choice, with the closest one."""
         if action.choices is None or value in action.choices:
             return
         from .options.names import closest_choice

@@ -54,7 +54,7 @@ Rewrite = Callable[[str], list[str]]
 
 
 def _to(*words: str, join: str = "") -> Rewrite:
-    """The value, after these words; `join` stands between the last one and the value."""
+    """The value, after these words; `join` comes between the last one and the value."""
     if join:
         return lambda value: [*words[:-1], f"{words[-1]}{join}{value}"]
     return lambda value: [*words, value]
@@ -188,7 +188,7 @@ def renew(words: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _new(verb: str, word: str, rest: Sequence[str]) -> tuple[list[str] | None, int]:
-    """The new words for one, and how many further ones it takes; None if its name is no old one."""
+    """The new words for an old name, and the number of further ones it takes; None for others."""
     flag, is_joined, value = word.partition("=")
     name = flag.removeprefix("--") if flag.startswith("--") else "o" if flag == "-o" else ""
     if not name:

@@ -22,7 +22,7 @@ def models() -> dict[str, dict[str, Any]]:
 
 def take_rates(system: Mapping[str, Any], rates: str) -> dict[str, Any]:
     """The fields of a system with these rates, as `Costs` reads them: the rates of its object
-    `load` in place of its own, or without them. An empty object stays where there were some.
+    `load` in place of the others, or without them. An empty object stays if there were some.
 
     >>> h100 = systems()["h100-sxm"]
     >>> take_rates(h100, "auto")["sustained"], "sustained" in take_rates(h100, "data-sheet")

@@ -227,9 +227,9 @@ class Costs(Deployment):
     model; if all three are given, `times` have priority. Without any of them, one slot is 1 us and
     messages are free.
 
-    `balance` says how many layers the stages of a path hold if the path does not say so itself:
-    equally many or, with `auto` where the layers cannot be divided so and with `cost` always, as
-    many as keep all workers equally busy; `exact` raises an error instead.
+    `balance` gives the layers of the stages of a path that does not say so itself. `auto`: equally
+    many, or if that is impossible as for `cost`; `cost`: numbers that keep all workers equally
+    busy; `exact`: equally many, or an error.
 
     A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`, which is
     that of all `data_parallel` pipelines. The defaults of `global_batch`, `sequence` and

@@ -1,8 +1,8 @@
 """How a training is divided on a system: the options of the library's table.
 
 The table is `include/PipeSched/Facts/Deployment.def`; arguments of `Costs`, options of verbs, axes
-of sweeps and settings of plans are made from it. The lists of names and types are for type checkers
-alone, and a test holds them equal to the table.
+of sweeps and settings of plans are made from it. The lists of names and types are only for type
+checkers, and a test compares them with the table.
 """
 
 from __future__ import annotations

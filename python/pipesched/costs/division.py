@@ -86,7 +86,7 @@ class Division:
     ) -> tuple[Counts, ...] | None:
         """The layers of the stages of each path. None if all stages hold equally many, if the paths
         give them, or if there is no division; then the evaluation gives the reason. Families that
-        spread the head over the workers have as equal numbers as possible.
+        spread the head over the workers use numbers that are as equal as possible.
         """
         if not places or any(lengths is not None for _, lengths in places):
             return None
@@ -140,7 +140,7 @@ def paths_with(
 
 
 def pass_of(counts: Sequence[Counts], schedule: str | None = None) -> str:
-    """The pass that says how many layers each stage of a schedule holds."""
+    """The pass that sets the layers of each stage of a schedule."""
     lists = ";".join(",".join(map(str, each)) for each in counts)
     return f"pipe-place-blocks{pass_options({'schedule': schedule, 'counts': lists})}"
 
@@ -160,7 +160,7 @@ def counts_text(counts: Sequence[Counts]) -> str:
 
 
 def layers_text(layers: int, places: Sequence[Place]) -> str | None:
-    """How many of `layers` each stage holds: `4` if all have as many, else such as `3+4x6+5`. None
+    """The number of `layers` on each stage: `4` if all have as many, else such as `3+4x6+5`. None
     if there are no layers, no stages, or only weights of stages.
 
     >>> layers_text(8, [((0, 1), None)]), layers_text(7, [((0, 1), (3, 4))])

@@ -15,9 +15,9 @@ the weight in 4 bytes and Adam's two moments of 4 bytes each. They differ in the
   and until then FSDP2 sums whole gradients in the type of the reduction, 4 bytes
   (`to_accumulated_grad_if_needed` in PyTorch's `_fsdp_param.py`; `PipelineStage` turns
   `set_requires_gradient_sync` off). Without a pipeline every microbatch reduces into sharded
-  gradients, 4 / d bytes. If it reshards after each layer (`full`), no copy in 2 bytes stays but
-  that of gathered layers, so that 12 / d are all that is held of weight and state: 2 / d count as
-  weight and 10 / d as state.
+  gradients, 4 / d bytes. If it reshards after each layer (`full`), the only copy in 2 bytes is that
+  of gathered layers, so that weight and state take 12 / d: 2 / d count as weight and 10 / d as
+  state.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def habits(framework: LauncherName, shares: int) -> dict[str, Any]:
     """The defaults of a framework, by the names of options of a deployment, if `shares` ranks hold
     the same weights.
 
-    Both send each rank the rows of its own experts, and divide among equal ranks: Megatron-LM the
-    state of the optimizer (`--use-distributed-optimizer`, as in all recipes of Megatron-Bridge),
+    Both send each rank the rows of its experts, and divide among equal ranks: Megatron-LM the state
+    of the optimizer (`--use-distributed-optimizer`, as in all recipes of Megatron-Bridge),
     torchtitan weights too (`fully_shard`), which it gathers once for a step in a pipeline.
     """
     shared: Sharding = "optimizer" if framework == "megatron" else "full-kept"
@@ -129,7 +129,7 @@ def used_of(node: int) -> int:
 
 
 def bytes_text(kinds: Iterable[tuple[int, ...]]) -> str:
-    """`2 + 4 + 12 bytes a parameter`; several beside each other."""
+    """`2 + 4 + 12 bytes a parameter`; several one after the other."""
     found = sorted({" + ".join(map(str, each)) for each in kinds})
     return f"{' or '.join(found)} bytes a parameter"
 
@@ -166,8 +166,8 @@ def pair_order_of(launcher: LauncherName) -> PairOrder:
 
 
 def no_pipeline(launcher: LauncherName | None, is_tied: bool, pipeline: int) -> str | None:
-    """Why the framework cannot train the model in a pipeline of so many workers: torchtitan refuses
-    a head that is the embedding there (`torchtitan/models/common/decoder.py`).
+    """Why the framework cannot train the model in a pipeline of this many workers: torchtitan
+    refuses a head that is the embedding there (`torchtitan/models/common/decoder.py`).
     """
     if launcher == "torchtitan" and is_tied and pipeline > 1:
         return "torchtitan has no pipeline for a head that is the embedding"

@@ -30,7 +30,7 @@ from .stage_times import (
 )
 
 ENDS = ("embedding", "head")
-"""The parts that the first and the last stage hold beside layers."""
+"""The parts of the first and the last stage other than layers."""
 
 LAYERS, COUNT = "layers", "count"
 

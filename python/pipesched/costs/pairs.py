@@ -40,7 +40,7 @@ Range = tuple[int, int]
 @dataclass(frozen=True)
 class PartRun:
     """A part of a layer as it ran. `layer` counts within the cell, which is the forward for F and
-    the backward for I and W; `hidden_ps` is how long an exchange ran alongside compute.
+    the backward for I and W; `hidden_ps` is the time in which an exchange overlapped with compute.
     """
 
     part: str
@@ -61,7 +61,7 @@ class PartRun:
         return STREAMS[self.part in EXCHANGES]
 
     def event(self, worker: int, begin_ps: int, **more: Any) -> dict[str, Any]:
-        """A slice of a trace, in a cell that begins at `begin_ps`."""
+        """A slice of a trace, in a cell that starts at `begin_ps`."""
         return {
             "ph": "X",
             "name": self.name,
@@ -79,12 +79,12 @@ class Pair:
     """An overlapped pair: its time, and the hidden part of the exchanges.
 
     `pair_ps` is the time of the pair, `forward_ps` and `backward_ps` are the times of its cells by
-    themselves, and `in_turn_ps` is the sum of all parts, in which nothing overlaps; `input_ps` and
+    themselves, and `in_turn_ps` is the sum of all parts without overlap; `input_ps` and
     `weights_ps` are its parts I and W, and `alone_exchange_ps` is its part for exchanges of the
-    forward and of the backward. `backward_exchange_ps` is how long exchanges take in a backward by
-    itself, of which its own W hide `backward_hidden_ps`. `exposed_ps` is how long only the exchange
-    stream is in use. No order ends before `bound_ps`; `is_optimal` says that no order ends before
-    this one. `output_ps` and `gradient_ps` are when the output of the forward and the gradient of
+    forward and of the backward. `backward_exchange_ps` is the time of exchanges in a backward by
+    itself, of which its own W hide `backward_hidden_ps`. `exposed_ps` is the time in which only the
+    exchange stream is in use. No order ends before `bound_ps`; `is_optimal` says that no order ends
+    before this one. At `output_ps` and `gradient_ps` the output of the forward and the gradient of
     the backward's input can be sent.
     """
 
@@ -114,7 +114,7 @@ class Pair:
     orders_cut: int
     runs: tuple[PartRun, ...]
     alone_runs: dict[Phase, tuple[PartRun, ...]] = field(default_factory=dict, repr=False)
-    """The parts of a cell by itself: of F, B, I and W."""
+    """The parts of a cell by itself: F, B, I and W."""
 
     @property
     def gain(self) -> float:
@@ -123,7 +123,7 @@ class Pair:
 
     @property
     def hidden_ps(self) -> int:
-        """How long both streams are in use."""
+        """The time in which both streams are in use."""
         return self.exchange_ps - self.exposed_ps
 
     @property
@@ -132,8 +132,8 @@ class Pair:
         return self.hidden_ps / self.exchange_ps if self.exchange_ps else 0.0
 
     def hidden_by_part(self) -> dict[str, tuple[int, int]]:
-        """For dispatch.F, dispatch.I, combine.F and combine.I: how long they run, and for how long
-        compute runs alongside them, ps.
+        """For dispatch.F, dispatch.I, combine.F and combine.I: their time, and the part of it that
+        overlaps with compute, ps.
         """
         sums = {f"{part}.{phase}": (0, 0) for part in EXCHANGES for phase in ("F", "I")}
         for run in self.runs:
@@ -317,9 +317,9 @@ def overlap(
     in their place `costs` give the times of a model on a system. The cells go through the layers
     `forward` and `backward`, by default all; layer i of the forward runs with layer L-1-i of the
     backward. `order` is "deepseek", "megatron", "best", "in-turn", or the parts themselves,
-    "combine.I,attention.F,...". With `whole_backward` W is not apart from I. `contention` says how
-    many times as long compute takes while an exchange goes on, and, as a second number, how many
-    times as long exchanges take while compute does.
+    "combine.I,attention.F,...". With `whole_backward` W is not separate from I. `contention` is the
+    slowdown of compute during an exchange, and, as a second number, the slowdown of exchanges
+    during compute.
 
     >>> parts = {"attention": {"F": 4, "I": 4, "W": 2}, "dispatch": {"F": 3, "I": 3},
     ...          "mlp": {"F": 6, "I": 6, "W": 6}, "combine": {"F": 3, "I": 3}}

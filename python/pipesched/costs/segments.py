@@ -34,7 +34,7 @@ _COUNT, _NAME = "count", "name"
 _MOST = 2**63 - 1
 
 Factors = tuple[float, float]
-"""How many times as long a part takes while the other stream is in use: compute, exchange."""
+"""The slowdown of a part while the other stream is in use: compute, exchange."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,7 @@ def _ps(place: str, value: Time) -> int:
 
 
 def _part(place: str, part: str, value: Any) -> tuple[tuple[int, int, int], bool]:
-    """F, I and W of a part, and whether W is known. B stands for I of an exchange, and for I + W
-    otherwise.
-    """
+    """F, I and W of a part, and whether W is known. B means I for an exchange, and I + W otherwise."""
     is_exchange = part in EXCHANGES
     what = 'times by phase, such as {"F": "1ms", "I": "1ms"' + ("}" if is_exchange else ', "W": 0}')
     given = _object(place, value, what)
@@ -196,7 +194,7 @@ def read_segments(source: Segments) -> LayerSegments:
 
 def segments_of(costs: Costs, microbatches: int = 1) -> LayerSegments:
     """The parts of the layers of a model on a system, by the cost model (docs/CostModel.md, "Parts
-    of layers"). A global batch is that of so many microbatches.
+    of layers"). A global batch consists of this many microbatches.
     """
     kinds = _core.layer_parts(costs._raw, microbatches)
     return LayerSegments(

@@ -107,7 +107,7 @@ def settings(texts: Sequence[str]) -> list[Setting]:
 
 
 def _fields_of(what: str, description: Description, rates: Rates = "auto") -> Fields:
-    """A copy of the fields of a description, which the library accepts; of a system with these
+    """A copy of the fields of a description, which the library accepts; for a system with these
     rates, and with the fields of the systems of its groups.
     """
     fields = _read_fields(what, description)

@@ -26,7 +26,7 @@ _UNITS = {"ps": 0, "ns": 3, "us": 6, "ms": 9, "s": 12}
 
 Lengths = tuple[int, ...] | None
 Place = tuple[tuple[int, ...], Lengths]
-"""The workers of the stages of a path, and how long the stages are relative to each other."""
+"""The workers of the stages of a path, and the relative lengths of the stages."""
 
 
 # Reading
@@ -85,7 +85,7 @@ def entries_of(times: Any) -> Entries:
 
 
 def has_phases(times: Any) -> bool:
-    """Whether there are times of phases, and not of messages alone."""
+    """Whether there are times of phases, and not only of messages."""
     return any(name not in MESSAGES for name in entries_of(times))
 
 

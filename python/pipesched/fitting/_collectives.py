@@ -52,7 +52,7 @@ class _Call:
     place: str
     host: str
     buffered: bool = False
-    """Whether a send may be done before its receive begins (gloo)."""
+    """Whether a send may be done before its receive starts (gloo)."""
     number: int | None = None
     """The number of a collective, which is the same on all ranks. PyTorch records it since 2.11."""
 

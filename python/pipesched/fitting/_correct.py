@@ -70,7 +70,7 @@ MOST_LOG = 1 << 28
 
 
 class OwnStep(NamedTuple):
-    """A configuration that was run, and how long its step took."""
+    """A configuration that was run, and the time of its step."""
 
     name: str
     configuration: Configuration
@@ -281,7 +281,7 @@ TERMS = (
     Term("link", ("link.bandwidth_gb_per_s",), True, 0.3, 0.3),
     Term("network", ("network.bandwidth_gb_per_s", "spine.bandwidth_gb_per_s"), True, 0.3, 0.3),
 )
-"""In the order of how much they usually matter. One step determines the first alone."""
+"""In the order of their usual importance. One step determines only the first."""
 
 
 def _parent(system: System, field: str) -> tuple[dict[str, Any] | None, str]:
@@ -453,7 +453,7 @@ def _determine(problem: _Problem) -> tuple[dict[Term, float], list[Term]]:
 
 
 def _noise(steps: Sequence[OwnStep]) -> float:
-    """How far layouts of one cluster are off beside it, by published rows of models like these."""
+    """The residual errors of layouts of one cluster, by published rows of models like these."""
     found = []
     for step in steps:
         traits = traits_of(step.configuration.costs)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FieldValue = float | int | str
 WORST = 3
-"""How many samples with large errors a text names."""
+"""The number of samples with large errors that a text names."""
 
 
 @dataclass(frozen=True, eq=False)

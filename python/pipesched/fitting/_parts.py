@@ -212,7 +212,7 @@ def _is_bound_by(part: str, sample: Sample, system: System) -> bool:
 
 
 def _choose(part: str, samples: Sequence[Sample], system: System, settings: Settings) -> list[int]:
-    """The samples of a part: for the matrix engine one type, and attention only if alone."""
+    """The samples of a part: for the matrix engine of one type, and attention only by itself."""
     found = [at for at, s in enumerate(samples) if s.part == part and sample_size(part, s) > 0]
     if part != "matrix" or not found:
         return found

@@ -54,7 +54,7 @@ _DTYPES = {
 
 
 def dtype_of(text: object) -> str:
-    """The name in `ITEM_BYTES` of what PyTorch, NCCL or a person calls a type; "" if not known.
+    """The name in `ITEM_BYTES` of a type of PyTorch, NCCL or a person; "" if not known.
 
     >>> dtype_of("c10::BFloat16"), dtype_of("torch.float8_e4m3fn"), dtype_of("Scalar")
     ('bfloat16', 'float8', '')
@@ -78,8 +78,9 @@ class Sample:
     seconds: float
     flops: float = 0.0
     bytes: float = 0.0
-    """Bytes that the kernel reads and writes, or of the message; of a collective the whole buffer,
-    as nccl-tests counts it: the bytes that all members together gather, scatter or reduce."""
+    """Bytes that the kernel reads and writes, or of the message; for a collective the whole buffer,
+    as nccl-tests counts it: the bytes that all members together gather, scatter or reduce.
+    """
     group: int = 1
     """Members of a collective."""
     dtype: str = ""
@@ -87,8 +88,9 @@ class Sample:
     place: str = ""
     count: int = 1
     ranks: tuple[int, ...] = ()
-    """Of a message or collective in a trace: who took part, if that says whether it went over the
-    link or the network."""
+    """For a message or collective in a trace: its members, if they show whether it went over the
+    link or the network.
+    """
 
     @property
     def key(self) -> tuple[object, ...]:

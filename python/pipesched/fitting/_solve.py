@@ -30,11 +30,11 @@ _HUBER = 1.345
 FALL_GAIN = 0.8
 """A curve that falls must reduce the errors at least by this factor against one that does not."""
 LONG_RUN = 4
-"""So many samples beside each other are not slow by chance."""
+"""This many neighbouring samples are not slow by chance."""
 FALL_SIZES = 3
-"""How many sizes at least show that a curve falls."""
+"""The least number of sizes that show that a curve falls."""
 WINDOW = 9
-"""How many samples beside each other say how long one of them should take."""
+"""The number of neighbouring samples that predict the time of one of them."""
 SPAN = 5.0
 """The logarithm of the ratio of their sizes; further apart they say nothing of each other."""
 FAST_WEIGHT = 2.0
@@ -48,7 +48,7 @@ LEAST_LOST = 0.25
 MOST_LOST = 0.45
 """The share of the samples that may be lost; with more nobody knows which ones are right."""
 LEAST_SCALE = 0.03
-"""The least assumed standard deviation, so that few errors among exact samples are no outliers."""
+"""The least assumed standard deviation, so that few errors among exact samples are not outliers."""
 
 
 @cache
@@ -352,7 +352,7 @@ def _best(data: Data, max_points: int) -> Solution:
 
 
 def _falls_by_several(curve: Solution, data: Data) -> bool:
-    """Whether each part of a curve that falls has several sizes: a single slow one is no reason."""
+    """Whether each part of a curve that falls has several sizes: one slow size proves nothing."""
     ends = [*curve.points[1:], np.inf, np.inf]
     sizes = np.unique(data.size)
     return all(

@@ -172,10 +172,10 @@ def _operation(row: Row, part: str, place: str) -> tuple[str, int]:
     return operation, int(group)
 
 
-# The text that nccl-tests and rccl-tests print. Which collective a run measured is in its text,
-# or follows from the reduction, the root and the ratio of both bandwidths (nccl-tests,
-# doc/PERFORMANCE.md): 2 (n - 1)/n for an all-reduce of n ranks, (n - 1)/n for all-gather,
-# reduce-scatter and all-to-all, and 1 for messages and collectives with a root.
+# The text that nccl-tests and rccl-tests print. The collective of a run is in its text, or follows
+# from the reduction, the root and the ratio of both bandwidths (nccl-tests, doc/PERFORMANCE.md): 2
+# (n - 1)/n for an all-reduce of n ranks, (n - 1)/n for all-gather, reduce-scatter and all-to-all,
+# and 1 for messages and collectives with a root.
 
 _RANK = re.compile(r"#\s*Rank\s+\d+\s.*?\bon\s+(\S+)\s+device")
 _NAME = re.compile(
@@ -306,7 +306,7 @@ def _finish(run: _Run, found: Found, file: str) -> None:
 
 
 def _part(run: _Run, kind: str, file: str, found: Found) -> str:
-    """The link if all ranks are on one host, the network if each is on a host of its own."""
+    """The link if all ranks are on one host, the network if each is on a separate host."""
     hosts = set(run.hosts)
     if len(hosts) == 1:
         return "link"

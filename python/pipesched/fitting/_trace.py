@@ -18,7 +18,7 @@ from ..support.files import most_unpacked
 
 _CHUNK = 1 << 22
 _ENDLESS = 1 << 31
-"""How many bytes to read of a device or pipe, which may have no end."""
+"""The bytes to read of a device or pipe, which may have no end."""
 _MOST = 1 << 28
 """Characters of one value. Events have a few hundred."""
 
@@ -175,7 +175,7 @@ class _Stream:
         return True
 
     def peek(self) -> str:
-        """The next character that is no white space; "" at the end."""
+        """The next character that is not white space; "" at the end."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in " \t\r\n":
                 self._at += 1
@@ -235,7 +235,7 @@ def _items(stream: _Stream) -> Iterator[Any]:
             if not stream.peek():
                 raise _Cut
             raise stream.fail("',' or ']'")
-        if stream.take("]"):  # some tools leave a comma behind the last event
+        if stream.take("]"):  # some tools leave a comma after the last event
             return
 
 

@@ -1,4 +1,4 @@
-"""Reads measurements from files of any kind, told apart by their contents."""
+"""Reads measurements from files of any kind, which their contents distinguish."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def head_of(path: Path) -> str:
 
 
 def is_steps(head: str) -> bool:
-    """Whether a file that begins so has measured steps of own trainings."""
+    """Whether a file that starts like this has measured steps of own trainings."""
     return head[:1] in ("[", "{") and any(f'"{name}"' in head for name in MEASURED)
 
 

@@ -193,7 +193,7 @@ def _sum(
     *,
     dtype: torch.dtype | None = None,
 ) -> Any:
-    """Of narrow numbers in float32, as PyTorch does."""
+    """For narrow numbers in float32, as PyTorch does."""
     kind = dtype or value.dtype
     if kind not in _NARROW:
         return NotImplemented
@@ -214,7 +214,7 @@ def _mean(
 
 
 def _count(value: Tensor, dimensions: list[int] | None) -> int:
-    """How many elements become one."""
+    """The number of elements that become one."""
     if not dimensions:
         return value.numel()
     return math.prod(value.shape[dimension] for dimension in dimensions)
@@ -513,7 +513,7 @@ def _fmod(value: Tensor, divisor: float) -> Tensor:
 
 
 def _abs(value: Tensor) -> Any:
-    """Of integers without `math.absi`, which upstream's passes to libm refuse."""
+    """For integers without `math.absi`, which upstream's passes to libm refuse."""
     if value.is_floating_point():
         return NotImplemented
     return torch.where(value < 0, -value, value)

@@ -1,10 +1,10 @@
-"""Dropout whose masks follow from numbers alone: a mask is the same wherever it is computed.
+"""Dropout whose masks follow only from numbers: a mask is the same wherever it is computed.
 
 A bit of a mask is a function of the seed, the step, the microbatch, the number of the dropout in
-the forward of the model, and the number of the element: nothing is drawn, and nothing has to be
-kept between a forward, its recomputation and its backward. No worker, stage or order of cells is
-part of it. The function is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random
-numbers: as easy as 1, 2, 3" (SC11).
+the forward of the model, and the number of the element. So nothing is drawn or kept between a
+forward, its recomputation and its backward, and masks do not depend on workers, stages or the order
+of cells. The function is Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers:
+as easy as 1, 2, 3" (SC11).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ MODULE, KIND = "pipesched_module", "pipesched_kind"
 
 
 def describe(noted: Mapping[str, str]) -> str:
-    """`the module '1.drop' (Dropout)` of what is noted, empty without a name."""
+    """`the module '1.drop' (Dropout)` from the notes, empty without a name."""
     name, kind = noted.get(MODULE, ""), noted.get(KIND, "")
     return f"the module {name!r}" + (f" ({kind})" if kind else "") if name else ""
 
@@ -307,7 +307,7 @@ def mask_code(name: str, node_arguments: Sequence[Any], names: Sequence[str]) ->
 
 
 class _Code:
-    """Lines of MLIR, with names that begin alike."""
+    """Lines of MLIR, with names that start alike."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -334,7 +334,7 @@ class _Code:
         low: str,
         half: str,
     ) -> str:
-        """The first word behind the rounds, as `_words` computes it."""
+        """The first word after the rounds, as `_words` computes it."""
         c0, c1, c2, c3 = counter
         for k0, k1 in keys:
             first, second = self.binary("muli", c0, factors[0]), self.binary("muli", c2, factors[1])

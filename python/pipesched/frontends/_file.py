@@ -131,7 +131,7 @@ class ExportedModel:
     """Parameters, constants and samples by the names of their files."""
     stages: int
     functions: int
-    """How many functions there are: equal stages share theirs."""
+    """The number of functions: equal stages share theirs."""
     names: dict[str, str] = field(default_factory=dict)
     """The names of parameters in the model, by names of their files."""
 
@@ -153,7 +153,7 @@ class ExportedModel:
 
 
 def array_file(stage: int, name: str) -> str:
-    """The file of a parameter: letters, digits and `._-` stand for themselves."""
+    """The file of a parameter: letters, digits and `._-` stay."""
     escaped = re.sub(
         rb"[^A-Za-z0-9._-]", lambda found: b"%%%02X" % found[0][0], name.encode()
     ).decode()
@@ -251,7 +251,7 @@ class _Lines:
 
 
 def _sgd(code: _Lines, rule: Rule, p: str, g: str, state: Sequence[str], first: str) -> list[str]:
-    """The new parameter and state. The momentum begins as the first gradient, without dampening."""
+    """The new parameter and state. The momentum starts as the first gradient, without dampening."""
     if rule.weight_decay:
         g = code.binary("add", g, code.binary("mul", p, rule.weight_decay))
     if not rule.momentum:

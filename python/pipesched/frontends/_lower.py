@@ -143,7 +143,7 @@ def single_operation(node: fx.Node) -> tuple[fx.Graph | None, Any]:
 
 
 def _take_masks(graph: fx.Graph) -> list[list[str]]:
-    """Makes placeholders of the masks of dropout, behind all others; returns the code of each."""
+    """Makes placeholders of the masks of dropout, after all others; returns the code of each."""
     places = list(graph.find_nodes(op="placeholder"))
     found = [node for node in graph.nodes if node.op == "call_function" and node.target is MASK]
     codes, last = [], places[-1] if places else None
@@ -167,13 +167,13 @@ def _take_masks(graph: fx.Graph) -> list[list[str]]:
 _TRIES = 3
 _NOISE = 0.02
 _BITS = 64
-"""Of the last bits of a result, how many rounding may cost in any case."""
+"""The number of last bits of a result that rounding may cost in any case."""
 _FACTOR = 16
 """Of the measured effect of rounding."""
 _ZERO = 1e-2
 """In parts of the largest gradient: a smaller one may be zero but for rounding."""
 _CULPRIT = 100
-"""Of the last bits of the result of one operation, how many rounding may cost."""
+"""The number of last bits of the result of one operation that rounding may cost."""
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _TYPES = {
     "f64": torch.float64,

@@ -57,7 +57,7 @@ def _collect_assertions(operation: Any, found: list[Any]) -> None:
 
 
 NUMBERS = ("microbatch", "step", "slice")
-"""Roles of numbers, which are no tensors."""
+"""Roles of numbers, which are not tensors."""
 
 
 def with_values(module: Any, roles: Sequence[Role], codes: Sequence[Sequence[str]]) -> Any:

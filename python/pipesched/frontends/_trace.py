@@ -49,10 +49,10 @@ class Joint:
     """Tensors that the code of the model makes, by the names of their placeholders."""
     dropouts: int = 0
     eager: Callable[..., Sequence[Tensor | None]] = lambda *_: ()
-    """The traced function. It takes what `places` stand for, and gives `results`."""
+    """The traced function. Its inputs are `places`, its outputs `results`."""
     example: Sequence[Tensor] = ()
     is_trained: Sequence[bool] = ()
-    """Of each tensor of the example, whether it is a parameter with a gradient."""
+    """For each tensor of the example, whether it is a parameter with a gradient."""
     places: Sequence[fx.Node] = ()
     results: Sequence[tuple[str, str]] = ()
 
@@ -149,7 +149,7 @@ def _naming(module: nn.Module) -> Iterator[None]:
     hooks = []
     whole_name = getattr(module, "whole_name", str)
 
-    def note() -> None:  # Tracing copies this entry alone.
+    def note() -> None:  # Tracing copies only this entry.
         fx_traceback.current_meta["custom"] = stack[-1] if stack else {}
 
     def enter(name: str) -> Callable[..., None]:
@@ -391,7 +391,7 @@ _NUMBERS = torch.SymInt, torch.SymFloat, torch.SymBool
 
 @dataclass
 class Part:
-    """A function as a graph of its own, with a role for each argument and result."""
+    """A function as a separate graph, with a role for each argument and result."""
 
     kind: str
     graph: fx.Graph

@@ -82,9 +82,9 @@ def export(
 ) -> ExportedModel:
     """Functions `f(parameters, x)` as the stages of a schedule.
 
-    parameters: of each stage, as any tree of arrays. Floats are trained.
-    example: inputs and targets of one microbatch.
-    loss: the loss of a microbatch from the output of the last stage and the targets; that of a step
+    parameters: of each stage, as any tree of arrays. Floats are trained. example: inputs and
+    targets of one microbatch. loss: the loss of a microbatch from the output of the last stage and
+    the targets; the loss of a step
         is the mean.
     optimizer: `sgd`, `adam` or `adamw`. Without one parameters stay as they are.
     batches: the batches of the steps, cut along dimension 0 into the microbatches of the schedule.
@@ -189,7 +189,7 @@ class _Export:
         name, role, stage = ("inputs", "input", 0)
         if kind == "target":
             name, role, stage = ("targets", "target", len(self.stages) - 1)
-        like = np.asarray(jnp.asarray(like))  # as JAX has it: of 32 bits, if it is told nothing
+        like = np.asarray(jnp.asarray(like))  # as JAX has it: of 32 bits by default
         samples = samples.astype(like.dtype)
         function = sample_function(role, name, like.shape, _element(like), len(samples), count)
         self.ends[kind] = self.functions.add(kind, function)

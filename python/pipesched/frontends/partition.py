@@ -40,7 +40,7 @@ class Graph(Generic[Value]):
     name: Callable[[Value], str]
     is_cheap: Callable[[Value], bool]
     whole: Mapping[Value, Value] = field(default_factory=dict)
-    """Of one of several results of an operation, all of them together, which are no tensor."""
+    """All results together of an operation with several, which are not a tensor."""
 
 
 @dataclass

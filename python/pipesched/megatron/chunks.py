@@ -71,7 +71,7 @@ class _PlacedLayout(PipelineParallelLayerLayout):  # type: ignore[misc]
         vp_stage: int | None = None,
         pp_rank: int | None = None,
     ) -> int:
-        """Returns how many layers all earlier stages have."""
+        """Returns the number of layers in all earlier stages."""
         rank = parallel_state.get_pipeline_model_parallel_rank() if pp_rank is None else pp_rank
         stage = self._placement[rank][vp_stage or 0]
         return sum(each.count(layer_type.name) for each in self._layers[:stage])

@@ -438,8 +438,8 @@ CONVENTIONS = {
 
 
 def lower_than_1f1b(frame: pd.DataFrame) -> pd.DataFrame:
-    """By construction and convention, at how many sizes with N >= D Chimera takes less memory than
-    1F1B.
+    """By construction and convention: the number of sizes with N >= D at which Chimera takes less
+    memory than 1F1B.
     """
     sizes = frame[frame.microbatches >= frame.stages]
     rows = []

@@ -66,7 +66,7 @@ def _no_pictures() -> Pictures:
 
 @dataclass(frozen=True)
 class Study:
-    """Our numbers beside the published ones."""
+    """Our numbers next to the published ones."""
 
     title: str
     frame: pd.DataFrame

@@ -138,7 +138,7 @@ class Candidate(NamedTuple):
 
 
 def receives_text(candidate: Candidate) -> str:
-    """Where receives stand, if that is not where messages arrive."""
+    """The place of receives, if it is not where messages arrive."""
     return ", receives at their consumers" if candidate.receives == "consumer" else ""
 
 

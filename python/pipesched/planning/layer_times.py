@@ -1,5 +1,5 @@
 """Times of layers that somebody measured. They hold for the tensor degree, the size of microbatches
-and the recomputation at which they were measured, which alone are searched.
+and the recomputation at which they were measured; the search uses only these.
 """
 
 from __future__ import annotations

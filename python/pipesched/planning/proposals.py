@@ -735,13 +735,13 @@ def plan(
     settings, including some that nearly fit (docs/Planning.md). Its results are listed with the
     others. Because the clock ends the search, the answer may differ from run to run.
 
-    What is slow, as for `sensitivity`, makes the search look for the shortest step under all of it
-    together (`disturbed_step_s`); under jitter that is the mean for `seeds` draws. `disturbance` is
-    all of it as one text, such as `"worker3=1.3,jitter=5%"`. Pipelines without a worker or a stage
-    that is slow are left out.
+    Slow workers, stages and nodes, as for `sensitivity`, make the search look for the shortest step
+    under all of them together (`disturbed_step_s`); under jitter that is the mean for `seeds`
+    draws. `disturbance` is all of it as one text, such as `"worker3=1.3,jitter=5%"`. Pipelines
+    without a worker or a stage that is slow are left out.
 
-    Raises an error if there are no candidates. That nothing fits is not an error: `fitting` is then
-    empty, and `missing` has the remedies.
+    Raises an error if there are no candidates. If none fits, that is not an error: `fitting` is
+    then empty, and `missing` has the remedies.
 
     >>> import pipesched
     >>> made = pipesched.plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, pp=[2, 4])

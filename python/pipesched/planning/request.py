@@ -70,14 +70,14 @@ class Limits(HeldOptions, total=False):
 
     `schedules`, `tp`, `pp` (workers of a pipeline), `cp`, `ep`, `microbatch_size` and `vpp` (stages
     of a worker) list the allowed values, `recompute` (none, selective, full) and `sharding` (none,
-    optimizer, gradients, full-kept, full) the allowed kinds. `vocabulary` lists how the head may
-    lie on the workers: whole, or in shards by vocab-1, vocab-2 and interlaced, which are searched
-    only if they or their schedules are named. `launcher` (megatron, torchtitan), which is `--for`,
-    names the framework that is to run the plan: memory is counted as it holds weights, gradients
-    and optimizer state, and only runnable configurations are chosen. Without it memory is that of
-    Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it free;
-    both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it is
-    `"parts"`, what is known to take it. `sequence`, `attention`, `precision` (bf16, fp8), `rates`,
+    optimizer, gradients, full-kept, full) the allowed kinds. `vocabulary` lists the allowed
+    placements of the head: whole, or in shards by vocab-1, vocab-2 and interlaced, which are
+    searched only if they or their schedules are named. `launcher` (megatron, torchtitan), which is
+    `--for`, names the framework that is to run the plan: memory is counted as it holds weights,
+    gradients and optimizer state, and only runnable configurations are chosen. Without it memory is
+    that of Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it
+    free; both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it
+    is `"parts"`, the sum of known uses. `sequence`, `attention`, `precision` (bf16, fp8), `rates`,
     `sequence_parallel`, `transport`, `context_exchange` (by default all that the framework has),
     `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and
     `times_of` are measured ones (`plan`). `set` changes fields of the system and the model, as

@@ -389,7 +389,7 @@ def change_schedule(schedule: str | None, chunks: int | None = None) -> Changed:
 
 
 WHOLE = {"vocab-1f1b": ALONE, "vocab-v-half": "v-half", INTERLACED: ALONE}
-"""The schedules with a whole head of which those with shards are made."""
+"""The schedules with a whole head from which schedules with shards are made."""
 
 
 def change_vocabulary(kind: VocabularyKind) -> Changed:

@@ -222,7 +222,7 @@ def compare(
 ) -> pd.DataFrame:
     """Compares schedules: one row each, with the single numbers of their reports and the results of
     `metrics`, a function from a `Simulation` each. A schedule that is not simulated yet is
-    simulated as by `Schedule.simulate`; a configuration has costs and options of its own.
+    simulated as by `Schedule.simulate`; a configuration has separate costs and options.
 
     >>> families = ("gpipe", "1f1b", "zb-h1")
     >>> made = [generate(f, workers=4, microbatches=8, name=f) for f in families]
@@ -241,8 +241,8 @@ def compare(
 
 
 class Finding(NamedTuple):
-    """A sentence about what stands out in a comparison, and what it is about: "work", "fastest",
-    "cause", "equal-steps", "fit", "ranking", "tie" or "all-rankings".
+    """A sentence about a finding in a comparison, and its kind: "work", "fastest", "cause",
+    "equal-steps", "fit", "ranking", "tie" or "all-rankings".
     """
 
     kind: str
@@ -295,7 +295,7 @@ def explain(
 # Formulas of registered families
 
 PRECISION = 1e-9
-"""How far the ratio of a formula may lie from that of a table: rounding alone."""
+"""The most by which the ratio of a formula may differ from a table: only rounding."""
 
 
 def check_formula(
@@ -306,8 +306,8 @@ def check_formula(
     **options: Any,
 ) -> int:
     """Compares the formula of a registered family with the table of its schedule, the idle slots of
-    all slots, at all these sizes for which the family has a schedule, and returns at how many.
-    Raises a PipeSchedError that names the first size at which they differ.
+    all slots, at all these sizes for which the family has a schedule, and returns the number of
+    sizes. Raises a PipeSchedError that names the first size at which they differ.
 
     >>> @register_family("one-by-one", formula=lambda workers, microbatches: 1 - 1 / workers)
     ... def one_by_one(problem):

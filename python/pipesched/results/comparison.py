@@ -50,7 +50,7 @@ _WAITS = {"recv": "messages", "all_reduce": "all_reduces", "offload": "copies", 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A measured step beside its prediction."""
+    """A measured step next to its prediction."""
 
     measurement: Measurement
     step: int

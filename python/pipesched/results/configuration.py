@@ -50,9 +50,9 @@ def takes_backward(family: str) -> bool:
 
 
 def usual_ending(family: str, given: Mapping[str, Any]) -> OptimizerStep:
-    """How verbs end the step of a family if nobody says it, by these arguments of `Costs`: as
-    frameworks do where several pipelines reduce gradients and a model and a system give all times,
-    and not at all otherwise.
+    """The default end of the step of a family in verbs, by these arguments of `Costs`: as in
+    frameworks if several pipelines reduce gradients and a model and a system give all times;
+    otherwise none.
     """
     is_computed = given.get("model") and given.get("system") and not given.get("times")
     reduces = (given.get("data_parallel") or 1) > 1 and own_family(family) is None
@@ -239,7 +239,7 @@ class Configuration:
 
 
 def head_in_layers(costs: Costs) -> float | None:
-    """How many layers take as long as the head; None if the model has too few layers to say."""
+    """The number of layers that take as long as the head; None if the model has too few layers."""
     layers = costs._division.layers
     if layers < 3:
         return None

@@ -211,7 +211,7 @@ def disturbances(
     slow_nodes: Mapping[int, Factor] | None = None,
     where: Nodes | None = None,
 ) -> list[Disturbed]:
-    """The given disturbances, each alone, and then all together; `where` the nodes are, if some
+    """The given disturbances, one at a time, and then all together; `where` the nodes are, if some
     are slow.
 
     >>> [each.text for each in disturbances({3: 1.3}, jitter=0.05)]
@@ -323,12 +323,11 @@ def sensitivity(
     seeds: int = SEEDS,
     slow_nodes: Mapping[int, Factor] | None = None,
 ) -> list[Sensitivity]:
-    """How much longer the step takes if workers, stages or nodes take `1.3` times as long, or if
-    the time of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`.
-    Stages are numbered along each path. Messages, all-reduces and copies to the host keep their
-    times. A schedule takes the costs that it names, and slow nodes need a configuration with a
-    system: they slow the workers that have accelerators on them, and the step is that of the
-    slowest pipeline.
+    """The increase of the step if workers, stages or nodes take `1.3` times as long, or if the time
+    of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`. Stages are
+    numbered along each path. Messages, all-reduces and copies to the host keep their times. A
+    schedule takes the costs that it names, and slow nodes need a configuration with a system: they
+    slow the workers that have accelerators on them, and the step is that of the slowest pipeline.
 
     >>> point = Configuration("1f1b", workers=4, microbatches=8)
     >>> found = sensitivity(point, slow_workers={3: 1.5})[0]

@@ -137,7 +137,7 @@ def batch_frame(
 
 
 def _seconds(times: npt.NDArray[np.int64], begins: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """Times in ns from the begin of their step, in seconds; NaN where they are not known."""
+    """Times in ns from the start of their step, in seconds; NaN if they are not known."""
     is_known = times != np.iinfo(np.int64).min
     known = np.where(is_known, times, 0) - begins[:, None]
     return np.where(is_known, known / 1e9, np.nan).reshape(-1)

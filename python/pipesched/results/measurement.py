@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FORMAT = "pipesched-measurement"
 VERSION = 1
 NEVER = int(np.iinfo(np.int64).min)
-"""Stands for a time that is not known."""
+"""The value of a time that is not known."""
 
 Times = npt.NDArray[np.int64]
 """By step and instruction, in ns of a clock that all workers share."""
@@ -48,8 +48,7 @@ class Stamps:
     done: Times
     """For a receive, a copy or an all-reduce: when the worker saw that it was done."""
     arrived: Times
-    """Of a receive: when the message was there. Of a copy that does not hold its worker: its
-    end."""
+    """For a receive: when the message was there. For a copy that does not hold its row: its end."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ class Measurement:
 
     @cached_property
     def spans_ns(self) -> tuple[tuple[int, int], ...]:
-        """The begin and the end of each step, on the clock of the stamps."""
+        """The start and the end of each step, on the clock of the stamps."""
         compute = names_of_kind("compute")
         spans = []
         for step in range(self.steps):
@@ -153,7 +152,7 @@ class Measurement:
         stage, phase, microbatch, peer, message, ready_s, start_s, end_s, done_s, arrived_s. Times
         count from the start of their step. `cell` names both cells of an overlapped pair, the other
         columns have the first. `arrived_s` is when the message arrived, at a receive and at its
-        send; -1 and NaN stand for missing or unknown values.
+        send; -1 and NaN mean missing or unknown values.
         """
         from .frames import measurement_frame
 
@@ -164,10 +163,10 @@ class Measurement:
     def profile(self, *, issue: bool = False) -> str:
         """The times of this run for `times=` and `pipe-attach-profile`: means over steps and
         microbatches, one for each stage, or one for all stages if paths have different numbers of
-        stages. It has the phases that the schedule ran, FB for overlapped pairs, and as `comm` the
+        stages. It has the phases that the schedule ran, FB for overlapped pairs, and `comm`: the
         time from the start of a send, or from when its receive was posted if that is later, to its
-        arrival (the median of the messages of a stage; all of it is latency, since one size cannot
-        tell it from bandwidth). With `issue` the time of a cell includes the worker's time until
+        arrival (the median of the messages of a stage; all of it is latency, since one size does
+        not show the bandwidth). With `issue` the time of a cell includes the worker's time until
         the next one, without waits, as for sending and receiving. `pipesched-run --write-profile`
         makes its profiles by the same rule.
         """
@@ -220,12 +219,12 @@ class Measurement:
 
     @staticmethod
     def from_json(text: str, *, filename: str = "<text>") -> Measurement:
-        """Reads what `to_json` writes."""
+        """Reads the output of `to_json`."""
         return _Reader(path_of("filename", filename)).read(text_of("text", text))
 
     @staticmethod
     def from_file(path: str | os.PathLike[str]) -> Measurement:
-        """Reads what `save` writes."""
+        """Reads the output of `save`."""
         file = path_of("path", path)
         text = Path(file).read_text(encoding="utf-8-sig", errors="replace")
         return Measurement.from_json(text, filename=file)

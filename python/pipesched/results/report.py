@@ -65,7 +65,7 @@ class Formula(_Section):
         return "span" if self.conditions.endswith(_OF_SPAN) else "step"
 
     def states(self, workers: int, microbatches: int) -> bool:
-        """Whether the literature states `bubble_ratio` for so many microbatches."""
+        """Whether the literature states `bubble_ratio` for this many microbatches."""
         least = _ENOUGH.search(self.conditions)
         return least is None or microbatches >= int(least[1] or 1) * workers - int(least[2] or 0)
 
@@ -140,7 +140,7 @@ class Execution(_Section):
     copies: int
     """Offloads and reloads."""
     offload_ps: Integers
-    """Time of the copy queue to the host, which runs beside the cells."""
+    """Time of the copy queue to the host, which overlaps with the cells."""
     reload_ps: Integers
     critical_path: tuple[str, ...] | None
     """None, like the next two, where several evaluations of one table shared a walk."""
@@ -161,7 +161,7 @@ class Execution(_Section):
 
     @property
     def cells_ps(self) -> Integers:
-        """For how long cells of each worker run, while they compute or wait."""
+        """The time in which cells of each worker run, computing or waiting."""
         idle = self.idle_by_cause_ps
         return self.busy_ps + idle.weights + idle.experts + idle.context
 

@@ -32,11 +32,11 @@ class Simulation(Report, Pictures):
 
     def to_frame(self) -> pd.DataFrame:
         """The cells with their times: worker, index, stage, phase, microbatch, start_ps, end_ps,
-        queue, pair, message; of microbatches with slices also slice. `index` counts the cells of a
+        queue, pair, message; also slice if microbatches have slices. `index` counts the cells of a
         worker; after O and G, `microbatch` is the path. `queue` is where the cell runs, next to the
         cells of other queues; `pair` is the index of the cell that it overlaps with; `message` is
-        the number of the message that sends its result to another worker, as in
-        `Schedule.program`. -1 stands for none.
+        the number of the message that sends its result to another worker, as in `Schedule.program`.
+        -1 means none.
         """
         from .frames import cell_frame
 

@@ -16,7 +16,7 @@ computes, without the waits of the process.
 
 Our runtime has ranges such as `F 2 mb 3` and `send F 2 mb 3` (`trace_name`), and waits between
 them. A file of Chakra has nodes with either kind of names. Nodes of messages, copies and
-collectives do not hold their worker, which goes on at once.
+collectives do not hold their worker, which continues at once.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _action_of(instruction: Instruction) -> str:
 def _place(
     schedule: Schedule, programs: Sequence[WorkerProgram], traces: Sequence[Trace]
 ) -> list[Trace]:
-    """The traces by worker: each has the stages of its own."""
+    """The traces by worker: each has its own stages."""
     placed: dict[int, Trace] = {}
     firsts = [
         next(_action_of(each) for each in program if each.kind == "compute") for program in programs

@@ -30,10 +30,9 @@ _REPORT_BYTES, _REPORT_S = 232, 4e-7
 
 
 def announcement(sizes: Iterable[tuple[int, int]]) -> str | None:
-    """The message before a long wait: how many cells the largest of some schedules has (each given
-    by its workers and microbatches), and how much time and memory these take. None if no schedule
-    is large. Each stage has at least an F and a B for each microbatch. A table of more than 2**28
-    cells is refused.
+    """The message before a long wait: the cells of the largest of some schedules (each given by its
+    workers and microbatches), and their time and memory. None if no schedule is large. Each stage
+    has at least an F and a B for each microbatch. A table of more than 2**28 cells is refused.
     """
     cells = [2 * workers * microbatches for workers, microbatches in sizes]
     large = [count for count in cells if ANNOUNCED_CELLS < count <= _REFUSED_CELLS]
@@ -60,10 +59,10 @@ def generate(
     **options: Unpack[FamilyOptions],
 ) -> Schedule:
     """Generates the schedule of a family, given by its name or an alias. A family that is a Python
-    function is given by the name that `register_family` gave it, or by where the function is
+    function is given by the name that `register_family` gave it, or by the place of the function
     (`module:function`, `file.py:function`). The placement is that of the family unless `paths` are
-    given. A PipeSchedWarning says how many cells the schedule has, before it is made, if these are
-    more than 2**24.
+    given. If the schedule has more than 2**24 cells, a PipeSchedWarning gives the number before it
+    is made.
 
     >>> generate("interleaved-1f1b", workers=4, microbatches=8, chunks=2)
     <schedule 'schedule' family='interleaved-1f1b' workers=4 microbatches=8>
@@ -89,7 +88,7 @@ def problem(
     slices: int = 1,
 ) -> Schedule:
     """Creates a schedule without rows for passes to fill. Its path is linear unless `paths` are
-    given. `slices` says into how many slices each microbatch is divided along its tokens.
+    given. Each microbatch is divided into `slices` slices along its tokens.
 
     >>> halves = [[0, 1, 1, 0]]
     >>> p = problem(workers=2, microbatches=4, paths=halves)

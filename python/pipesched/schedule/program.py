@@ -85,8 +85,9 @@ class Instruction(NamedTuple):
     """send, recv: the number of the message in the whole program, from 0 without gaps; the same at
     both ends. Else None."""
     sequence: int | None
-    """send, recv: how many messages of the same sender to the same receiver are sent before this
-    one; the same at both ends. Else None."""
+    """send, recv: the number of earlier messages from the same sender to the same receiver; the
+    same at both ends. Else None.
+    """
     group: int | None
     """A collective: an index into `Schedule.groups`; else None."""
     blocks: range | None
@@ -156,7 +157,7 @@ class Group(NamedTuple):
     """The blocks of the model, in the unit of `Schedule.blocks`. Empty if they meet for a
     microbatch."""
     workers: tuple[int, ...]
-    """Ascending. One worker alone is possible."""
+    """Ascending. A single worker is possible."""
     stages: tuple[tuple[int, int], ...]
     """(path, stage) of each stage that holds some of the blocks. The sum goes over all their
     microbatches; a worker with several of them adds up its own first and takes part once. For a
@@ -174,7 +175,7 @@ Codes = npt.NDArray[np.int8]
 @dataclass(frozen=True, eq=False)
 class Columns:
     """The instructions of a worker as read-only NumPy views, one entry per instruction unless it
-    says otherwise; -1 stands for "none".
+    says otherwise; -1 means "none".
     """
 
     kind: Codes
@@ -256,7 +257,7 @@ class WorkerProgram(Sequence[Instruction]):
         return next(self._read(at, at + 1))
 
     def _read(self, begin: int, end: int) -> Iterator[Instruction]:
-        """The instructions begin to end - 1."""
+        """The instructions `begin` to `end` - 1."""
         of = self.columns
         part = Columns(**{f.name: getattr(of, f.name)[begin:end] for f in fields(Columns)})
         ends = of.wait_begins[begin : end + 1].tolist()

@@ -251,7 +251,7 @@ def _is_shipped(name: str) -> bool:
 
 
 _FROM_FILE = "pipesched_family_"
-"""How names of modules begin that are made of files."""
+"""The start of the names of modules that are made of files."""
 
 
 def _load_file(path: str) -> ModuleType:

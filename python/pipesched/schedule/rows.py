@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 Entry: TypeAlias = "str | Cell | tuple[int, str, int] | Sequence[Any] | None"
 """One entry of a row: a cell as text (`"2F0"`, of a slice `"2F0.1"`), as a `Cell` or as (stage,
-phase, microbatch); two of them that run overlapped, as a tuple or list, or as text (`"2F3+1B0"`);
-None or `"_"` for an idle slot, `"_12"` for twelve."""
+phase, microbatch); two overlapped cells, as a tuple or list, or as text (`"2F3+1B0"`); None or
+`"_"` for an idle slot, `"_12"` for twelve.
+"""
 
 Rows: TypeAlias = "Sequence[str | Iterable[Entry]] | Mapping[int, str | Iterable[Entry]]"
 """One row per worker, in order or by worker: its entries, or one text with blanks between them."""
@@ -33,10 +34,10 @@ _CELL = re.compile(
 _IDLE = re.compile(r"_([0-9]{0,18})")
 _IDLE_CODE = _CODES["_"]
 _OF_PATHS = (_CODES["O"], _CODES["G"], _IDLE_CODE)
-"""The phases whose number is no microbatch."""
+"""The phases whose number is not a microbatch."""
 
 _LARGEST = 2**63 - 1
-"""Of the numbers that the library is given; numbers of text are shorter."""
+"""For the numbers that the library is given; numbers of text are shorter."""
 
 
 def _is_number(value: object) -> bool:
@@ -65,7 +66,7 @@ def _read(text: str) -> list[RawCell] | None:
 
 
 def _pair(entries: Sequence[list[RawCell] | None]) -> list[RawCell] | None:
-    """The cells of all entries, each overlapped with the next one; None if one is no entry."""
+    """The cells of all entries, each overlapped with the next one; None if one is not an entry."""
     cells: list[RawCell] = []
     for entry in entries:
         if entry is None:
@@ -133,7 +134,7 @@ def slices_of(rows: Iterable[Iterable[RawCell]]) -> int:
 
 
 def count_joins(rows: Iterable[Iterable[str]]) -> int:
-    """How many entries are joins, whose letters no other entry has."""
+    """The number of entries that are joins, whose letters no other entry has."""
     return sum("d" in word or "u" in word for row in rows for word in row)
 
 

@@ -166,7 +166,7 @@ class Schedule:
     ) -> Schedule:
         """Makes a schedule of given rows: for each worker the cells that it runs, in order. An
         entry of a row is a cell as text, as a `Cell` or as (stage, phase, microbatch), a pair of
-        those that runs overlapped, or None for an idle slot.
+        cells that runs overlapped, or None for an idle slot.
 
         `problem`, a schedule without rows, gives everything else: sizes, placement, model. Instead
         of it, `microbatches` (by default as many as occur), `paths` (by default one that is
@@ -242,8 +242,8 @@ class Schedule:
         return self._module.bytecode()
 
     def to_csv(self, format: CsvFormat = "compute_only") -> str:
-        """PyTorch's CSV. `compute_comms` has all that PyTorch's runtime executes: messages too, and
-        what it does to sharded parameters and to gradients.
+        """PyTorch's CSV. `compute_comms` has everything that PyTorch's runtime executes: also
+        messages, and its actions on sharded parameters and gradients.
         """
         return self._module.export_torch_csv(0, code_of(CsvFormat, "format", format))
 
@@ -330,7 +330,7 @@ class Schedule:
 
     @property
     def slices(self) -> int:
-        """Into how many slices each microbatch is divided along its tokens.
+        """The number of slices into which each microbatch is divided along its tokens.
 
         >>> generate("seq1f1b", workers=1, microbatches=1, slices=2).rows
         (('0F0.0', '0F0.1', '0B0.1', '0B0.0'),)
@@ -365,11 +365,11 @@ class Schedule:
         return _core.backward(self._module, 0)
 
     def to_frame(self) -> pd.DataFrame:
-        """The cells: worker, index, stage, phase, microbatch, queue, pair; of microbatches with
-        slices also slice. `index` counts the
-        cells of a worker, idle slots and joins aside; after O and G, `microbatch` is the path.
-        `queue` is where the cell runs, beside the cells of other queues; `pair` is the index of the
-        cell that it overlaps with, or -1.
+        """The cells: worker, index, stage, phase, microbatch, queue, pair; also slice if
+        microbatches have slices. `index` counts the cells of a worker, without idle slots and
+        joins; after O and G, `microbatch` is the path. `queue` is where the cell runs, in parallel
+        with the cells of other queues; `pair` is the index of the cell that it overlaps with, or
+        -1.
 
         `attrs["pipesched"]`, which `from_frame` reads, has name, workers, microbatches, paths,
         gradient_after, recompute and the number of joins.
@@ -392,7 +392,7 @@ class Schedule:
 
     @property
     def module(self) -> ir.Module:
-        """A copy of the IR, in a context of its own, to read and change; `Schedule.from_text` reads
+        """A copy of the IR, in a separate context, to read and change; `Schedule.from_text` reads
         it back.
         """
         from .. import ir
@@ -416,7 +416,7 @@ class Schedule:
     @property
     def blocks(self) -> int:
         """The number of blocks of the model, in which stages and all-reduces are counted: its
-        layers if all paths say how many each stage has, otherwise equal parts into which the
+        layers if all paths give the layers of each stage, otherwise equal parts into which the
         stages of all paths divide it.
         """
         return self._placement.num_blocks
@@ -464,8 +464,8 @@ class Schedule:
     def program(self, worker: int, *, receives: ReceivePlacement | None = None) -> WorkerProgram:
         """The program of a worker, as data for a runtime. A schedule is lowered as the pass
         `convert-pipe-to-exec` does, with receives at `arrival` unless `receives` says `consumer`.
-        Raises what `verify` raises for a schedule that is incomplete or whose rows cannot run. A
-        program already says where its receives stand.
+        Raises the errors of `verify` for a schedule that is incomplete or whose rows cannot run. A
+        program already has its receives in place.
 
         >>> program = generate("1f1b", workers=2, microbatches=2).program(1)
         >>> for instruction in program[:4]:
@@ -532,8 +532,8 @@ class Schedule:
         return Schedule(chosen(self._module.run(text_of("pipeline", pipeline)), None))
 
     def _search(self, pipeline: str) -> tuple[Schedule, list[dict[str, Any]]]:
-        """Runs a pipeline with a long search, which Ctrl-C ends; also returns what its passes
-        found.
+        """Runs a pipeline with a long search, which Ctrl-C ends; also returns the findings of its
+        passes.
         """
         module, found = _core.search(self._module, pipeline)
         return Schedule(chosen(module, None)), found
@@ -572,8 +572,7 @@ class Schedule:
         budget whatever cells and copies take, "given" that they keep it at the attached times,
         under `transport`.
 
-        A program says where its receives stand, and has no budget: the other options are for
-        schedules alone.
+        A program has its receives in place and no budget: the other options are only for schedules.
         """
         code_of(Messages, "messages", messages)
         kinds = (MemoryTimes, ReceivePlacement, Transport)
@@ -608,11 +607,11 @@ class Schedule:
     def simulate(
         self, costs: Costs | None = None, **options: Unpack[SimulationOptions]
     ) -> Simulation:
-        """Times it, with `costs` or with the arguments of `Costs`; the rest is taken
-        from the schedule itself. `transport` (overlap, delay, blocking, pairs) says how messages
-        occupy workers, `receive_placement` (arrival, consumer) where receives stand in their rows,
+        """Times it, with `costs` or with the arguments of `Costs`; the rest is taken from the
+        schedule itself. `transport` (overlap, delay, blocking, pairs) says how messages occupy
+        workers, `receive_placement` (arrival, consumer) where receives are in their rows,
         `forward_sends` (async, sync) whether forwards wait for sends, and `runtime` (table, torch)
-        whether cells take what the table says or what PyTorch's runtime makes of them.
+        whether cells have the times of the table or those in PyTorch's runtime.
 
         >>> schedule = generate("1f1b", workers=8, microbatches=24)
         >>> times = {"F": "18.522ms", "B": "27.423ms", "comm": "0.601ms"}

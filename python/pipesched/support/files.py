@@ -22,7 +22,7 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
 
 def _target(path: str) -> str:
-    """The file that a path stands for, through symbolic links; paths of descriptors are kept."""
+    """The file that a path refers to, through symbolic links; paths of descriptors are kept."""
     for _ in range(40):  # as many links as Linux follows
         if path in _DESCRIPTORS or _DESCRIPTOR.fullmatch(path) or not os.path.islink(path):
             return path
@@ -31,7 +31,7 @@ def _target(path: str) -> str:
 
 
 def _descriptor(target: str) -> int | None:
-    """The inherited descriptor that a path stands for."""
+    """The inherited descriptor that a path refers to."""
     matched = _DESCRIPTOR.fullmatch(target)
     return int(matched[1]) if matched else _DESCRIPTORS.get(target)
 
@@ -88,7 +88,7 @@ def _open_unnamed(folder: str) -> int | None:
 
 
 def _open_named(folder: str) -> tuple[int, str]:
-    """A file with a name of its own."""
+    """A file with a separate name."""
     handle, name = tempfile.mkstemp(prefix=".pipesched-", suffix=".tmp", dir=folder)
     os.fchmod(handle, 0o666 & ~_umask())
     return handle, name
@@ -115,7 +115,7 @@ def _open_next_to(path: str) -> tuple[int, str]:
 
 
 def _replace(path: str, contents: bytes) -> None:
-    """Writes a file beside this one and renames it."""
+    """Writes a file next to this one and renames it."""
     existing = os.stat(path) if os.path.exists(path) else None
     folder = os.path.dirname(path) or "."
     handle, temporary = _open_next_to(path)
@@ -150,7 +150,7 @@ def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
 
 
 def most_unpacked(packed: int) -> int:
-    """The bytes to which a gzip file of so many may unpack. Measurements shrink to a twentieth at
+    """The bytes to which a gzip file of this size may unpack. Measurements shrink to a twentieth at
     most, but blanks to a thousandth, which could fill the memory.
     """
     return max(1 << 26, 200 * packed)

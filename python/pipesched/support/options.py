@@ -52,11 +52,12 @@ Phase = Literal[
     "V",
 ]
 """F forward, B backward, I input gradient, W weight gradient, R recompute, D offload, U reload, O
-optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads. Of a
+optimizer step, G all-reduce of gradients; d and u are joins of offloads and reloads. For a
 vocabulary that is spread over the workers: S logits of a shard, T their gradients, X broadcast of
 the last output, Y softmax over the shards, Z sum of the gradients of that output; E lookup in a
 shard of the embedding, A sum of the lookups, C broadcast of the gradient of that sum, V gradient of
-the shard."""
+the shard.
+"""
 InstructionKind = Literal[
     "compute",
     "send",
@@ -188,9 +189,9 @@ class Path:
     """The workers of the stages that some microbatches go through.
 
     `takes` has those microbatches as ranges; a single path needs none and takes all. `blocks`
-    divides the layers of the model among the stages; `weights` says how long they are relative to
-    each other. At most one of the two is given. `frozen` has the stages without weight gradients;
-    with `forward_only` no stage has a backward.
+    divides the layers of the model among the stages; `weights` gives their relative lengths. At
+    most one of the two is given. `frozen` has the stages without weight gradients; with
+    `forward_only` no stage has a backward.
     """
 
     workers: Sequence[int]
@@ -229,7 +230,7 @@ def code_of(choices: object, what: str, value: str) -> int:
 def integer(what: str, value: int, least: int = -_INT64_MAX, most: int = _INT64_MAX) -> int:
     """Checks that the library can represent the value; the library itself checks the rest."""
     try:
-        value = int(operator.index(value))  # NumPy has integers of its own.
+        value = int(operator.index(value))  # NumPy has separate integers.
     except TypeError:
         raise WrongType(f"{what} is an integer; got {value!r}") from None
     if not least <= value <= most:

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 
-# Code points that are no characters in any text; XML refuses U+FFFE and U+FFFF.
+# Code points that are not characters in any text; XML refuses U+FFFE and U+FFFF.
 _NONCHARACTERS = "\ufdd0-\ufdef" + "".join(
     chr(plane << 16 | last) for plane in range(17) for last in (0xFFFE, 0xFFFF)
 )
@@ -73,10 +73,10 @@ def valid(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A name on one line of a terminal, which obeys control characters instead of showing them:
-    these are shown as `\\x1b`, and the marks that change the direction of writing, which could make
-    one name look like another, and the code points that are no characters, such as U+FFFE, as
-    `\\u202e`. The library does the same in its pictures.
+    """A name on one line of a terminal. A terminal obeys control characters, so these are shown as
+    `\\x1b`; direction marks, which could make one name look like another, and code points that are
+    not characters, such as U+FFFE, are shown as `\\u202e`. The library does the same in its
+    pictures.
     """
     return _HIDDEN.sub(_shown, text)
 

@@ -76,7 +76,7 @@ class Layout:
 
     @staticmethod
     def create(grid: Grid, metrics: Mapping[str, Metric] | None) -> Layout:
-        """Raises an error for metrics that are no functions or that have the names of columns."""
+        """Raises an error for metrics that are not functions or that have the names of columns."""
         return Layout(grid, check_metrics(metrics, (*AXES, *_COLUMNS, *_OF_FILES)))
 
     @property

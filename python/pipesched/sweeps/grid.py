@@ -262,7 +262,7 @@ def _describe(axis: str, value: Any) -> Choice:
 
 
 def _simple(axis: str, value: Any) -> Iterator[Any]:
-    """The values that one entry of an axis stands for."""
+    """The values that one entry of an axis means."""
     taken = kinds(axis)
     if taken == (int,):
         return _read_integer(axis, value)
@@ -502,8 +502,8 @@ class Grid:
     @staticmethod
     def from_file(path: str | os.PathLike[str], *, allow_code: bool = False, **axes: Any) -> Grid:
         """Reads a grid from JSON: an object with its axes or an array of such objects. `axes`
-        replace those of the file. Families that it names by the places of Python functions, which
-        would be imported, are refused without `allow_code`.
+        replace the axes of the file. Families that it names by the places of Python functions,
+        which would be imported, are refused without `allow_code`.
         """
         for name, given in axes.items():
             read_axis(name, given)

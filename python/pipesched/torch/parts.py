@@ -54,14 +54,14 @@ class Exchange:
         raise NotImplementedError
 
     def start_back(self, gradients: Tensor) -> Arriving:
-        """Sends the gradients of rows that came, and returns those of the rows that were sent."""
+        """Sends the gradients of received rows, and returns the gradients of the sent rows."""
         raise NotImplementedError
 
 
 class AllToAll(Exchange):
     """`torch.distributed.all_to_all_single` of rows along dimension 0.
 
-    sends, receives: how many rows go to, and come from, each rank of the group.
+    sends, receives: the number of rows to, and from, each rank of the group.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class LayerInParts(nn.Module):
 
 
 def entries_of(value: Any, is_part: bool) -> tuple[Any, ...]:
-    """Returns the arguments that a part gets for what the one before it returned."""
+    """Returns the arguments of a part from the result of the one before it."""
     return value if is_part and type(value) is tuple else (value,)
 
 
@@ -187,7 +187,7 @@ def entries_of(value: Any, is_part: bool) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Noted:
-    """What the runtime did with a part: "runs" it, "starts" or "waits" for its exchange. `layer`
+    """The action of the runtime on a part: "runs" it, "starts" or "waits" for its exchange. `layer`
     counts within the stage.
     """
 
@@ -209,7 +209,7 @@ _NOTES: list[list[Noted]] = []
 
 @contextmanager
 def noted() -> Iterator[list[Noted]]:
-    """Lists what the runtimes of this process do with parts of layers inside of the block."""
+    """Lists the actions of the runtimes of this process on parts of layers inside of the block."""
     notes: list[Noted] = []
     _NOTES.append(notes)
     try:

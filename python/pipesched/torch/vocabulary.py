@@ -122,11 +122,11 @@ class VocabularyHead(_Shard):
         """Ties the head to a parameter of the rest of the model, which has all of its rows, and
         these names there.
         """
-        self._whole = [whole]  # in a list, so that it is no parameter of this module
+        self._whole = [whole]  # in a list, so that it is not a parameter of this module
         self.tied_names = tuple(names)
 
     def untie(self) -> None:
-        """Ends the tie: what the head was tied to is in shards too."""
+        """Ends the tie: the parameter that the head was tied to is in shards too."""
         self._whole, self.tied_names = [], ()
 
     def check_targets(self, targets: Tensor, what: str = "") -> None:
@@ -177,7 +177,7 @@ class Logits:
         rows = head.rows
         self._here = self._counts & (targets >= rows.start) & (targets < rows.stop)
         self._columns = (targets - rows.start).clamp(0, max(len(head.weight) - 1, 0))
-        # A shard of padding alone has no maximum.
+        # A shard of only padding has no maximum.
         low = self.values.new_full((len(x), 1), -torch.inf)
         self._most = torch.cat([low, self.values], 1).amax(1)
         self._sum = self._shifted(self._most).sum(1)
@@ -307,13 +307,12 @@ def take_head(
     """Takes the head out of a whole model, and gives the shard of this rank of it. In its place is
     a `HeadInput`, so that the model ends in the input of the head. Cut the model afterwards.
 
-    group: the ranks with shards, in their order; all ranks by default.
-    name: of the `nn.Linear` that is the head; by default the last one in the last child.
-    ignored: targets that do not count.
+    group: the ranks with shards, in their order; all ranks by default. name: of the `nn.Linear`
+    that is the head; by default the last one in the last child. ignored: targets that do not count.
 
-    A head whose weight the rest of the model uses too, as a tied embedding, stays tied: the runtime
-    adds up the gradients of both. All ranks take it alike. Raises PipelineError if there is no such
-    module.
+    A head whose weight the rest of the model uses too, such as a tied embedding, stays tied: the
+    runtime adds up the gradients of both. All ranks take it alike. Raises PipelineError if there is
+    no such module.
     """
     missing = "nn.Linear, which would be its head; give its `name`"
     chosen, found = _find(model, nn.Linear, name, "head", missing)
@@ -341,7 +340,7 @@ def take_head(
 
 
 class EmbeddingOutput(nn.Module):
-    """Replaces the embedding of a model: gives what the runtime has looked up, once each."""
+    """Replaces the embedding of a model: returns the lookups of the runtime, once each."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -352,7 +351,7 @@ class EmbeddingOutput(nn.Module):
         self._given = output, tokens
 
     def is_used(self) -> bool:
-        """Returns whether the model has asked for what was given last."""
+        """Returns whether the model has asked for the last given result."""
         return self._given is None
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -446,7 +445,7 @@ def take_vocabulary(
     group, name, ignored: as in `take_head`, of the head.
     embedding: the name of the `nn.Embedding`; by default the first one in the first child.
 
-    Where both have one weight, their shards have one parameter. All ranks take them alike. Raises
+    If both have one weight, their shards have one parameter. All ranks take them alike. Raises
     PipelineError if there is no such module, if head and embedding have different numbers of
     entries, for an embedding with `max_norm`, `scale_grad_by_freq` or `sparse`, or if the rest of
     the model uses its weight too.

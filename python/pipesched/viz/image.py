@@ -289,7 +289,7 @@ def render(svg: str, format: ImageFormat, width: float | str | None = None) -> b
 # LaTeX
 
 DEFAULT_WIDTH = "160mm"
-"""Of a picture: a page of A4 with margins of 25 mm."""
+"""Size of a picture: a page of A4 with margins of 25 mm."""
 
 _PT_PER_INCH = 72.27
 _SPECIAL = {

@@ -47,7 +47,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Runs:
-    """The parts of cells of a kind, with times from the begin of the cell."""
+    """The parts of cells of a kind, with times from the start of the cell."""
 
     parts: tuple[PartRun, ...]
     exchange_ps: int
@@ -123,7 +123,7 @@ class Streams:
         return {0, *after[:-1]}, {end - 1 for end in after}
 
     def _begin(self, key: Key, rest_ps: int) -> int:
-        """When the layers of a cell begin: after an embedding or the gradients of a head."""
+        """When the layers of a cell start: after an embedding or the gradients of a head."""
         if len(key[0]) > 1:
             return 0  # nobody says where in a pair they run
         first, last = (key[1] in stages for stages in self._ends)

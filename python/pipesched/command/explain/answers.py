@@ -24,7 +24,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def keys_of(entry: Entry, step_s: float) -> dict[str, Any]:
-    """The keys of a row about what moves its step."""
+    """The keys of a row for the uncertainty of its step."""
     return {**_band_keys(entry, step_s), **UNKNOWN, **_routing_keys(entry)}
 
 
@@ -54,7 +54,7 @@ OF_FILE = f"{NO_BAND}: its file names the model and the system; --model and --sy
 
 
 def _find_band(entry: Entry, step_s: float) -> dict[str, Any] | None:
-    """The band of the step of an entry for JSON; None where it is no prediction of a training."""
+    """The band of the step of an entry for JSON; None if it does not predict a training."""
     band = band_of(entry.costs)
     if band is not None:
         return band.to_dict(step_s)
@@ -131,7 +131,7 @@ def _bands(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 NATURAL = "natural_step_s"
 NAMED = 4
-"""The line gives the steps of at most this many rows; of more only the first and the range."""
+"""The line gives the steps of at most this many rows; of more rows only the first and the range."""
 
 
 def _routing_keys(entry: Entry) -> dict[str, float | None]:

@@ -100,7 +100,7 @@ def _system(costs: Costs, is_given: Given, *, sliced: bool, paired: bool) -> Fac
 
 
 def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool, paired: bool) -> bool:
-    """Whether an option of a deployment can move an answer, beside the values of the others."""
+    """Whether an option of a deployment can move an answer, given the values of the others."""
     if option.matters == "experts":
         ranks = (costs._accelerators or 1) * costs.data_parallel
         return ranks > 1 and has_experts(costs)
@@ -263,7 +263,7 @@ def assume_own_times(labels: Sequence[str]) -> Facts:
 
 
 def assume_seed(texts: Iterable[str | None]) -> Facts:
-    """The seed of disturbances with jitter and no seed; None is no disturbance."""
+    """The seed of disturbances with jitter and no seed; None if there is no disturbance."""
     for text in filter(None, texts):
         names = {entry.partition("=")[0].strip() for entry in text.split(",")}
         if "jitter" in names and "seed" not in names:
@@ -275,7 +275,7 @@ def assume_seed(texts: Iterable[str | None]) -> Facts:
 
 
 def join(facts: Iterable[Facts]) -> Facts:
-    """Several as one: values that differ stand beside each other."""
+    """Several as one: values that differ are listed one after the other."""
     found: dict[str, dict[str, None]] = {}
     for fact in facts:
         for name, value in fact.items():
@@ -313,7 +313,7 @@ def line(facts: Facts) -> list[str]:
 
 
 def keys_of(costs: Costs | None) -> dict[str, Any]:
-    """What rows say about their costs, given or assumed."""
+    """The costs that rows state, given or assumed."""
     found: dict[str, Any] = dict.fromkeys(
         (
             *("sequence", "attention", "precision", "recompute", "accelerators", "data_parallel"),

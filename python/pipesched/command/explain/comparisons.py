@@ -50,7 +50,7 @@ class _Timed:
 
     @property
     def busy_ps(self) -> float:
-        """For how long cells of the busiest worker run."""
+        """The time in which cells of the busiest worker run."""
         return float(self.report.execution.cells_ps.max())
 
     @property

@@ -84,7 +84,7 @@ def check_seeds(arguments: argparse.Namespace) -> None:
 
 
 def read_disturbances(arguments: argparse.Namespace, entry: Timed) -> list[Disturbed]:
-    """The disturbances of a schedule that were asked for, each alone and then together."""
+    """The requested disturbances of a schedule, one at a time and then together."""
     check_seeds(arguments)
     nodes = arguments.slow_node
     if nodes and (entry.costs is None or entry.costs.system is None):

@@ -145,7 +145,7 @@ def _offload(entry: Entry, amount: str, arguments: argparse.Namespace) -> FromFi
 
 
 def _are_timed(phases: str, costs: Costs | None) -> bool:
-    """Whether it is known how long phases take; copies without times would be free."""
+    """Whether the times of phases are known; copies without times would be free."""
     if costs is None or costs.times is None:
         return True
     times = str(costs.times)

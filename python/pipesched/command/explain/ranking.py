@@ -54,7 +54,7 @@ def size_of(row: Mapping[str, Any]) -> Size:
 def time_entries(
     entries: Sequence[Entry], settings: Mapping[str, Any], reserve: str = DEFAULT_RESERVE
 ) -> list[Pair]:
-    """The rows of the entries in order; says before how long that takes if it takes long."""
+    """The rows of the entries in order; announces a long computation."""
     announce_cells(entry.size for entry in entries)
     return [row_of(entry, settings, reserve) for entry in progress(entries)]
 
@@ -124,7 +124,7 @@ def _need(row: Mapping[str, Any], simulation: Simulation) -> str:
 
 
 def _memory_findings(group: Sequence[Pair]) -> list[str]:
-    """Which schedules do not fit beside the reserve, and the fastest that does."""
+    """The schedules that do not fit with the reserve, and the fastest that does."""
     large = [(row, s) for row, s in group if s is not None and row.get("fits") is False]
     if not large:
         return []
@@ -152,7 +152,7 @@ def _is_open(group: Sequence[Pair]) -> bool:
 
 
 def _findings(pairs: Iterable[Pair]) -> dict[Size, str]:
-    """The findings by size, those of the library and what fits beside the reserve."""
+    """The findings by size, from the library and about schedules that fit with the reserve."""
     groups: dict[Size, list[Pair]] = defaultdict(list)
     for row, simulation in pairs:
         if simulation is not None:

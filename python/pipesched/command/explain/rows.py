@@ -122,8 +122,8 @@ def formula_of(formula: Formula | None, workers: int, microbatches: int) -> dict
 
 def activations_of(simulation: Simulation) -> dict[str, Any]:
     """The most activations of a worker: of single stages and slices, and in units of the memory
-    that one microbatch leaves on a worker that has an equal part of the model, as the literature
-    plots them. These can be compared among schedules with different numbers of stages.
+    that one microbatch leaves on a worker with an equal part of the model, as the literature plots
+    them. The latter can be compared among schedules with different numbers of stages.
     """
     if simulation.table is None:
         return {"peak_activations": None, "activations": None}

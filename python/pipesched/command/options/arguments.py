@@ -123,7 +123,7 @@ _WRITTEN: list[TemporaryDirectory[str]] = []
 
 
 def passes_error(arguments: argparse.Namespace, what: str) -> UsageError:
-    """The error that no pass has `--set`, and what to do."""
+    """The error that no pass has `--set`, with the remedy."""
     return UsageError(
         f"passes read the {what} from a file; write the changed one with: pipesched show"
         f" --{what} {getattr(arguments, what)} --set ... --format json -o FILE.json"

@@ -37,7 +37,7 @@ def _completed(verb: str, action: argparse.Action) -> Mapping[str, Any] | None:
 
 
 def _preamble(names: Mapping[str, list[str]]) -> dict[str, str]:
-    """Functions of bash that list names, and files beside them."""
+    """Functions of bash that list names in addition to files."""
     lines = [
         f'_pipesched_{name}() {{ compgen -W "{" ".join(each)}" -- "$1"; compgen -f -- "$1"; }}'
         for name, each in names.items()

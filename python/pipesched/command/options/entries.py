@@ -60,7 +60,7 @@ class FromFamily:
         return self.point.places
 
     def simulate(self) -> Simulation:
-        """The full report. With a name of its own the schedule is made as IR, which takes it."""
+        """The full report. A schedule with a separate name is made as IR, which takes it."""
         if not self.name or self.point.optimizer_step != "none":
             return self.point.simulate()
         return self.point.generate(self.name).simulate(self.point.costs, **self.point._timing)

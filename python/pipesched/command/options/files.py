@@ -16,7 +16,7 @@ from pipesched.schedule.generation import load, loads
 
 T = TypeVar("T")
 _CSV_BEGINS = tuple(bytes([each]) for each in b"0123456789,(")
-"""How PyTorch's CSV begins, and IR never does: with a stage, an empty slot or an overlapped pair.
+"""The start of PyTorch's CSV, never of IR: a stage, an empty slot or an overlapped pair.
 """
 ENDINGS = (".mlir", ".mlirbc", ".csv", ".svg")
 RECIPES = (".sh", ".bash", ".slurm", ".sbatch", ".toml", ".yaml", ".yml", ".py")
@@ -45,7 +45,7 @@ def read(arguments: argparse.Namespace) -> tuple[Origin, list[Schedule]]:
 
 
 def read_all(paths: Sequence[str], name: str | None) -> list[tuple[Origin, Schedule]]:
-    """The schedules of several files with their files, or only those that are called `name`."""
+    """The schedules of several files with their files, or only the ones called `name`."""
     if len(set(paths)) < len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
         raise PipeSchedError(f"{show_path(twice)} is given twice")
@@ -113,7 +113,7 @@ def _load(path: str) -> tuple[Origin, list[Schedule]]:
 
 
 def _find_schedule(path: str) -> str:
-    """The schedule that `plan --save` wrote beside the numbers of a proposal."""
+    """The schedule that `plan --save` wrote next to the numbers of a proposal."""
     if Path(path).suffix != ".json" or not os.path.isfile(path):
         return path
     schedule = str(Path(path).with_suffix(".mlir"))

@@ -423,7 +423,7 @@ class _Set(argparse.Action):
         namespace.rare = {*getattr(namespace, "rare", ()), key}
 
     def _check(self, name: str) -> None:
-        """Refuses what is closest to a rare option and has no dot, as fields have."""
+        """Refuses a rare option without a dot, as fields have one; names the closest."""
         known = [each.replace("_", "-") for each in self.rare]
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.8)
         if near and "." not in name:

@@ -188,7 +188,7 @@ def terminal_width(output: str | None = None) -> int | None:
 
 def wrap(text: str, width: int | None) -> str:
     """Prose in lines of at most this width, which break between words; further lines of a sentence
-    are indented. Lines that begin with a space, or have two, are tables or lines to copy, and stay.
+    are indented. Lines that start with a space, or have two, are tables or lines to copy, and stay.
 
     >>> print(wrap("- one two three", 9))
     - one two
@@ -254,7 +254,7 @@ EXPENSES = (
     Column("cost/10^12", "trillion_cost_dollars", lambda dollars: f"${dollars:,.0f}", detail=1),
     Column("energy/10^12", "trillion_energy_kwh", lambda energy: f"{energy:,.0f} kWh", detail=1),
 )
-"""Of all tokens and of 10^12, where they were asked for."""
+"""For all tokens and for 10^12, if requested."""
 
 
 def _of_span(row: Row) -> str:

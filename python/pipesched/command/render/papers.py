@@ -1,4 +1,4 @@
-"""What papers take from answers: tables in LaTeX, and the entries of families in BibTeX."""
+"""Parts of answers for papers: tables in LaTeX, and the entries of families in BibTeX."""
 
 from __future__ import annotations
 

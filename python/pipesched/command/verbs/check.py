@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _finding(schedule: Schedule, arguments: argparse.Namespace) -> VerificationError | None:
-    """The reasons why a schedule is not valid. Any other failure is no answer, and is raised."""
+    """The reasons why a schedule is not valid. Any other failure is raised."""
     try:
         is_table = schedule.kind == "schedule"
         placement = arguments.receive_placement if is_table else None

@@ -189,7 +189,7 @@ STEPS = (
 
 
 def _are_steps(files: Sequence[str]) -> bool:
-    """Whether the files have measured steps. Refuses them beside samples."""
+    """Whether the files have measured steps. Refuses them together with samples."""
     kinds = {file: os.path.isfile(file) and is_steps(head_of(Path(file))) for file in files}
     if any(kinds.values()) and not all(kinds.values()):
         steps = next(file for file, has in kinds.items() if has)

@@ -207,7 +207,7 @@ def _title(
 
 
 def _tell_waits(pair: Pair) -> str:
-    """Which weight gradients run behind what a pair sends to the stages beside it."""
+    """The weight gradients that run after the messages of a pair to neighbouring stages."""
     behind = pair.pair_ps - pair.gradient_ps
     if pair.whole_backward:
         return (
@@ -315,7 +315,7 @@ def _only(arguments: argparse.Namespace, name: str) -> Any:
 
 
 def _settle(arguments: argparse.Namespace) -> None:
-    """Makes single values of what else takes several, and refuses what a pair has not."""
+    """Makes single values of options that take several elsewhere; refuses further options."""
     for name in ("schedules", "slices", "memory", "activations", "html", "svg", "png", "pdf"):
         if getattr(arguments, name) is not None:
             raise UsageError(f"{arguments.shown[name]} does not go with --order")

@@ -1,4 +1,4 @@
-"""`pipesched plan`: what to run on a number of accelerators, and why."""
+"""`pipesched plan`: the configuration to run on a number of accelerators, and why."""
 
 from __future__ import annotations
 
@@ -512,7 +512,7 @@ def assume_plan(request: Request, is_given: assumptions.Given) -> assumptions.Fa
 
 
 def _assume_division(request: Request) -> assumptions.Facts:
-    """How configurations divide tensors, sequences and experts, of those that may."""
+    """How configurations divide tensors, sequences and experts, if they may."""
     found: assumptions.Facts = {}
     if request.gpus == 1:
         return found
@@ -530,7 +530,7 @@ def _assume_division(request: Request) -> assumptions.Facts:
     }
     held = cast(Mapping[str, Any], request.held)
     for name, option in _deployment.HELD.items():
-        # What only a framework says is listed where it differs.
+        # Habits of a framework are listed only if they differ.
         is_habit = name in _deployment.HABITS and held[name] != option.unsaid
         if are_divided.get(option.matters, is_habit or option.matters != "given"):
             found[option.title] = assumptions.show_value(held[name])

@@ -1,4 +1,4 @@
-"""`pipesched reproduce`: published results, computed again, beside the printed ones."""
+"""`pipesched reproduce`: published results, computed again, next to the printed ones."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
 
 
 def _view(arguments: argparse.Namespace) -> View:
-    """What is shown of tables, which go to standard output whatever --output says."""
+    """The displayed tables, which go to standard output whatever --output says."""
     return view_of(argparse.Namespace(**{**vars(arguments), "output": None}))
 
 
@@ -212,7 +212,7 @@ def _text(name: str, study: Study, view: View, width: int | None) -> str:
 
 def _answer(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
     if arguments.format == "text":
-        width = terminal_width()  # pictures alone go to the folder of --output
+        width = terminal_width()  # only pictures go to the folder of --output
         view = _view(arguments)
         return "\n".join(_text(name, study, view, width) for name, study in studies.items())
     rows: list[dict[str, Any]] = []

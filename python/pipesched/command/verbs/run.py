@@ -105,7 +105,7 @@ def _one_schedule(arguments: argparse.Namespace) -> Schedule:
 
 
 def require_torch() -> None:
-    """Refuses to go on without the packages of the extra."""
+    """Refuses to continue without the packages of the extra."""
     for name in ("torch", "torch_mlir"):
         if importlib.util.find_spec(name) is None:
             raise PipeSchedError(
@@ -382,7 +382,7 @@ _RARE = {
 
 
 def _launched_ranks() -> int | None:
-    """How many ranks torchrun has started, if it has."""
+    """The number of ranks that torchrun has started, if it has."""
     if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys():
         return None
     return int(os.environ["WORLD_SIZE"])
@@ -448,7 +448,7 @@ def _schedules(arguments: argparse.Namespace) -> tuple[list[tuple[str, Schedule 
 
 
 def _number_names(made: list[tuple[str, Schedule | None]]) -> list[tuple[str, Schedule | None]]:
-    """The schedules with numbers behind names that several have."""
+    """The schedules, with numbers after names that several have."""
     found: dict[str, Schedule | None] = {}
     for name, schedule in made:
         free = name

@@ -106,7 +106,7 @@ def _picture(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> st
 def _write_page(
     arguments: argparse.Namespace, origin: files.Origin, schedules: Sequence[Schedule]
 ) -> None:
-    """The page of several schedules for these schedules alone, with the costs that they name."""
+    """The page of several schedules, only for these and with the costs that they name."""
     timing: TimingOptions = {"transport": "overlap", "receive_placement": "arrival"}
     entries = from_files([(origin, each) for each in schedules], None, timing)
     check_costs(entries, None)
@@ -265,7 +265,7 @@ def run(arguments: argparse.Namespace) -> int:
 # Schedules that deadlock
 
 _MOST = 8
-"""How many cells of a cycle the first line names."""
+"""The number of cells of a cycle that the first line names."""
 
 
 def draw_deadlock(schedule: Schedule) -> str | None:

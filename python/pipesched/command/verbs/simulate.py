@@ -500,7 +500,7 @@ def _write(
 
 
 def _read(arguments: argparse.Namespace) -> None:
-    """Keeps the schedules of files and the names of families, which may stand among them."""
+    """Keeps the schedules of files and the names of families, which may be among them."""
     arguments.files, named = files.split_words(arguments.files)
     arguments.schedules = [*named, *(arguments.schedules or ())] or None
     if arguments.name and not arguments.files:

@@ -65,7 +65,7 @@ def _disturbance(text: str) -> str:
 
 
 _WITH_COMMAS: dict[str, Callable[[str], str]] = {"times": str, "disturbance": _disturbance}
-"""Axes whose values have commas, so that each value takes a flag of its own."""
+"""Axes whose values have commas, so that each value takes a separate flag."""
 
 
 def _cuts(axis: str) -> Callable[[str], list[str]]:
@@ -247,7 +247,7 @@ Row = dict[str, Any]
 
 
 PER_STAGE = Column("step per stage", "step_per_stage_s", seconds)
-"""The measure to rank by if unit slots stand for different amounts of work."""
+"""The measure to rank by if unit slots represent different amounts of work."""
 
 
 def _better(metric: str) -> Callable[[Row], float]:
@@ -412,7 +412,7 @@ def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -
 
 
 def _slots_differ(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
-    """The first lines if unit slots stand for different amounts of work in a case."""
+    """The first lines if unit slots represent different amounts of work in a case."""
     groups: dict[str, dict[str, float]] = defaultdict(dict)
     for row in rows:
         if row["error"] is None and _has_no_costs(row):

@@ -197,7 +197,7 @@ def remarks(
     cores: int,
     width: int | None = None,
 ) -> list[str]:
-    """The remarks below the table, of which tables are no wider than `width`."""
+    """The remarks below the table; their tables are at most `width` wide."""
     said = []
     if len(results) > 1:
         said += [agreement.text, *_order(rows)]

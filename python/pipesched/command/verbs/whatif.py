@@ -137,7 +137,7 @@ def _nodes(text: str) -> list[int]:
 
 
 def _beside(path: str) -> str:
-    """The numbers of a proposal that `plan --save` wrote beside its other files."""
+    """The numbers of a proposal that `plan --save` wrote next to its other files."""
     stem, ending = os.path.splitext(path)
     if ending not in (".mlir", ".svg", ".csv"):
         return path

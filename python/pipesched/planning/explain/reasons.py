@@ -32,7 +32,7 @@ MOST_DIFFERENCES = 3
 """The maximal number of sentences on schedules that formula or table rank differently."""
 
 HEAVY = 1.0
-"""From how many layers' time on a head is heavy."""
+"""From this many layers' time on a head is heavy."""
 
 NEAR = 0.005
 """Steps nearer than this, as a part, are as fast."""
@@ -224,7 +224,7 @@ def _levels(plan: Plan) -> Iterator[str]:
 
 
 def _steps(proposals: Sequence[Proposal]) -> list[Step] | None:
-    """The steps of proposals that fit; None if they are no predictions of a training."""
+    """The steps of proposals that fit; None if they do not predict a training."""
     bands = [proposal.band for proposal in proposals]
     if None in bands:
         return None

@@ -14,7 +14,7 @@ from ..candidate import Candidate, Shape
 from ..request import Request
 
 ENDING = "pipe-add-optimizer{all-reduce=eager}"
-"""Reduces gradients beside the remaining compute, and adds optimizer steps."""
+"""Reduces gradients in parallel with the remaining compute, and adds optimizer steps."""
 
 
 def _source(what: str, given: Description, folder: str) -> dict[str, str]:

@@ -93,7 +93,7 @@ class Recipe:
     file: str
     launcher: LauncherName = "megatron"
     values: dict[str, tuple[Any, str, str]] = field(default_factory=dict)
-    """Of each setting its value, its place and its name in the recipe."""
+    """For each setting its value, its place and its name in the recipe."""
     unknown: list[str] = field(default_factory=list)
     """Names in the recipe that may change the answer and are not read."""
     notes: list[str] = field(default_factory=list)
@@ -135,7 +135,7 @@ class Recipe:
         return next(found, None)
 
     def put(self, found: Iterable[tuple[str, Any]], place: str) -> None:
-        """Stores values by the names of settings; of others it keeps the names that matter."""
+        """Stores values by the names of settings; keeps the relevant names of others."""
         is_dotted = self.launcher == "torchtitan"
         table = SETTINGS[self.launcher]
         names = {key: setting for setting, keys in table.items() for key in keys}
@@ -228,7 +228,7 @@ def _fill(value: Any, file: FilePath) -> Any:
 
 
 def _find(name: str, folder: FilePath, kind: str) -> FilePath | None:
-    """The file of an include: beside its file, or in the configurations of Primus above it."""
+    """The file of an include: in the same folder, or in the configurations of Primus above it."""
     roots = folder.resolve(), *folder.resolve().parents
     above = [root / "primus/configs" / kind for root in roots]
     folders = [folder, *(each / part for each in above for part in ("megatron", "."))]

@@ -45,7 +45,7 @@ class Layout:
     """Whether the framework's own FSDP shards gradients or weights."""
     recomputes_all: bool = False
     overlaps_experts: bool = False
-    """Whether exchanges of experts run behind another microbatch."""
+    """Whether exchanges of experts overlap with another microbatch."""
     recurrence: str | None = None
     """The recurrence that some layers have in place of attention."""
     is_tied: bool = False

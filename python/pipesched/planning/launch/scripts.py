@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..proposals import Proposal
 
 HERE = "@HERE@"
-"""Stands for the folder of the script in lines of launchers."""
+"""A placeholder for the folder of the script in lines of launchers."""
 
 TITAN: dict[str, tuple[str, str]] = {
     "llama3-8b": ("llama3", "llama3_8b"),
@@ -77,7 +77,7 @@ _LIKE_LLAMA: dict[str, dict[str, Any]] = {
     "qwen2": {"query_biases": True},
     "qwen3": {"query_key_norm": "head"},
 }
-"""The types of models that differ from Llama in these fields alone."""
+"""The types of models that differ from Llama only in these fields."""
 
 _UNKNOWN_TO_ARGUMENTS = (
     "latent_attention",

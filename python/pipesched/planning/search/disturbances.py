@@ -99,7 +99,7 @@ def slow_of(
 
 
 def slow_by(disturbance: str, slow: Slow | None, seeds: int) -> tuple[Slow, int]:
-    """Returns what is slow with that of a text such as `worker3=1.3,jitter=5%`, and the draws."""
+    """Returns the slow parts, also from a text such as `worker3=1.3,jitter=5%`, and the draws."""
     found: dict[str, Any] = {}
     add_disturbances(text_of("disturbance", disturbance), found)
     workers, stages, nodes = (found.get(f"slow_{kind}", {}) for kind in KINDS)

@@ -20,7 +20,7 @@ MOST_TRIED = 8
 """The number of configurations whose pipelines are tried within groups."""
 
 NEAR = 2
-"""How many microbatches a pipeline may have more or less than its speed asks for."""
+"""The microbatches by which a pipeline may differ from the number for its speed."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def find_groups(request: Request, threads: int | None) -> Groups | None:
         return None
     counts = [group["accelerators"] for group in groups]
     steps = [_least_ps(request, group["system"], threads) for group in groups]
-    # Rates add up: so many steps of this batch a second does each group for its accelerators.
+    # Rates add up: each group does this many steps of this batch a second for its accelerators.
     rate = sum(n / (request.gpus * step) for n, step in zip(counts, steps, strict=True))
     names = tuple(group["system"]["name"] for group in groups)
     return Groups(names, 1 / rate / 1e12, _find_within(request, threads, counts))

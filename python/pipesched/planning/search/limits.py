@@ -1,9 +1,9 @@
 """Bounds for the shapes and the candidates of a space, and the order in which they are tried.
 
-A base is all that the time of a microbatch depends on beside its size (`_divisions.Base`). Larger
-microbatches never take longer per sequence, so that the largest which the memory may hold bounds
-all of a base, and the activations of one grow in proportion to its size. Both are measured by
-probes: one or two microbatches through all layers on one worker.
+A base is everything that decides the time of a microbatch except its size (`_divisions.Base`).
+Larger microbatches never take longer per sequence, so the largest size that may fit bounds all of a
+base, and the activations of one grow in proportion to its size. Both are measured by probes: one or
+two microbatches through all layers on one worker.
 """
 
 from __future__ import annotations
@@ -100,9 +100,9 @@ class Limits:
         self._prepared: set[Shape] = set()
         """Shapes for whose schedules it also knows bounds."""
         self._most: dict[Shape, int | None] = {}
-        """The numbers of what layers always hold at most; None for shapes without costs."""
+        """The numbers of the most that layers always hold; None for shapes without costs."""
         self._least: dict[Shape, int] = {}
-        """The numbers of what layers always hold at least."""
+        """The numbers of the least that layers always hold."""
         self._factors: dict[Sized, list[float]] = {}
         self._works: dict[tuple[Sized, int], list[float]] = {}
 
@@ -161,9 +161,7 @@ class Limits:
             self._held[shape] = math.inf if row.error else float(row.persistent_bytes)
 
     def _holder(self, shape: Shape) -> Shape:
-        """The shape that holds the same, whatever its microbatches and its workers are, and what
-        it recomputes.
-        """
+        """The shape that holds the same for any microbatches, workers and recomputation."""
         if shape not in self._holders:
             base = self._alike(base_of(shape))
             self._holders[shape] = self.space.shape_of(base, shape.data, 1, shape.sharding)
@@ -209,9 +207,7 @@ class Limits:
         return self._works[key]
 
     def _group_factors(self, base: Base, size: int) -> list[float]:
-        """For each group of nodes, how many times as long as on the first one each layer takes at
-        least.
-        """
+        """For each group of nodes, the least time of each layer relative to the first group."""
         if (base, size) not in self._factors:
             own = self._work(base, size)
             others = range(1, len(self.space.request.groups))
@@ -237,8 +233,8 @@ class Limits:
         return float(work / size * base.worker / rate)
 
     def _least_of(self, shape: Shape) -> int:
-        """The number of what layers always hold at least. What sharding gathers for one layer at a
-        time is held once for all layers of a worker.
+        """The number of the least that layers always hold. State that sharding gathers for one
+        layer at a time is held once for all layers of a worker.
         """
         holder = self._holder(shape)
         if holder not in self._least:
@@ -258,7 +254,7 @@ class Limits:
     # Bounds
 
     def step(self, base: Base, size: int) -> float:
-        """Of all shapes with microbatches of this size."""
+        """For all shapes with microbatches of this size."""
         sequences = self.space.request.global_batch * base.worker / self.space.request.gpus
         step = (self.time(base, size) - self.hidden(base, size)) / size * sequences
         if self._divides_by_speed(base, size):
@@ -273,7 +269,7 @@ class Limits:
         return has_groups and not self.hidden(base, size)
 
     def whole_step(self, shape: Shape) -> float:
-        """Of schedules of a shape that hide no exchange of experts."""
+        """For schedules of a shape that hide no exchange of experts."""
         time = self.time(base_of(shape), shape.microbatch_size)
         known = time if math.isfinite(time) else 0.0
         if self._divides_by_speed(base_of(shape), shape.microbatch_size):
@@ -339,8 +335,8 @@ class Limits:
     def prune(
         self, shapes: Sequence[tuple[float, Shape]], limit_ps: float
     ) -> tuple[list[Shape], list[tuple[Shape, Bounds]], int]:
-        """Of shapes with bounds on the step: those that may fit and take at most `limit_ps`; those
-        that cannot fit; and the number of those that take longer.
+        """For shapes with bounds on the step: the shapes that may fit and take at most `limit_ps`;
+        the ones that cannot fit; and the number of the ones that take longer.
         """
         self._held_by(self._holder(shape) for _, shape in shapes)
         kept, large = [], []
@@ -371,7 +367,7 @@ class Limits:
         return int(CLOSE * least / workers) if math.isfinite(least) else 2**62
 
     def of_candidate(self, candidate: Candidate, limit_ps: float) -> Bounds:
-        """Of a schedule on a placement, in a step of at most `limit_ps`, with the work of slow
+        """For a schedule on a placement, in a step of at most `limit_ps`, with the work of slow
         workers.
         """
         return Bounds(*self.space.core.bounds(self.number(candidate), limit_ps))
@@ -411,8 +407,8 @@ class Limits:
                 self._set_limits(shape)
 
     def prepare_rows(self, shapes: Iterable[Shape]) -> None:
-        """Tells the library what it needs to evaluate the schedules of shapes, which may be of
-        another number of accelerators.
+        """Gives the library the data to evaluate the schedules of shapes, which may have another
+        number of accelerators.
         """
         space = self.space
         for shape in shapes:
@@ -435,7 +431,7 @@ class Limits:
         return self.slow.draws(self.space.costs(shape), shape.pipeline, self._seeds)
 
     def _most_of(self, shape: Shape) -> int | None:
-        """The number of what layers always hold at most; None for shapes without costs."""
+        """The number of the most that layers always hold; None for shapes without costs."""
         holder = self._holder(shape)
         if holder not in self._most:
             try:

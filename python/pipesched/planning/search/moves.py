@@ -133,7 +133,7 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
 
 
 def _ends(limits: Limits, candidate: Candidate) -> Iterator[Ends]:
-    """From where layers are moved, and where to: from the fullest worker and from the ends of the
+    """The sources and targets of moved layers: from the fullest worker and from the ends of the
     path to the emptiest ones, and from the busiest end, or the busiest worker if some are slow, to
     the least busy ones.
     """

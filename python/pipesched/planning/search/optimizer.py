@@ -125,7 +125,7 @@ class Attempt:
     candidate: Candidate
     results: tuple[Made, ...]
     reason: str | None
-    """Why there is no schedule."""
+    """The reason why there is no schedule."""
 
 
 def _slices_of(candidate: Candidate) -> tuple[tuple[str, Any], ...]:

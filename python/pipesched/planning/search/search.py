@@ -1,11 +1,12 @@
 """Best-first search. Candidates that cannot fit or cannot be fast enough are never generated.
 
 Every shape, and every candidate on it, has two lower bounds for all its schedules: on the step, the
-work of all microbatches spread evenly over the workers; on the memory, that of one microbatch.
-Both come from probes. That of a shape runs one microbatch through all layers on one worker: any
-placement divides its work, and what it holds when its backward begins, among the workers. That of a
-candidate is a step of one microbatch per path on its placement. Shapes are expanded to candidates,
-and these evaluated, in order of the first bound, until it exceeds the slowest of the best found.
+work of all microbatches spread evenly over the workers; on the memory, the memory of one
+microbatch. Both come from probes. The probe of a shape runs one microbatch through all layers on
+one worker: any placement divides its work, and its memory when its backward starts, among the
+workers. The probe of a candidate is a step of one microbatch per path on its placement. Shapes are
+expanded to candidates, and these evaluated, in order of the first bound, until it exceeds the
+slowest of the best found.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ Row = tuple[str | None, int, int, int]
 """An error, the makespan, the peak bytes and the fullest worker."""
 
 ByPython = Callable[[list[tuple[int, bool, str]]], list[Row]]
-"""Evaluates candidates by number: whole steps, or short ones for what rows hold, under a
+"""Evaluates candidates by number: whole steps, or short ones for the memory of rows, under a
 disturbance.
 """
 
@@ -96,7 +97,7 @@ class Counts:
     too_large: int = 0
     """A single microbatch exceeds the memory."""
     too_slow: int = 0
-    """Their work alone takes longer than the steps of the best."""
+    """Their work takes longer than the steps of the best."""
     impossible: int = 0
     """The family has no schedule at this size."""
     evaluated: int = 0
@@ -126,7 +127,7 @@ def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
 @contextmanager
 def few_collections() -> Iterator[None]:
     """Lets Python look for unreachable cycles less often. A search makes few of these, and keeps
-    most of what it makes, which each collection visits again.
+    most of its objects, which each collection visits again.
     """
     given = gc.get_threshold()
     if not 0 < given[0] < COLLECTED:
@@ -158,7 +159,7 @@ class Search:
         self.only_run = self._may_run(only_run)
         self.slow, self.seeds = slow, integer("seeds", seeds, 1, 10_000)
         self.widening = 1 / slow.least() if slow else 1.0
-        """How many times as long limits are for bounds, which know no disturbances."""
+        """The factor by which limits grow for bounds, which ignore disturbances."""
         self.threads = 0 if threads is None else integer("threads", threads, 1, 2**16)
         self.progress = progress
         self.counts = Counts()
@@ -349,7 +350,7 @@ class Search:
         return sorted(fitting.values(), key=by_step), large, steps.limit_ps
 
     def _seeds(self) -> list[Outcome]:
-        """Some outcomes that fit, so that the bounds on memory of others hold from the begin."""
+        """Some outcomes that fit, so that the bounds on memory of others hold from the start."""
         shapes = self.limits.seeds()
         self.seeded.update(shapes)
         return self._round(shapes, math.inf, "usual", math.inf)
@@ -439,7 +440,7 @@ class Slowest:
         self.rows: dict[object, int] = {}
         """The fastest step of each row."""
         self.fastest_ps = math.inf
-        """Of all that fit, listed or not."""
+        """All that fit, listed or not."""
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
         """Takes note of some outcomes that fit."""
@@ -468,7 +469,7 @@ class Slowest:
 
 
 def only_better(fitting: list[Outcome], variants: set[Candidate]) -> list[Outcome]:
-    """All outcomes in order, but of variants only what is better than others of the same shape and
+    """All outcomes in order, but only variants that are better than others of the same shape and
     schedule.
     """
     seen: set[object] = set()

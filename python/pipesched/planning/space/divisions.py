@@ -13,7 +13,7 @@ from ..candidate import Shape
 from ..request import Request, divisors
 
 ALONE_EXCHANGE: tuple[ContextExchange, ...] = ("ring",)
-"""What stands for the exchange where sequences are whole."""
+"""The value for the exchange if sequences are whole."""
 
 
 class Split(NamedTuple):
@@ -49,7 +49,7 @@ class Divisions:
     def __init__(self, request: Request, left_out: Counter[str]) -> None:
         self.request = request
         self.left_out = left_out
-        """The reasons why divisions were left out, and how many for each."""
+        """The reasons why divisions were left out, with the number for each."""
         self._sizes: dict[int, tuple[int, ...]] = {}
         self._shardings: dict[tuple[bool, int], tuple[Sharding, ...]] = {}
 
@@ -164,8 +164,8 @@ class Divisions:
         return [size for size in sizes if local % size == 0]
 
     def shardings(self, pipeline: int, replicas: int) -> tuple[Sharding, ...]:
-        """What the framework shards over replicas of parameters, which are those of the data and
-        the parts of sequences. A single one has nothing to shard over.
+        """The state that the framework shards over replicas of parameters: the data-parallel
+        replicas and the parts of sequences. A single one has nothing to shard over.
         """
         if replicas == 1:
             return ("none",)
@@ -193,7 +193,7 @@ class Divisions:
                     yield tensor, context, Split(pipeline, data)
 
     def bases(self) -> dict[Base, list[Split]]:
-        """All choices that the time of a microbatch depends on beside its size, and the numbers of
+        """All choices that decide the time of a microbatch except its size, and the numbers of
         workers and replicas that each of them leaves.
         """
         found: dict[Base, list[Split]] = {}

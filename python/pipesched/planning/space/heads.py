@@ -51,7 +51,7 @@ def variants_of(request: Request, family: str) -> list[tuple[tuple[str, str], ..
 
 
 def drop_equal_rows(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Without those that differ from one before them in nothing but where receives stand."""
+    """Without outcomes that differ from an earlier one only in the places of receives."""
     firsts: dict[object, Outcome] = {}
     for outcome in outcomes:
         firsts.setdefault(outcome.candidate._replace(receives=RECEIVES[0]), outcome)
@@ -59,5 +59,5 @@ def drop_equal_rows(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 
 def receives_of(family: str) -> tuple[ReceivePlacement, ...]:
-    """Where the receives of a family may stand."""
+    """The possible places of the receives of a family."""
     return RECEIVES if family in SPREAD else RECEIVES[:1]

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
     order: int
     """The rank by simplicity; -1 if there is no schedule, but the reason why there is none."""
     reason: str = ""
-    """Why there are no candidates."""
+    """The reason why there are no candidates."""
 
 
 @cache
@@ -38,8 +38,8 @@ def splits_backward(family: str, options: Options) -> bool:
 
 @cache
 def alone(family: str, workers: int) -> int:
-    """How many of the forwards of a stage, and how many of its backwards, run in no pair at least,
-    however many microbatches there are.
+    """The least numbers of the forwards and of the backwards of a stage that run in no pair, for
+    any number of microbatches.
     """
     count = 2 * workers
     try:

@@ -47,7 +47,7 @@ Kind = Literal["all", "usual", "unusual"]
 
 class Probe(NamedTuple):
     """Time and bytes of one worker that has all layers. Bytes are 0 if they are not known, because
-    there is no model; numbers are valid only if there is no error.
+    there is no model; numbers are valid only without an error.
     """
 
     makespan_ps: int
@@ -91,7 +91,7 @@ def may_overlap(request: Request) -> bool:
 
 
 def _given_sizes(request: Request) -> int | None:
-    """How many slices `slice_cut` gives the sizes of."""
+    """The number of slices whose sizes `slice_cut` gives."""
     text = OPTIONS["slice_cut"].text(request.slice_cut)
     return None if text in OPTIONS["slice_cut"].choices else text.count(",") + 1
 
@@ -102,7 +102,7 @@ class Space:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.left_out: Counter[str] = Counter()
-        """The reasons why divisions were left out, and how many for each."""
+        """The reasons why divisions were left out, with the number for each."""
         self.divisions = Divisions(request, self.left_out)
         self._costs: dict[Shape, Costs] = {}
         self._raw_costs: dict[tuple[Shape, bool, int], _core.Costs] = {}
@@ -110,7 +110,7 @@ class Space:
         self.start()
 
     def start(self, widening: float = 1.0, threads: int = 0) -> None:
-        """Begins a search, whose shapes and candidates have numbers of their own."""
+        """Starts a search, whose shapes and candidates have separate numbers."""
         self._how = widening, threads
         self._entries: dict[int, list[Entry]] = {}
         self._numbers: dict[Shape, int] = {}
@@ -161,7 +161,7 @@ class Space:
         """Families. Greedy is a rule that fills any placement; on a linear one it gives 1F1B."""
         if self.request.schedules is not None:
             return tuple(self.request.schedules)
-        # Families that spread the head are searched only where they, or what they do, are named: no
+        # Families that spread the head are searched only if they, or their way, are named: no
         # launcher runs them, and models without a head have no costs for them.
         left = ["greedy", *SLICED, *SPREAD]
         if self.request.launcher == "torchtitan":
@@ -350,9 +350,9 @@ class Space:
     def expand(
         self, shapes: Sequence[Shape], kind: Kind = "all", only_pairs: Sequence[bool] = (False,)
     ) -> list[int]:
-        """The numbers of all schedules for some shapes, or only of those with usual numbers of
-        stages per worker, or only of the others; of these all, or only those that run pairs of
-        cells. The launcher of the request, if it names one, runs them.
+        """The numbers of all schedules for some shapes, or only of the ones with usual numbers of
+        stages per worker, or only of the others; among these all, or only schedules that run pairs
+        of cells. The launcher of the request, if it names one, runs them.
         """
         numbers = [self.number(shape) for shape in shapes]
         found = self.core.expand(numbers, get_args(Kind).index(kind), list(only_pairs))
@@ -420,8 +420,8 @@ class Space:
     ) -> _core.Costs:
         """The costs of a worker for each of some stages with these numbers of layers, on a system
         with groups as if all nodes were of one group; the first is the fastest. A stage takes the
-        longer of what its kernels and what the host take, so only without the host it takes the sum
-        of its layers: the host may run ahead in some of them.
+        longer of the times of its kernels and of the host, so only without the host it takes the
+        sum of its layers: the host may run ahead in some of them.
         """
         if self.request.times is not None:
             costs = self.costs(shape)
@@ -505,7 +505,7 @@ class Space:
         )
 
     def short(self, candidate: Candidate) -> Configuration:
-        """The training step with few microbatches, for what its rows hold. Its end, at which no
+        """The training step with few microbatches, for the memory of its rows. Its end, at which no
         activations are held, is left out.
         """
         count = 2 * candidate.shape.pipeline

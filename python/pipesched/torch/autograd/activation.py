@@ -113,7 +113,7 @@ class Saved:
         self._all: list[weakref.ref[_Entry]] = []
         self._event: Any = None
         self.is_leaving = False
-        """Whether a D has begun and no U after it."""
+        """Whether a D has started and no U after it."""
         self.on_growth: Callable[[int, int], None] = lambda place, nbytes: None
         """Called with the place and the bytes of each storage that is added."""
 
@@ -160,7 +160,7 @@ class Saved:
         return handle
 
     def offload(self, stream: Any) -> None:
-        """Begins to copy everything to the host, and releases it on the device."""
+        """Starts to copy everything to the host, and releases it on the device."""
         if stream is not None:
             stream.wait_stream(torch.cuda.current_stream(self._device))
         for entry in self._entries:
@@ -207,12 +207,12 @@ class Saved:
         return self.is_leaving and (self._event is None or self._event.query())
 
     def join(self) -> None:
-        """Blocks this process until the copy that was begun last has ended."""
+        """Blocks this process until the copy that was started last has ended."""
         if self._event is not None:
             self._event.synchronize()
 
     def await_on_device(self) -> None:
-        """Makes later work on the device wait for the copy that was begun last."""
+        """Makes later work on the device wait for the copy that was started last."""
         if self._event is not None:
             torch.cuda.current_stream(self._device).wait_event(self._event)
 
@@ -283,7 +283,7 @@ class Activation:
     inputs: Inputs
     target: Any = None
     roots: list[GradientEdge | None] = field(default_factory=list)
-    """Where the gradients of the outputs begin, or that of the loss; empty before R and after I."""
+    """Where the gradients of the outputs, or of the loss, start; empty before R and after I."""
     is_loss: bool = False
     """Whether the output is the loss."""
     saved: Saved | None = None
@@ -297,8 +297,8 @@ class Activation:
     """Whether everything that a backward needs exists; false before R."""
 
     def hold(self, outputs: list[Tensor], is_loss: bool) -> None:
-        """Keeps the tensors of F or R that the backward needs: of input and outputs only tensors
-        that autograd has kept.
+        """Keeps the tensors of F or R that the backward needs; input and outputs only if autograd
+        has kept them.
         """
         self.roots = [get_gradient_edge(t) if t.requires_grad else None for t in outputs]
         self.is_loss = is_loss
@@ -355,7 +355,7 @@ class Budget:
             self._check(cell, sum(activation.counts for activation in held), "activations")
 
     def check_bytes(self, cell: Cell, found: int) -> None:
-        """Raises if so many bytes exceed a budget of bytes."""
+        """Raises if this many bytes exceed a budget of bytes."""
         if self.counts_bytes:
             self._check(cell, found, "bytes of activations")
 

@@ -2,8 +2,8 @@
 gradients of the parameters later.
 
 A node of the graph is *above* the inputs if a gradient flows through it to an input. I runs these
-nodes, for the inputs alone, and notes with which gradients each node was run that also leads to
-parameters below it, by edges that leave the part above the inputs:
+nodes, only for the inputs. For each node with edges that leave the part above the inputs, to
+parameters below it, I notes the gradients with which it was run:
 
     output <- n1 <- n2 <- input        I runs n1 and n2 and notes g1 and g2
               |     |
@@ -12,7 +12,7 @@ parameters below it, by edges that leave the part above the inputs:
 W runs these nodes again with the noted gradients, only for the parameters. Parameters that meet in
 a node are run together; if one of them hangs on several nodes (a weight that is used twice), these
 are run together, and each gets exactly the gradient that I noted, although the run reaches the
-lower one from the upper one too. A value that a stage computes only of its parameters has no node
+lower one from the upper one too. A value that a stage computes only from its parameters has no node
 above the inputs: W starts there from the outputs. A node that gives the gradients of its parameters
 in I too, whichever gradients are requested (a custom function, a compiled graph), is not run again:
 W continues from the gradients that I has kept of it, and the node is free after I. All parameter
@@ -43,7 +43,7 @@ from ..core.values import is_plain
 
 Gradients = tuple[Tensor | None, ...]
 Root = tuple[GradientEdge, Tensor]
-"""Where the gradient of an output begins, and the gradient. The output itself is not kept."""
+"""Where the gradient of an output starts, and the gradient. The output itself is not kept."""
 
 
 def root_of_loss(edge: GradientEdge) -> Root:
@@ -126,8 +126,7 @@ class _Group:
     nodes: list[Node]
     leaves: list[Tensor]
     kept: list[tuple[GradientEdge, Tensor]] = field(default_factory=list)
-    """The edges out of the nodes with their gradients, if I gave all of them. Then there are no
-    nodes."""
+    """The edges out of the nodes with their gradients, if I gave all; then there are no nodes."""
 
 
 @dataclass

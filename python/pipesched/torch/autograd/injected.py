@@ -1,4 +1,4 @@
-"""Gradients that a stage adds by an autograd function of its own, as losses of routers are.
+"""Gradients that a stage adds by a separate autograd function, as for losses of routers.
 
 The runtime divides a loss by the number of microbatches before its backward, which such a gradient
 does not see. So that it weighs as in PyTorch's schedules, which divide at the end of a step, a
@@ -79,7 +79,7 @@ class Injected:
         self._count = 1
 
     def begin(self, count: int) -> None:
-        """Begins a training step of so many microbatches."""
+        """Starts a training step with this many microbatches."""
         self._count = count
 
     def end(self) -> None:
@@ -134,7 +134,7 @@ class Injected:
         return [(edge, gradient * self._count) for edge, gradient in roots]
 
     def scale_down(self, cell: Cell, found: list[Tensor | None]) -> list[Tensor | None]:
-        """Returns the gradients of inputs as they go on."""
+        """Returns the gradients of inputs that are passed on."""
         if not self._is_whole(cell):
             return found
         return [None if each is None else each / self._count for each in found]

@@ -1,7 +1,7 @@
 """The inputs of a stage, at which its backward ends.
 
 A tensor enters the graph of its stage as the output of a node that does nothing, so that the graph
-does not hold it: it is free when the backward needs it no more, D can move it, and the stage may
+does not hold it: it is free when the backward no longer needs it, D can move it, and the stage may
 change it in place. A stage of this rank that made the tensor is told of the change, so that
 autograd notices if that stage has kept it.
 """
@@ -47,9 +47,9 @@ class _Entrance(torch.autograd.Function):
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """Returns the same memory in a tensor that is no view, so that it may be changed in place."""
+    """Returns the same memory in a tensor that is not a view and may be changed in place."""
     if is_plain(tensor) and not (tensor.is_conj() or tensor.is_neg() or tensor.is_inference()):
-        return tensor.data  # which has a count of changes of its own
+        return tensor.data  # which has a separate count of changes
     tensor = tensor.resolve_conj().resolve_neg()
     empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     place = tensor.storage_offset(), tensor.shape, tensor.stride()

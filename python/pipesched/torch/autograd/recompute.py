@@ -104,7 +104,7 @@ Result = TypeVar("Result")
 
 
 def numbers_of(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Of each output: the size of its elements, and two sums of them."""
+    """For each output: the size of its elements, and two sums of them."""
     with torch.no_grad():
         return [_numbers(local(each.detach())) for each in outputs if each.layout == torch.strided]
 
@@ -149,7 +149,7 @@ class Again:
         self._is_first = True
 
     def clear(self) -> None:
-        """Begins a pass."""
+        """Starts a pass."""
         self._copies = {}
 
     def end_step(self) -> None:

@@ -1,9 +1,9 @@
 """Writes checkpoints of `torch.distributed.checkpoint`, and reads them without running code in
 them.
 
-PyTorch's reader unpickles the metadata, and its planner each value that is no tensor; a pickle may
-call any function. Here metadata may only name the classes that metadata consist of, and values only
-the types that `torch.load(weights_only=True)` accepts.
+PyTorch's reader unpickles the metadata, and its planner each value that is not a tensor; a pickle
+may call any function. Here metadata may only name the classes that metadata consist of, and values
+only the types that `torch.load(weights_only=True)` accepts.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _unpickle(contents: bytes) -> Metadata:
         read = _Unpickler(io.BytesIO(contents)).load()
     except PipelineError:
         raise
-    except Exception as error:  # a file that is no pickle may raise anything
+    except Exception as error:  # a file that is not a pickle may raise anything
         raise PipelineError(f"{METADATA} is no metadata: {error}") from error
     if not isinstance(read, Metadata):
         raise PipelineError(f"{METADATA} has a {type(read).__name__}, wanted metadata")
@@ -177,7 +177,7 @@ class _Planner(DefaultLoadPlanner):
         self._progress = progress
 
     def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
-        """Reads a value that is no tensor."""
+        """Reads a value that is not a tensor."""
         name = read_item.dest_index.fqn
         try:
             loaded = torch.load(value, weights_only=True)

@@ -48,7 +48,7 @@ TELL_SECONDS = 1.0
 
 
 class Progress:
-    """How far the ranks of a group are; `places` are what a rank reaches, in order, in words."""
+    """The progress of the ranks of a group; `places` names the places that a rank passes."""
 
     def __init__(self, group: dist.ProcessGroup, watch: Watch, places: dict[str, str]) -> None:
         untyped: Any = store_of(group)
@@ -60,7 +60,7 @@ class Progress:
             watch.carry(group, self._rank, self._size)
 
     def moved(self) -> None:
-        """Notes now and then that this rank goes on."""
+        """Notes now and then that this rank makes progress."""
         now = time.monotonic()
         if now - self._told > TELL_SECONDS:
             self._told = now
@@ -89,14 +89,14 @@ class Progress:
 
     def run(self, call: Callable[[], None]) -> None:
         """Runs the call in another thread. Raises its exception, the failure of another rank, or a
-        PipelineTimeout with the rank that did not go on.
+        PipelineTimeout with the rank that made no progress.
         """
         cuda: Any = torch.cuda
         device = cuda.current_device() if cuda.is_initialized() else None
         failures: list[CheckpointException] = []
 
         def inside() -> None:
-            if device is not None:  # each thread has one of its own
+            if device is not None:  # each thread has a separate one
                 cuda.set_device(device)
             try:
                 call()
@@ -130,7 +130,7 @@ def seal_line(seal: Seal) -> bytes:
 
 
 def split_seal(contents: bytes) -> tuple[int, Seal] | None:
-    """Returns how many bytes come before a seal, and the seal; None if it is missing or changed."""
+    """Returns the bytes before a seal, and the seal; None if it is missing or changed."""
     at = contents.rfind(MARK)
     try:
         seal = json.loads(contents[at + len(MARK) + 9 :]) if at >= 0 else None
@@ -150,7 +150,7 @@ def seal_of(name: str) -> Seal:
 
 
 def _read_end(path: Path) -> tuple[int, Seal] | None:
-    """Reads the seal of a file of a rank, and how many bytes come before it."""
+    """Reads the seal of a file of a rank, and the number of bytes before it."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         begin = file.seek(max(0, size - SEAL_BYTES))
@@ -178,7 +178,7 @@ class _Stream(io.RawIOBase):
         self._path, self._seal, self._moved = path, seal, moved
         self._sum = self._size = 0
         self.error: OSError | None = None
-        """The first error of the system, which PyTorch may replace by one of its own."""
+        """The first error of the system, which PyTorch may replace by another one."""
 
     def write(self, contents: Any) -> int:
         with memoryview(contents) as view, view.cast("B") as flat:
@@ -232,7 +232,7 @@ class _Files(FileSystem):
         self.made: list[Path] = []
 
     def _own(self, path: Path) -> Path:
-        """Returns the temporary name of `.metadata` is one of this save alone."""
+        """Returns a temporary name of `.metadata` that only this save uses."""
         is_metadata = path.name == f"{METADATA}.tmp"
         return path.with_name(f"{METADATA}.{self._save}") if is_metadata else path
 
@@ -411,8 +411,7 @@ class Sealed:
 
     def check(self, ends: dict[str, int], part: int, parts: int) -> None:
         """Raises a PipelineError for a file that is not of this save or not as written. Each of
-        `parts` ranks checks the contents of some files; `ends` has how many bytes of each are read
-        at least.
+        `parts` ranks checks the contents of some files; `ends` has the least bytes to read of each.
         """
         files = self.seal.get("files", {})
         sealed = [name for name in ends if NAME.fullmatch(name)]

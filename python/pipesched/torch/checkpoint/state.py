@@ -6,8 +6,8 @@ without a pipeline, can load it.
      "loss": {"weights": tensor, ...}, "others": {"scheduler": bytes, ...}, "random": {"0": bytes}}
 
 The state of optimizers is flat, as `torch.distributed.checkpoint.state_dict` makes it with
-`flatten_optimizer_state_dict`: every parameter has entries of its own, so that no grouping of them
-is stored. Each rank has the entries of its stages, and of a head in shards its rows. Files have the
+`flatten_optimizer_state_dict`: every parameter has separate entries, so that no grouping of them is
+stored. Each rank has the entries of its stages, and its rows of a head in shards. Files have the
 format of `torch.distributed.checkpoint`, which stores shared entries of ranks once, and cuts and
 joins shards.
 """
@@ -132,7 +132,7 @@ name of each stage in it, by (path, stage), which is put in front."""
 Optimizers = torch.optim.Optimizer | Iterable[torch.optim.Optimizer]
 Flat = Mapping[str, Any]
 SHOWN = 5
-"""How many names an error lists."""
+"""The number of names that an error lists."""
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -366,7 +366,7 @@ class State:
         return _like(own, value)
 
     def optimizer(self, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
-        """Returns the state of optimizers, flat; of a head in shards the rows that are here."""
+        """Returns the state of optimizers, flat; for a head in shards the rows that are here."""
         names = self._parameter_names()
         flat: dict[str, Any] = {}
         cut: dict[str, nn.Parameter] = {}
@@ -437,7 +437,7 @@ class State:
             optimizer.load_state_dict(state)
 
     def _nested(self, parameter: nn.Parameter, flat: dict[str, Any]) -> dict[str, Any]:
-        """Returns the state of a parameter, with the dicts in it, of tensors of its own."""
+        """Returns the state of a parameter, with the dicts in it, in new tensors."""
         state: dict[str, Any] = {}
         whole = self._whole_shape(parameter)
         for name, value in flat.items():
@@ -564,7 +564,7 @@ class State:
                 found = stored[key]
                 if not isinstance(found, TensorStorageMetadata):
                     places[key] = None
-                elif key in places:  # of a tie, whose parameters each take their own part of it
+                elif key in places:  # of a tie, whose parameters each take a part of it
                     places[key] = torch.empty(found.size, dtype=found.properties.dtype)
                 elif self._is_shard(parameter) and _shape(found) == self._whole_shape(parameter):
                     assert self._head is not None

@@ -10,10 +10,10 @@ whether shapes have changed:
     tag + 2   tensors and trailer
 
 Without tags (NCCL) messages find each other by their order. Runs of messages are issued as one
-batch each, in the order of the proofs `batched` and `fifo` of `Schedule.verify`, and sends are
-waited for at the end of the step. Over gloo each message is issued by itself, and receives start
-early. Since a receiver must know sizes before its batch, the first pass of each kind of batch goes
-over a group of gloo with tags; at the start of a pass all ranks exchange the shapes of their
+batch each, in the order of the proofs `batched` and `fifo` of `Schedule.verify`, and the runtime
+waits for sends at the end of the step. Over gloo each message is issued by itself, and receives
+start early. Since a receiver must know sizes before its batch, the first pass of each kind of batch
+goes over a group of gloo with tags; at the start of a pass all ranks exchange the shapes of their
 inputs, and wait for them before their first message.
 """
 
@@ -105,7 +105,7 @@ def await_device(device: torch.device, watch: Watch) -> None:
 TAGS = 32_768
 """The number of tags that MPI guarantees."""
 KINDS = 64
-"""How many kinds of batches messages without tags know."""
+"""The number of kinds of batches that messages without tags know."""
 Kind = tuple[Mode, tuple[int, ...]]
 """The mode of a pass, and numbers for the shapes of the batches of all ranks."""
 
@@ -130,7 +130,7 @@ class Link:
     observe: Callable[[Instruction, Any], Any] | None = None
     """Wraps the work of a receive into host memory."""
     sending: list[tuple[Sequence[Any], Tensor, Callable[[], str]]] = field(default_factory=list)
-    """What a process group without tags sends from a device, and what tells its end."""
+    """The sends of a process group without tags from a device, and the sign of their end."""
 
     def send(self, buffer: Tensor, instruction: Instruction, tag: int) -> None:
         """Sends without waiting; the buffer is kept until it is sent."""
@@ -207,23 +207,23 @@ class TaggedMessages:
     """The messages of one rank over a process group with tags."""
 
     has_tags = begins_early = True
-    """Whether messages find each other by tags, and receives begin early."""
+    """Whether messages find each other by tags, and receives start early."""
 
     def __init__(self, link: Link, program: Sequence[Instruction]) -> None:
         self._link = link
         self.early = early_receives(program)
-        """By index of an instruction: the receives that then begin before it."""
+        """By index of an instruction: the receives that then start before it."""
         self.known: dict[int | None, Spec] = {}
         """The header of the last message, by its number."""
         self._of_mode: dict[Mode, dict[int | None, Spec]] = {"train": {}, "evaluate": {}}
         self._coming: dict[int, tuple[Instruction, Tensor, memoryview, Any]] = {}
 
     def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
-        """Begins a pass over a program, with the batch that this rank has."""
+        """Starts a pass over a program, with the batch of this rank."""
         self.begin_with(self._of_mode[mode])
 
     def begin_with(self, known: dict[int | None, Spec]) -> None:
-        """Begins a pass whose receivers know these headers."""
+        """Starts a pass whose receivers know these headers."""
         self.known, self._coming = known, {}
 
     def send(self, instruction: Instruction, packet: Packet) -> None:
@@ -245,12 +245,12 @@ class TaggedMessages:
         self.known[message] = spec
 
     def receive(self, instruction: Instruction) -> None:
-        """Begins to receive, now or with the batch."""
+        """Starts to receive, now or with the batch."""
         spec = self.known.get(instruction.message, NOTHING)
         self._coming[instruction.index] = instruction, *self._begin(instruction, 0, spec)
 
     def coming(self) -> list[Tensor]:
-        """Returns the buffers of receives that have begun."""
+        """Returns the buffers of receives that have started."""
         return [buffer for _, buffer, _, _ in self._coming.values()]
 
     def take(self, index: int) -> Packet:
@@ -271,7 +271,7 @@ class TaggedMessages:
     def _begin(
         self, instruction: Instruction, part: int, spec: Spec
     ) -> tuple[Tensor, memoryview, Any]:
-        """Begins to receive a buffer of a message; returns it with the words of its trailer."""
+        """Starts to receive a buffer of a message; returns it with the words of its trailer."""
         buffer = torch.empty(spec.nbytes, dtype=torch.uint8)
         words = words_of(buffer)
         words[1] = 0
@@ -316,7 +316,7 @@ def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
 
 
 def _batch_sizes(program: Sequence[Instruction], mode: Mode) -> dict[int, int]:
-    """Returns how many messages are issued together with each, in a pass of this mode."""
+    """Returns the number of messages issued together with each, in a pass of this mode."""
     phases = "F" if mode == "evaluate" else "FBIW"
     chosen = [[i for i in batch if i.cell.phase in phases] for batch in batches_of(program)]
     return {i.index: len(batch) for batch in chosen for i in batch}
@@ -336,7 +336,7 @@ class OrderedMessages:
         self._by_one = self.begins_early = by_one
         self.early = early_receives(program, in_order=True) if by_one else {}
         self._seen: dict[Kind, dict[int | None, Spec]] = {}
-        """What passes of a kind have shown, the latest last, the same kinds on all ranks."""
+        """The headers that passes of a kind have shown, the latest last, the same on all ranks."""
         self._is_tagged = True
         self._asked: Callable[[], Kind] | None = None
         """Waits for the kind of this pass, until it is known."""
@@ -518,7 +518,7 @@ class Boxes:
         self.clear()
 
     def clear(self) -> None:
-        """Begins or ends a pass."""
+        """Starts or ends a pass."""
         self.inbox: Box = {}
         self.outbox: Box = {}
         self.gradbox: Box = {}

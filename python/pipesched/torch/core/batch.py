@@ -142,7 +142,7 @@ class Batch:
     weights: Sequence[float] | None = None
     """The weights of the losses of microbatches; None if they weigh alike."""
     tokens: Tokens | None = None
-    """What looks whether they should not."""
+    """Checks whether they should not."""
     losses: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Any] = field(default_factory=dict)
 
@@ -202,9 +202,9 @@ Count = Callable[[Any], Any]
 """From the target of a microbatch to the number of its tokens, or of whatever its loss is a mean
 of."""
 LOOKS = 16
-"""In how many steps weights are compared."""
+"""The number of steps in which weights are compared."""
 NODES = 64
-"""In how many nodes of the graph of a loss a cross-entropy is looked for."""
+"""The number of nodes of a loss's graph in which a cross-entropy is searched."""
 IGNORED = -100
 """The target that PyTorch ignores by default."""
 NEAR = 1.01
@@ -268,7 +268,7 @@ class Tokens:
         self._seen[number] = _weights_in(loss, target)
 
     def note_count(self, number: int, count: Tensor) -> None:
-        """Notes how many tokens a microbatch has, if that is known."""
+        """Notes the number of tokens of a microbatch, if it is known."""
         self._seen[number] = [1 / count]
 
     def end(self) -> None:

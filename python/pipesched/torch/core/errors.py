@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class PipelineError(RuntimeError):
-    """A pipeline cannot be built, or cannot go on."""
+    """A pipeline cannot be built, or cannot continue."""
 
 
 class RemoteError(PipelineError):

@@ -13,9 +13,9 @@ OF_EMBEDDING = ("reduce_lookups", "broadcast_gradient")
 COLLECTIVES = (*OF_HEAD, *OF_EMBEDDING)
 AWAITED = frozenset(("recv", "all_reduce", "offload", "reload", *COLLECTIVES))
 AHEAD = 2
-"""How many computes before its position a receive begins, to save messages a round trip."""
+"""The number of computes by which a receive starts early, to save messages a round trip."""
 AHEAD_OF_SPLIT = 4
-"""The same where backwards are split: I and W are shorter than what they are parts of."""
+"""The same for split backwards: I and W are shorter than the whole."""
 
 
 def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
@@ -77,7 +77,7 @@ class Prepared:
         self.awaited = awaited
         """The waits of the host before it."""
         self.early = early
-        """The receives that begin before it."""
+        """The receives that start before it."""
 
 
 def prepare_passes(

@@ -54,7 +54,7 @@ def random_states() -> dict[str, Any]:
 
 
 def set_random_states(states: dict[str, Any]) -> None:
-    """Sets them, those of as many accelerators as there are."""
+    """Sets the states, for as many accelerators as there are."""
     torch.set_rng_state(states["cpu"])
     for device, state in enumerate(states["cuda"][: torch.cuda.device_count()]):
         torch.cuda.set_rng_state(state, device)

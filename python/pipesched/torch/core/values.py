@@ -306,7 +306,7 @@ class Spec:
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Where each tensor begins and ends, in bytes."""
+        """Where each tensor starts and ends, in bytes."""
         places = []
         begin = 0
         for tensor in self.tensors:
@@ -322,7 +322,7 @@ class Spec:
 
     @cached_property
     def layouts(self) -> tuple[tuple[torch.dtype, tuple[int, ...], tuple[int, ...], int], ...]:
-        """Of each tensor: type, shape, strides, and at which element of the buffer it begins."""
+        """For each tensor: type, shape, strides, and its first element in the buffer."""
         return tuple(
             (t.dtype, t.shape, t.strides or _contiguous(t.shape), begin // t.dtype.itemsize)
             for (begin, _), t in zip(self.places, self.tensors, strict=True)
@@ -409,7 +409,7 @@ class Packet:
 
 
 def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
-    """Returns the tensors in a buffer, which are no views: those have one version together."""
+    """Returns the tensors in a buffer, which are not views: views have one version together."""
     return [
         buffer.view(dtype).as_strided(shape, strides, place).data
         for dtype, shape, strides, place in spec.layouts
@@ -450,7 +450,7 @@ def places_of(tensors: Sequence[Tensor], spared: Collection[int]) -> dict[int, i
 
 
 class _Extent:
-    """Where a tensor lies, for NumPy, which looks at the addresses alone."""
+    """The memory of a tensor, for NumPy, which looks only at the addresses."""
 
     def __init__(self, tensor: Tensor) -> None:
         width = tensor.element_size()

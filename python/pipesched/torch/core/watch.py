@@ -40,21 +40,21 @@ LOOK_SECONDS = 0.2
 ranks, since one process serves the store of all.
 """
 CLOSE_SECONDS = 5.0
-"""How long to wait for a thread to end."""
+"""The time to wait for a thread to end."""
 PLACES_SECONDS = 3.0
-"""How long to wait for the places of other ranks after a time limit."""
+"""The time to wait for the places of other ranks after a time limit."""
 LEAVE_SECONDS = 5.0
-"""How long a rank waits at its end for the end of the rank that failed first."""
+"""The time that a rank waits at its end for the end of the rank that failed first."""
 BEHIND_SECONDS = 1.5
 """How much later it ends. Launchers look at processes ten times a second, and note seconds."""
 SPIN_SECONDS = 0.0002
-"""How long to poll for a message before another thread waits for it, which takes as long."""
+"""The time to poll for a message before another thread waits for it, which takes as long."""
 BREAK_TAG = 32_767
 """A tag that no message has, since these are multiples of 4 and up to 2 more."""
 MOVE_SECONDS = 1.0
-"""How often to look whether something that all ranks do together goes on."""
+"""The interval of checks whether something that all ranks do together makes progress."""
 KEPT_BYTES = 1 << 16
-"""How many sent bytes may be kept until the end of a step; more are released when they are sent."""
+"""The most sent bytes to keep until the end of a step; more are released when they are sent."""
 _pause: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
@@ -65,7 +65,7 @@ class Failure(NamedTuple):
     is_timeout: bool
     text: str
     origin: str = ""
-    """The name of the pipeline, if the rank belongs to another pipeline beside this one."""
+    """The name of the pipeline, if the rank belongs to another pipeline as well."""
 
 
 What = Callable[[], str]
@@ -251,7 +251,7 @@ class Watch:
             store.compare_set("failed", "", json.dumps(told))
 
     def start(self) -> None:
-        """Begins to look for failures."""
+        """Starts to look for failures."""
         self.check()
         self._active.set()
 
@@ -289,7 +289,7 @@ class Watch:
             self.failure = self.failure or Failure(-1, False, text)
 
     def hear_inside(self) -> None:
-        """Looks for a failure at once: what modules raise may be the end of another rank."""
+        """Looks for a failure at once: the end of another rank may cause errors of modules."""
         if self._inside and self.failure is None:
             self._hear()
 
@@ -314,7 +314,7 @@ class Watch:
         raise RemoteError(f"{name} failed: {failure.text}", failure.rank)
 
     def check_others(self, cause: BaseException) -> None:
-        """Raises the failure of another rank, if there was one before, from what it has caused."""
+        """Raises an earlier failure of another rank from the error that it has caused."""
         failure = self.failure
         if failure is not None and (failure.rank != self.rank or failure.origin):
             try:
@@ -473,7 +473,7 @@ class Watch:
         return made
 
     def later(self, lane: Lane, call: Callable[[], Any], what: What) -> Job:
-        """Runs a call in the thread of a lane, behind all calls before it; `wait_job` waits."""
+        """Runs a call in the thread of a lane, after all earlier calls; `wait_job` waits."""
         job = Job([(call, what)], None)
         lane.put(job)
         return job
@@ -483,7 +483,7 @@ class Watch:
         self._await(job)
 
     def start_call(self, call: Callable[[], Any], what: What) -> Any:
-        """Runs a call of PyTorch that begins to send or receive, and returns its result."""
+        """Runs a call of PyTorch that starts to send or receive, and returns its result."""
         try:
             return call()
         except RuntimeError as error:

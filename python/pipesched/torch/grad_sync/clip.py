@@ -76,7 +76,7 @@ def _find_counted(
 
 
 def _spread(parameter: nn.Parameter, averages: Averages) -> tuple[dist.ProcessGroup, ...]:
-    """Returns the groups beside the pipeline whose ranks have different parts of a parameter."""
+    """Returns the groups across pipelines whose ranks have different parts of a parameter."""
     found = []
     if isinstance(parameter, DTensor):
         mesh, placements = parameter.device_mesh, parameter.placements

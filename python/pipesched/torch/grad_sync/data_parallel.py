@@ -1,4 +1,4 @@
-"""Pipelines side by side: the same stages on several ranks, each with batches of its own.
+"""Pipelines side by side: the same stages on several ranks, each with separate batches.
 
 A device mesh has a dimension for the pipeline and others along which pipelines are repeated. Along
 some each pipeline has a part of every tensor (tensor parallelism by the modules); along the others
@@ -84,7 +84,7 @@ def is_divided(name: str, patterns: Iterable[str]) -> bool:
 
 
 def refuse_unused(patterns: Sequence[str], used: Iterable[Sequence[str]]) -> None:
-    """Refuses a pattern that no rank has used: what it means would be averaged."""
+    """Refuses a pattern that no rank has used: its gradients would be averaged."""
     known = {pattern for theirs in used for pattern in theirs}
     for pattern in patterns:
         if pattern not in known:
@@ -113,7 +113,7 @@ Mark = tuple[str, int, int]
 
 
 def mark(cell: Cell) -> Mark:
-    """Returns the key of a cell among those of a step on one rank."""
+    """Returns the key of a cell among the cells of a step on one rank."""
     return cell.phase, cell.stage, cell.microbatch
 
 
@@ -125,7 +125,7 @@ class Around:
     """Called before a cell; returns tensors that no offload may move."""
     after: dict[Mark, list[Callable[[], None]]] = field(default_factory=dict)
     late: list[Callable[[], Any]] = field(default_factory=list)
-    """Called at the end of a training step, behind all sums of gradients."""
+    """Called at the end of a training step, after all sums of gradients."""
     ends: list[Callable[[], None]] = field(default_factory=list)
     """Called at the end of each pass."""
 
@@ -143,7 +143,7 @@ class Unit:
         self.modules: list[FSDPModule] = []
         """The FSDP modules in the order of `modules()`, in which all ranks gather and reduce."""
         self.reshards = False
-        """Whether the caller wants parameters to be let go behind each forward and backward."""
+        """Whether the caller wants parameters to be released after each forward and backward."""
         self._watch, self._device = watch, device
         self._is_whole = False
         self._coming: list[Any] = []
@@ -166,7 +166,7 @@ class Unit:
             module.set_reshard_after_backward(is_last, recurse=False)
 
     def gather_ahead(self) -> list[Tensor]:
-        """Begins to gather the parameters, during the cell before the ones that need them."""
+        """Starts to gather the parameters, during the cell before the ones that need them."""
         if not self._is_whole and not self._coming:
             self._set(is_last=False)
             self._coming = [module.unshard(async_op=True) for module in self.modules]

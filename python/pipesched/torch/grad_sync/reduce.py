@@ -1,15 +1,15 @@
 """Gradients of parameters that several ranks hold: replicas of a stage, tied parameters, and the
 same stages in other pipelines.
 
-A large gradient is summed where it is. Small ones travel in one buffer per dtype, with three
-numbers per parameter at its end: how many ranks have a gradient for it, how many a sparse one, and
-in how many dimensions. From an accelerator the numbers travel over gloo, so that no process waits
+A large gradient is summed in place. Small ones travel in one buffer per dtype, with three numbers
+per parameter at its end: the number of ranks that have a gradient for it, the number with a sparse
+one, and its dimensions. From an accelerator the numbers travel over gloo, so that no process waits
 for its device. A parameter for which no rank has a gradient keeps None, and a gradient that is
-sparse on all ranks stays sparse: a second exchange tells which of its rows any rank has.
+sparse on all ranks stays sparse: a second exchange finds the rows that any rank has.
 
-Sums are over the replicas of a pipeline first, then averaged over the pipelines; of sharded
-parameters each rank sums its shards. To gradients of earlier steps, which are summed already, only
-the first rank of each sum adds; the others start from 0, and get the whole with the next sum.
+Sums are over the replicas of a pipeline first, then averaged over the pipelines; each rank sums its
+shards of sharded parameters. Only the first rank of each sum adds to gradients of earlier steps,
+which are summed already; the others start from 0, and get the whole with the next sum.
 """
 
 from __future__ import annotations
@@ -96,8 +96,7 @@ class _Exchange:
         ]
         known = set(map(id, self._large))
         self._small = [value for value in self._values if id(value) not in known]
-        # Of each parameter whether there is a gradient, whether it is sparse, and in how many
-        # dimensions.
+        # For each parameter whether there is a gradient, whether it is sparse, and its dimensions.
         flags = [number for p in parameters for number in (float(p.grad is not None), *_sparse(p))]
         kind = local(parameters[0])
         small = [value.reshape(-1) for value in self._small]
@@ -195,7 +194,7 @@ def _adds_up(parameter: nn.Parameter) -> bool:
 
 
 def clear_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Makes gradients begin anew, in their memory if nothing else may lie there."""
+    """Resets gradients, in their memory if nothing else may be there."""
     chosen = list(parameters)
     places = Counter(p.grad.data_ptr() for p in chosen if _adds_up(p) and _is_dense(p.grad))
     for parameter in chosen:
@@ -221,7 +220,7 @@ def _dense(parameter: nn.Parameter) -> Tensor:
 
 
 def _sparse(parameter: nn.Parameter) -> tuple[float, float]:
-    """Returns whether the gradient is sparse, and in how many dimensions."""
+    """Returns whether the gradient is sparse, and its dimensions."""
     gradient = parameter.grad
     if gradient is None or gradient.layout != torch.sparse_coo:
         return 0.0, 0.0
@@ -252,7 +251,7 @@ def _plus(one: Tensor | None, other: Tensor | None) -> Tensor | None:
 
 
 class Shared:
-    """Parameters whose gradients are summed over some ranks, or over this rank alone, and then
+    """Parameters whose gradients are summed over some ranks, or only over this rank, and then
     averaged over the pipelines that `peers_of` gives.
 
     With `is_tied`, the parameters of this rank are one parameter of the model: their own gradients
@@ -400,7 +399,7 @@ def _list_frozen(parameter: Tensor) -> list[str]:
 
 
 CHUNK = 1 << 16
-"""How many elements a checksum takes at once, so that it needs little memory."""
+"""The elements that a checksum takes at once, so that it needs little memory."""
 
 
 def checksum(parameters: Iterable[nn.Parameter]) -> list[float]:

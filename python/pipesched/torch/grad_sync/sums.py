@@ -59,7 +59,7 @@ class Sums:
         self.at_end: list[Shared | SharedBuffers | OneBuffer] = []
         """The sums that the program does not have."""
         self.means: list[Shared] = []
-        """Those over other pipelines alone."""
+        """The sums over only other pipelines."""
         self.check_steps: Callable[[], None] | None = None
         """Called when other parameters are trained than before, if O cells step them."""
         self._versions: list[tuple[nn.Parameter, int]] = []
@@ -195,7 +195,7 @@ class Sums:
         self.at_end.append(Shared(name, find, None, rank, self._averages.of, keeps=True))
 
     def _make_means(self, around: Around, cells: Sequence[Cell]) -> None:
-        """Averages those gradients over other pipelines that no sum of this pipeline covers."""
+        """Averages the gradients that no sum of this pipeline covers over other pipelines."""
         rank = self._watch.rank
         for key in self._placement.modules:
             covered = list(self.shared)
@@ -265,7 +265,7 @@ class Sums:
         return key in self._unchecked
 
     def look(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
-        """Does what `check` says, also for a part of a stage."""
+        """Runs `check`, also for a part of a stage."""
         known = {id(parameter) for parameter in self._placement.all_parameters()}
         is_shared = self._is_shared(key)
         for leaf in leaves_of(outputs, ends):
@@ -289,7 +289,7 @@ class Sums:
         return [(id(p), p.requires_grad) for p in self._placement.all_parameters()]
 
     def begin(self) -> None:
-        """Begins a step: finds out which parameters are trained now."""
+        """Starts a step: finds out which parameters are trained now."""
         if (self._has_others or self.check_steps) and (now := self._look()) != self._seen:
             self._seen = now
             if self.check_steps is not None:

@@ -13,7 +13,7 @@ Each rank reports where its stages hold the places that a rank with the whole mo
 
 If each rank makes its own stages by a function that this package cannot see through, a tie shows
 only as parameters that start with the same values (`Copies`), which are compared if they are drawn.
-Parameters of different names, as of embedding and head, are refused; stages that are made alike
+Parameters of different names, such as embedding and head, are refused; stages that are made alike
 from one seed have the same names, about which a warning is enough.
 """
 
@@ -250,7 +250,7 @@ def _of_model(placement: Placement) -> list[list[Place]]:
 
 
 def _of_loss(placement: Placement, parts: Sequence[tuple[Stage, nn.Module]]) -> list[list[Place]]:
-    """Returns the ties of the loss with what this rank sees of the model."""
+    """Returns the ties of the loss with the part of the model on this rank."""
     if placement.given_loss is None:
         return []
     places: dict[int, list[Place]] = {}
@@ -273,7 +273,7 @@ def tokens_in(said: Sequence[Any]) -> list[str]:
 
 
 def places_here(placement: Placement, tokens: Iterable[str]) -> dict[str, list[Place]]:
-    """Returns where the stages of this rank hold what the model names so."""
+    """Returns where the stages of this rank hold parameters with these names."""
     wanted = set(tokens)
     found: dict[str, list[Place]] = {}
     for key, stage in placement.modules.items():
@@ -289,7 +289,7 @@ def places_here(placement: Placement, tokens: Iterable[str]) -> dict[str, list[P
 
 
 def ties_here(placement: Placement, tied: Tied, stages: Any) -> list[Any]:
-    """Returns what this rank knows of ties: named by the caller, and shared objects."""
+    """Returns the ties that this rank knows: named by the caller, and shared objects."""
     parts = [(placement.stages[key], each) for key, each in placement.modules.items()]
     if isinstance(stages, Mapping):
         parts += _given_stages(placement, stages)
@@ -332,10 +332,11 @@ def _read(place: Sequence[Any]) -> Place:
 
 
 SAMPLE, LEAST = 256, 16
-"""How many elements of a parameter are compared, and how many it has at least."""
+"""The number of compared elements of a parameter, and the least that it has."""
 DRAWN = 0.4, 0.9
-"""How many of them are larger or smaller than both neighbours: of values that are drawn two thirds,
-of tables, ranges and constants fewer, or all."""
+"""The share of elements that are larger or smaller than both neighbours: in drawn values two
+thirds, in tables, ranges and constants fewer, or all.
+"""
 
 
 class _Copy(NamedTuple):
@@ -428,7 +429,7 @@ class Copies:
 
 
 def _find_apart(told: Sequence[Sequence[Any]]) -> Iterator[tuple[_Copy, _Copy]]:
-    """Yields those of one value at different places, which no rank has both."""
+    """Yields parameters of one value at different places, of which no rank has both."""
     held: dict[Place, tuple[_Copy, set[int]]] = {}
     for rank, theirs in enumerate(told):
         for (first, end, name), named in theirs:

@@ -41,8 +41,8 @@ _UNIT = (1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0)
 
 @cache
 def steps_of(order: str, forward: int, backward: int) -> tuple[Step, ...]:
-    """Returns the order of issue of so many layers of a forward and of a backward, as
-    `pipesched.overlap` has it.
+    """Returns the order of issue of this many layers of a forward and of a backward, as in
+    `pipesched.overlap`.
     """
     pattern = order if "," in order else ""
     options: dict[str, Any] = {
@@ -80,7 +80,7 @@ class _Link:
     """A part of a layer, or a module by itself."""
 
     layer: int
-    """That of the part, or of the next one; the number of layers behind the last."""
+    """The layer of the part, or of the next one; the number of layers after the last."""
     part: str
     function: Callable[..., Any]
 
@@ -147,7 +147,7 @@ class _Ran:
     same: dict[int, int] = field(default_factory=dict)
     """Outputs that are an input as it is."""
     exchanges: dict[int, tuple[Exchange, torch.Size, Tensor]] = field(default_factory=dict)
-    """By output: how its gradient goes back, the shape of what came, and a tensor of its type."""
+    """By output: how its gradient goes back, the shape of its input, and a tensor of its type."""
 
 
 Look = Callable[[list[Tensor], list[GradientEdge]], None]
@@ -196,7 +196,7 @@ class Forward:
 
     @property
     def layers(self) -> int:
-        """How many layers it goes through."""
+        """The number of layers that it passes."""
         return self.chain.layers
 
     def run(self, part: str, layer: int) -> None:
@@ -231,7 +231,7 @@ class Forward:
         self._take(link, made, output)
 
     def _take(self, link: _Link, made: _Ran, output: Any) -> None:
-        """Cuts the graph behind a link, and starts its exchanges."""
+        """Cuts the graph after a link, and starts its exchanges."""
         known = {id(leaf): number for number, leaf in enumerate(self._leaves)}
         tensors: list[Tensor] = []
         entries = []
@@ -263,7 +263,7 @@ class Forward:
         self._value = tuple(entries) if type(output) is tuple else entries[0]
 
     def _await_leaves(self) -> Any:
-        """Returns what the link before returned, from leaves, when all of it has arrived."""
+        """Returns the results of the link before, from leaves, when all of them have arrived."""
         for number, arriving in self._coming.items():
             link = self.chain.links[len(self.ran) - 1]
             self._note("waits", link)
@@ -329,7 +329,7 @@ class Backward:
         return given
 
     def run(self, part: str, phase: str, layer: int) -> None:
-        """Runs a part: I up to what it sends, W if the weights are not left for a W."""
+        """Runs a part: I up to its send, W if the weights are not left for a W."""
         if self._cell.phase == "I" and phase == "W":
             return None
         if not torch.is_autocast_enabled(self._device.type):
@@ -508,11 +508,11 @@ class StagesInParts:
     def backward(
         self, forward: Forward, cell: Cell, roots: list[Root], device: torch.device
     ) -> Backward:
-        """Begins a backward."""
+        """Starts a backward."""
         return Backward(forward, cell, roots, device, self._is_whole)
 
     def put_beside(self, backward: Backward) -> None:
-        """Lets the next forward run beside a backward."""
+        """Lets the next forward overlap with a backward."""
         self._beside = backward
 
     def run_alone(self, backward: Backward) -> None:

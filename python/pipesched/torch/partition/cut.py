@@ -30,7 +30,7 @@ from ..core.values import in_mode
 from .split import HOOKS, SequentialStage, SequentialStages, measure_children, sizes_of
 
 Cuts = Sequence[str] | Mapping[str, SplitPoint]
-"""The names of modules before which is cut, or where beside each, as in PyTorch's `pipeline`."""
+"""The names of modules before which is cut, or the side of each, as in PyTorch's `pipeline`."""
 
 
 class CutStage(SequentialStage):
@@ -177,7 +177,7 @@ def part_of_nodes(graph: fx.Graph, cuts: Mapping[str, SplitPoint]) -> dict[fx.No
             "there"
         )
     for node in reversed(graph.nodes):
-        if node.op == "get_attr":  # where it is first used, since it is no value that passes on
+        if node.op == "get_attr":  # where it is first used, since it is not a value that passes on
             part[node] = min((part[user] for user in node.users), default=part[node])
     return part
 
@@ -272,13 +272,12 @@ def split_model(
 ) -> SequentialStages:
     """Returns the stages of a schedule, as a function of (path, stage), from any module.
 
-    at: where the module is cut into the `schedule.blocks` blocks: before the modules of these
-    names, in the order in which they run ("blocks.3"), or a mapping from names to
-    `torch.distributed.pipelining.SplitPoint`.
-    inputs: the arguments of the forward that a batch gives; by default the arguments without a
-    default.
-    sizes: how many of the parts that `at` makes each block has; `at` may then name more places.
-    times: the same by the times of these parts (`measure_parts`), as in `split_sequential`.
+    at: the cuts of the module into the `schedule.blocks` blocks: before the modules of these names,
+    in the order in which they run ("blocks.3"), or a mapping from names to
+    `torch.distributed.pipelining.SplitPoint`. inputs: the arguments of the forward that a batch
+    gives; by default the arguments without a default. sizes: the number of parts that `at` makes in
+    each block; `at` may then name more places. times: the same by the times of these parts
+    (`measure_parts`), as in `split_sequential`.
 
     Parts share the modules of the model under the same names; parameters that several parts use are
     tied. The code of the forward between the cuts is traced with `torch.fx`.

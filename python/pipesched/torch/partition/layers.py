@@ -37,15 +37,15 @@ from .cut import CutStages, Taking
 from .split import HOOKS, SequentialStages, measure_children, sizes_of
 
 TOKENS = 4
-"""Of the input with which is tried whether a model can be cut."""
+"""The size of the input that tests whether a model can be cut."""
 EMBEDDINGS = "inputs_embeds"
 """How models of Hugging Face call a hidden state that is given instead of tokens."""
 WIDER = ("output_router_logits", "output_hidden_states", "output_attentions")
-"""What a configuration may ask a model to return of all layers, which no part has."""
+"""Options of a configuration that return something of all layers, which no part has."""
 
 
 class _Done(Exception):
-    """The forward of a part has come to a layer behind it."""
+    """The forward of a part has come to a later layer."""
 
     def __init__(self, hidden: Any) -> None:
         super().__init__()
@@ -138,9 +138,9 @@ class _Plan:
     layers: str
     """The name of the list of layers."""
     lengths: list[int | None] = field(default_factory=list)
-    """Of the tuple that each layer returns; None for a tensor."""
+    """For the tuple that each layer returns; None for a tensor."""
     first: set[str] = field(default_factory=set)
-    """The modules with parameters beside the layers that run before them, or never."""
+    """The modules with parameters, other than layers, that run before the layers, or never."""
     last: set[str] = field(default_factory=set)
     """Modules that run after them."""
 
@@ -260,7 +260,7 @@ def _refuse(model: nn.Module, why: str) -> PipelineError:
 
 
 def _count_wanted(model: nn.Module) -> int | None:
-    """Returns how many layers the configuration says that the model has."""
+    """Returns the number of layers of the model by its configuration."""
     config: Any = getattr(model, "config", None)
     if config is None:
         return None
@@ -304,7 +304,7 @@ def _candidates(model: nn.Module, layers: str | None) -> list[str]:
 
 @contextmanager
 def trying(model: nn.Module) -> Iterator[None]:
-    """Runs what is tried in evaluation, without gradients, and leaves the model as it was."""
+    """Runs the trial in evaluation mode, without gradients, and leaves the model as it was."""
     tensor = next(itertools.chain(model.parameters(), model.buffers()), None)
     random = RandomState(torch.device("cpu") if tensor is None else tensor.device)
     try:
@@ -324,7 +324,7 @@ def _example(model: nn.Module) -> dict[str, Tensor]:
 
 
 class _Watch:
-    """Notes the calls of a forward: of which modules, in which order, and results of layers."""
+    """Notes the calls of a forward: the modules, their order, and the results of layers."""
 
     def __init__(self, model: nn.Module) -> None:
         self.calls: list[str] = []
@@ -489,7 +489,7 @@ def _make_plan(model: nn.Module, layers: str | None) -> _Plan:
 
 
 def layers_of(model: nn.Module, layers: str | None = None) -> int:
-    """Returns how many layers the model has."""
+    """Returns the number of layers of the model."""
     return _make_plan(model, layers).count
 
 
@@ -523,11 +523,10 @@ def from_hugging_face(
     """Returns the stages of a schedule, as a function of (path, stage), from a causal language
     model of Hugging Face's transformers, or from any module that is built alike.
 
-    sizes: how many layers, also 0, each of the `schedule.blocks` blocks has.
-    times: the same by the times of the layers (`measure_layers`), as in `split_sequential`. By
-    default blocks have as equal numbers of layers as possible.
-    layers: the name of the list of layers ("model.layers"); by default the list with as many
-    modules as the configuration says.
+    sizes: the number of layers, also 0, of each of the `schedule.blocks` blocks. times: the same by
+    the times of the layers (`measure_layers`), as in `split_sequential`. By default the numbers of
+    layers are as equal as possible. layers: the name of the list of layers ("model.layers"); by
+    default the list with as many modules as the configuration says.
 
     The first block has the embedding, the last one the norm and the head. They take and return the
     same values as the model: tokens, a tuple, a dict or `Arguments`, with masks, positions and

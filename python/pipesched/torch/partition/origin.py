@@ -61,7 +61,7 @@ class Elsewhere:
         return len(self._names) > 0
 
     def name_of(self, parameter: Tensor) -> str | None:
-        """Returns what the model calls a parameter of other ranks; None for all others."""
+        """Returns the model's name of a parameter of other ranks; None for all others."""
         found: str | None = self._names.get(parameter)
         return found
 

@@ -221,7 +221,7 @@ class Placement:
         return select_trained(self.parameters_of(range(blocks[0], blocks[-1] + 1)))
 
     def pieces(self) -> list[Piece]:
-        """Returns the blocks of the model, cut wherever a stage begins or ends, ascending."""
+        """Returns the blocks of the model, cut wherever a stage starts or ends, ascending."""
         held = [(worker, s) for worker, own in enumerate(self.everywhere) for s in own]
         cuts = sorted({s.first_block for _, s in held} | {s.end_block for _, s in held})
         found = []

@@ -75,7 +75,7 @@ class SequentialStages:
         self, blocks: Sequence[nn.Module], schedule: Schedule, sizes: Sequence[int]
     ) -> None:
         self.sizes = tuple(sizes)
-        """How many children each block has."""
+        """The number of children of each block."""
         self._blocks = blocks
         self._spans = {
             (stage.path, stage.stage): stage.blocks
@@ -111,11 +111,11 @@ def split_sequential(
 ) -> SequentialStages:
     """Returns the stages of a schedule, as a function of (path, stage).
 
-    The children of the module are divided in order among the `schedule.blocks` blocks: `sizes` says
-    how many each block has. With `times`, one for each child in any unit (`measure_children`), the
-    slowest block is as fast as can be, and then the sum of the squares of the blocks' times is
-    least; a block has at least one child. By default blocks have as equal numbers of children as
-    possible, the first ones more. A schedule counts every block as one unit of time.
+    The children of the module are divided in order among the `schedule.blocks` blocks: `sizes`
+    gives the number of each. With `times`, one for each child in any unit (`measure_children`), the
+    slowest block is as fast as possible, and then the sum of the squares of the blocks' times is
+    least; a block has at least one child. By default the numbers of children are as equal as
+    possible, the first ones larger. A schedule counts every block as one unit of time.
 
     A stage is an `nn.Sequential` with one child per block, named by its number, whose children are
     the children of the module, the same objects under their own names. Stages of the same blocks
@@ -146,7 +146,7 @@ def sizes_of(
     times: Sequence[float] | None,
     names: tuple[str, str],
 ) -> Sequence[int]:
-    """Returns how many parts of a module each of `count` blocks has."""
+    """Returns the number of parts of a module in each of `count` blocks."""
     if sizes is not None and times is not None:
         raise PipelineError("both `sizes` and `times` are given; wanted one of them")
     if times is not None and len(times) != parts:

@@ -1,7 +1,7 @@
 """How far the clocks of ranks are apart, and the recordings of all ranks on one clock.
 
-Rank 0 sends a message to each other rank, which returns the time of its own clock. If that took as
-long in one direction as in the other, the answer stands for the middle of the round trip:
+Rank 0 sends a message to each other rank, which returns the time of its own clock. If both
+directions took equally long, the answer is the time at the middle of the round trip:
 
     rank 0   t0 ------.            .------> t3        offset = t1 - (t0 + t3) / 2
     rank r             `--> t1 ---'                   wrong by at most (t3 - t0) / 2
@@ -38,7 +38,7 @@ ROUNDS = 24
 
 
 class Offset(NamedTuple):
-    """The clock of a rank beside that of rank 0, in ns."""
+    """The clock of a rank relative to rank 0's, in ns."""
 
     at: int
     """The time of the rank's clock when the two clocks were compared."""

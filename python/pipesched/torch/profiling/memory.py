@@ -43,18 +43,19 @@ class StageBytes:
     input: int = 0
     """From an F that is recomputed to its R."""
     output: int = 0
-    """Of the output until it is sent or taken, besides the activation."""
+    """The output until it is sent or taken, in addition to the activation."""
     upward: int = 0
-    """Of the gradient of the input until it is sent or taken."""
+    """The gradient of the input until it is sent or taken."""
     message: int = 0
-    """Of a message with the input; 0 if the stage before is on the same rank."""
+    """A message with the input; 0 if the stage before is on the same rank."""
     gradient: int = 0
-    """Of a message with the gradient of the output."""
+    """A message with the gradient of the output."""
     aside: int = 0
-    """Of gradients of earlier steps that lie next to this step's until the sum of the blocks of the
-    stage; for all its microbatches."""
+    """Gradients of earlier steps that are kept in addition to this step's until the sum of the
+    blocks of the stage; for all its microbatches.
+    """
     late: int = 0
-    """Of gradients that lie there until the end of the step, as of tied parameters."""
+    """Gradients that are kept there until the end of the step, as for tied parameters."""
 
     def note(self, name: str, found: int) -> None:
         setattr(self, name, max(getattr(self, name), found))
@@ -81,7 +82,7 @@ class Memory:
     rank: int
     has_tags: bool
     is_early: bool = True
-    """Whether receives begin before their places."""
+    """Whether receives start before their places."""
     peak: int = 0
     """The most bytes of activations and messages after an instruction."""
     stages: dict[StageKey, StageBytes] = field(default_factory=dict)
@@ -89,7 +90,7 @@ class Memory:
     bytes_of_sum: Callable[[range], int] = lambda _: 0
     """The size of the copies in which the gradients of blocks are summed."""
     bytes_of_mean: Callable[[StageKey], int] = lambda _: 0
-    """The same of gradients of a stage that are averaged over pipelines behind its backwards."""
+    """The same for gradients of a stage that are averaged over pipelines after its backwards."""
 
     def look(self, instruction: Instruction, rank: Rank) -> None:
         """Measures the memory after an instruction."""
@@ -188,14 +189,14 @@ class _Walk:
         self._held.pop((what, stage, microbatch), None)
 
     def receive(self, cell: Cell) -> None:
-        """A receive begins."""
+        """A receive starts."""
         is_down = cell.phase == "F"
         stage = self._of(cell, 1 if is_down else -1)
         nbytes = stage.message if is_down else stage.gradient
         self._put("down" if is_down else "up", cell.stage, cell.microbatch, nbytes)
 
     def begin_sum(self, group: int, nbytes: int) -> None:
-        """The gradients of a group begin to be summed."""
+        """The sum of the gradients of a group starts."""
         self._put("sum", group, 0, nbytes)
 
     def end_sum(self, group: int, keys: Sequence[StageKey]) -> None:
@@ -245,7 +246,7 @@ class _Walk:
                 self._put("activation", stage, number, sizes.split)
 
     def _put_gradients(self, cell: Cell) -> None:
-        """The gradients of a stage lie beside those of earlier steps until its last backward."""
+        """A stage's gradients are kept next to those of earlier steps until its last backward."""
         sizes = self._of(cell)
         self._put("aside", cell.stage, cell.path, sizes.aside)
         self._put("late", cell.stage, cell.path, sizes.late)

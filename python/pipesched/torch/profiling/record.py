@@ -15,7 +15,7 @@ from pipesched import Cell, Instruction, Measurement
 from pipesched.schedule.program import trace_name
 
 JOIN_SECONDS = 1.0
-"""How long to wait for a thread to end."""
+"""The time to wait for a thread to end."""
 
 
 class Event(NamedTuple):
@@ -137,7 +137,7 @@ class HostTimes:
     """Takes the times of a process that computes itself, in ns of `time.perf_counter_ns`."""
 
     def begin(self) -> None:
-        """Begins a step."""
+        """Starts a step."""
 
     def now(self) -> int:
         return time.perf_counter_ns()

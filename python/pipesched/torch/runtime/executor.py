@@ -71,7 +71,7 @@ class Parts:
     loss: Callable[[Any, Any], Tensor] | None
     sums: Sums
     around: Around
-    """The hooks that other pipelines beside this one need."""
+    """The hooks that other pipelines of this rank need."""
     steppers: dict[tuple[int, int], Callable[[], Any]]
     """The functions that O calls, by path and stage."""
     budget: Budget
@@ -80,7 +80,7 @@ class Parts:
     streams: tuple[Any, Any]
     """The streams of D and U; None without an accelerator."""
     slices: int
-    """Into how many slices microbatches are cut. Cells have the slices as microbatches."""
+    """The number of slices of a microbatch. Cells have the slices as microbatches."""
     checks_slices: bool
     """Whether slices are compared with whole microbatches."""
     shards: Shards | None
@@ -119,11 +119,11 @@ class Executor:
             "train": prepare_passes(parts.program, self._early, lambda _: True, self._stages.pair),
             "evaluate": prepare_passes(parts.program, self._early, is_forward, self._stages.pair),
         }
-        """What passes of each mode run."""
+        """The cells that passes of each mode run."""
         self._looks = False
         """Whether something looks at the memory after each instruction."""
         self.memory: Memory | None = None
-        """What is told of each instruction of a training step."""
+        """Called for each instruction of a training step."""
         self._clear()
 
     def _clear(self) -> None:
@@ -144,7 +144,7 @@ class Executor:
         return "outside of its program" if self.current is None else f"at {self.current}"
 
     def run(self, batch: Batch) -> None:
-        """Runs one pass. A pass that evaluates runs the forwards alone."""
+        """Runs one pass. A pass that evaluates runs only the forwards."""
         self._batch = batch
         self._clear()
         self.spared = storages_of([*self._parts.stored, batch.inputs, batch.targets])
@@ -299,7 +299,7 @@ class Executor:
             times.when_known(lambda: note(index, times.ns(moment)))
 
     def _finish(self, is_training: bool) -> None:
-        """Waits for everything that was begun."""
+        """Waits for everything that was started."""
         for index in sorted(self._coming):
             self._take(self._parts.program[index])
         for index in sorted(self._reducing):
@@ -545,7 +545,7 @@ class Executor:
 
     @contextmanager
     def _in_parts(self, cell: Cell, activation: Activation) -> Iterator[Backward]:
-        """Begins a backward that runs part by part, and ends it behind the block."""
+        """Starts a backward that runs part by part, and ends it after the block."""
         assert activation.parts is not None
         roots = self._roots(cell, activation)
         with self._inside(cell):

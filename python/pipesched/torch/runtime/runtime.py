@@ -230,7 +230,7 @@ class PipelineRuntime:
         self._stepped = []
 
     def evaluate(self, inputs: Any = None, targets: Any = None) -> Any:
-        """Runs the forwards alone, without gradients and with the modules in evaluation mode. With
+        """Runs only the forwards, without gradients and with the modules in evaluation mode. With
         targets it returns the same as `step`; without them a list of the outputs of all
         microbatches, None for outputs of other ranks. Ranks without a last stage return None.
         """

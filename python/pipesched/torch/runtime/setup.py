@@ -1,4 +1,4 @@
-"""Decisions and checks before the first message: which rank runs what on which modules."""
+"""Decisions and checks before the first message: which rank runs which cells on which modules."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class Setup:
             self.sums.guard_buffers(self._find_shared_buffers())
 
     def parts(self, slices: int, checks_slices: bool) -> Parts:
-        """Makes the parts that the executor needs, for microbatches of so many slices."""
+        """Makes the parts that the executor needs, for microbatches of this many slices."""
         options, device = self.options, self._device
         is_gloo = options.backend == "gloo"
         buffers = torch.device("cpu") if is_gloo or options.has_tags else device
@@ -391,7 +391,7 @@ class Setup:
         self.averages.agree([self.watch.rank, self.options.digest, all_shapes])
 
     def _describe_copies(self, blocks: range) -> list[str]:
-        """Returns the values on which replicas must agree beside their parameters."""
+        """Returns the values on which replicas must agree in addition to their parameters."""
         found = self.placement.modules_of(blocks)
         if found is None:
             return []

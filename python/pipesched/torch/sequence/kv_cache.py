@@ -1,8 +1,9 @@
 """The keys and values of the earlier slices of a microbatch, and their gradients.
 
 For each call of `with_earlier` in the forward of a stage, and each microbatch, a `_Store` has one
-tensor to which every slice adds its part, of which forwards get the beginning without a copy, and
-later one with the gradients that later slices have sent to parts of earlier ones.
+tensor to which every slice adds its part. Forwards get the first parts of it without a copy. Later
+the store has another tensor, with the gradients that later slices have sent to parts of earlier
+ones.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..core.values import flatten, places_of
 
 
 class _Store:
-    """What one tensor of one call has had in the slices of one microbatch so far."""
+    """The contents of one tensor of one call in the slices of one microbatch so far."""
 
     def __init__(self, own: Tensor, dim: int, count: int) -> None:
         self._dim, self._count = dim, count
@@ -31,7 +32,7 @@ class _Store:
         shape[dim] *= count
         self.kept = torch.empty(shape, dtype=own.dtype, device=own.device)
         self.sent: Tensor | None = None
-        """The gradients of the parts of earlier slices, from the slices behind them."""
+        """The gradients of the parts of earlier slices, from later slices."""
         self._ends: dict[int, int] = {}
         self._waiting: set[int] = set()
         """The slices whose forwards have a graph, and whose backwards have not been here."""
@@ -50,8 +51,8 @@ class _Store:
             )
         if end > self.kept.shape[self._dim]:
             self._grow(end)
-        # `data` has a count of changes of its own: a graph that keeps the parts before this one
-        # does not take the copy for a change of them.
+        # `data` has a separate count of changes: a graph that keeps earlier parts does not take the
+        # copy for a change of them.
         self.kept.data.narrow(self._dim, begin, end - begin).copy_(own.detach())
         self._ends[number] = end
         return self.kept.data.narrow(self._dim, 0, end)
@@ -133,9 +134,9 @@ class _Kept:
     stores: dict[tuple[int, int], _Store] = field(default_factory=dict)
     """By number of the call, and of the tensor in it."""
     tokens: dict[int, int] = field(default_factory=dict)
-    """How many tokens each slice has."""
+    """The number of tokens of each slice."""
     ended: int = 0
-    """How many slices are through."""
+    """The number of finished slices."""
 
 
 class _Unit:
@@ -169,7 +170,7 @@ class _Unit:
 
 
 _unit: _Unit | str | None = None
-"""The slice that runs here, or why there is none. Autograd calls from threads of its own."""
+"""The slice that runs here, or why there is none. Autograd calls from its own threads."""
 
 
 def with_earlier(*tensors: Tensor, dim: int = -2) -> tuple[Tensor, ...]:
@@ -185,7 +186,7 @@ def with_earlier(*tensors: Tensor, dim: int = -2) -> tuple[Tensor, ...]:
 
 
 def first_token() -> int:
-    """Returns how many tokens of the microbatch lie before the slice that runs."""
+    """Returns the number of tokens of the microbatch before the slice that runs."""
     if isinstance(_unit, str):
         raise PipelineError(_unit)
     if _unit is None:
@@ -210,10 +211,10 @@ class Earlier:
         self.count = count
         self._kept: dict[tuple[int, int], _Kept] = {}
         self.spared: set[int] = set()
-        """Where it lies, for those who count or move what autograd keeps."""
+        """Its memory, for code that counts or moves tensors that autograd keeps."""
 
     def clear(self, spared: set[int]) -> None:
-        """Begins a pass, whose spared storages get those of the earlier slices too."""
+        """Starts a pass, whose spared storages also get those of the earlier slices."""
         self._kept, self.spared = {}, spared
 
     def tensors(self) -> list[Tensor]:

@@ -74,4 +74,4 @@ class Outcome:
     samples: int
     """Of a step."""
     tokens: int | None
-    """Of a step, if the model says how many."""
+    """Of a step, if the model gives the number."""

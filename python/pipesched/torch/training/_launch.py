@@ -33,10 +33,10 @@ STORE = "PIPESCHED_STORE"
 """The variable that names the file through which the ranks of this machine meet."""
 
 GRACE = 10.0
-"""How many seconds all ranks have to end after one has failed. Then they are killed."""
+"""The seconds that all ranks have to end after one has failed. Then they are killed."""
 
 LOOK = 0.5
-"""How many seconds pass between two looks for ranks that are stopped, after one has failed."""
+"""The seconds between two looks for ranks that are stopped, after one has failed."""
 
 PASSED_ON = tuple(
     str(Path(module.__file__).parent)
@@ -262,9 +262,9 @@ def _start(job: Job, number: int, store: str) -> Rank:
             [sys.executable, "-P", "-m", module, str(child.fileno())],
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=2,  # output of the model is no answer of the command
+            stdout=2,  # output of the model is not an answer of the command
             pass_fds=[child.fileno()],
-            start_new_session=True,  # Ctrl-C reaches this process alone, which ends the ranks.
+            start_new_session=True,  # Ctrl-C reaches only this process, which ends the ranks.
         )
     return Rank(number, process, parent)
 

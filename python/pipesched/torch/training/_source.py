@@ -81,7 +81,7 @@ def _import(file: Path) -> ModuleType:
 
 
 def _inner(error: BaseException, file: Path) -> Any:
-    """The part of a traceback that begins in the file."""
+    """The part of a traceback that starts in the file."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != str(file):
         trace = trace.tb_next
@@ -235,7 +235,7 @@ class Source:
         return list(names)
 
     def batches(self, size: int, seed: int) -> Iterator[Any]:
-        """Batches of so many samples, as pairs of inputs and targets."""
+        """Batches of this many samples, as pairs of inputs and targets."""
         return iter(self.module.batches(size, seed, **self.for_batches))
 
     def loss(self, output: Any, target: Any) -> Tensor:

@@ -55,7 +55,7 @@ def losses_on(schedule: Schedule, rank: int) -> list[int]:
 
 
 def placed(value: Any, device: torch.device, dtype: torch.dtype) -> Any:
-    """The tensors of a batch on a device, and those of floating point in a type."""
+    """The tensors of a batch on a device, with floating point ones in a type."""
     if isinstance(value, Tensor):
         return value.to(device, dtype if value.is_floating_point() else value.dtype)
     if isinstance(value, dict):
@@ -130,7 +130,7 @@ class Trainer:
         return [recording.gather() for recording in made]
 
     def _steps(self, trainings: Sequence[Training], until: int) -> None:
-        """Trains until each has taken so many steps."""
+        """Trains until each has taken this many steps."""
         names, total = ", ".join(training.name for training in trainings), self.job.steps
         for number in range(len(trainings[0].losses) + 1, until + 1):
             for training in trainings:
@@ -181,7 +181,7 @@ class Trainer:
 
 
 class Training:
-    """A model that begins as the seed says, and trains by one schedule."""
+    """A model that starts from the seed, and trains by one schedule."""
 
     def __init__(self, trainer: Trainer, name: str, schedule: Schedule) -> None:
         job, source, self.trainer = trainer.job, trainer.source, trainer
@@ -244,7 +244,7 @@ class Training:
         return total.item() / whole
 
     def _weights(self, targets: Any) -> tuple[float, float]:
-        """How much the loss of this rank weighs, and those of all together."""
+        """The weight of the loss of this rank, and the weights of all together."""
         count, number = self.trainer.source.count, self.schedule.microbatches
         if count is None:
             return len(self.own), number

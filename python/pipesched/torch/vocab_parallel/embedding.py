@@ -116,7 +116,7 @@ class Lookups:
     # A step
 
     def begin(self, batch: Batch) -> None:
-        """Begins a step, or an evaluation."""
+        """Starts a step, or an evaluation."""
         self._clear()
         if batch.inputs is None:
             raise PipelineError(
@@ -200,7 +200,7 @@ class Lookups:
     # Collectives
 
     def start(self, instruction: Instruction) -> None:
-        """Begins A or C."""
+        """Starts A or C."""
         cell = instruction.cell
         number, source = cell.microbatch, self._sources[cell.path]
         if instruction.kind == "reduce_lookups":

@@ -9,7 +9,7 @@ row, so the values between them are kept here, by microbatch:
     jobs        Y of Vocab-2: the work of another thread
     sums        Z, and with Vocab-2 Y: the gradient of the input, which is summed over the shards
 
-Each kind of collective has a process group of its own, in which collectives follow each other as in
+Each kind of collective has a separate process group, in which collectives follow each other as in
 the row. Y of Vocab-2 is two of them, since the gradient can be summed when the numbers are there.
 """
 
@@ -42,7 +42,7 @@ from .embedding import GROUPS, Lookups
 FORWARD = frozenset("FXSYEA")
 """The phases that an evaluation runs."""
 PROBED, PROBES = 64, 64
-"""How many targets a loss is tried with at a time, and how often at most."""
+"""The number of targets with which a loss is tried at a time, and the most tries."""
 NEAR = 1e-3
 """How near to the cross-entropy, relative to its size, a loss must be."""
 
@@ -154,7 +154,7 @@ class Shards:
 
     @property
     def tied_parameters(self) -> list[nn.Parameter]:
-        """Those of this rank that are tied: the shard, and the whole weight if it is here."""
+        """The tied parameters of this rank: the shard, and the whole weight if it is here."""
         whole = self.head.whole
         if whole is None or not self.is_tied or not whole.requires_grad:
             return []
@@ -175,7 +175,7 @@ class Shards:
     # A step
 
     def begin(self, batch: Batch) -> None:
-        """Begins a step, or an evaluation."""
+        """Starts a step, or an evaluation."""
         self._clear()
         if self.lookups is not None:
             self.lookups.begin(batch)
@@ -183,7 +183,7 @@ class Shards:
         one = torch.ones((), dtype=torch.float64)
         numbers = range(batch.count if is_training else 0)
         self._scales = [float(batch.scaled(one, number)) for number in numbers]
-        """By what the gradients of the losses of microbatches are multiplied."""
+        """The factor of the gradients of the losses of microbatches."""
         self._batch, self._is_training = batch, is_training
         if batch.targets is None:
             if is_training:
@@ -353,7 +353,7 @@ class Shards:
     # Collectives
 
     def start(self, instruction: Instruction) -> None:
-        """Begins X, Y or Z, or A or C of the embedding."""
+        """Starts X, Y or Z, or A or C of the embedding."""
         if instruction.kind in OF_EMBEDDING and self.lookups is not None:
             return self.lookups.start(instruction)
         cell = instruction.cell
@@ -392,7 +392,7 @@ class Shards:
             rows = self._rows_of(cell)
             own = torch.empty((max(rows, 0), width), dtype=dtype, device=self._device)
         self._entering[cell.microbatch] = own
-        if self._rows_of(cell) < 0:  # other ranks do not know how many tokens there are
+        if self._rows_of(cell) < 0:  # other ranks do not know the number of tokens
             size = torch.tensor([rows], device=self._device)
             self._sizes[instruction.index] = size, self._send(self._gradients, size, instruction)
             if len(self._sources) > 1:  # All ranks start in one order, whoever is the source.
@@ -401,13 +401,13 @@ class Shards:
             self._works[instruction.index] = own, self._send(self._inputs, own, instruction)
 
     def _rows_of(self, cell: Cell) -> int:
-        """Returns how many tokens a microbatch has, -1 if this rank does not know."""
+        """Returns the number of tokens of a microbatch, -1 if this rank does not know."""
         if self._batch.targets is not None:
             return int(self._target(cell).numel())
         return -1 if self.lookups is None else self.lookups.tokens_of(cell).numel()
 
     def _send(self, group: Any, tensor: Tensor, instruction: Instruction) -> Any:
-        """Begins a broadcast from the rank of the last stage."""
+        """Starts a broadcast from the rank of the last stage."""
         options = dist.BroadcastOptions()
         options.rootRank = self._sources[instruction.cell.path]
         call = partial(group.broadcast, [tensor], options)
@@ -429,7 +429,7 @@ class Shards:
                 return
 
     def _sum(self, number: int, instruction: Instruction) -> None:
-        """Begins to sum the gradient of the input of the head."""
+        """Starts to sum the gradient of the input of the head."""
         found = self._sums[number]
         call = partial(self._gradients.allreduce, [found])
         work = self._watch.start_call(call, lambda: str(instruction))
