@@ -35,7 +35,7 @@ def bytes_of(file):
 
 
 def compare_parameters(layout, folder, saved):
-    """Each worker has the parameters that the run of the tool has saved. Returns how many."""
+    """Each worker has the parameters that the run of the tool has saved. Returns their number."""
     count = 0
     for number, worker in enumerate(layout["workers"]):
         state = (folder / f"state.{number}").read_bytes()

@@ -107,7 +107,7 @@ def is_near(found, wanted, kind, units):
 
 
 def cases(kind):
-    """Name, inputs, body of an element in terms of %a, wanted results, and in how many units."""
+    """Name, inputs, body of an element in terms of %a, wanted results, and tolerance in units."""
     for op, function in FUNCTIONS.items():
         yield op, ONE, f"%r = math.{op} %a : {kind}", limited(function), 4
     for n in range(-3, 4):

@@ -1,4 +1,4 @@
-"""Checks that every step of a run took at least so many ms, and its loss.
+"""Checks the loss of every step of a run, and that it took at least the given ms.
 
 Usage: slowest.py MS LOSS < OUTPUT of pipesched-run or of an executable
 """

@@ -1,5 +1,5 @@
 """Reads remarks of exec-assign-buffers on standard input: the peak that the memory analysis
-predicts and the terms behind it must add up to the arena. Prints how many did, and the terms.
+predicts and the terms after it must add up to the arena. Prints the number that did, and the terms.
 """
 
 import re

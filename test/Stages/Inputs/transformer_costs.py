@@ -7,8 +7,7 @@ OPT is pipesched-opt, GENERATOR writes transformers (examples/stages/transformer
 HIDDEN,HEADS,FEEDFORWARD,SEQUENCE,MICROBATCH,VOCABULARY. Three stages of one layer each give the
 costs of the embedding, a layer and the head in F, I and W; pipe-attach-model of the same sizes
 gives them again. Prints a table for each size, of one microbatch; fails if FLOPs of products differ
-from each other, or bytes of products by anything else than the sums to which those of functions
-add.
+from each other, or bytes of products by anything else than the sums to which functions add them.
 """
 
 import collections
@@ -99,7 +98,7 @@ def of_formula(size):
 
 
 def compare(opt, generator, size):
-    """Prints the table of a size, and returns how many of its rows are wrong."""
+    """Prints the table of a size, and returns the number of wrong rows."""
     tokens = size["microbatch-size"] * size["sequence"]
     functions, described = of_functions(opt, generator, size), of_description(opt, size)
     formula = of_formula(size)

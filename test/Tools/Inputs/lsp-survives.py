@@ -51,7 +51,7 @@ def hover(line, character):
 
 
 def cases(bytecode):
-    """Messages, and what the answers must say."""
+    """Messages, and the expected answers."""
     path = "file://" + bytecode
     for end in ("\r\n", "\r", "\n"):
         yield [opened(OPEN.replace("\n", end))], "expected"

@@ -1,4 +1,4 @@
-"""What verbs assume is said, and each default that is listed moves an answer by over 1 %."""
+"""Verbs print their assumptions, and each default that they list moves an answer by over 1 %."""
 
 import json
 from pathlib import Path
@@ -104,11 +104,11 @@ CASES: dict[str, tuple[str, list[str], str]] = {
         "I",
     ),
 }
-"""By option what the line says without it, a comparison, and another value of the option."""
+"""By option the line without it, a comparison, and another value of the option."""
 
 NO_DEFAULT = {"times", "model", "system", "set", "option", "pp", "microbatches"}
-"""What is compared in, which the title says, and options of one's own families, whose functions
-have their own defaults.
+"""The unit of a comparison, which the title names, and options of own families, whose functions
+have separate defaults.
 """
 
 SAID_OTHERWISE = {"times-of"}
@@ -123,7 +123,7 @@ SAME = {"tp"}
 """With --cp, another name of the accelerators of a worker."""
 
 OF_ORDERS = {*overlap.RARE}
-"""What only `--order` has."""
+"""Options that only `--order` has."""
 
 BELOW = {"group"}
 """Moved no answer by 1 % in any case that was tried."""
@@ -149,7 +149,7 @@ def test_pairs_of_a_file_are_seen(tmp_path: Path, capsys: Capture) -> None:
 
 
 def compared(capsys: Capture, given: list[str]) -> tuple[dict[str, Any], str]:
-    """The row of a comparison, and what it assumed."""
+    """The row of a comparison, and its assumptions."""
     line = ["simulate", "--pp", "8", "--microbatches", "8", "--schedules", *given]
     assert main([*line, "--format", "json"]) == 0
     printed = capsys.readouterr()
@@ -241,7 +241,7 @@ def test_what_is_given_is_not_listed(capsys: Capture) -> None:
 
 
 def test_other_rates_are_said(capsys: Capture) -> None:
-    """Whether those of a system are under load, which make a step longer, or it has no others."""
+    """Whether a system's rates are under load, which make a step longer, or it has no others."""
     for name, system in pipesched.systems().items():
         line = ["1f1b", "--model", "llama3-8b", "--system", name, "--microbatch-size", "1"]
         row, said = compared(capsys, line)

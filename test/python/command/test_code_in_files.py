@@ -27,7 +27,7 @@ RUNS = {
     *("unpickle", "Unpickler", "read_pickle", "dynamic_import"),
     *("SourceFileLoader", "module_from_spec", "entry_points"),
 }
-"""Functions that run what they are given, by their last name."""
+"""Functions that run their argument, by their last name."""
 
 RUNS_OF = {
     ("pickle", "load"),

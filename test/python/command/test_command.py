@@ -27,7 +27,7 @@ POINT = ["simulate", "--pp", "8", "--microbatches", "24", "--times", TIMES, "--t
 COMMAND = [sys.executable, "-c", "import sys; from pipesched.command import main; sys.exit(main())"]
 SMALL_GPT = ["--model-option", "layers=4", "--model-option", "width=16"]
 READY = "print('ready', file=sys.stderr, flush=True)"
-"""What a process says on standard error as soon as it can be interrupted."""
+"""The text of a process on standard error as soon as it can be interrupted."""
 COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
 
 Capture = pytest.CaptureFixture[str]
@@ -145,7 +145,7 @@ def page(tmp_path: Path, capsys: Capture) -> Path:
 
 
 def test_page_needs_nothing_else(page: Path) -> None:
-    """What a browser does with it is tested in test_pages.py."""
+    """test_pages.py tests it in a browser."""
     text = page.read_text()
     assert not re.search(r"""href\s*=|url\(|@import|<link|<script[^>]*\ssrc|https?://""", text)
     assert text.count('<div class="timelines">') == 1
@@ -279,7 +279,7 @@ def test_verify_programs(program: str, capsys: Capture) -> None:
 
 
 def test_verify_answers_only_what_was_examined(tmp_path: Path, capsys: Capture) -> None:
-    """A step that fails is no answer: no table is printed."""
+    """A step that fails is not an answer: no table is printed."""
     file = tmp_path / "problem.mlir"
     file.write_text("pipe.schedule @s workers 2 microbatches 2 {\n  path on [0, 1]\n}\n")
     assert "s has no rows to verify" in failure_of(capsys, "check", str(file))

@@ -1,4 +1,4 @@
-"""What verbs read: standard input in every format, and files without schedules."""
+"""Input of verbs: standard input in every format, and files without schedules."""
 
 import io
 import sys
@@ -60,7 +60,7 @@ def test_passes_read_the_same_input(
 def test_passes_of_an_input_that_is_not_read(
     line: list[str], kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What standard input held at the call before says nothing."""
+    """Standard input of the call before has no effect."""
     give(monkeypatch, TEXTS["CSV" if kind == "IR" else "IR"])
     assert main(["check", "-"]) == 0
     capsys.readouterr()
@@ -86,7 +86,7 @@ def test_own_times_without_messages(
 def test_standard_input_has_a_name(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A dash in a table stands for nothing, so a file is called otherwise."""
+    """A dash in a table means nothing, so a file is called otherwise."""
     file = tmp_path / "other.mlir"
     MADE.save(file)
     give(monkeypatch, TEXTS["IR"])

@@ -26,7 +26,7 @@ needs_torch = pytest.mark.skipif(
 )
 
 NEEDED = {"plan": ["--gpus", "8", "--global-batch", "8"], "reproduce": ["table1"]}
-"""What a verb cannot be parsed without, other than files."""
+"""Inputs, other than files, without which a verb cannot be parsed."""
 
 POSITIONAL = {"check": "file", "convert": "file", "fit": "files", "whatif": "file"}
 """Files that a verb cannot be parsed without, and options likewise."""
@@ -82,7 +82,7 @@ def read_by(verb: str) -> dict[str, list[str]]:
 
 
 def line_of(verb: str, named: dict[str, list[str]], output: list[str]) -> list[str]:
-    """A command line with these inputs, with what else is needed to parse it."""
+    """A command line with these inputs, and the others that are needed to parse it."""
     words = [verb, *NEEDED.get(verb, [])]
     if (needed := POSITIONAL.get(verb)) and needed not in named:
         words.append("other.mlir")
@@ -235,14 +235,14 @@ def test_folders_and_files_in_files(line: str, said: str, folder: Path, capsys: 
 
 
 def test_what_is_no_clash(folder: Path) -> None:
-    """New files beside others of a folder, and devices."""
+    """New files next to others of a folder, and devices."""
     (folder / "out").mkdir()
     generate("1f1b", workers=2, microbatches=2).save("out/a.mlir")
     assert main(["simulate", "out/a.mlir", "--draw", "out/a.html", "-o", "out/a.txt"]) == 0
     twice = ["--draw", "svg:/dev/null", "--draw", "png:/dev/null"]
     assert main(["simulate", "out/a.mlir", *twice]) == 0
     assert main(["show", "--model", "toy", "-o", "toy"]) == 0
-    assert main(["show", "--model", "toy", "-o", "toy"]) == 0  # a name that ships is no file
+    assert main(["show", "--model", "toy", "-o", "toy"]) == 0  # a name that ships is not a file
 
 
 @needs_torch

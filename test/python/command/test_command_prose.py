@@ -1,4 +1,4 @@
-"""What the verbs print fits a terminal: tables, and the sentences above and below them."""
+"""The output of verbs fits a terminal: tables, and the sentences above and below them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pipesched run` in real processes on gloo: trainings, failures, and no process left behind."""
+"""`pipesched run` in real processes on gloo: trainings, failures, and no leftover process."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def begin(arguments: str, environment: dict[str, str]) -> subprocess.Popen[str]:
 
 
 def finish(arguments: str, environment: dict[str, str], status: int = 0) -> tuple[str, str]:
-    """Runs the verb to its end; what it printed."""
+    """Runs the verb to its end; returns its output."""
     process = start(arguments.split(), environment)
     out, err = process.communicate(timeout=LIMIT)
     assert process.returncode == status, err
@@ -378,7 +378,7 @@ def test_torchrun(tmp_path: Path, marked: dict[str, str]) -> None:
         timeout=LIMIT,
     )
     assert done.returncode == 0, done.stderr
-    header, row = done.stdout.splitlines()  # Rank 0 alone answers.
+    header, row = done.stdout.splitlines()  # Only rank 0 answers.
     assert header.startswith("rank,predicted_rank,schedule,")
     assert row.startswith("1,1,1f1b,2,4,")
 

@@ -1,4 +1,4 @@
-"""What the command does not do: run data, and listen to other machines."""
+"""The command does not run data or listen to other machines."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ assert marked  # A fixture.
 
 COMMAND = str(Path(sys.executable).with_name("pipesched"))
 HIDING = ("torch", "numpy", "random", "socket", "tempfile", "multiprocessing", "rich", "pipesched")
-"""Modules whose names files beside data have."""
+"""Modules whose names files next to data have."""
 
 
 def hide(folder: Path) -> None:
-    """Files beside data that leave a mark when they run."""
+    """Files next to data that leave a mark when they run."""
     for name in HIDING:
         mark = f"import pathlib\npathlib.Path({str(folder)!r}, 'ran-{name}').touch()\n"
         (folder / f"{name}.py").write_text(mark)
 
 
 def command(folder: Path, *words: str, status: int = 0) -> str:
-    """Runs the command in a folder; what it said."""
+    """Runs the command in a folder; returns its output."""
     done = subprocess.run(
         [COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT
     )

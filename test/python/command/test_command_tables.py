@@ -1,4 +1,4 @@
-"""Tables fit: a terminal shows what it has room for and names the rest, files have everything."""
+"""Tables fit: a terminal shows as much as it has room for and names the rest; files have all."""
 
 import json
 import os
@@ -30,11 +30,11 @@ LINES = {
 
 
 SAME = "all rows: "
-"""How a line begins that has the columns which are the same in all rows."""
+"""The start of a line with the columns that are the same in all rows."""
 
 
 def in_terminal(columns: int, *words: str) -> list[str]:
-    """The lines that the command prints in a terminal of so many columns."""
+    """The lines that the command prints in a terminal of this many columns."""
     reads, writes = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "pipesched", *words],
@@ -67,7 +67,7 @@ def table_of(lines: list[str]) -> list[str]:
 
 
 def joined(lines: list[str]) -> list[str]:
-    """The lines with those sentences in one that a narrow terminal has broken."""
+    """The lines, with each sentence that a narrow terminal has broken in one line."""
     found: list[str] = []
     for line in lines:
         is_more = line.startswith("  ") and line[2] != " " and "  " not in line[2:]
@@ -120,7 +120,7 @@ def test_expected_times_of_plans_are_shown() -> None:
 
 
 def test_what_rows_lack_is_shown() -> None:
-    """A row that is faster but does not fit never stands there as if it did."""
+    """A row that is faster but does not fit is never shown as if it did."""
     line = [*PLAN, "--global-batch", "128", "--pp", "4", "--schedules", "1f1b"]
     line += ["--tp", "1", "--cp", "1"]
     head, *rows = table_of(in_terminal(100, *line, "--memory", "32GiB"))
@@ -149,7 +149,7 @@ def test_chosen_columns(capsys: Capture) -> None:
 
 
 def test_tables_of_trainings_and_fits_fit() -> None:
-    """Their longest usual values; what a row is about stays."""
+    """Their longest usual values; the subject of a row stays."""
     training = {
         **dict.fromkeys(("rank", "predicted_rank"), 10),
         "schedule": "interleaved-1f1b-4-chunks",

@@ -135,7 +135,7 @@ def system_file(tmp_path: Path, **fields: object) -> str:
 
 @pytest.mark.parametrize("command", ["simulate", "sweep", "plan"])
 def test_a_slower_cluster_has_a_lower_mfu(command: str, tmp_path: Path, capsys: Capture) -> None:
-    """What it multiplies in a step is the same, and so is the peak of the data sheet."""
+    """The products of its step are the same, and so is the peak of the data sheet."""
     slow = system_file(tmp_path, load={**systems()["h100-sxm"]["load"], "sustained": 0.5})
     few = system_file(tmp_path, multiprocessors={"count": 132, "communication": 66})
     line = ["1f1b", *MODEL]
@@ -166,7 +166,7 @@ def test_files_have_the_mfu_of_their_costs(rates: str, tmp_path: Path, capsys: C
 
 
 def test_mfu_counts_what_a_program_computes(tmp_path: Path, capsys: Capture) -> None:
-    """A program of forwards multiplies a third of what a step does; FLOPs that it states count."""
+    """A program of forwards multiplies a third of a step; FLOPs that it states count."""
     rows = generate("1f1b", workers=2, microbatches=4).transform(COSTS.format("auto"))
     text = rows.transform("convert-pipe-to-exec").to_text()
     forwards = re.sub(r"(?m)^.* (compute|send|recv) \d+B\d+.*\n", "", text)

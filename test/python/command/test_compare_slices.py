@@ -69,7 +69,7 @@ def test_one_line_for_each_size_and_none_without_both(capsys: Capture) -> None:
 
 
 def test_lengths_that_cannot_be_cut_are_left_out(capsys: Capture) -> None:
-    """1,536 tokens are no three slices of a multiple of 1,024, but 3,072 are three equal ones."""
+    """1,536 tokens are not three slices of a multiple of 1,024, but 3,072 are three equal ones."""
     lines = sentences(
         capsys, "1f1b", "seq1f1b", "--pp", "3", "--microbatches", "8", "--slices", "3", *COSTS,
         "--set", "accelerators=1", "--sequence", "3072",

@@ -23,7 +23,7 @@ from pipesched.support.files import check_file, check_folder, write_whole
 from test_option_table import parser_of
 
 MARK = b"\xef\xbb\xbf"
-"""What Windows' programs write before UTF-8."""
+"""The first bytes that Windows' programs write before UTF-8."""
 
 SAVE = """
 import sys, resource, signal
@@ -150,7 +150,7 @@ def test_outputs_are_checked_first(
 
 
 def test_checked_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A check writes nothing, and says what writing would."""
+    """A check writes nothing, and says that writing would."""
     for is_named in (False, True):
         if is_named:  # as where the system has no files without names
             monkeypatch.setattr("pipesched.support.files._open_unnamed", lambda folder: None)
@@ -231,7 +231,7 @@ def test_no_standard_output(tmp_path: Path) -> None:
 
 
 def test_no_standard_error(tmp_path: Path) -> None:
-    """What would be said there must not go into a file."""
+    """Its output must not go into a file."""
     shell = ["bash", "-c", 'exec "$@" 2>&-', "-", sys.executable, "-c", RUN]
     file = tmp_path / "schedule.mlir"
     words = ["convert", "1f1b", "--pp", "2", "--microbatches", "2", "-o", str(file)]

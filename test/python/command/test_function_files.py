@@ -29,7 +29,7 @@ def test_simulates_shards_by_their_functions(file: str, capsys: pytest.CaptureFi
 
 
 def test_a_schedule_keeps_its_functions(file: str) -> None:
-    """Beside others in a file, with those that its functions call."""
+    """Next to others in a file, with the functions that it calls."""
     text = Path(file).read_text()
     helper = """
   func.func @helper(%x: tensor<4xf32>) -> (tensor<4xf32>) {

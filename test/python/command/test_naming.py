@@ -70,7 +70,7 @@ def test_names_mean_the_same(capsys: Capture) -> None:
 
 
 def test_aliases_are_given(capsys: Capture) -> None:
-    """`assumed:` leaves out what was given under another name."""
+    """`assumed:` leaves out values given under another name."""
     for given in (["--tp", "4"], ["--set", "accelerators=4"]):
         line = ["simulate", *SIZES, *COSTS, "--schedules", "1f1b", *given]
         assert main(line) == 0
@@ -145,7 +145,7 @@ def test_did_you_mean(line: str, wanted: str, capsys: Capture) -> None:
 
 
 def test_hints_name_options() -> None:
-    """What other tools' names may mean is an option of some verb."""
+    """Each option that other tools' names may mean is an option of some verb."""
     known = {flag for verb in VERBS for flag in flags_of(verb)}
     assert {f"--{name}" for names in ELSEWHERE.values() for name in names} <= known
 

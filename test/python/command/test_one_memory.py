@@ -1,4 +1,4 @@
-"""One rule for memory in all verbs: what is held for a parameter, and what is kept free."""
+"""One rule for memory in all verbs: bytes of a parameter, and the reserve."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_all_verbs_count_the_same(precision: str, capsys: Capture) -> None:
 
 
 def test_the_run_that_disagreed(capsys: Capture) -> None:
-    """Between a memory and what the reserve leaves of it, no verb says that it fits."""
+    """Between a memory and the memory minus the reserve, no verb says that it fits."""
     line = ["1f1b", *COSTS, "--pp", "4", "--microbatches", "16", "--microbatch-size", "3"]
     (row,) = rows_of(capsys, "simulate", *line, "--set", "accelerators=2")
     whole = 84_900_000_000

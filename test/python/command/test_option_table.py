@@ -1,4 +1,4 @@
-"""The verbs and options: how many there are, that each has one meaning, and old names of them."""
+"""The verbs and options: their number, one meaning for each, and their old names."""
 
 import argparse
 import os
@@ -161,7 +161,7 @@ LINES = [
 
 
 def test_completion(tmp_path: Path, capsys: Capture) -> None:
-    """What bash offers at the end of a line; shtab makes the script."""
+    """The completions of bash at the end of a line; shtab makes the script."""
     with pytest.raises(SystemExit):
         main(["--print-completion", "bash"])
     (tmp_path / "script").write_text(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""What papers take from answers: tables in LaTeX, and the sources of families in BibTeX."""
+"""Parts of answers for papers: tables in LaTeX, and the sources of families in BibTeX."""
 
 import re
 import shutil
@@ -151,7 +151,7 @@ def entries_of(text: str) -> dict[str, dict[str, str]]:
 
 
 def test_every_family_is_cited(capsys: Capture) -> None:
-    """An entry for each source; those of arXiv have the number that the family names."""
+    """An entry for each source; entries of arXiv have the number that the family names."""
     text = printed(capsys, "show", "families", "--format", "bibtex")
     entries = entries_of(text)
     cited = {name for line in re.findall(r"(?m)^% (.*)$", text) for name in line.split(", ")}

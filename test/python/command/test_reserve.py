@@ -1,4 +1,4 @@
-"""What is kept free of a memory, in all verbs that say what fits."""
+"""The reserve of a memory, in all verbs that check whether it fits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_reserve_of_a_sweep_is_that_of_compare(capsys: Capture, accelerators: 
 
 
 def test_a_reserve_is_kept_with_its_rows(tmp_path: Path, capsys: Capture) -> None:
-    """Another reserve does not go on with the rows of a file, and the default has old keys."""
+    """Another reserve does not continue the rows of a file, and the default has old keys."""
     grid = {"family": "1f1b", "workers": 8, "microbatches": 16, "model": "llama3-8b",
             "system": "dgx-h100", "microbatch_size": 1}  # fmt: skip
     (plain,) = Grid(grid).points()

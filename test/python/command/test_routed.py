@@ -1,4 +1,4 @@
-"""What steps take if nobody balances rows of experts: the number, and what verbs say."""
+"""Steps if nobody balances rows of experts: the number, and the output of verbs."""
 
 import json
 from typing import Any

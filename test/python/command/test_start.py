@@ -1,4 +1,4 @@
-"""What is loaded when: `import pipesched` and each verb load what they need and nothing else."""
+"""Imports: `import pipesched` and each verb load only the modules that they need."""
 
 import ast
 import json
@@ -42,7 +42,7 @@ def test_import_loads_nothing_else() -> None:
 
 
 def test_each_name_has_a_home() -> None:
-    """What a type checker reads is what `__getattr__` finds."""
+    """A type checker reads the same names that `__getattr__` finds."""
     tree = ast.parse(Path(pipesched.__file__).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
     said = {

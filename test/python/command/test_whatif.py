@@ -1,5 +1,5 @@
-"""What if: changes of plans give the same as a simulation of the changed configuration, alone and
-together, and wrong names and values are refused.
+"""What if: changes of plans give the same as a simulation of the changed configuration, one at a
+time and together, and wrong names and values are refused.
 """
 
 import json
@@ -37,7 +37,7 @@ def row_of(plan: str, place: int = 0) -> dict[str, Any]:
 
 
 def configuration_of(row: dict[str, Any], **changes: Any) -> Configuration:
-    """The configuration of a row, made here from its numbers alone."""
+    """The configuration of a row, made here only from its numbers."""
     degrees = {
         "data_parallel": row["data"],
         "sharding": row["sharding"],
@@ -285,7 +285,7 @@ def test_wrong_nodes(plan: str, capsys: Capture) -> None:
 
 
 def test_settings_in_all_verbs(capsys: Capture, tmp_path: Path) -> None:
-    """`--set` changes what a file with the changed field changes."""
+    """`--set` has the same effect as a file with the changed field."""
     file = tmp_path / "slow.json"
     file.write_text(json.dumps(halved_network()))
     point = ["--schedule", "1f1b", "--pp", "4", "--microbatches", "16"]

@@ -123,7 +123,7 @@ pipe.schedule @s workers 2 microbatches 1 model @m {{
 
 
 def library_ps(file: Path, engine: str, flops: int, moved: int, boundary: int) -> tuple[int, int]:
-    """The times of a forward and of the message behind it, by the library."""
+    """The times of a forward and of the message after it, by the library."""
     text = LIBRARY.format(engine=engine, flops=flops, bytes=moved, boundary=boundary)
     schedule = pipesched.loads(text)[0].transform(f"pipe-attach-system{{file={file}}}")
     frame = schedule.simulate().to_frame()
@@ -133,7 +133,7 @@ def library_ps(file: Path, engine: str, flops: int, moved: int, boundary: int) -
 
 
 def test_the_library_predicts_the_same(tmp_path: Path) -> None:
-    """Times from the fitted file, read and evaluated in C++, are those of the residuals."""
+    """Times from the fitted file, read and evaluated in C++, equal the residuals."""
     file = tmp_path / "fitted.json"
     true = {**SHIPPED["h100-sxm"], "accelerators_per_node": 1}
     fit = pipesched.fit(system=true, samples=noisy(made(true), 0.05))
@@ -218,7 +218,7 @@ def test_matrix_products_bound_by_memory_are_only_predicted() -> None:
 
 
 def test_samples_in_eight_bits_replace_their_curve() -> None:
-    """A system with a curve of its own for FP8 predicts by it, and loses it to a fit of both."""
+    """A system with a separate curve for FP8 predicts by it, and loses it to a fit of both."""
     true = SHIPPED["h800-sxm"]
     half = [s for s in made(true) if s.part == "matrix"]
     narrow = [replace(s, dtype="float8") for s in half]
@@ -345,7 +345,7 @@ HEADER = """# nThread 1 nGpus 1 minBytes 8 maxBytes 8589934592 warmup iters: 5 i
 
 
 def nccl_text(kind: str, hosts: Sequence[str], system: dict[str, Any], part: str) -> str:
-    """What nccl-tests would print on this system."""
+    """The output of nccl-tests on this system."""
     members = len(hosts)
     ranks = "".join(
         f"#  Rank {rank:2} Group  0 Pid  {1887 + rank} on {host:>10} device  {rank} [0x8d] GPU\n"
@@ -471,7 +471,7 @@ def test_a_failure_writes_nothing(tmp_path: Path, capsys: Capture) -> None:
 def test_documented_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The page shows what the command prints."""
+    """The page shows the output of the command."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(TABLE, "measured.csv")
     page = (ROOT / "docs" / "Fitting.md").read_text()

@@ -1,5 +1,5 @@
-"""Traces of GPUs, as `fit_traces` makes them: which kernel belongs to which operation, its work,
-how long transfers take although ranks wait for each other, and files that are broken.
+"""Traces of GPUs, as `fit_traces` makes them: the operation of each kernel, its work, the times of
+transfers although ranks wait for each other, and files that are broken.
 """
 
 import json
@@ -227,7 +227,7 @@ def test_waiting_is_no_transfer_time(tmp_path: Path) -> None:
     assert rows["count"].tolist() == [3] * 4
     assert fit.system["network"]["bandwidth_gb_per_s"] == pytest.approx(45, rel=1e-3)
     assert fit.system["network"]["latency_us"] == pytest.approx(20, rel=1e-3)
-    # One rank alone: the shortest of its repetitions, of which one did not wait.
+    # A single rank: the shortest of its repetitions, of which one did not wait.
     alone = pipesched.fit(tmp_path / "rank1.json.gz", system=spread)
     assert alone.system["network"]["bandwidth_gb_per_s"] == pytest.approx(45, rel=1e-3)
     assert any("not all ranks have traces" in text for text in alone.assumptions)
@@ -320,7 +320,7 @@ def whole() -> str:
 
 
 def test_a_file_that_ends_too_early(tmp_path: Path) -> None:
-    """What is there is used, and the end is reported."""
+    """The existing part is used, and the end is reported."""
     text, file = whole(), tmp_path / "trace.json"
     for part in (0.5, 0.7, 0.9, 0.99):
         file.write_text(text[: int(part * len(text))])

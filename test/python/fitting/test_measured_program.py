@@ -35,7 +35,7 @@ CASES = {
 
 
 def ran(folder: Path, options: list[str]) -> tuple[Measurement, dict[str, list[str]]]:
-    """What the tool measured, and the profile that it made of that."""
+    """The measurement of the tool, and the profile that it made of that."""
     profile, measurement = folder / "profile.json", folder / "measurement.json"
     written = [f"--write-profile={profile}", f"--write-measurement={measurement}"]
     command = [str(TOOL), str(MLP), *options, "--steps=4", *written]

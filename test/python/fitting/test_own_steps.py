@@ -88,8 +88,7 @@ RUNS = {
     ("megatron-bridge", "gpt-oss-120b"): (2, 44, 16),
     ("moe-zoo", "qwen3-235b-a22b"): (5, 42, 32),
 }
-"""How many layouts there are, and mean errors before and after in per cent, as docs/Fitting.md says
-them.
+"""The number of layouts, and mean errors before and after in per cent, as in docs/Fitting.md.
 """
 
 
@@ -115,7 +114,7 @@ def test_one_layout_corrects_the_others(source: str, model: str) -> None:
 
 
 def test_bands_hold() -> None:
-    """Bands of others of the cluster, after a correction to one. Of 84 they hold 72: of layouts of
+    """Bands of others of the cluster, after a correction to one. They hold 72 of 84: of layouts of
     Qwen3 235B, which differ by a factor of three, 29 of 40.
     """
     held = []

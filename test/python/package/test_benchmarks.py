@@ -45,7 +45,7 @@ NEEDS = {"stage_rates": "torch_mlir"}
 
 
 def run(script: Path, *arguments: str) -> str:
-    """Returns what a script prints."""
+    """Returns the output of a script."""
     line = [sys.executable, str(script), *arguments]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""No module takes a private module of another package: what is shared is public."""
+"""No module uses a private module of another package: shared modules are public."""
 
 import ast
 from collections.abc import Iterator

@@ -32,7 +32,7 @@ def wheel() -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that pip installed the wheel into, without what it depends on."""
+    """A folder into which pip installed the wheel, without its dependencies."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
     subprocess.run([*pip, "--target", str(folder), str(wheel)], check=True)
@@ -40,7 +40,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_wheel(folder: Path) -> dict[str, str]:
-    """An environment in which the wheel stands before every other PipeSched."""
+    """An environment in which the wheel comes before every other PipeSched."""
     path = f"{folder / 'bin'}:{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "PYTHONPATH": str(folder)}
 
@@ -60,7 +60,7 @@ def test_one_module_for_every_python() -> None:
 def test_tags(wheel: Path) -> None:
     named = re.fullmatch(r"pipesched-[\d.]+-cp311-abi3-manylinux_2_(\d+)_\w+\.whl", wheel.name)
     assert named
-    # Debian 12, where arc4random alone would need glibc 2.36.
+    # Debian 12, where arc4random would need glibc 2.36.
     if os.confstr("CS_GNU_LIBC_VERSION") == "glibc 2.36":
         assert int(named[1]) <= 35
     with zipfile.ZipFile(wheel) as archive:

@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of pages, and what they ask it."""
+"""A headless Chromium for tests of pages, and queries on it."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def running() -> Iterator[Browser]:
 
 
 class Opened:
-    """A page in a browser. `complaints` has what its scripts have reported."""
+    """A page in a browser. `complaints` has the reports of its scripts."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -59,7 +59,7 @@ class Opened:
         )
 
     def settle(self) -> None:
-        """Waits until what was asked for is drawn."""
+        """Waits until the requested picture is drawn."""
         self.page.evaluate(
             "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )

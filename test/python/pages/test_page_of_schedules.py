@@ -52,7 +52,7 @@ def test_sizes_have_sections_of_their_own(tmp_path: Path, capsys: Capture) -> No
 
 
 def two(tmp_path: Path) -> str:
-    """A file with a fast and a slow schedule, of which the slow one stands first."""
+    """A file with a fast and a slow schedule, the slow one first."""
     file = tmp_path / "two.mlir"
     made = [pipesched.generate(f, workers=4, microbatches=8, name=f) for f in ("gpipe", "zb-h1")]
     file.write_text("".join(each.to_text() for each in made))

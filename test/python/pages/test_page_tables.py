@@ -67,7 +67,7 @@ def numbers(texts: list[str]) -> list[float]:
 
 
 def test_sorted_by_numbers(opened: Opened) -> None:
-    """By what numbers mean, not by their texts: 969 ms before 1.1 s."""
+    """By the meaning of numbers, not by their texts: 969 ms before 1.1 s."""
     for heading in ("step", "idle", "tokens/s", "activations"):
         before = numbers(column(opened, heading))
         sort(opened, heading)
@@ -148,7 +148,7 @@ def test_keys_work_at_once(opened: Opened) -> None:
     opened.page.keyboard.press("+")
     assert opened.view[1] - opened.view[0] == (end - begin) / 2
     opened.page.locator("canvas").first.focus()
-    opened.page.keyboard.press("c")  # the timeline alone, and only once
+    opened.page.keyboard.press("c")  # only the timeline, and only once
     boxes = opened.page.locator("input[name=critical]")
     assert [boxes.nth(i).is_checked() for i in (0, 1)] == [False, True]
     assert "C I M Y" in opened.page.locator(".help").first.inner_text()

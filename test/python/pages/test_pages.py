@@ -1,4 +1,4 @@
-"""Pages in a headless browser: what they show, and what people do with them."""
+"""Pages in a headless browser: their pictures, and actions of people."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def reducing() -> Simulation:
 def measured(
     workers: int = 4, microbatches: int = 12, transport: Transport = "delay"
 ) -> Simulation:
-    """Every cell and every message takes a time of its own."""
+    """Every cell and every message takes a different time."""
     draw = random.Random(0)
     schedule = pipesched.generate("1f1b", workers=workers, microbatches=microbatches)
     program = schedule.transform("convert-pipe-to-exec").to_text()
@@ -161,7 +161,7 @@ COLUMNS: dict[str, Callable[[], Simulation]] = {
 
 @pytest.mark.parametrize("case", COLUMNS)
 def test_columns_arrive_as_they_were(opened: Opened, tmp_path: Path, case: str) -> None:
-    """What was left out because it follows from the rest is what it was."""
+    """Columns that are left out because they follow from the rest have their old values."""
     simulation = COLUMNS[case]()
     show(opened, tmp_path, simulation)
     drawing = _core.drawing(simulation._evaluation)
@@ -260,7 +260,7 @@ def test_hover_says_what_the_report_says(opened: Opened, tmp_path: Path) -> None
 
 
 def test_zoom_and_pan(opened: Opened, tmp_path: Path) -> None:
-    """All timelines follow, what is under the pointer stays there."""
+    """All timelines follow, the cell under the pointer stays there."""
     one, other = simulated(), simulated("gpipe")
     show(opened, tmp_path, one, other)
     longest = max(run.execution.makespan_ps for run in (one, other))

@@ -48,7 +48,7 @@ def test_png_on_paper_has_300_pixels_per_inch() -> None:
 
 
 def test_pixels_have_the_colours_of_the_svg() -> None:
-    """At the lower left of each wide cell stands the colour that the style sheet gives it."""
+    """At the lower left of each wide cell is the colour that the style sheet gives it."""
     svg = simulated().to_svg()
     scale = 2
     found = pixels(svg.to_png(scale * size_of(svg)[0]))

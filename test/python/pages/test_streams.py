@@ -152,7 +152,7 @@ def test_disturbed_and_measured_times_have_no_streams() -> None:
 
 
 def test_the_command_writes_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second schedule has workers of its own."""
+    """The second schedule has separate workers."""
     line = ["simulate", "--schedules", "dualpipe-v,zb-v", "--pp", "4", "--microbatches", "8"]
     for name, value in MODEL.items():
         line += [f"--{name.replace('_', '-')}", str(value)]

@@ -1,4 +1,4 @@
-"""Attention kernels with rates of their own: their order, and what is refused."""
+"""Attention kernels with separate rates: their order, and refused inputs."""
 
 from dataclasses import replace
 

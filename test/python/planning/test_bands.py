@@ -118,7 +118,7 @@ def test_traits_are_dropped_in_order() -> None:
 
 
 def test_rates_under_load_are_closer() -> None:
-    """Rates of data sheets are those of kernels alone, so that trainings take longer."""
+    """Rates of data sheets are rates of single kernels, so that trainings take longer."""
 
     def band(rates: Rates) -> Band:
         given = Costs(model="llama3-70b", system="h100-sxm", accelerators=4, rates=rates)

@@ -1,4 +1,4 @@
-"""`pipesched check`: verdicts on recipes of launchers, and what it says of wrong ones."""
+"""`pipesched check`: verdicts on recipes of launchers, and errors in wrong ones."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_names_what_it_does_not_read(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_one_node_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Launchers start one node if a recipe does not say how many."""
+    """Launchers start one node if a recipe gives no number."""
     text = GPT3.replace("    --nnodes $NUM_NODES\n", "")
     path = tmp_path / "gpt3.sh"
     path.write_text(text)
@@ -228,7 +228,7 @@ def test_one_node_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_files_of_primus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model comes from the folder of configurations, with what its file extends."""
+    """A model comes from the folder of configurations, with the files that its file extends."""
     models = tmp_path / "primus/configs/models/megatron"
     models.mkdir(parents=True)
     (models / "deepseek_v3.yaml").write_text("extends: [base.yaml]\nnum_layers: 8\n")

@@ -1,4 +1,4 @@
-"""Megatron's combined 1F1B, and what of the exchanges of experts schedules of pairs hide."""
+"""Megatron's combined 1F1B, and the exchanges of experts that schedules of pairs hide."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_one_worker_by_hand() -> None:
     found = hidden_in(combined_1f1b(1, 5), pair)
     assert found.makespan_ps == 16 + 4 * 28 + 21
     assert found.exchange_ps == {"warm_up": 6, "steady": 4 * 12, "drain": 6}
-    # The backward by itself hides dispatch.I behind mlp.W.
+    # The backward by itself hides dispatch.I during mlp.W.
     assert found.hidden_ps == {"warm_up": 0, "steady": 4 * 12, "drain": 3}
     assert found.seen_ps == 6 + 3
     without = plain(pair, 1, 5, 1, None)

@@ -71,7 +71,7 @@ def test_workers_have_the_costs_of_their_group() -> None:
 
 
 def test_replicas_on_two_groups_wait_for_the_slower() -> None:
-    """Of three workers with ten replicas the second lies on both groups."""
+    """The second of three workers with ten replicas is on both groups."""
     system = grouped(("h100-sxm", 16), ("a100-sxm-80gb", 16))
     costs = Costs(model="llama3-8b", system=system, **{**HELD, "accelerators": 1})
     slow = costs.with_(system="a100-sxm-80gb", data_parallel=10)

@@ -109,7 +109,7 @@ def test_rules_refuse_what_megatron_core_refuses(
 
 
 def test_groups_are_those_that_megatron_core_runs() -> None:
-    """The words of its own check, over all small numbers, and the group that plans print."""
+    """The words of the launcher's check, over all small numbers, and the group that plans print."""
     for workers in range(2, 6):
         for count in range(1, 24):
             for group in range(1, 26):

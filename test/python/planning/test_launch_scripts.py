@@ -54,7 +54,7 @@ def pretrain(cfg, forward_step):
 
 @pytest.fixture
 def tools(tmp_path: Path) -> dict[str, str]:
-    """An environment with the torchrun above, and with packages that stand for Megatron-Bridge."""
+    """An environment with the torchrun above, and with packages in place of Megatron-Bridge."""
     folder = tmp_path / "tools"
     for package in ("megatron", "megatron/bridge", "megatron/bridge/training"):
         (folder / package).mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def tools(tmp_path: Path) -> dict[str, str]:
 
 
 def run(script: Path, environment: dict[str, str], *more: str, status: int = 0) -> Any:
-    """What torchrun got from a script; its complaint if it stops before."""
+    """The arguments of torchrun from a script; its complaint if it stops before."""
     done = subprocess.run(
         [str(script), *more], env=environment, capture_output=True, text=True, cwd="/"
     )
@@ -155,7 +155,7 @@ def check_bridge(proposal: Proposal, script: Path, tools: dict[str, str]) -> Non
 
 
 def test_scripts_run(tmp_path: Path, tools: dict[str, str]) -> None:
-    """Of all kinds of proposals each script starts what the lines say."""
+    """For all kinds of proposals each script starts the printed lines."""
     limits: list[dict[str, Any]] = [
         {"schedules": ["1f1b", "VPP", "zb-v", "zb-h1"], "pp": [2, 4]},
         {"launcher": "megatron", "sharding": ["none", "full"], "tensor": [1, 2]},
@@ -188,7 +188,7 @@ def test_wrong_number_of_accelerators(tmp_path: Path, tools: dict[str, str]) -> 
 
 
 def test_models_that_are_not_known(tmp_path: Path, tools: dict[str, str]) -> None:
-    """What a script cannot know it asks for."""
+    """A script asks for everything that it cannot know."""
     usual: dict[str, Any] = {"sharding": ["optimizer"], "context": [1]}
     made = planned(model="mistral-7b", schedules=["1f1b"], pp=[2], **usual)
     scripts = written(made.fitting[0], tmp_path)

@@ -227,7 +227,7 @@ def test_even_layers_stay_even() -> None:
 
 
 def test_errors_of_costs_are_rows() -> None:
-    """What cannot be divided fails alone, not the batch."""
+    """A schedule that cannot be divided fails by itself, not the batch."""
     points = [Configuration("1f1b", n, 96, costs=Costs(times=TIMES)) for n in (2, 96)]
     frame = pipesched.simulate_batch(points)
     assert frame.error[0] is None and "96 stages do not divide 94 layers" in frame.error[1]

@@ -69,7 +69,7 @@ def test_tolerances_by_hand() -> None:
     found = of_schedules(many)
     by_run = math.sqrt((2 * 0.05**2 + 4 * 0.1**2 / 3) / 2)
     assert found is not None and found.log == pytest.approx(4.3027 * by_run * math.sqrt(2))
-    # More differences of the same runs are no more degrees of freedom.
+    # More differences of the same runs do not add degrees of freedom.
     more = [row(math.exp(each), "x", name) for name in "cd" for each in (0, 0.1, 0.2)]
     found = of_schedules(more)
     assert found is not None and (found.differences, found.runs) == (4, 2)
@@ -116,7 +116,7 @@ def test_layouts_are_told_apart_later() -> None:
 
 
 def test_the_fewest_runs() -> None:
-    """Those that are as fast as another one on their layout need no run."""
+    """Steps that are as fast as another one on their layout need no run."""
     order = order_of(steps(1, 1.005, 1.03, 1.035, 1.038, layouts="xxyyy"))
     assert order.runs == (0, 2) and order.alike == ((1, 0), (3, 2), (4, 2))
     assert order_of(steps(1, 1.005)) == ((0, 1), (), ((1, 0),))
@@ -221,7 +221,7 @@ def test_plan_says_what_decides(capsys: Capture) -> None:
 def test_findings_do_not_contradict_the_order(
     schedules: str, is_open: bool, capsys: Capture
 ) -> None:
-    """The line `order:` stands in place of the finding where several may be the fastest."""
+    """The line `order:` replaces the finding if several may be the fastest."""
     line = ["simulate", "--pp", "8", "--microbatches", "16", "--schedules", schedules]
     line += ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
     assert main(line) == 0

@@ -121,14 +121,14 @@ def test_an_exchange_is_hidden_or_seen() -> None:
         "combine.F": (3, 3),
         "combine.I": (3, 3),
     }
-    # A backward by itself hides dispatch.I behind mlp.W.
+    # A backward by itself hides dispatch.I during mlp.W.
     assert (pair.forward_ps, pair.backward_ps, pair.in_turn_ps) == (16, 21, 40)
     turned = overlap(TOY, order="in-turn", whole_backward=True)
     assert (turned.pair_ps, turned.hidden_ps, turned.gain) == (40, 0, 0)
 
 
 def test_what_is_seen_adds_up() -> None:
-    """The pair is compute and what is seen; what is hidden is that of the parts."""
+    """The pair is compute and the exposed part; the hidden part is that of the parts."""
     slow = deepcopy(TOY)
     slow["layers"] = [{**LAYER, "count": 3, "dispatch": {"F": 9, "I": 14}}]
     for order in ("in-turn", "deepseek", "megatron", "best"):

@@ -1,4 +1,4 @@
-"""What workers hold once, as data of Python and beside the O and G of programs."""
+"""Blocks that workers hold once, as data of Python and with the O and G of programs."""
 
 from collections.abc import Iterator
 

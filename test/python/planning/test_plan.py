@@ -33,8 +33,8 @@ def small(**limits: Any) -> Plan:
 
 
 def flags(lines: tuple[str, ...]) -> dict[str, str]:
-    """Reads lines as a launcher does: every word that begins with dashes is a flag, and a word with
-    a colon is the subcommand behind them.
+    """Reads lines as a launcher does: every word that starts with dashes is a flag, and a word with
+    a colon is the subcommand after them.
     """
     found: dict[str, str] = {}
     flag = ""
@@ -171,7 +171,7 @@ def test_nothing_better_is_pruned(limits: dict[str, Any]) -> None:
     found = Search(Space(request), None, None).run(10, 3)
     assert len({o.candidate.row for o in found.fitting}) >= min(10, len(best))
     assert [(o.step_ps, o.peak_bytes) for o in found.fitting] == best[: len(found.fitting)]
-    # Moves of layers add to what the search finds.
+    # Moves of layers improve the result of the search.
     planned = plan("llama3-8b", "dgx-h100", **arguments).fitting
     assert min(p.step_s for p in planned) <= best[0][0] / 1e12
     assert found.counts.evaluated <= len(candidates)
@@ -242,7 +242,7 @@ def test_bounds_hold() -> None:
             assert least.peak_bytes <= outcome.peak_bytes
             assert limits.peak(shape, limit) <= outcome.peak_bytes
         assert shape not in of_shapes or of_shapes[shape] <= step
-        # What is known of other numbers of microbatches and of other sharding holds, too.
+        # Bounds from other numbers of microbatches and other sharding hold, too.
         assert limits.alive(outcome.candidate) <= outcome.peak_bytes
 
 
@@ -251,7 +251,7 @@ def test_bounds_hold() -> None:
     [(1, {"rates": "data-sheet", "expert_dispatch": "all-to-all", "tensor_exposed": 100}), (8, {})],
 )
 def test_bounds_of_experts_hold(slower: int, given: dict[str, Any]) -> None:
-    """Pairs of cells hide exchanges, also where these take longer than what computes."""
+    """Pairs of cells hide exchanges, also exchanges longer than the compute."""
     system = {k: v for k, v in pipesched.systems()["dgx-h100"].items() if k != "aliases"}
     rate = system["network"]["bandwidth_gb_per_s"] / slower
     request = Request(
@@ -544,7 +544,7 @@ def test_divisors(number: int) -> None:
 def test_documented_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The lines of docs/Planning.md after `$` print what the page shows; `...` marks omitted
+    """The lines of docs/Planning.md after `$` print the output in the page; `...` marks omitted
     lines.
     """
     monkeypatch.chdir(tmp_path)

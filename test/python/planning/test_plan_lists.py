@@ -1,5 +1,5 @@
-"""Lists of plans: rows differ, what is slower and does not fit is left out, and sentences
-do not speak of nothing.
+"""Lists of plans: rows differ, slower rows that do not fit are left out, and no sentence is about
+nothing.
 """
 
 import re
@@ -24,7 +24,7 @@ NUMBERS = ("step_s", "expected_s", *BANDS, "tokens_per_s_per_gpu", "mfu", *MEMOR
 
 @pytest.fixture(scope="module")
 def made() -> Plan:
-    """A plan whose best configurations often differ in the layers of their stages alone."""
+    """A plan whose best configurations often differ only in the layers of their stages."""
     alike = {"context": [1], "tensor": [1], "pp": [2, 4], "sharding": ["optimizer"]}
     return plan("llama3-8b", "dgx-h100", gpus=16, global_batch=64, top=40, **cast(Any, alike))
 

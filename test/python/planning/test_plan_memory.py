@@ -7,7 +7,7 @@ for its backward. Nothing is taken from the package but the sizes of the plan.
 - Megatron-LM: `megatron/training/theoretical_memory_usage.py` counts the first stage, 6 + 12 / d
   bytes for each parameter with the distributed optimizer and 18 without, and as many microbatches
   as there are stages (Korthikanti et al., arXiv 2205.05198, section 4). Its formula for
-  activations, s b h (18 + 4 f / h), is that of GPT with dropout; `kept_bytes` counts the tensors of
+  activations, s b h (18 + 4 f / h), is for GPT with dropout; `kept_bytes` counts the tensors of
   other layers in the same way.
 - torchtitan: FSDP2 holds parameters and Adam's moments in 4 bytes each, sharded over d; in a
   pipeline it keeps the gathered weights in 2 bytes and whole sums of gradients in 4 (PyTorch's
@@ -60,7 +60,7 @@ class Sizes:
     dense: int = 0
     """Layers at the beginning that have no experts."""
     ranks: tuple[int, int] = (0, 0)
-    """Of the latent vectors of queries and of keys and values."""
+    """Size of the latent vectors of queries and of keys and values."""
     rope: int = 0
     """Elements of a head with positions, shared by all keys."""
     value: int = 0
@@ -109,7 +109,7 @@ def attention_parameters(m: Sizes) -> int:
 
 
 def layer_parameters(m: Sizes, layer: int) -> tuple[int, int]:
-    """Parameters of a layer: those of all, and those of its experts."""
+    """Parameters of a layer: all, and those of its experts."""
     dense = attention_parameters(m) + 2 * m.hidden
     if not m.experts or layer < m.dense:
         return dense + 3 * m.hidden * m.feedforward, 0
@@ -142,7 +142,7 @@ def attention_kept(m: Sizes) -> int:
 
 
 def kept_bytes(m: Sizes, layer: int) -> int:
-    """What a token keeps of a layer for its backward, with the inputs of both norms."""
+    """The bytes of a token that a layer keeps for its backward, with the inputs of both norms."""
     return attention_kept(m) + mlp_kept(m, layer) + 2 * ELEMENT * m.hidden
 
 
@@ -242,11 +242,11 @@ def wrapped(m: Sizes) -> list[tuple[int, int]]:
 
 
 def fsdp_bytes(proposal: Proposal) -> float:
-    """The most that an accelerator holds during a backward. Of each parameter 12 / d bytes of
-    itself and of its moments and 4 / d of its sum of gradients stay. When unit i runs, units up to
-    i still have their activations; weights in 2 bytes are gathered of i and of i - 1, which is
-    fetched ahead (`_backward_prefetch`), or of all up to i if they stay; gradients of i in 2 bytes
-    are copied into the input of a reduce-scatter in 4 (`foreach_reduce`).
+    """The most that an accelerator holds during a backward. For each parameter, 12 / d bytes
+    (weight and moments) and 4 / d (sum of gradients) stay. When unit i runs, units up to i still
+    have their activations. Weights in 2 bytes are gathered for i and for i - 1, which is fetched
+    ahead (`_backward_prefetch`), or for all up to i if they stay. Gradients of i in 2 bytes are
+    copied into the input of a reduce-scatter in 4 (`foreach_reduce`).
     """
     m, shape = MODELS[str(proposal.request.model)], proposal.shape
     units = wrapped(m)
@@ -454,7 +454,7 @@ def test_bytes_of_a_model_file_hold_in_plans(stated: dict[str, int], held: tuple
 
 
 def test_settings_give_bytes_that_no_file_states(capsys: pytest.CaptureFixture[str]) -> None:
-    """Gradients in 2 bytes: half of those in 4, on the same division."""
+    """Gradients in 2 bytes: half of the gradients in 4, on the same division."""
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--pp", "2"]
     line += ["--tp", "2", "--sharding", "optimizer", "--schedules", "1f1b", "--recompute", "full"]
     line += ["--global-batch", "16", "--microbatch-size", "1", "--top", "1", "--format", "json"]
@@ -474,7 +474,7 @@ def test_plans_without_sequence_parallelism(capsys: pytest.CaptureFixture[str]) 
     given: dict[str, Any] = {"tensor": [2], "pp": [2], "gpus": 8, "schedules": ["1f1b"]}
     divided = only("llama3-8b", launcher="megatron", **given)
     whole = only("llama3-8b", launcher="megatron", sequence_parallel=False, **given)
-    # Of each layer the inputs of its two norms and their results, 2 bytes each, half of them; the
+    # For each layer the inputs of its two norms and their results, 2 bytes each, half of them; the
     # first worker, which is the fullest, holds two microbatches.
     stream = 4 * 2 * 8192 * 4096 // 2
     layers = divided.candidate.layers[0][0]

@@ -148,8 +148,8 @@ def test_times(time: str, capsys: Capture) -> None:
 
 
 def test_rows_are_for_the_framework() -> None:
-    """torchtitan runs no cells that offload or recompute single activations, Megatron-LM no rows
-    but its own, and neither is ranked among what they run.
+    """torchtitan runs no cells that offload or recompute single activations, Megatron-LM only its
+    own rows, and neither is ranked among the schedules that they run.
     """
     made = tight(launcher="torchtitan", optimize="1s")
     assert made.attempts
@@ -168,7 +168,7 @@ def test_rows_are_for_the_framework() -> None:
 
 
 def test_what_is_new_is_told() -> None:
-    """Rows of which only the order is new recompute what the family's do."""
+    """Rows with only a new order recompute as the family does."""
     made = tight(recompute=["none", "full"], optimize="1.5s")
     assert made.attempts
     for attempt in made.attempts:

@@ -145,7 +145,7 @@ def test_combined_1f1b_is_not_searched_where_it_hides_nothing() -> None:
 @pytest.mark.parametrize("pp", [[1], [2], [1, 2, 4]])
 @pytest.mark.parametrize("memory", ["66GiB", "120GiB"])
 def test_bounds_leave_out_no_pairs_that_are_best(pp: list[int], memory: str) -> None:
-    """What trying everything finds, also on one worker, whose pairs hide most."""
+    """The results of trying everything, also on one worker, whose pairs hide most."""
     names = ["1f1b", "interleaved-1f1b", "combined-1f1b", "dualpipe-v"]
     given = {**EXPERTS, **FEW, "global_batch": 64, "chunks": [2], "schedules": names}
     request = Request(**given, pp=pp, memory=memory, recompute=["none", "full"])

@@ -1,4 +1,4 @@
-"""Plans over expert and context parallelism: degrees, lines for launchers, and what is left out."""
+"""Plans over expert and context parallelism: degrees, lines for launchers, and omissions."""
 
 from collections import Counter
 from typing import Any
@@ -89,7 +89,7 @@ def test_what_does_not_divide_is_left_out(model: str, given: dict[str, Any], sai
 
 
 def test_ranks_divide_what_recurrences_share() -> None:
-    """Tensor parallelism divides what layers of both kinds share: 8 heads, 2 groups."""
+    """Tensor parallelism divides the common sizes of both kinds of layers: 8 heads, 2 groups."""
     fields = dict(pipesched.models()["nemotron-h-8b"])
     fields["linear_attention"] = {**fields["linear_attention"], "key_heads": 2}
     given: dict[str, Any] = {"gpus": 8, "global_batch": 8, "pp": [1], "top": 1}

@@ -55,7 +55,7 @@ def test_shards_are_proposed_beside_other_pipelines(tmp_path: Path) -> None:
     found = planned(tmp_path, 262144, schedules=["vocab-1f1b"], **two).fitting
     assert found and all(each.shape.data == 2 for each in found)
     alone = planned(tmp_path, 262144, schedules=["vocab-1f1b"]).fitting[0]
-    # Each pipeline has as many microbatches as that one; what is more are the sums.
+    # Each pipeline has as many microbatches as that one; the sums come on top.
     assert alone.step_s < found[0].step_s < 1.2 * alone.step_s
 
 

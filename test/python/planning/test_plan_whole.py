@@ -1,6 +1,5 @@
 """The best is the best: no restriction of a search finds anything that a framework runs and that is
-faster by more than what counts as equal, and what is said to be faster, and may be chosen, was
-chosen.
+faster by more than the tie limit; faster configurations that are named and allowed were chosen.
 """
 
 import re
@@ -143,7 +142,7 @@ def test_all_that_launchers_run_is_searched() -> None:
 
 
 def test_few_microbatches_hold_no_more() -> None:
-    """The search leaves out what does not fit with twice as many microbatches as workers."""
+    """The search leaves out candidates that fit no 2 x workers microbatches."""
     costs = Costs(model="llama3-8b", system="dgx-h100", microbatch_size=1)
     points, keys = [], []
     for name, family in families().items():

@@ -1,5 +1,5 @@
-"""The questions of docs/Planning.md: each command proposes the answer of the page, and the steps of
-the answer and of the published layout are those of the page.
+"""The questions of docs/Planning.md: each command proposes the answer of the page, with the steps
+of the answer and of the published layout.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def save(proposal: pipesched.Proposal, folder: Path) -> str:
 
 
 def test_numbers_stand_for_their_schedule(tmp_path: Path, capsys: Capture) -> None:
-    """Verbs that read a schedule find it beside the JSON that `plan --save` wrote with it."""
+    """Verbs that read a schedule find it next to the JSON that `plan --save` wrote with it."""
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8"]
     line += ["--global-batch", "8", "--top", "1", "--pp", "2", "--schedules", "1f1b"]
     assert main([*line, "--save", str(tmp_path)]) == 0

@@ -1,4 +1,4 @@
-"""Slow workers, slow stages and jitter: what they do to steps, and the tables of the verbs."""
+"""Slow workers, slow stages and jitter: their effect on steps, and the tables of the verbs."""
 
 import json
 import re
@@ -22,8 +22,8 @@ COSTS = Costs(times=TIMES)
 
 
 def test_sensitivity_by_hand() -> None:
-    """1F1B under unit slots: 33 slots on 4 workers with 8 microbatches. The last worker computes
-    24 of them without a gap; 1.5 times as slow, it takes 36, beside 9 of fill and drain.
+    """1F1B under unit slots: 33 slots on 4 workers with 8 microbatches. The last worker computes 24
+    of them without a gap; 1.5 times as slow, it takes 36, plus 9 of fill and drain.
     """
     (found,) = sensitivity(Configuration("1f1b", 4, 8), slow_workers={3: 1.5})
     assert (found.step_ps, found.disturbed_ps) == (33_000_000, (45_000_000,))
@@ -172,7 +172,7 @@ def test_schedules_are_ranked_for_each_disturbance(capsys: Capture) -> None:
 
 
 def test_own_rows_are_disturbed() -> None:
-    """Schedules and families of one's own lose what the family does that has the same rows."""
+    """Own schedules and families lose as much as the family with the same rows."""
     known = Configuration("1f1b", 4, 8, costs=COSTS)
 
     @pipesched.register_family("rows of 1f1b")
@@ -202,7 +202,7 @@ def plan_of(**given: Any) -> Plan:
 
 @pytest.mark.parametrize("slow", SLOW_PLANS)
 def test_plans_search_for_the_disturbed_step(slow: dict[str, Any]) -> None:
-    """The order, and the best, are those of trying everything under all disturbances together."""
+    """The order and the best equal the results of trying everything under all disturbances."""
     names: dict[str, Any] = {"schedules": ["1f1b", "zb-h1", "interleaved-1f1b"]}
     names |= {"pp": [2, 4], "tensor": [1, 2]}
     made = plan_of(**names, **slow, seeds=3, top=5)
@@ -234,7 +234,7 @@ def slow_of(given: dict[str, Any]) -> Slow:
 
 
 def test_a_slow_worker_changes_the_plan(capsys: Capture) -> None:
-    """The first row, its lines and the sentence on the best are those of the disturbed step."""
+    """The first row, its lines and the sentence on the best are for the disturbed step."""
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
     line += ["--global-batch", "32", "--pp", "4", "--tp", "1", "--cp", "1"]
     line += ["--schedules", "1f1b,zb-h1,interleaved-1f1b", "--vpp", "2", "--top", "3"]

@@ -63,7 +63,7 @@ def test_rates_are_those_of_compare(capsys: Capture) -> None:
         same = compared[row["family"]]
         for key in ("step_s", "idle_ratio", "peak_bytes", "fits"):
             assert row[key] == same[key]
-        for key in ("tokens_per_s", "mfu"):  # of the middle of the band, which sweeps do not have
+        for key in ("tokens_per_s", "mfu"):  # for the middle of the band, which sweeps do not have
             assert row[key] == pytest.approx(same[key] * same["band"]["middle_ratio"])
 
 
@@ -410,7 +410,7 @@ def test_formats(capsys: Capture, tmp_path: Path) -> None:
 
 
 def _table_of(text: str) -> list[str]:
-    """The lines of the table, behind its heading."""
+    """The lines of the table, after its heading."""
     lines = text.splitlines()
     begin = next(i for i, line in enumerate(lines) if "schedule  " in line and "  idle" in line)
     return lines[begin + 1 :]
@@ -548,7 +548,7 @@ def wait_for_rows(file: Path, least: int) -> None:
 
 @pytest.fixture(scope="module")
 def whole_sweep(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
-    """The rows of a sweep that is not interrupted, and what it prints."""
+    """The rows of a sweep that is not interrupted, and its output."""
     file = tmp_path_factory.mktemp("whole") / "sweep.jsonl"
     command = [*COMMAND, *SLOW, "--jobs", "1", "-o", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -44,13 +44,13 @@ End = tuple[str, int]
 """One end of a message, ("send", message) or ("recv", message), or ("all_reduce", group)."""
 
 STILL_SECONDS = 0.1
-"""How long stuck processes must stay so: gloo has this long to prove the parent wrong."""
+"""The time that stuck processes must stay so: gloo has it to prove the parent wrong."""
 LONGEST_SECONDS = 120.0
 """A program that is neither finished nor stuck by then is an error of this test."""
 
 
 def end_of(instruction: Instruction) -> End | None:
-    """What an instruction meets with on other workers."""
+    """The workers with which an instruction meets."""
     if instruction.message is not None:
         return instruction.kind, instruction.message
     if instruction.group is not None:
@@ -138,7 +138,7 @@ class Walker:
         self.parent.send(("done", self.wrong))
 
     def take(self, step: list[Instruction]) -> None:
-        """Issues the instructions of a step, and waits for those that hold the process."""
+        """Issues the instructions of a step, and waits for the ones that hold the process."""
         for instruction in step:
             assert all(i < instruction.index for i in instruction.waits), instruction
             if self.layer != "batched":
@@ -189,7 +189,7 @@ class Walker:
         return list(zip(started, tensors, strict=True))
 
     def check(self, instruction: Instruction, found: int) -> None:
-        """Compares what a receive or an all-reduce returned with what it should."""
+        """Compares the result of a receive or an all-reduce with the expected one."""
         wanted = instruction.message
         if instruction.group is not None:
             wanted = sum(1 << worker for worker in self.groups[instruction.group].workers)
@@ -232,17 +232,17 @@ def serve(rank: int, count: int, store: str, parent: Connection) -> None:
 
 @dataclass
 class Progress:
-    """What the parent knows of one process."""
+    """The parent's knowledge of one process."""
 
     issued: set[End] = field(default_factory=set)
     held: list[End] = field(default_factory=list)
-    """What it waits for."""
+    """The instruction it waits for."""
     has_finished: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a program ended: `finished`, with `wrong` data, or `stuck`; and what says so."""
+    """How a program ended: `finished`, with `wrong` data, or `stuck`; with the evidence."""
 
     ending: Literal["finished", "wrong", "stuck"]
     reasons: tuple[str, ...] = ()
@@ -294,7 +294,7 @@ class Ranks:
     def _partners(
         schedule: Schedule, receives: Receives | None
     ) -> dict[End, list[tuple[int, End, str]]]:
-        """What each end needs: the ends of other workers, with their names."""
+        """The needs of each end: the ends of other workers, with their names."""
         ends = [
             (worker, end, instruction)
             for worker in range(schedule.workers)
@@ -317,7 +317,7 @@ class Ranks:
             assert parent.recv() == ("ready", None)
 
     def _read(self, seconds: float) -> bool:
-        """Takes what processes have said by then; returns whether there was anything."""
+        """Takes the reports of processes so far; returns whether there was any."""
         ready = [p for p in wait(self.parents, seconds) if isinstance(p, Connection)]
         for parent in ready:
             progress = self.progress[self.parents.index(parent)]
@@ -341,7 +341,7 @@ class Ranks:
         return []
 
     def _describe_stuck(self) -> list[str]:
-        """What each process waits for that another has not reached; nothing if one can go on."""
+        """For each process the awaited instruction that another has not reached; else nothing."""
         reasons = []
         for progress in self.progress:
             if progress.has_finished:

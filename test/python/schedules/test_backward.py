@@ -1,4 +1,4 @@
-"""The order of vocab-1f1b follows the time of B beside that of F."""
+"""The order of vocab-1f1b follows the time of B relative to F."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def times(backward: int) -> Costs:
 
 
 def step(backward: int, made_for: int | None = None, receives: Any = "consumer") -> float:
-    """The step beside one in which no worker waits but for the ramps of 1F1B."""
+    """The step relative to one in which no worker waits except in the ramps of 1F1B."""
     given: Any = {"costs": times(backward), "receive_placement": receives}
     options: Any = {} if made_for is None else {"backward": made_for}
     point = Configuration("vocab-1f1b", **SIZES, options=options, **given)

@@ -1,4 +1,4 @@
-"""Errors say what, where and why."""
+"""Errors say the value, the place and the reason."""
 
 from collections.abc import Callable
 from typing import Any
@@ -192,7 +192,7 @@ WRONG_TYPES: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("call", WRONG_TYPES)
 def test_wrong_types(call: str) -> None:
-    """They are errors of the package, and those of Python that a wrong type has."""
+    """They are errors of the package, and Python's for a wrong type."""
     do, message = WRONG_TYPES[call]
     with pytest.raises(TypeError, match=message) as raised:
         do()
@@ -218,7 +218,7 @@ def test_unknown_arguments_are_type_errors() -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "a,b", "--help", "-x", " a", "a ", "a\nb", "\ud800"])
 def test_names_of_families(name: str) -> None:
-    """Those that a command line cannot give, or reads as something else, are refused."""
+    """Names that a command line cannot give, or reads as something else, are refused."""
     with pytest.raises(PipeSchedError, match="the name of a family"):
         pipesched.register_family(name, lambda problem: [])
     assert name not in pipesched.families()

@@ -1,4 +1,4 @@
-"""IR as objects: as in MLIR's own bindings, and safe where those are not."""
+"""IR as objects: as in MLIR's own bindings, and safe where these are not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TEXT = """
 
 
 def script(mlir: ModuleType, manager: Any) -> list[str]:
-    """What a program sees that reads, walks and changes IR."""
+    """The view of a program that reads, walks and changes IR."""
     seen: list[str] = []
 
     def see(*values: object) -> None:
@@ -327,7 +327,7 @@ def test_contexts_do_not_mix() -> None:
 
 
 def test_any_order_of_changes() -> None:
-    """Moves, erases, copies and drops ops at random; what is left is as it prints."""
+    """Moves, erases, copies and drops ops at random; the rest equals its printed text."""
     chance, checked = random.Random(5), 0
     for _ in range(40):
         with free_context(), ir.Location.unknown():

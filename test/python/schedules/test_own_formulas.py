@@ -77,7 +77,7 @@ def test_other_processes_have_it() -> None:
 
 
 def test_it_is_part_of_the_key() -> None:
-    """Another formula does not go on with the rows of a file."""
+    """Another formula does not continue the rows of a file."""
     grid = {"family": "own-gpipe", "workers": 4, "microbatches": 8}
     (before,) = pipesched.Grid(grid).points()
     pipesched.register_family("own-gpipe", gpipe, formula=wrong)

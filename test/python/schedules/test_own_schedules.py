@@ -106,7 +106,7 @@ def test_passes_of_files(
 
 
 def test_own_costs_beside_none(own: dict[str, str], tmp_path: Path, capsys: Capture) -> None:
-    """Times of its own beside unit slots are no comparison."""
+    """Separate times and unit slots cannot be compared."""
     timed = str(tmp_path / "timed.mlir")
     made = pipesched.generate("gpipe", workers=4, microbatches=8, name="timed")
     made.transform("pipe-attach-profile{times=F=1ms,B=2ms}").save(timed)

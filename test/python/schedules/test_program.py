@@ -64,7 +64,7 @@ def _programs(schedule: Schedule, receives: ReceivePlacement | None) -> list[lis
 
 
 def _check_meetings(schedule: Schedule, programs: list[list[Instruction]]) -> None:
-    """Messages have two ends and numbers without gaps; groups are those of their members."""
+    """Messages have two ends and numbers without gaps; groups are the groups of their members."""
     ends: dict[int, list[Any]] = {}
     members: dict[int, list[int]] = {}
     for worker, program in enumerate(programs):

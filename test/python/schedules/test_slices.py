@@ -58,7 +58,7 @@ def test_slices_of_rows_are_checked() -> None:
 
 
 def test_slices_cost_what_a_microbatch_does() -> None:
-    """Given times are of microbatches, so that slices shorten the bubble alone."""
+    """Given times are of microbatches, so slices shorten only the bubble."""
     times = Costs(times="F=8ms,B=16ms")
     whole = generate("1f1b", workers=4, microbatches=4).simulate(times)
     for slices in (2, 4, 8):

@@ -48,7 +48,7 @@ def test_optimized_tables_keep_their_order(optimized: Schedule) -> None:
 
 
 def test_lookups_cost_what_they_take(optimized: Schedule) -> None:
-    """Twelve cells of 100 ns on each worker, beside what it did before."""
+    """Twelve cells of 100 ns on each worker, in addition to its earlier cells."""
     busy = [
         optimized.transform(f"pipe-spread-vocabulary{options}").simulate().execution.busy_ps
         for options in ("", "{embedding=true}")

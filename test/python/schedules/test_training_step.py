@@ -1,4 +1,4 @@
-"""Whole training steps: what options of costs mean, and how a step ends."""
+"""Whole training steps: the meaning of options of costs, and the end of a step."""
 
 import pickle
 from typing import Any, get_args

@@ -42,7 +42,7 @@ def test_seq1f1b_gains_what_was_measured(sliced: pd.DataFrame) -> None:
 
 
 def test_seq1f1b_holds_what_was_measured(sliced: pd.DataFrame) -> None:
-    """The number of layers that recompute is the one with which 1F1B holds what was measured."""
+    """The number of recomputed layers is the one with which 1F1B holds the measured memory."""
     whole, ratio = chosen(sliced, "memory of 1F1B [GB]"), chosen(sliced, "memory to 1F1B's")
     nearest = whole.error_percent.abs().to_numpy().argmin()
     assert abs(whole.error_percent.iloc[nearest]) < 6
@@ -60,7 +60,7 @@ def sharded() -> pd.DataFrame:
 
 
 def test_gains_are_near_the_measured_ones_and_in_their_order(sharded: pd.DataFrame) -> None:
-    """Of the methods of a size, each pair that was measured more than 5 % apart is in order."""
+    """For the methods of a size, each pair that was measured more than 5 % apart is in order."""
     gains = chosen(sharded, "MFU to baseline's")
     gains = gains.assign(size=gains.case.str.rpartition(",")[0])
     assert len(gains) == 24
@@ -153,7 +153,7 @@ def test_rates_of_zb_v_and_the_least_rates_are_those_of_the_page() -> None:
     assert [round(float(rate), 2) for rate in rates] == [7.28, 5.63, 3.07, 4.46, 3.58, 1.83]
 
     def least(row: zero_bubble.Measured, held: int) -> float:
-        """The least rate of a worker that holds so many whole activations until their W."""
+        """The least rate of a worker that holds this many whole activations until their W."""
         times = row.times
         idle = (row.workers - 1) * (times["F"] + times["I"] + 2 * times["comm"])
         idle -= (held - 1) * times["W"]

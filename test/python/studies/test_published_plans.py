@@ -43,7 +43,7 @@ def test_plans_have_the_published_degrees() -> None:
 
 
 def test_a_part_of_the_accelerator_communicates() -> None:
-    """20 of 132 multiprocessors: a stage of GEMMs alone takes 132 / 112 as long."""
+    """20 of 132 multiprocessors: a stage of only GEMMs takes 132 / 112 as long."""
     system = deepseek.h800()
     assert system["multiprocessors"] == {"count": 132, "communication": 20}
     assert system["link"]["bandwidth_gb_per_s"] == 200
@@ -98,8 +98,8 @@ def test_the_run_is_that_of_the_report() -> None:
     assert point.microbatches * (deepseek.GPUS // deepseek.STAGES) == deepseek.BATCH
     assert sum(deepseek.BLOCKS) == pipesched.models()["deepseek-v3"]["layers"]
     report = point.simulate()
-    # The layer that predicts, with a projection and three norms of its own: 685 billion in all
-    # with its copies of table and head, of which the model has one each.
+    # The layer that predicts, with a separate projection and three norms: 685 billion in all with
+    # its copies of table and head, of which the model has one each.
     model = deepseek.costs().model_summary()
     plain = deepseek.costs(model="deepseek-v3").model_summary()
     extra = model["parameters"] - plain["parameters"]
@@ -121,7 +121,7 @@ def test_published_layouts_fit() -> None:
 
 
 def test_chosen_degrees_are_kept() -> None:
-    """A plan of what is printed has what is printed."""
+    """A plan of the printed fields has the printed fields."""
     run = next(run for run in plans.RUNS if run.key == "nemotron")
     found = plans.theirs(run).to_dict()
     names = {"tensor": "tensor", "pp": "pipeline", "context": "context", "chunks": "chunks"}

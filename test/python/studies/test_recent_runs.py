@@ -1,4 +1,4 @@
-"""Recent runs: what their rows say, their groups, and in which order they are predicted."""
+"""Recent runs: the contents of their rows, their groups, and their predicted order."""
 
 from typing import Any
 
@@ -79,7 +79,7 @@ def test_a_lower_power_limit_is_fitted_to_one_row() -> None:
 
 
 def test_what_is_told_apart_is_in_order(frame: pd.DataFrame) -> None:
-    """Of pairs of which predictions say that they know the order, 95 % are right."""
+    """95 % of pairs are right whose predictions claim to know the order."""
     told = frame.told_apart["all but memory"]
     assert (frame.told_apart <= frame.pairs).all()
     assert told >= 10 and frame.apart_in_order["all but memory"] >= 0.95 * told
@@ -147,7 +147,7 @@ def _row(measured: float, predicted: float, cluster: str = "c") -> validation.Ro
 def test_pairs_by_hand() -> None:
     rows = [_row(100, 90), _row(110, 95), _row(120, 80)]
     assert groups.pairs(rows) == (3, 1, 0, 0)
-    # Half a percent apart is no order, and neither are rows of two clusters.
+    # Half a percent is no order, and neither are rows of two clusters.
     assert groups.pairs([_row(100, 1), _row(100.5, 2)])[:2] == (0, 0)
     assert groups.pairs([_row(100, 1), _row(110, 2, "d")])[:2] == (0, 0)
     # Equal predictions are in no order.

@@ -1,4 +1,4 @@
-"""What bands are made of, which row is left out of which band, and how often bands hold."""
+"""The contents of bands, the row that each band leaves out, and the share of bands that hold."""
 
 import math
 
@@ -14,7 +14,7 @@ from studies.residuals import coverage, held, left_out
 
 
 def validated() -> list[Residual]:
-    """Those of `validation`."""
+    """The rows of `validation`."""
     return [row for row in residuals() if not row.source.endswith(WITH_DEFAULTS)]
 
 
@@ -83,7 +83,7 @@ def test_bands_hold_what_they_say() -> None:
     # Classes of one run have no bands.
     assert (frame.runs[frame.held_percent.isna()] <= 2).all()
     frame = frame[frame.held_percent.notna()]
-    # A fifth of the rows of each class, rounded up: of four rows one.
+    # A fifth of the rows of each class, rounded up: one of four rows.
     outside = frame.rows * (1 - frame.held_percent / 100)
     assert (outside.round() <= ((1 - LEVEL) * frame.rows).apply(math.ceil)).all()
     assert frame.held_percent["all"] >= 100 * LEVEL

@@ -1,4 +1,4 @@
-"""The studies as scripts: what they print is what the pages say, and their examples hold."""
+"""The studies as scripts: their output equals the pages, and their examples hold."""
 
 import doctest
 import importlib

@@ -34,7 +34,7 @@ def test_typical_errors_do_not_grow(digest: pd.DataFrame) -> None:
 
 
 def test_pairs_that_are_told_apart_are_in_order() -> None:
-    """By the rows of other publications alone, with the rows of `validation`."""
+    """Only by the rows of other publications, with the rows of `validation`."""
     found = unseen.answers()
     timed = found[found.measured_s.notna() & found.predicted_s.notna()]
     by_default, stated = unseen.count_pairs(timed), pairs(all_rows())

@@ -55,7 +55,7 @@ def test_errors_are_of_what_is_measured(frame: pd.DataFrame) -> None:
 
 
 def test_half_is_within_ten_percent(frame: pd.DataFrame) -> None:
-    """Of the rows whose settings the publications state; recent runs have a test of their own."""
+    """The rows whose settings the publications state; recent runs have a separate test."""
     frame = frame[~frame.source.isin(recent_runs.published()["sources"])]
     errors = frame.error_percent.abs()
     assert errors.median() < 10

@@ -1,4 +1,4 @@
-"""A pipeline beside the same model without one, for cases in real processes."""
+"""A pipeline and the same model without one, for cases in real processes."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Beside:
             self.optimizers.append(sgd(self.mine()))
 
     def mine(self) -> list[nn.Parameter]:
-        """Every parameter of this rank, also those that are frozen now."""
+        """Every parameter of this rank, also the ones that are frozen now."""
         held = self.runtime._parts.placement.all_parameters()
         return list({id(p): p for p in held}.values())
 
     def pairs(self) -> list[tuple[Any, Any]]:
-        """The parameters of this rank beside those of the model."""
+        """The parameters of this rank with their counterparts in the model."""
         like = dict(self.reference.named_parameters(remove_duplicate=False))
         state = self.runtime._state._own()
         found = [(p, like[name]) for name, p in state.items() if name in like]
@@ -72,7 +72,7 @@ class Beside:
         return found
 
     def step(self, seed: int) -> None:
-        """One step of both, whose gradients add up to those that there are."""
+        """One step of both, whose gradients add up to the existing ones."""
         inputs, targets = batch(seed)
         self.runtime.step(inputs, targets)
         for x, y in zip(inputs.chunk(self.count), targets.chunk(self.count), strict=True):
@@ -86,7 +86,7 @@ class Beside:
                 self.worst = max(self.worst, off(own.grad, like.grad))
 
     def update(self) -> None:
-        """Steps the optimizers, and begins with new gradients."""
+        """Steps the optimizers, and starts with new gradients."""
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad()

@@ -2,7 +2,7 @@
 
 usage: case_runs.py FOLDER MODULE[:CASE,...] ...
 
-A module of cases registers functions by `case`. Each case runs in processes of its own, which are
+A module of cases registers functions by `case`. Each case runs in separate processes, which are
 forked so that PyTorch is loaded once for all modules of a run; two cases run at a time, since most
 of them wait for each other's ranks. FOLDER/cases.json has the results.
 """
@@ -27,7 +27,7 @@ LIMIT = 60.0
 """Seconds for a case; a process that is left then is killed, and its case has failed."""
 AT_ONCE = 2
 Cases = dict[str, list[dict[str, Any]]]
-"""What the ranks of each case found, by its name."""
+"""The results of the ranks of each case, by its name."""
 Function = Callable[[int], Any]
 
 
@@ -69,7 +69,7 @@ def expected(*modules: str) -> list[str]:
 
 
 def check(cases: Cases, name: str) -> None:
-    """Compares what the ranks of a case found with what is expected."""
+    """Compares the results of the ranks of a case with the expected ones."""
     given = next(own[name] for own in CASES.values() if name in own)
     texts = [result["text"] for result in cases[name]]
     if given.refused:

@@ -1,4 +1,4 @@
-"""What else can happen to pipelines beside each other, in real processes: see case_runs.py."""
+"""Further events in pipelines side by side, in real processes: see case_runs.py."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def some_without(rank: int) -> None:
 
 
 class Scaled(Plain):
-    """With a parameter of its own."""
+    """With a separate parameter."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -199,7 +199,7 @@ def time_limit_beside(rank: int) -> None:
 
 @case(2)
 def bytes_of_activations(rank: int) -> list[list[int]]:
-    """What D moves is the same with shards, whose whole parameters stay."""
+    """D moves the same with shards, whose whole parameters stay."""
     mesh = mesh_of(2, 1)
     schedule = generate("greedy", workers=1, microbatches=COUNT, paths=[[0, 0]])
     schedule = schedule.transform("pipe-add-offload")
@@ -344,7 +344,7 @@ def norms_beside(rank: int) -> list[float]:
 
 @case(2)
 def evaluation_of_shards(rank: int) -> float:
-    """Forwards alone, before a step and between steps."""
+    """Only forwards, before a step and between steps."""
     mesh = mesh_of(2, 1)
     schedule = generate("greedy", workers=1, microbatches=COUNT, paths=[[0, 0]])
     model, reference = whole(2), whole(2)
@@ -373,7 +373,7 @@ def saved(rank: int) -> tuple[PipelineRuntime, dict[str, Any]]:
 
 @case(2)
 def state_with_other_names(rank: int) -> list[str]:
-    """What does not fit on one rank is an error of both; nothing is changed, and all goes on."""
+    """A mistake on one rank is an error of both; nothing is changed, and all continues."""
     runtime, state = saved(rank)
     before = {name: value.clone() for name, value in runtime.state_dict().items()}
     texts = []

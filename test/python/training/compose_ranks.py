@@ -36,7 +36,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 COLLECTIVES = ("all_reduce", "all_gather_single", "reduce_scatter_single")
-"""Those of sums and of FSDP."""
+"""Hooks of sums and of FSDP."""
 
 
 def whole(tensor: Tensor | None) -> Tensor | None:
@@ -44,14 +44,14 @@ def whole(tensor: Tensor | None) -> Tensor | None:
 
 
 class HasHow(Protocol):
-    """What says how pipelines are put together."""
+    """The ways to put pipelines together."""
 
     @property
     def how(self) -> str: ...
 
 
 def composed(job: HasHow, stages: Any, mesh: DeviceMesh) -> Callable[[int, int], nn.Module]:
-    """The stages, put together with those of other pipelines."""
+    """The stages, put together with the stages of other pipelines."""
     beside = mesh["replicas", "shards"] if job.how == "hsdp" else mesh["dp"]
     made: dict[nn.Module, nn.Module] = {}
 

@@ -1,4 +1,4 @@
-"""Jobs of pipelines beside each other, along a second dimension of a device mesh."""
+"""Jobs of pipelines side by side, along a second dimension of a device mesh."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runtime_runs import Job, Result
 
 @dataclass(frozen=True)
 class Beside(Job):
-    """A job in several pipelines, each with batches of its own."""
+    """A job in several pipelines, each with separate batches."""
 
     how: str = "plain"
     """How pipelines are put together: plain, DDP around stages, or fully_shard around blocks,
@@ -23,7 +23,7 @@ class Beside(Job):
 
 @dataclass
 class Found(Result):
-    """With what the runs have sent to other ranks, and their buffers."""
+    """With the messages of the runs to other ranks, and their buffers."""
 
     calls: dict[str, int] = field(default_factory=dict)
     """Collectives by name."""

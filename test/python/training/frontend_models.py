@@ -122,7 +122,7 @@ class Rotary(nn.Module):
 
 
 class Llama(nn.Module):
-    """Cut at its blocks, so that what turns queries and keys passes between all stages."""
+    """Cut at its blocks, so that the rotation of queries and keys passes between all stages."""
 
     def __init__(self, layers: int = 2) -> None:
         super().__init__()

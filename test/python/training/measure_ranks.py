@@ -29,11 +29,11 @@ from torch.multiprocessing.spawn import start_processes
 STEPS = 3
 CPU = [torch.profiler.ProfilerActivity.CPU]
 SECONDS = {0: 0.06}
-"""How long the forward of a stage sleeps; those that are not listed 5 ms."""
+"""The time that the forward of a stage sleeps; unlisted stages 5 ms."""
 
 
 class Doze(torch.autograd.Function):
-    """Sleeps in the forward alone."""
+    """Sleeps only in the forward."""
 
     @staticmethod
     def forward(context: Any, value: Tensor, seconds: float) -> Tensor:

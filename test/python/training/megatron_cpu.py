@@ -1,4 +1,4 @@
-"""Replaces what Megatron-Core takes from CUDA, for CPUs; imported before it."""
+"""Replaces the functions of CUDA that Megatron-Core uses, for CPUs; imported before it."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def named(chunks: list[Any]) -> dict[str, Any]:
 
 
 def fill(chunks: list[Any]) -> None:
-    """Gives each parameter values by its name; tied copies get those of the embedding."""
+    """Gives each parameter values by its name; tied copies get the values of the embedding."""
     for name, parameter in named(chunks).items():
         if getattr(parameter, "shared", False):
             name = "embedding.word_embeddings.weight"
@@ -153,7 +153,7 @@ known: dict[Any, Any] = {}
 
 
 def reference(job: MegatronJob) -> Any:
-    """What Megatron's own 1F1B gives for the model of a job, over as many ranks."""
+    """The results of Megatron's own 1F1B for the model of a job, over as many ranks."""
     workers = job.table.workers
     key = workers, job.ddp, job.tied
     if key not in known:
@@ -194,7 +194,7 @@ def chunks_of(job: MegatronJob) -> Any:
 
 
 def run(job: MegatronJob, _: dist.ProcessGroup) -> Any:
-    """Returns the largest errors of losses and gradients, and how many were compared."""
+    """Returns the largest errors of losses and gradients, and the number of comparisons."""
     if isinstance(job, Refusal):
         try:
             _, chunks = chunks_of(job)

@@ -1,4 +1,4 @@
-"""What ranks hold in bytes, in real processes: see case_runs.py."""
+"""The bytes that ranks hold, in real processes: see case_runs.py."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 WIDE, ROWS = 128, 256
-"""Sizes at which an activation is much larger than what is beside it."""
+"""Sizes at which an activation is much larger than everything else."""
 TOKENS = 32
-"""Of a sample, where there is attention."""
+"""Of a sample, if there is attention."""
 
 
 class Wide(nn.Module):
@@ -36,7 +36,7 @@ class Wide(nn.Module):
 
 
 class Attending(nn.Module):
-    """Attention and a network behind it, as a layer of a transformer has them."""
+    """Attention and a network after it, as in a layer of a transformer."""
 
     def __init__(self, number: int, heads: int = 4) -> None:
         super().__init__()

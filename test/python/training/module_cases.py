@@ -79,7 +79,7 @@ def one_buffer_on_two_ranks(rank: int) -> float:
 
 
 class Embedded(nn.Module):
-    """A layer by a table of its own, or by the table of another one."""
+    """A layer with a separate table, or with the table of another one."""
 
     def __init__(self, like: nn.Parameter | None = None) -> None:
         super().__init__()
@@ -244,7 +244,7 @@ def a_parameter_outside_of_replicas(rank: int) -> None:
 
 @case(2, within=1e-9)
 def norms(rank: int) -> list[float]:
-    """Of a model with ties and replicas, by several norms, against PyTorch's."""
+    """For a model with ties and replicas, by several norms, against PyTorch's."""
     found: list[float] = []
     for family in ("1f1b", "chimera"):
         for kind in (2.0, 1.0, 3.5, float("inf")):
@@ -274,7 +274,7 @@ def norms_inside(rank: int) -> str:
 
 @dataclass
 class Hidden(OrderedDict[str, Any]):
-    """What a stage returns, as models of transformers do."""
+    """The return type of a stage, as in models of transformers."""
 
     state: Tensor
     mask: Tensor | None = None
@@ -284,7 +284,7 @@ class Hidden(OrderedDict[str, Any]):
 
 
 class Masking(Plain):
-    """Passes a mask on beside its output."""
+    """Passes a mask on next to its output."""
 
     def forward(self, x: Any) -> Any:
         x = x.state if isinstance(x, Hidden) else x
@@ -335,7 +335,7 @@ class Images(nn.Module):
             )
         assert x.is_contiguous(memory_format=torch.channels_last)
         result: Tensor = torch.tanh(self.layer(x))
-        if not self.is_first:  # which works in channels last alone
+        if not self.is_first:  # which works only in channels last
             result = result.permute(0, 2, 3, 1).view(-1, WIDTH)
         return result
 
@@ -436,7 +436,7 @@ def cut_at_names(rank: int) -> dict[str, float]:
 @case(2, within=1e-9)
 def training_that_goes_on(rank: int) -> float:
     """With a scheduler of learning rates, a scaler, dropout and a loss with parameters, whose
-    states a checkpoint has: another training goes on as the first one does.
+    states a checkpoint has: another training continues as the first one does.
     """
     store: Any = dist.distributed_c10d._get_default_store()
     if rank == 0:
@@ -545,7 +545,7 @@ def sparse_gradients(rank: int) -> dict[str, float]:
 
 @case(2)
 def overflow_of_sparse_gradients(rank: int) -> list[Any]:
-    """One rank has gradients that are not finite; the other one has sparse ones alone."""
+    """One rank has gradients that are not finite; the other has only sparse ones."""
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     model = nn.Sequential(Looked(), Plain(1))
     runtime = PipelineRuntime(line(), split_sequential(model, line()), loss_of, scaler=scaler)

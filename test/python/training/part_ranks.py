@@ -92,7 +92,7 @@ class _Spy(parts.Exchange):
 
 
 def spied(layer: Any, seen: list[str]) -> None:
-    """Lets a layer say what its parts do: F when a part is called, I when its gradient begins."""
+    """Lets a layer report its parts: F when a part is called, I when its gradient starts."""
     for part in (*parts.PARTS, "output"):
         method = getattr(layer, part)
 
@@ -124,7 +124,7 @@ def wanted(module: Any, job: PartJob, batches: list[Any]) -> tuple[nn.Sequential
 
 
 def silence(whole: nn.Module, job: PartJob) -> None:
-    """Lets the routers choose the first two experts alone."""
+    """Lets the routers choose only the first two experts."""
     if job.how == "silent":
         for name, parameter in whole.named_parameters():
             if name.endswith("router.bias"):
@@ -179,7 +179,7 @@ def run(job: PartJob, pipeline: Any, peers: Any, mine: int) -> PartResult:
 def compare(
     model: nn.Sequential, owned: set[int], reference: nn.Sequential, result: PartResult, peers: Any
 ) -> None:
-    """Gradients: the mean over the pipelines, where those of experts are a sum already."""
+    """Gradients: the mean over the pipelines; gradients of experts are a sum already."""
     for name, parameter in model.named_parameters():
         if id(parameter) not in owned:
             continue
@@ -217,7 +217,7 @@ def check_averaged(
         result.gradients = max(result.gradients, difference(found, before + like))
         result.before[name] = before + like
         result.experts += ".experts." in name
-    if not result.norm:  # gradients of the first step alone
+    if not result.norm:  # gradients of only the first step
         found_norm = float(runtime.clip_grad_norm_(1e9)) ** 2
         result.norm = abs(found_norm / wanted_norm - 1) + 1e-30
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The jobs of `part_ranks.py`, and what they find."""
+"""The jobs of `part_ranks.py`, and their results."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class PartJob:
 
 @dataclass
 class PartResult:
-    """The largest relative errors, and what ran in the last step."""
+    """The largest relative errors, and the parts that ran in the last step."""
 
     loss: float = 0.0
     gradients: float = 0.0
     norm: float = 0.0
     """Of the norm of all gradients."""
     experts: int = 0
-    """How many parameters of experts were compared."""
+    """The number of compared parameters of experts."""
     before: dict[str, Any] = field(default_factory=dict)
-    """What the gradients of the steps so far should be."""
+    """The expected gradients of the steps so far."""
     notes: list[Noted] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
-    """What the exchanges and the layers saw themselves."""
+    """The records of the exchanges and the layers themselves."""

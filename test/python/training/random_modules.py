@@ -67,7 +67,7 @@ def _front(draw: random.Random, kind: str, width: int) -> nn.Module:
 
 
 def _shapes(kind: str, width: int) -> tuple[list[int], list[int]]:
-    """Of an input, and of what is between stages."""
+    """Of an input, and of values between stages."""
     if kind == "images":
         return [SIZE, 3, 6, 6], [SIZE, width, 6, 6]
     return [SIZE, 7, *([5] if kind == "numbers" else [])], [SIZE, 7, width]
@@ -136,7 +136,7 @@ def computed(trial: Trial) -> Named:
 
 
 class Failed(Exception):
-    """What an exported module does not do; the text says what."""
+    """An action that an exported module does not do; the text names it."""
 
 
 def _numbers(path: Path, dtype: torch.dtype) -> Tensor:
@@ -283,7 +283,7 @@ def _kind(said: str) -> str:
 
 
 def smallest(trial: Trial, name: str, said: str) -> tuple[Trial, str]:
-    """A part of the trial that still fails in the same way, and what it says."""
+    """A part of the trial that still fails in the same way, and its error."""
     for smaller in _removable(trial):
         found = outcome(smaller, name)
         if found and _kind(found) == _kind(said):

@@ -37,7 +37,7 @@ class Operation(nn.Module):
 
 
 class Residual(nn.Module):
-    """The input, and what some operations make of it."""
+    """The input, and the results of some operations on it."""
 
     def __init__(self, *inner: nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What else can happen to `pipesched.torch` in real processes: failures above all."""
+"""Further events in `pipesched.torch` in real processes: failures above all."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class Adding(Plain):
 
 @case(3, within=1e-12)
 def input_changed_in_place(rank: int) -> float:
-    """As a layer may change what the layer before it returns."""
+    """As a layer may change the output of the layer before it."""
     modules = [Adding(r) if r else Plain(r) for r in range(3)]
     PipelineRuntime(line(3), {(0, rank): modules[rank]}, loss_of).step(*batch())
     reference = nn.Sequential(*(Adding(r) if r else Plain(r) for r in range(3)))
@@ -269,7 +269,7 @@ def exception_in_an_optimizer(rank: int) -> None:
 
 @case(3)
 def stopped(rank: int) -> None:
-    """A rank that is stopped, not killed, and goes on after the limit of the others."""
+    """A rank that is stopped, not killed, and continues after the limit of the others."""
     if rank == 1:
         multiprocessing.get_context("fork").Process(target=wake, args=(os.getpid(),)).start()
     runtime = with_middle(rank, 2, lambda: os.kill(os.getpid(), signal.SIGSTOP), timeout=1.5)
@@ -419,7 +419,7 @@ class Narrow(nn.Module):
 
 @case(2)
 def evaluation(rank: int) -> list[Any]:
-    """Forwards alone give the outputs and the loss of the model, between two steps."""
+    """Forwards without backwards give the outputs and the loss of the model, between two steps."""
     found: list[Any] = []
     for options in ({}, {"messages": "ordered"}):
         for family in ("interleaved-zb", "chimera"):
@@ -462,7 +462,7 @@ def accumulation(rank: int) -> float:
 
 @case(4, within=1e-12)
 def two_pipelines(rank: int) -> float:
-    """Each in a process group of its own, with replicas."""
+    """Each in a separate process group, with replicas."""
     groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
     schedule = generate("chimera", workers=2, microbatches=COUNT)
     model, reference = whole(2), whole(2)

@@ -1,5 +1,5 @@
-"""Counts the activations that are alive in a process by the storages of PyTorch alone, without a
-look at the counts of the runtime.
+"""Counts the activations that are alive in a process only by the storages of PyTorch, without the
+counts of the runtime.
 
 Each forward of a `Marked` block makes one tensor of a size that nothing else has, and autograd
 keeps it for the backward. `Census` sees every tensor that is made, also that of a reload, and when
@@ -68,7 +68,7 @@ class Census(_Mode):  # type: ignore[misc]
         self._number = 0
         self._seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.counts: list[tuple[str, int]] = []
-        """What ran, and how many activations were alive after it."""
+        """The instruction that ran, and the number of activations alive after it."""
 
     def __torch_dispatch__(
         self, function: Any, types: Any, arguments: Any = (), options: Any = None
@@ -90,7 +90,7 @@ class Census(_Mode):  # type: ignore[misc]
         weakref.finalize(storage, self._alive.discard, number)
 
     def look(self, event: Event) -> None:
-        """Counts after an instruction; what D has made is in host memory."""
+        """Counts after an instruction; the copies of D are in host memory."""
         if event.instruction.kind == "offload":
             self._on_host.update(self._new)
         self._new = []
@@ -102,7 +102,7 @@ class Census(_Mode):  # type: ignore[misc]
 
     @property
     def left(self) -> int:
-        """How many are alive now."""
+        """The number of living ones."""
         return len(self._alive)
 
 
@@ -142,7 +142,7 @@ class Storages(_Mode):  # type: ignore[misc]
         weakref.finalize(storage, self.alive.pop, self._number, None)
 
     def look(self, event: Event) -> None:
-        """Counts after an instruction; what D has made is in host memory."""
+        """Counts after an instruction; the copies of D are in host memory."""
         if event.instruction.kind == "offload":
             for number in self._new:
                 self.alive.pop(number, None)
@@ -156,7 +156,7 @@ class Storages(_Mode):  # type: ignore[misc]
 
 
 def _plain_of(values: Any) -> list[Tensor]:
-    """The tensors that have memory; of a DTensor, which has none itself, the part of this rank."""
+    """The tensors that have memory; for a DTensor, which has none itself, the part of this rank."""
     leaves = [each for each in tree_leaves(values) if isinstance(each, Tensor)]
     parts = [each._local_tensor if isinstance(each, DTensor) else each for each in leaves]
     return [each for each in parts if each.layout == torch.strided]

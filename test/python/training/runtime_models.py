@@ -96,7 +96,7 @@ class Shared(nn.Module):
 
 
 class Forked(nn.Module):
-    """Passes three tensors on; one is of integers, and one depends on parameters alone."""
+    """Passes three tensors on; one is of integers, and one depends only on parameters."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class Embedded(nn.Module):
 
 
 def loss_of(output: Value, target: Tensor) -> Tensor:
-    """The mean squared error of what carries the activation."""
+    """The mean squared error of the part with the activation."""
     if isinstance(output, tuple):
         output = output[0] + output[2]
     if isinstance(output, dict):

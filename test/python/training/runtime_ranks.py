@@ -91,7 +91,7 @@ def compare(job: Job, mine: list[tuple[int, nn.Module]], whole: nn.Sequential) -
 
 
 def mean_error(job: Job, found: Tensor | None, wanted: list[float], rank: int) -> float:
-    """Of the loss of a rank, the mean of those of its microbatches."""
+    """For the loss of a rank, the mean over its microbatches."""
     schedule = job.schedule
     last = {
         p: max(s.stage for w in range(schedule.workers) for s in schedule.stages(w) if s.path == p)
@@ -202,7 +202,7 @@ def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
 
 
 Work = Callable[[Path, list[Any], int, int], None]
-"""What a rank does, with the folder, the jobs, the number of ranks, and its number."""
+"""The work of a rank, with the folder, the jobs, the number of ranks, and its number."""
 
 
 def rank_process(work: Work, folder: Path, jobs: list[Any], world: int, rank: int) -> None:

@@ -18,7 +18,7 @@ LIMIT = 400
 
 @dataclass(frozen=True)
 class Job:
-    """A schedule that trains a model for two steps, beside the same model without a pipeline."""
+    """A schedule that trains a model for two steps, and the same model without a pipeline."""
 
     name: str
     schedule: Schedule
@@ -58,7 +58,7 @@ class Result:
     peak: int = 0
     """The most activations that were alive after an instruction, if the model is `marked`."""
     left: int = 0
-    """How many were alive after the step."""
+    """The number alive after the step."""
 
 
 class RankFailed(Exception):

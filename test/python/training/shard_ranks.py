@@ -48,9 +48,9 @@ class ShardJob:
     accumulated: bool = False
     """Whether the gradients of all steps add up until the last one is stepped."""
     factor: float = 1.0
-    """By what the input of the head is multiplied."""
+    """The factor of the input of the head."""
     pipelines: int = 1
-    """Beside each other, with batches of their own."""
+    """Side by side, with separate batches."""
     options: dict[str, Any] = field(default_factory=dict)
 
     @property

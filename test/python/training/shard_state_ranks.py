@@ -116,7 +116,7 @@ class Alone:
 
 
 class Placed:
-    """The model in a pipeline, or in several beside each other."""
+    """The model in a pipeline, or in several side by side."""
 
     def __init__(self, placing: Placing, job: Saved, seed: int) -> None:
         self.placing, self.job = placing, job

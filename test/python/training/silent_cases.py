@@ -1,4 +1,4 @@
-"""What would train something else without a word, in real processes: see module_cases.py."""
+"""Mistakes that would train something else silently, in real processes: see module_cases.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 @case(2, within=1e-9)
 def repeated_parts(rank: int) -> dict[str, float]:
-    """Whole blocks that stand in the model several times, and a layer in several of them."""
+    """Whole blocks that occur in the model several times, and a layer in several of them."""
 
     def build() -> nn.Sequential:
         block, inner = nn.Sequential(layer(0), nn.Tanh(), layer(1)), layer(5)
@@ -70,7 +70,7 @@ def a_buffer_of_the_memory_of_a_parameter(rank: int) -> None:
 
 
 def flat() -> nn.Sequential:
-    """Parameters that lie in one memory, one behind the other."""
+    """Parameters that are in one memory, one after the other."""
     model = nn.Sequential(*map(Plain, range(4)))
     memory = torch.cat([p.detach().reshape(-1) for p in model.parameters()])
     begin = 0
@@ -88,7 +88,7 @@ def parameters_in_a_row(rank: int) -> dict[str, float]:
 
 @case(2, within=1e-9)
 def gradients_that_add_up(rank: int) -> dict[str, float]:
-    """Over several steps: what is summed already counts once."""
+    """Over several steps: gradients that are summed already count once."""
     found = {}
     for family in ("chimera", "1f1b"):
         for build in (four, tied):
@@ -256,7 +256,7 @@ def step_now(parameter: Tensor) -> None:
 
 @case(2, within=1e-9)
 def stepped_inside_without_zero_grad(rank: int) -> dict[str, float]:
-    """What O has used does not add up; what the caller adds between steps does."""
+    """Gradients used by O do not add up; gradients that the caller adds between steps do."""
     steps, found = "pipe-add-optimizer{all-reduce=eager}", {}
     for family in ("1f1b", "zb-v", "chimera"):
         both = Beside(line(family=family, transform=steps), tied, optimizer=sgd)
@@ -309,7 +309,7 @@ def tables_with_a_largest_norm(rank: int) -> float:
 
 @case(1, within=1e-9)
 def compiled_stages(rank: int) -> dict[str, float]:
-    """Whose backwards would give their buffers away, with I and W, beside B."""
+    """Whose backwards would give their buffers away, with I and W, next to B."""
     found = {}
     for family in ("1f1b", "zb-v"):
         schedule = line(1, family)
@@ -479,7 +479,7 @@ def a_lazy_model(rank: int) -> None:
 
 @case(2, within=1e-9)
 def frozen_when_the_optimizer_was_made(rank: int) -> float:
-    """As an optimizer of `model.parameters()` steps what is unfrozen later."""
+    """As an optimizer of `model.parameters()` steps parameters that are unfrozen later."""
 
     def build() -> nn.Sequential:
         model = four()

@@ -76,7 +76,7 @@ class Block(nn.Module):
 
 
 class Blind(Block):
-    """Its attention sees its own slice alone."""
+    """Its attention sees only its own slice."""
 
     @staticmethod
     def attended(query: Tensor, dropout: float = 0.0) -> Tensor:
@@ -124,7 +124,7 @@ class Dropping(Block):
 
 
 class Choosing(DrawingBlind):
-    """Draws what has no mean."""
+    """Draws values that have no mean."""
 
     def forward(self, x: Tensor) -> Tensor:
         found: Tensor = super().forward(x)
@@ -186,7 +186,7 @@ def wanted_losses(whole: nn.Module, job: SliceJob, inputs: list[Any], targets: l
 
 
 def drawn(job: SliceJob, group: dist.ProcessGroup) -> list[float]:
-    """How far the losses of two steps are from those of a pipeline without a comparison."""
+    """The difference of the losses of two steps from a pipeline without a comparison."""
     losses = []
     for checks in (True, False):
         stages = split_sequential(model_of(job.model, job.schedule.blocks), job.schedule)

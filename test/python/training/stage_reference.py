@@ -1,6 +1,6 @@
-"""An oracle for schedules that run: the functions of a file's stages, compiled by upstream's tools
-alone and called in the order of a loop without a pipeline. It reads the text of the file, and
-takes nothing from pipesched.
+"""An oracle for schedules that run: the functions of a file's stages, compiled only by upstream's
+tools and called in the order of a loop without a pipeline. It reads the text of the file, and takes
+nothing from pipesched.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def compiled(text: str, folder: Path) -> ctypes.CDLL:
 
 
 def descriptor(array: Array) -> ctypes.Structure:
-    """What MLIR passes for a memref: allocated and aligned pointer, offset, sizes, strides."""
+    """MLIR's form of a memref: allocated and aligned pointer, offset, sizes, strides."""
     rank = array.ndim
     fields: list[tuple[str, Any]] = [
         ("allocated", ctypes.c_void_p), ("aligned", ctypes.c_void_p), ("offset", ctypes.c_int64),
@@ -110,7 +110,7 @@ def descriptor(array: Array) -> ctypes.Structure:
 
 @dataclass
 class Step:
-    """What a training step gave: parameters are those before it, and by stage."""
+    """The results of a training step: parameters are those before it, and by stage."""
 
     loss: float
     losses: list[float]
@@ -119,7 +119,7 @@ class Step:
 
 
 class StageProgram:
-    """The functions of a file, and what its stages have kept: parameters and optimizer state."""
+    """The functions of a file, and the state of its stages: parameters and optimizer state."""
 
     def __init__(self, text: str, folder: Path) -> None:
         found = SCHEDULE.search(text)
@@ -203,7 +203,7 @@ class StageProgram:
         return float(next(iter(end["loss"].values())))
 
     def _recompute(self, symbol: str, live: dict[str, Named]) -> None:
-        """Forgets what the function computes again, before it does."""
+        """Forgets the values that the function computes again, before it does."""
         again = {port.name for port in self.signatures[symbol][1]}
         live["residual"] = {k: v for k, v in live["residual"].items() if k not in again}
         live["residual"] |= self.call(symbol, live)["residual"]

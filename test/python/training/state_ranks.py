@@ -224,7 +224,7 @@ def run(job: Saved, folder: Path) -> list[float]:
 def train(
     run: Callable[[Any, Path], Any], folder: Path, jobs: list[Any], world: int, rank: int
 ) -> None:
-    """Runs each job of a rank with a folder for its checkpoint, and writes what it returns."""
+    """Runs each job of a rank with a folder for its checkpoint, and writes its result."""
     meeting = f"file://{folder}/store"
     dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
     results = {}

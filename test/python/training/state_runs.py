@@ -9,7 +9,7 @@ from pipesched import Schedule
 
 @dataclass(frozen=True)
 class Part:
-    """A model of four blocks in one pipeline, or in several beside each other."""
+    """A model of four blocks in one pipeline, or in several side by side."""
 
     schedule: Schedule
     sizes: tuple[int, ...] | None = None

@@ -1,4 +1,4 @@
-"""Bounds of PyTorch as functions of stages: NaN stays what it is."""
+"""Bounds of PyTorch as functions of stages: NaN stays NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dropout in exported models: masks that follow from numbers, and trainings beside PyTorch's."""
+"""Dropout in exported models: masks that follow from numbers, and trainings like PyTorch's."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_probabilities_at_the_ends() -> None:
 
 
 class Calls(nn.Module):
-    """A linear layer and a function behind it."""
+    """A linear layer and a function after it."""
 
     def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
@@ -176,9 +176,9 @@ class Exported:
     path: Path
     folder: Path
     losses: list[float]
-    """Those of PyTorch."""
+    """The losses of PyTorch."""
     others: list[float]
-    """Those of another seed."""
+    """The losses of another seed."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Functions of JAX as functions of stages: what compiled schedules train, beside JAX."""
+"""Functions of JAX as functions of stages: compiled schedules train the same as JAX."""
 
 from __future__ import annotations
 

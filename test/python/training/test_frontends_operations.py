@@ -1,4 +1,4 @@
-"""What export makes of single operations, and what it says of those that it cannot lower."""
+"""The export of single operations, and errors about operations that it cannot lower."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ONCE_REFUSED = [
 @needs_tool
 @pytest.mark.parametrize("name", random_modules.TYPES)
 def test_operations_compute_what_pytorch_computes(name: str, tmp_path: Path) -> None:
-    """Of one model, each with the same input, so that a gradient shows each of them."""
+    """In one model, each with the same input, so that a gradient shows each of them."""
 
     def together(x: Tensor) -> Tensor:
         found: Tensor = sum(0.1 * each(x) for each in ONCE_REFUSED)

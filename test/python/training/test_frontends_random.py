@@ -1,5 +1,5 @@
-"""Random modules compared with PyTorch, in each type. The variables PIPESCHED_RANDOM_MODULES (how
-many) and PIPESCHED_RANDOM_FIRST (the first seed) ask for others than the few that always run.
+"""Random modules compared with PyTorch, in each type. The variables PIPESCHED_RANDOM_MODULES (their
+number) and PIPESCHED_RANDOM_FIRST (the first seed) ask for others than the few that always run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models of PyTorch as functions of stages: what compiled schedules train, beside PyTorch."""
+"""Models of PyTorch as functions of stages: compiled schedules train the same as PyTorch."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_what_has_no_form_is_refused(middle: nn.Module, wanted: str) -> None:
 
 
 def test_slices_are_refused() -> None:
-    """What is exported computes whole microbatches: as slices it would be another model."""
+    """An exported model computes whole microbatches: as slices it would be another model."""
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
     sliced = pipesched.generate("seq1f1b", workers=2, microbatches=2, slices=4)
     x = torch.zeros(SIZE, 2)

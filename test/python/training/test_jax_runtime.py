@@ -1,4 +1,4 @@
-"""`pipesched.jax` trains what JAX trains without a pipeline (docs/Jax.md)."""
+"""`pipesched.jax` trains the same as JAX without a pipeline (docs/Jax.md)."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class MegatronJob:
-    """A table that trains beside Megatron's own 1F1B, over pipelines of its workers."""
+    """A table that trains like Megatron's own 1F1B, over pipelines of its workers."""
 
     name: str
     table: Schedule

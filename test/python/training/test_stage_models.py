@@ -62,7 +62,7 @@ def program_of(name: str, options: str, folder: Path) -> tuple[StageProgram, arg
 
 
 def disturb(program: StageProgram) -> None:
-    """Scales of one and shifts of zero would hide what they are multiplied by and added to."""
+    """Scales of one and shifts of zero would hide their factors and terms."""
     chance = np.random.default_rng(7)
     for kept in program.kept:
         for key, value in kept["param"].items():
@@ -205,7 +205,7 @@ def wide(value: Array) -> Array:
 
 @needs_tools
 def test_narrow_floats(tmp_path: Path) -> None:
-    """In bf16, a step gives what it gives in f32 but for the rounding of 8 bits."""
+    """In bf16, a step gives the same as in f32 except for the rounding of 8 bits."""
     steps, programs = {}, {}
     for kind in ("f32", "bf16"):
         (tmp_path / kind).mkdir()

@@ -91,7 +91,7 @@ MULTI: list[tuple[str, int, int, dict[str, Any]]] = [
     ("interleaved-1f1b", 3, 6, {"chunks": 2}),
     ("interleaved-zb", 4, 8, {"chunks": 2}),
 ]
-"""What the other runtime of PyTorch takes, once its slots are columns."""
+"""The input of PyTorch's other runtime, once its slots are columns."""
 
 UNORDERED = "0F0,0F2,0F1,0B0,0B1,0B2\n1F0,1F2,1F1,1B0,1B1,1B2\n"
 

@@ -158,7 +158,7 @@ def test_a_killed_rank_ends_the_others(cases: Cases) -> None:
 
 
 def ends_of(mode: str, folder: Path) -> list[tuple[int, float, str]]:
-    """How three processes end that fail in some way: status, time and what they said."""
+    """The end of three processes that fail in some way: status, time and output."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -172,7 +172,7 @@ def ends_of(mode: str, folder: Path) -> list[tuple[int, float, str]]:
             ranks.append(subprocess.Popen(command, env=environment, stderr=errors))
     found: dict[int, tuple[int, float]] = {}
     begin = time.monotonic()
-    # On a machine with other work, loading PyTorch alone may take a minute.
+    # On a machine with other work, loading PyTorch may take a minute.
     while len(found) < (3 if mode == "raise" else 2) and time.monotonic() < begin + 4 * SOON:
         for number, process in enumerate(ranks):
             if number not in found and process.poll() is not None:
@@ -215,7 +215,7 @@ def test_a_time_limit_says_where_all_ranks_are(cases: Cases) -> None:
 
 
 def test_a_stopped_rank_ends_the_others(cases: Cases) -> None:
-    """By the time limit, which says what they wait for; it itself when it goes on."""
+    """By the time limit, which names awaited instructions; the rank itself when it continues."""
     first, middle, last = cases["stopped"]
     for result in (first, last):
         assert result["text"].startswith("PipelineTimeout: rank ")
@@ -261,7 +261,7 @@ def test_evaluation(cases: Cases) -> None:
 
 
 def test_a_step_enters_few_modules(cases: Cases) -> None:
-    """So that who reads what a step of 1F1B does has few files to open."""
+    """So that readers of a step of 1F1B have few files to open."""
     for result in cases["modules_of_a_step"]:
         assert 10 < len(result["value"]) <= 15, result
 
@@ -272,7 +272,7 @@ def test_gradients(cases: Cases, name: str) -> None:
 
 
 def run_of_guide(folder: Path, number: int) -> str:
-    """Runs a script of docs/Torch.md, of which the second one is a module; what it prints."""
+    """Runs a script of docs/Torch.md, of which the second one is a module; returns its output."""
     text = (ROOT / "docs" / "Torch.md").read_text()
     scripts = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(scripts) == 3

@@ -1,6 +1,6 @@
-"""Pipelines side by side in PyTorch, by sums of the runtime, by DDP and by fully_shard: they
-train as the model without a pipeline does with the batches of all of them, in real processes over
-gloo and in float64.
+"""Pipelines side by side in PyTorch, by sums of the runtime, by DDP and by fully_shard: they train
+as the model without a pipeline does with the batches of all of them, in real processes over gloo
+and in float64.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def mean(values: list[list[float]]) -> list[float]:
 
 
 def test_buffers_of_replicas(trained: dict[str, list[Found]]) -> None:
-    """Of two ranks that hold the same blocks in each of two pipelines."""
+    """For two ranks that hold the same blocks in each of two pipelines."""
     own = [rank.buffers for rank in trained["buffers chimera own"]]
     first = trained["buffers chimera first"]
     for name, values in own[0].items():

@@ -128,7 +128,7 @@ def test_cuts_that_do_not_fit() -> None:
     with pytest.raises(PipelineError, match="`inputs` names 'masks'; the forward has x, scale, ma"):
         split_model(model, TWO, at=["inner.second"], inputs=["masks"])
     behind, x = split_model(model, TWO, at={"inner.third": SplitPoint.END}), torch.rand(2, 4)
-    assert torch.equal(run(behind, 2, x), model(x))  # The loss alone runs there.
+    assert torch.equal(run(behind, 2, x), model(x))  # Only the loss runs there.
     model.register_forward_hook(lambda *_: None)
     with pytest.raises(PipelineError, match="the model has hooks and is cut at 'inner.second'"):
         split_model(model, TWO, at=["inner.second"])

@@ -42,7 +42,7 @@ TRACED = {"line": made("1f1b", 2, 4), "split": made("zb-v", 2, 4)}
 
 
 def run(folder: Path, kind: str, schedules: dict[str, Schedule]) -> Path:
-    """Runs schedules in real processes; returns the folder of what they wrote."""
+    """Runs schedules in real processes; returns the folder of their files."""
     (folder / "jobs.pickle").write_bytes(pickle.dumps(list(schedules.items())))
     script = Path(__file__).with_name("measure_ranks.py")
     command = [sys.executable, str(script), str(folder), kind]
@@ -299,8 +299,8 @@ def test_profile_is_by_stage(measured: dict[str, Measurement]) -> None:
 
 
 def test_profile_with_issue_has_all_that_holds_a_worker(measured: dict[str, Measurement]) -> None:
-    """On worker 0 of the line nothing waits but backwards, for messages: forwards with what follows
-    them fill the time up to the next cell.
+    """On worker 0 of the line only backwards wait, for messages: forwards with their messages fill
+    the time up to the next cell.
     """
     measurement = measured["line"]
     times = measurement.profile(issue=True)

@@ -85,8 +85,8 @@ def offloaded() -> dict[str, Schedule]:
 
 
 def steps_of(program: Any) -> Iterator[tuple[Instruction, int, int]]:
-    """How many activations each instruction of a worker adds, and how many it frees, if a copy
-    takes no time: an offload frees one at once.
+    """The activations that each instruction of a worker adds, and that it frees, if a copy takes no
+    time: an offload frees one at once.
     """
     for instruction in program:
         if instruction.kind not in ("compute", "offload", "reload"):
@@ -182,7 +182,7 @@ def test_a_budget_of_the_peak_at_any_times(counted: dict[str, list[Result]]) -> 
 
 
 def test_a_checksum_needs_little_memory() -> None:
-    """And depends on the values alone, not on the order in memory."""
+    """And depends only on the values, not on the order in memory."""
     values = torch.arange(1 << 21, dtype=torch.float32).sin().view(1 << 10, 1 << 11)
     with Storages() as made:
         found = tuple(checksum([nn.Parameter(values)]))
@@ -270,7 +270,7 @@ def kept_bytes(module: nn.Module, x: torch.Tensor, spared: list[torch.Tensor]) -
 
 
 def test_a_budget_of_bytes_is_kept_at_the_peak_and_not_below() -> None:
-    """Of a pipeline of one stage, whose activations are all alike; with their losses."""
+    """For a pipeline of one stage, whose activations are all alike; with their losses."""
     schedule = made("gpipe", 1, 4)
     inputs, targets = batch_of("plain", 0, 4, False)
     block = nn.Sequential(Marked(0))

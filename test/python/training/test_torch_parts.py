@@ -113,7 +113,7 @@ def test_receives_begin_early(family: str, ahead: int) -> None:
 
 
 def test_receives_wait() -> None:
-    """A receive does not begin before what it waits for."""
+    """A receive does not start before the instructions that it waits for."""
     text = HELD.replace("BEHIND", "after %g")
     held = Schedule.from_text(text).program(0)
     assert early_receives(held) == {4: [held[4]]}
@@ -363,7 +363,7 @@ def test_reentrant_checkpoints_are_refused_in_split_backwards() -> None:
 
 @pytest.mark.parametrize("transform", ["", "pipe-add-recompute"])
 def test_autocast(transform: str) -> None:
-    """Forwards, also those of R, run in the autocast of the caller; backwards outside of it."""
+    """Forwards, also in R, run in the autocast of the caller; backwards outside of it."""
 
     class Mixed(nn.Module):
         def __init__(self, number: int) -> None:
@@ -437,7 +437,7 @@ class ScaledLayer(Plain):
 
 
 def test_a_node_that_gives_all_gradients_runs_once() -> None:
-    """And what W goes on from is right."""
+    """And W continues from the right gradients."""
     blocks = [ScaledLayer(number) for number in range(3)]
     runtime = runtime_of(local(), *blocks)
     Scaling.runs = 0

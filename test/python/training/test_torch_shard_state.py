@@ -1,6 +1,6 @@
 """Any placement of a model with a head in shards loads the state that another one saved, with more
-or fewer ranks, with the whole head, or without a pipeline; and training goes on as if it had never
-stopped.
+or fewer ranks, with the whole head, or without a pipeline; and training continues as if it had
+never stopped.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def spread(schedule: Schedule, vocabulary: str, embedding: bool) -> Schedule:
 def made(
     family: str, workers: int, passes: str = "", embedding: bool = False, **options: Any
 ) -> Schedule:
-    """A family that spreads a vocabulary, and passes behind it."""
+    """A family that spreads a vocabulary, and passes after it."""
     if embedding:
         options["embedding"] = True
     schedule = generate(family, workers=workers, microbatches=5, **options)
@@ -56,7 +56,7 @@ def tables(workers: int, embedding: bool) -> dict[str, Schedule]:
 
 
 def of_two_ranks(embedding: bool) -> list[ShardJob]:
-    """Each of them, with a head of its own and with a tied one."""
+    """Each of them, with a separate head and with a tied one."""
     jobs = []
     for name, schedule in tables(2, embedding).items():
         jobs.append(ShardJob(name, schedule))
@@ -65,7 +65,7 @@ def of_two_ranks(embedding: bool) -> list[ShardJob]:
 
 
 def of_four_ranks(embedding: bool) -> list[ShardJob]:
-    """Each of them once, and pipelines beside each other."""
+    """Each of them once, and pipelines side by side."""
     kinds = "plain", "tied"
     pairs = enumerate(tables(4, embedding).items())
     jobs = [ShardJob(name, schedule, 27, kinds[i % 2]) for i, (name, schedule) in pairs]
@@ -80,7 +80,7 @@ def of_four_ranks(embedding: bool) -> list[ShardJob]:
 
 
 def cells_and_options(embedding: bool) -> list[ShardJob]:
-    """Other cells beside those of the shards, and options of the runtime."""
+    """Other cells next to those of the shards, and options of the runtime."""
     plain = made("vocab-1f1b", 2, embedding=embedding)
     stepping = made("vocab-1f1b", 2, "pipe-add-optimizer", embedding)
     second = made("vocab-1f1b", 2, "pipe-add-optimizer", embedding, vocabulary="vocab-2")
@@ -245,7 +245,7 @@ def test_inputs_are_numbers_of_entries() -> None:
 
 
 class Shifted(nn.Module):
-    """Looks up other numbers than those of its input."""
+    """Looks up other numbers than its input has."""
 
     def __init__(self, embedding: nn.Module) -> None:
         super().__init__()
@@ -291,7 +291,7 @@ def test_embeddings_that_shards_cannot_be() -> None:
 
 @pytest.mark.usefixtures("one_rank")
 def test_a_whole_embedding_beside_a_tied_head_is_refused() -> None:
-    """An untied shard beside a head that is tied to the whole."""
+    """An untied shard, while the head is tied to the whole."""
     schedule = made("vocab-1f1b", 1, embedding=True)
     model = model_of(ShardJob("alone", schedule, kind="tied"))
     head = take_head(model)

@@ -1,4 +1,4 @@
-"""Schedules with slices train what whole microbatches train (docs/Torch.md, "Slices")."""
+"""Schedules with slices train the same as whole microbatches (docs/Torch.md, "Slices")."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """State of pipelines in PyTorch: any placement loads the state that another one saved, and training
-goes on as if it had never stopped. And how models are divided by times.
+continues as if it had never stopped. And how models are divided by times.
 """
 
 from __future__ import annotations

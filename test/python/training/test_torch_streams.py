@@ -29,7 +29,7 @@ from pipesched.torch.profiling.record import times_of
 from torch import Tensor, nn
 
 Clock = dict[str, int]
-"""For each stream, how many of its operations come before."""
+"""For each stream, the number of its earlier operations."""
 
 
 class Stream:
@@ -41,7 +41,7 @@ class Stream:
         self._lost = lost
 
     def run(self) -> Clock:
-        """An operation; returns what comes before it, itself included."""
+        """An operation; returns all operations up to it."""
         self.clock[self.name] = self.clock.get(self.name, 0) + 1
         return dict(self.clock)
 
@@ -68,12 +68,12 @@ class Event:
 
 
 def is_before(one: Clock, two: Clock) -> bool:
-    """Whether an operation ends before another begins, on any machine."""
+    """Whether an operation ends before another starts, on any machine."""
     return all(count <= two.get(name, 0) for name, count in one.items())
 
 
 class Device:
-    """The streams of a device, and what was done on them."""
+    """The streams of a device, and their operations."""
 
     def __init__(self, patch: pytest.MonkeyPatch, lost: tuple[str, str] | None = None) -> None:
         self.streams = {name: Stream(name, lost) for name in ("compute", "D", "U")}
@@ -115,7 +115,7 @@ class Device:
 
 
 def moved(device: Device) -> tuple[list[tuple[Clock, Clock]], Tensor]:
-    """What has to be before what when an activation leaves and comes back, and a gradient."""
+    """The required order of events when an activation leaves and comes back, and for a gradient."""
     streams = device.streams
     weight = torch.full((7,), 2.0, requires_grad=True)
     saved = Saved({weight.untyped_storage()._cdata}, torch.device("cpu"))
@@ -364,7 +364,7 @@ def test_recorded_times_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch)
 
 
 class Group:
-    """The devices of two ranks, and what a rank calls before its first message."""
+    """The devices of two ranks, and the calls of a rank before its first message."""
 
     def __init__(self, patch: pytest.MonkeyPatch, devices: list[str]) -> None:
         self.calls: list[Any] = []
@@ -438,7 +438,7 @@ def test_the_device_of_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_host_reads_no_gradient_of_a_device() -> None:
-    """Tensors on the device `meta` have no values: what reads one raises."""
+    """Tensors on the device `meta` have no values: an operation that reads one raises."""
 
     class Work:
         def wait(self) -> None:
@@ -470,7 +470,7 @@ def test_the_host_reads_no_gradient_of_a_device() -> None:
 
 
 class Sharded:
-    """A module under `fully_shard` that notes what it is told."""
+    """A module under `fully_shard` that notes its calls."""
 
     def __init__(self, notes: list[str]) -> None:
         self.notes = notes

@@ -1,4 +1,4 @@
-"""torchtitan trains by schedules that PipeSched writes (docs/Torch.md): losses and gradients are
+"""torchtitan trains by schedules that PipeSched writes (docs/Torch.md): losses and gradients equal
 those of its model without a pipeline.
 """
 
@@ -34,18 +34,18 @@ TABLES: list[tuple[str, str, dict[str, Any]]] = [
     *((name, VEE, {}) for name in "zb-v v-half v-min zb-auto dualpipe-v".split()),
     ("hanayo", VEE, AFTER_I),
 ]
-"""Families, and what `pipeline_parallel_schedule` says for each: how stages are placed."""
+"""Families, and the placement of stages that `pipeline_parallel_schedule` gives for each."""
 
 
 @dataclass(frozen=True)
 class TitanJob:
-    """A schedule in a file, and what `pipeline_parallel_schedule` says of it."""
+    """A schedule in a file, and its value of `pipeline_parallel_schedule`."""
 
     name: str
     file: str
     kind: str
     layers: int | None = None
-    """How many layers a stage has, if it is not torchtitan's own choice of two stages per rank."""
+    """The layers of a stage, unless torchtitan chooses its two stages per rank."""
     ranks: int = RANKS
     is_own: bool = False
     """Whether the loss is torchtitan's own, a sum over tokens."""

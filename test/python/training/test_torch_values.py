@@ -1,4 +1,4 @@
-"""What passes between stages and comes with a batch, in one process."""
+"""Values that pass between stages and come with a batch, in one process."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_objects_survive_messages() -> None:
 
 
 def test_orders_of_memory_survive_messages() -> None:
-    """Channels last stays so; what has gaps or repetitions becomes contiguous."""
+    """Channels last stays so; memory with gaps or repetitions becomes contiguous."""
     image = torch.rand(2, 3, 4, 5).to(memory_format=torch.channels_last)
     tensors = [image, torch.rand(4, 5).t(), torch.rand(4, 6)[:, ::2], torch.rand(1, 3).expand(2, 3)]
     packet = Packet(tensors, [True] * 4, flatten(tuple(tensors))[1])

@@ -26,7 +26,7 @@ FAMILIES = WHOLE if ALL else ("1f1b", "zb-v", "interleaved-1f1b", "dualpipe")
 MODELS = ("plain", "shared", "forked", "mapped")
 
 MIXED = [
-    # Of four stages, of seven, and of two workers alone; each has all six blocks.
+    # Of four stages, of seven, and of only two workers; each has all six blocks.
     Path([0, 1, 2, 3], takes=[range(0, 9, 3)], weights=[2, 1, 1, 2]),
     Path([3, 2, 1, 0, 0, 3], takes=[range(1, 9, 3)]),
     Path([1, 2], takes=[range(2, 9, 3)]),

@@ -61,7 +61,7 @@ def each(wrap: Callable[[nn.Module], Any]) -> Split:
 
 
 def own(model: nn.Sequential, schedule: Schedule) -> Any:
-    """A mapping of the stages of this rank alone, whose source is gone."""
+    """A mapping of only the stages of this rank, whose source is gone."""
     stages = split_sequential(model, schedule)
     mine = schedule.stages(dist.get_rank())
     return {(s.path, s.stage): stages(s.path, s.stage) for s in mine}
@@ -192,7 +192,7 @@ def stages_of_one_seed(rank: int) -> list[str]:
 
 
 class Ranged(nn.Module):
-    """Begins with values that a rule makes, which many stages have."""
+    """Starts with values of a rule, which many stages have."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -307,7 +307,7 @@ def a_loss_in_the_memory_of_a_stage(rank: int) -> None:
 
 @case(2, refused="uses 0.table of block 0, which other ranks train")
 def a_loss_function_with_a_weight_of_a_stage(rank: int) -> None:
-    """Whose source of stages is wrapped, so that other ranks train what it shows no more."""
+    """Whose source of stages is wrapped, so that other ranks train parameters that it hides."""
     model = nn.Sequential(Embedded(), Plain(1))
     loss = Fused(table_of(model))
     stages = split_sequential(model, line())

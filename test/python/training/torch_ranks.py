@@ -92,7 +92,7 @@ class Pipeline:
         return [loss.item() for loss in losses]
 
     def gradient_error(self, stages: list[Stage]) -> float:
-        """The largest difference from those of the reference, relative to its largest gradient."""
+        """The largest difference from the reference, relative to its largest gradient."""
         error = 0.0
         for number, module in zip(self.numbers, self.modules, strict=True):
             wanted = stages[number].parameters()
@@ -128,7 +128,7 @@ def run(job: Job, group: dist.ProcessGroup, data: DeviceMesh | None) -> dict[str
 
 
 def matrix_products(pipeline: Pipeline, x: Tensor, target: Tensor) -> dict[str, int]:
-    """How many of them each action runs, by its range in PyTorch's profiler."""
+    """The number that each action runs, by its range in PyTorch's profiler."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         pipeline.step(x, target)
     events = profiler.events()

@@ -43,8 +43,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Trained:
-    """How far a job was from the model without a pipeline: relative errors, the largest of all
-    ranks; the actions that each rank ran, and how many matrix products were in each.
+    """The difference of a job from the model without a pipeline: relative errors, the largest of
+    all ranks; the actions that each rank ran, and the number of matrix products in each.
     """
 
     losses: float

@@ -217,7 +217,7 @@ class Sliced(nn.Module):
 
 @case(2, within=1e-12)
 def injected_gradients_of_slices(rank: int) -> dict[str, float]:
-    """Beside the same slices of one microbatch after the other on one rank without a pipeline."""
+    """Compared with the same slices, one microbatch after the other, on one rank."""
     found = {}
     for family in ("seq1f1b", "zb-h1"):
         schedule = generate(family, workers=2, microbatches=2, slices=3)

@@ -1,7 +1,7 @@
 //===- own-opt.cpp - A pass of another project over schedules -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A tool with all of PipeSched's passes and one of its own, which reports the
+// A tool with all of PipeSched's passes and an extra one, which reports the
 // forwards that each worker runs before its first backward.
 //
 //===----------------------------------------------------------------------===//
