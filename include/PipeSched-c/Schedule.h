@@ -5,9 +5,9 @@
 // `exec.program`, and times both. Passes make and change schedules
 // (mlir-c/Pass.h), MLIR's own functions read their text and find their ops.
 //
-// Errors are diagnostics of the context. A null op has none and is an error all
-// the same, and so are an op of another kind, null in the place of entries, and
-// a negative number of entries.
+// Errors are diagnostics of the context. A null op has no context but is an
+// error all the same; so are an op of another kind, null in place of entries,
+// and a negative number of entries.
 //
 //===----------------------------------------------------------------------===//
 

@@ -65,8 +65,8 @@ def CallBlasPass : Pass<"call-blas", "::mlir::ModuleOp"> {
     merged; there is a call for each element of the batch. An operand that BLAS
     cannot take in place is copied before the calls.
 
-    Products of fewer than 4096 multiplications stay as they are, and so do sums
-    of products that are a single number.
+    Products of fewer than 4096 multiplications are not changed, nor are sums of
+    products that are a single number.
 
     ```mlir
     func.func @scores(%q: memref<32x16xf32>, %k: memref<32x16xf32>,

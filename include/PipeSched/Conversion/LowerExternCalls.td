@@ -19,7 +19,7 @@ def LowerExternCallsPass : Pass<"lower-extern-calls", "::mlir::ModuleOp"> {
     functions"). A memref whose elements have gaps is copied to one without, and
     back where the function writes it.
 
-    Errors: a symbol that the module has already for something else.
+    Errors: a symbol that the module already uses otherwise.
 
     ```mlir
     func.func @step(%w: memref<8xf32>, %g: memref<8xf32>) {

@@ -260,8 +260,8 @@ def ConvertExecToFuncPass
     }
     ```
 
-    The roles of arguments, models and descriptions of systems go as well if no
-    schedule is left. Functions of stages become private.
+    The roles of arguments, models and descriptions of systems are removed as
+    well if no schedule is left. Functions of stages become private.
 
     Errors: no program; a program without functions of stages, with functions
     that `pipe-verify-stages` refuses, or without buffers (`exec-assign-buffers`
@@ -294,8 +294,8 @@ def ConvertPipeToFuncPass
     it, with the same errors. Programs stay arrays and never become ops, which
     takes a tenth of the time for a step with thousands of microbatches.
 
-    An `exec.program` that the module has besides gets buffers and becomes
-    functions, too. If there is an error, nothing is replaced.
+    Any `exec.program` of the module gets buffers and becomes functions, too. If
+    there is an error, nothing is replaced.
 
     Of the functions, the example shows only the one that returns the memory of
     a worker:
@@ -442,7 +442,7 @@ def LowerStageChecksPass : Pass<"lower-stage-checks", "::mlir::ModuleOp"> {
     the function that `handler` names with the text, the index and the size,
     which must not return.
 
-    The texts about stages, which are then no longer needed, go.
+    Removes the texts about stages, which are then no longer needed.
 
     Errors: a check in a region that is not a function; one in a function that a
     kernel calls, because it could not be inlined.
@@ -536,9 +536,9 @@ include "PipeSched/Conversion/LowerExternCalls.td"
 def CallLibmPass : Pass<"call-libm", "::mlir::ModuleOp"> {
   let summary = "Call the C library for expm1 and log1p";
   let description = [{
-    `convert-math-to-llvm` makes `exp(x) - 1` and `log(1 + x)` of `math.expm1`
-    and `math.log1p`: near 0 no digit of these is right. So they become calls
-    of the C library before it; vectors, of each of their numbers.
+    `convert-math-to-llvm` turns `math.expm1` and `math.log1p` into `exp(x) - 1`
+    and `log(1 + x)`, which have no correct digit near 0. So they become calls
+    of the C library before it; for vectors, a call for each number.
 
     ```mlir
     func.func @growth(%x: f32) -> f32 {

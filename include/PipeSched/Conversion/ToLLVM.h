@@ -67,9 +67,9 @@ void addNumberPasses(mlir::OpPassManager &manager);
 /// Into MLIR's global registry.
 void registerToLLVMPipeline();
 
-/// Registers the interfaces that its passes need besides dialects: how ops of
-/// upstream dialects are inlined, bufferized and freed. Stock tools register
-/// them.
+/// Registers the interfaces that its passes need in addition to dialects, for
+/// inlining, bufferization and deallocation of upstream ops. Stock tools
+/// register them.
 void registerToLLVMInterfaces(mlir::DialectRegistry &registry);
 
 } // namespace pipesched

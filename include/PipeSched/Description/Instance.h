@@ -53,10 +53,10 @@ llvm::StringRef nameOf(Status status);
 
 /// Writes the best schedule as JSON: name, makespan, lower bound, status,
 /// seconds, and `cells`, one [phase, stage, microbatch, worker, start, end] for
-/// each cell, by worker and start. Where memory has to suffice at any times, it
-/// also writes the rows with their joins, since these guarantee it. If the
-/// objective is the period, it writes `period` and the cells of one step in
-/// steady state (steadyState). Errors: as for steadyState.
+/// each cell, by worker and start. If memory has to suffice at any times, it
+/// also writes the rows with their joins, which guarantee it. If the objective
+/// is the period, it writes `period` and the cells of one step in steady state
+/// (steadyState). Errors: as for steadyState.
 llvm::Error writeAnswer(const Problem &problem, const SolverResult &result,
                         llvm::raw_ostream &os);
 

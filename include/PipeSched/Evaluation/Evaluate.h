@@ -125,10 +125,10 @@ PhaseSet phasesInUse(const TableView &table);
 PhaseSet phasesInUse(const Program &program);
 
 /// Times a program. Work that instructions state replaces the costs of their
-/// cells, whatever the runtime. It needs a system; without a model or profile
-/// every compute, send and copy must state its work. If any instruction states
-/// memory, all activations are counted from such statements. A disturbance
-/// changes the times of computes, stated or not.
+/// cells, for any runtime. It needs a system; without a model or profile every
+/// compute, send and copy must state its work. If any instruction states
+/// memory, only such statements count for activations. A disturbance changes
+/// the times of computes, stated or not.
 llvm::Expected<Execution> executeProgram(
     const Program &program, const Placement &placement, const CostInputs &costs,
     Transport transport, llvm::ArrayRef<StatedWork> work = {},

@@ -23,11 +23,11 @@ inline constexpr int64_t kUnknownNs = std::numeric_limits<int64_t>::min();
 struct WorkerStamps {
   llvm::ArrayRef<int64_t> ready; ///< the worker came to it
   llvm::ArrayRef<int64_t> start; ///< its waits were done
-  llvm::ArrayRef<int64_t> end;   ///< the worker went on
-  /// Of a Recv, a copy or an AllReduce: the worker saw that it was done.
+  llvm::ArrayRef<int64_t> end;   ///< the worker continued
+  /// For a Recv, a copy or an AllReduce: the worker saw that it was done.
   llvm::ArrayRef<int64_t> done;
-  /// Of a Recv: the message was there. Of a copy that does not hold the worker:
-  /// its end.
+  /// For a Recv: the message was there. For a copy that does not hold the
+  /// worker: its end.
   llvm::ArrayRef<int64_t> arrived;
 };
 
@@ -41,7 +41,7 @@ struct MeasuredRows {
 /// different numbers of stages. It has the phases that ran, FB for overlapped
 /// pairs, and comm. With `withIssue`, the time of a cell includes the worker's
 /// time until its next cell, without waits. Linear in instructions and steps
-/// but for sorting. Errors: rows of other sizes than the program has.
+/// except for sorting. Errors: rows with other sizes than the program.
 llvm::Expected<Profile> makeProfile(const WorkerPrograms &programs,
                                     const WorkerStages &stages,
                                     const MeasuredRows &rows, bool withIssue);

@@ -20,9 +20,9 @@ namespace pipesched {
 enum class ShardyBackward : uint8_t {
   /// B is one whole fragment; I and W are the two parts of a split one.
   Cells,
-  /// As -mpmd-split-bwd-fragments does if any cell is split: a backward whose
-  /// gradient goes to another mesh is two parts, even if it is a B; any other
-  /// is one whole fragment, at the place of its I.
+  /// Does the same as -mpmd-split-bwd-fragments if any cell is split: a
+  /// backward whose gradient is sent to another mesh is two parts, even if it
+  /// is a B; any other is one whole fragment, at the place of its I.
   Fragments
 };
 

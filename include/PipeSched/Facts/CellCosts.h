@@ -56,7 +56,8 @@ Resource resourceOf(Phase phase);
 struct Segment {
   Resource resource = Resource::Compute;
   int64_t ps = 0; ///< of the time of the cell
-  /// For how much longer the resource is in use alongside the rest of the cell.
+  /// The additional time for which the resource overlaps with the rest of the
+  /// cell.
   int64_t hiddenPs = 0;
   /// Bytes that all accelerators of the worker send; 0 if no cost model gives
   /// it.
@@ -88,8 +89,8 @@ Exchange sumOn(Resource resource, llvm::ArrayRef<Segment> segments);
 /// `ps`.
 class CellCosts {
 public:
-  /// No cell costs anything. With one slice, all slices of a microbatch cost
-  /// the same.
+  /// No cell has a cost. With one slice, all slices of a microbatch have equal
+  /// costs.
   explicit CellCosts(int64_t numSlices = 1)
       : alone(numSlices), begins(numSlices * kNumPhases + 1) {}
 

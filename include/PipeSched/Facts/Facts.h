@@ -201,8 +201,8 @@ struct ExpertFacts {
   }
 };
 
-/// The shard of a vocabulary that a stage has by itself (arXiv 2411.05288),
-/// bytes of a microbatch. All zero: it has none.
+/// The shard of a vocabulary on a stage (arXiv 2411.05288), bytes of a
+/// microbatch. All zero: there is none.
 struct ShardBytes {
   int64_t kept = 0;      ///< from S to T
   int64_t broadcast = 0; ///< X: the last output, to all workers
@@ -412,13 +412,13 @@ struct HardwareFacts {
   /// Whether a kernel computes while it moves data, so that its time is the
   /// longer of the two. Otherwise its time is their sum.
   bool overlapsMemory = true;
-  /// Accelerators that `link` joins; 0: only those of one worker.
+  /// Accelerators that `link` joins; 0: only the accelerators of one worker.
   int64_t acceleratorsPerNode = 0;
   /// Accelerators that `network` joins, whole nodes, and beyond which `spine`
   /// does; 0: `network` joins all.
   int64_t acceleratorsPerPod = 0;
-  /// Groups of nodes with hardware of their own, the fastest first. What is
-  /// said above is then that of the first, with the least memory of all. Empty:
+  /// Groups of nodes with different hardware, the fastest first. The fields
+  /// above then describe the first group, with the least memory of all. Empty:
   /// all nodes are equal. A group is a pod.
   std::vector<HardwareFacts> groups;
   /// The accelerators up to the end of each group, for a system with groups and

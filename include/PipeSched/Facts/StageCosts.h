@@ -136,10 +136,10 @@ struct StageCosts {
   /// The time of an overlapped pair of cells with these segments, by the rule.
   uint64_t pairPs(llvm::ArrayRef<Segment> first,
                   llvm::ArrayRef<Segment> second) const;
-  /// The time of an overlapped pair: the measured one, that of `pairTimes`, or
-  /// that by the rule.
+  /// The time of an overlapped pair: the measured one, else `pairTimes`, else
+  /// by the rule.
   uint64_t pairPs(const Placement &placement, Cell first, Cell second) const;
-  /// PairTime::behindPs of an overlapped pair; 0 unless `pairTimes` tells its
+  /// PairTime::behindPs of an overlapped pair; 0 unless `pairTimes` has its
   /// time.
   int64_t behindPs(const Placement &placement, Cell first, Cell second) const;
   /// Adds the time for which the rows of a cell, or of an overlapped pair, are
@@ -170,7 +170,7 @@ struct StageMemory {
   /// Below 0 if it frees its own part, which a later slice has left.
   int64_t leftForSlicesBytes = 0;
   /// The bytes of the blocks that the stage owns: a worker holds a block once,
-  /// whichever of its stages use it (ParameterSets.h).
+  /// even if several of its stages use it (ParameterSets.h).
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
   /// The bytes that a shard of the vocabulary keeps between S and T: its
   /// logits, and the output of the last stage.

@@ -50,7 +50,7 @@ llvm::Expected<SystemFacts> deploy(HardwareFacts hardware,
 /// degrees that do.
 llvm::Error checkSplit(const SystemFacts &system);
 
-/// Says of which system an error is.
+/// Adds the name of the system to an error.
 llvm::Error errorOfSystem(llvm::StringRef name, llvm::Error error);
 
 } // namespace pipesched

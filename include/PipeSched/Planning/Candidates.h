@@ -88,9 +88,8 @@ public:
   /// knows.
   void setBalanced(int32_t shape, std::vector<int32_t> workers,
                    std::vector<int64_t> counts);
-  /// Sets by which factors cells of the workers and of single stages of a shape
-  /// are slow. Layers are then divided by speed, too, as they are on a system
-  /// with groups.
+  /// Sets the slowdown of cells of the workers and of single stages of a shape.
+  /// Layers are then also divided by speed, as on a system with groups.
   void setSlow(int32_t shape, std::vector<double> workers,
                std::map<int64_t, double> stages) {
     shapes[shape].slow = {std::move(workers), std::move(stages)};
@@ -140,7 +139,7 @@ private:
     std::map<std::pair<std::vector<int32_t>, std::vector<int64_t>>,
              std::vector<int64_t>>
         balanced;
-    /// By pipeline and replicas, how slow the groups of workers are.
+    /// By pipeline and replicas, the slowdown of the groups of workers.
     std::map<std::pair<int64_t, int64_t>, std::vector<double>> factors;
     bool isGiven = false; ///< only the caller knows the times of layers
   };

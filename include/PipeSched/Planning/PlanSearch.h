@@ -31,7 +31,7 @@ struct ShapeRows {
   const Sums *most = nullptr; ///< bytes that layers always hold at most
   int32_t unsharded = 0;      ///< the same shape without sharding
   bool waits = false;         ///< cells wait for messages of its sharding
-  /// For each draw of disturbances its texts, of which the slowest counts.
+  /// For each draw of disturbances its texts; the slowest counts.
   std::vector<std::vector<std::string>> draws = {};
 };
 

@@ -69,8 +69,8 @@ private:
   std::vector<int64_t> sendNumber; ///< the same by message
   /// By instruction: the first of its row that waits for it, or -1.
   std::vector<int64_t> waiter;
-  /// By group of a collective: a member for which something waits, by worker
-  /// and instruction; worker -1: none.
+  /// By group of a collective: a member for which an instruction waits, by
+  /// worker and instruction; worker -1: none.
   std::vector<std::pair<int64_t, uint32_t>> awaited;
 };
 

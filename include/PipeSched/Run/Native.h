@@ -50,7 +50,7 @@ struct NativeEntries {
 };
 
 /// An object file for this machine from a module of the LLVM dialect. Its code
-/// is position independent, and symbols are as the functions are named, besides
+/// is position independent, and symbols are the names of the functions, plus
 /// the entries, if there are some. Errors: an alias of no function, or a name
 /// that something else in the module has.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>

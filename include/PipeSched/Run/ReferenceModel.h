@@ -19,7 +19,7 @@ namespace pipesched::run {
 class ReferenceModel {
 public:
   /// Compiles the model of `owner`, a verified schedule or program with
-  /// functions. Its module stays as it is. Without `steps` only init can run,
+  /// functions. Its module is not changed. Without `steps` only init can run,
   /// which takes less time to compile. Errors are emitted.
   static mlir::FailureOr<ReferenceModel>
   compile(pipe::PlacementOwnerOpInterface owner, bool steps, bool updates,
@@ -27,8 +27,8 @@ public:
 
   const PersistentLayout &getLayout() const { return layout; }
   /// Runs the init functions of all stages that have one. `block` is laid out
-  /// by getLayout(). Fails where a check of a function does, such as that of an
-  /// index; the block then holds anything.
+  /// by getLayout(). Fails if a check of a function fails, such as of an index;
+  /// the contents of the block are then undefined.
   llvm::Error init(Memory &block) const;
   /// Runs a step, where compiled: updates the parameters and states of `block`.
   /// Fails as init.

@@ -59,9 +59,9 @@ void fillRandom(const PersistentTensor &tensor, const Memory &block,
 llvm::Error readParameters(llvm::StringRef folder,
                            const PersistentLayout &model, const Memory &block);
 
-/// Raises now the errors that writeParameters would raise after the training:
-/// something in the way of the folder, or a folder in which nothing may be
-/// written. An empty name is of none.
+/// Raises now the errors that writeParameters would raise after the training: a
+/// file in the way of the folder, or a folder without permission to write. An
+/// empty name has none.
 llvm::Error checkParameterFolder(llvm::StringRef folder);
 
 /// Writes parameters for readParameters, and makes the folder if needed. bf16

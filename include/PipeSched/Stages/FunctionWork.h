@@ -41,8 +41,8 @@ struct FunctionWork {
 /// are numbers, or if the bytes are over int64.
 std::optional<int64_t> bytesOfTensor(mlir::Type type);
 
-/// The work of functions, each of which is counted once, however often it is
-/// called.
+/// The work of functions; each is counted once, even if it is called several
+/// times.
 class FunctionWorkAnalysis {
 public:
   /// Errors, emitted at the op: a dynamic or unranked tensor, or a memref; an

@@ -19,8 +19,7 @@
 
 namespace pipesched {
 
-/// One block with all tensors of a model: that of a worker which holds every
-/// stage.
+/// One block with all tensors of a model, as on a worker with every stage.
 PersistentLayout layOutReference(const StageFunctions &functions,
                                  int64_t numMicrobatches);
 
@@ -51,7 +50,7 @@ public:
 /// Runs a step: updates parameters and states of `block`, laid out by `layout`,
 /// and writes gradients and losses of the step. `functions` have data.
 /// Parameters and states of stages without an update, or of all if `updates` is
-/// false, stay as they are. Whole backwards are preferred to backwards in two
+/// false, do not change. Whole backwards are preferred to backwards in two
 /// parts, and recompute functions do not run.
 void runReferenceStep(ReferenceCaller &caller, const StageFunctions &functions,
                       const PersistentLayout &layout, int64_t numMicrobatches,

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The functions that the clauses of a schedule or program name, as signatures:
-// which argument and result is which parameter, activation or gradient. Costs,
-// buffers and lowering read functions of stages through this
-// (docs/Stages.md).
+// the parameter, activation or gradient of each argument and result. Costs,
+// buffers and lowering read functions of stages through this (docs/Stages.md).
 //
 //===----------------------------------------------------------------------===//
 

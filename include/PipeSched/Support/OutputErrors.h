@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reports a failure to write standard output. LLVM's streams report failures
-// themselves, but do not say of which file.
+// themselves, but do not name the file.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Outputs that are replaced as a whole: the old file stays until the new
-// contents are complete, whatever happens to the program that writes them.
+// contents are complete, even if the program that writes them fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@ namespace pipesched {
 /// An output that is written to a temporary file, its part, and replaces the
 /// file at its path when it is kept. Until then that file can still be read.
 ///
-/// The part lies alongside the file, is renamed to it, and takes its
-/// permissions and, where the system lets us, its owner; a symbolic link keeps
-/// pointing to the file. A file that is not regular (a FIFO, a device, an
+/// The part is a file in the same folder, which is renamed to the output and
+/// takes its permissions and, if the system lets us, its owner; a symbolic link
+/// keeps pointing to the file. A file that is not regular (a FIFO, a device, an
 /// inherited descriptor such as /dev/stdout) is opened at once and gets the
 /// contents when they are complete. A signal that ends the process removes the
 /// part, except SIGKILL.

@@ -1,8 +1,8 @@
 //===- PrintableErrors.h - Arguments in errors of tools ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM's parser of options and MLIR's drivers quote arguments as they are, and
-// a shell makes arguments of the names of files.
+// LLVM's parser of options and MLIR's drivers quote arguments verbatim, and a
+// shell makes arguments of the names of files.
 //
 //===----------------------------------------------------------------------===//
 

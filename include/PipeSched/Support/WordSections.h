@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Writes rows of 32-bit words into a table that hardly grows with the number of
-// times that the rows repeat. Nothing is lost, whatever the words are.
+// times that the rows repeat. The table is lossless for any words.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ namespace pipesched {
 
 /// A part of the rows: `length` words that are repeated, `times` times in all.
 ///
-/// `times` 1: they are in the table as they are, from `position` on.
+/// `times` 1: the words are in the table unchanged, from `position` on.
 ///
 /// Else there are `length` columns at `position`, three words for each word of
 /// a repetition: base, cycle, step. In repetition r, counted from 0, the word
@@ -26,8 +26,8 @@ namespace pipesched {
 ///   base + r * step                               if cycle is 0
 ///   table[base + r % cycle] + r / cycle * step    else
 ///
-/// So a microbatch that grows by 2 takes three words, and a place of memory of
-/// which four are used in turn takes seven, however often they repeat.
+/// So a microbatch that grows by 2 takes three words, and a place of memory
+/// that cycles through four takes seven, for any number of repetitions.
 struct WordSection {
   uint32_t position, length, times;
 

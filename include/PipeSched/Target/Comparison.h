@@ -1,9 +1,9 @@
 //===- Comparison.h - Schedules side by side, as text -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tables for people: which schedule is fastest, where idle time goes, which
-// ones fit in memory; then findings from the numbers, such as rankings that
-// differ between levels.
+// Tables for people: the fastest schedule, the causes of idle time, the
+// schedules that fit in memory; then findings from the numbers, such as
+// rankings that differ between levels.
 //
 //===----------------------------------------------------------------------===//
 

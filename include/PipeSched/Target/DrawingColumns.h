@@ -71,7 +71,8 @@ struct DrawingColumns {
   size_t getNumCells() const { return rowBegins.back(); }
 };
 
-/// Linear in tasks and edges, but for sorting. Nothing refers to `result`.
+/// Linear in tasks and edges, except for sorting. The columns do not refer to
+/// `result`.
 DrawingColumns drawingColumnsOf(const NamedEvaluation &result);
 
 } // namespace pipesched

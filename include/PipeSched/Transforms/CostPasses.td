@@ -30,9 +30,9 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
     tokens.
 
     A microbatch has `microbatch-size` sequences. Without this option, the pass
-    divides the global batch (that of the option, else that of the description)
-    by the microbatches of the schedule and by the data-parallel pipelines of
-    the attached system. So attach the system first.
+    divides the global batch (of the option, else of the description) by the
+    microbatches of the schedule and by the data-parallel pipelines of the
+    attached system. So attach the system first.
 
     With `precision=fp8` linear layers run at the system's rate for 8-bit
     floats, except the head and the router; attention keeps its precision. With

@@ -52,8 +52,8 @@ def PipeOptimizePass : Pipe_ModulePass<"pipe-optimize"> {
 
     The search ends when the result meets the lower bound, when it is within
     `gap` of it (0.01: one percent), or after `max-evaluations` schedules,
-    2000000 by default. The same input then gives the same output, whatever the
-    machine, its load and the number of threads. A `time-limit` in seconds
+    2000000 by default. The same input then gives the same output on any
+    machine, with any load and number of threads. A `time-limit` in seconds
     (default: none) also ends the search, but then the output depends on the
     machine. With `max-evaluations=0` only the time limit counts. All searches
     for one schedule share its limits. With `cache`, a folder keeps the best

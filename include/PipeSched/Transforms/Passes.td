@@ -251,7 +251,7 @@ def PipePlaceBidirectionalPass : Pipe_SchedulePass<"pipe-place-bidirectional"> {
 
     Errors: a schedule that has rows; no schedule; an odd number of workers;
     pairs that do not divide half of the workers; fewer microbatches than paths;
-    equal parts that do not come out even.
+    microbatches that do not divide into equal parts.
   }];
   let options = [
     Pipe_ScheduleOption,
@@ -439,7 +439,7 @@ def PipeVerifyPass : Pipe_SchedulePass<"pipe-verify"> {
     reloaded: copies overlap with the row. For such rows `memory-times` chooses
     the proof:
 
-    - `any`: the budget holds whatever cells, messages and copies take. An
+    - `any`: the budget holds for any times of cells, messages and copies. An
       offload counts until the row, or a reload, waits for it (`0d1`).
     - `given`: the budget holds at the durations by model, system and profile,
       or slots of 1 us, under `transport`; not where a copy takes longer.

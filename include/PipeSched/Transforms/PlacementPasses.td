@@ -242,7 +242,7 @@ def PipePlaceLayoutPass : Pipe_SchedulePass<"pipe-place-layout"> {
     Errors: text that is not a layout or that blocks cannot express, with the
     position of the wrong character; a number of stages that is not a multiple
     of the workers, with the nearest numbers of workers that divide it; a number
-    of layers that is not that of the model; a schedule that has rows; no
+    of layers that differs from the model's; a schedule that has rows; no
     schedule.
   }];
   let options = [

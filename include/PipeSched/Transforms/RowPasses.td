@@ -216,15 +216,15 @@ def PipeAddOffloadPass : Pipe_SchedulePass<"pipe-add-offload"> {
       excluded. A stage is a position on its path.
     - `amount=half`: on each worker the half that lives longest, in unit slots
       from F to B or W. Among activations that live equally long, every second
-      one goes first.
+      one is taken first.
     - `keep`: the number of selected activations that a worker may hold on the
       device. An F that finds fewer than this number is not offloaded.
     - Left out, with a remark, are activations that are already offloaded, that
       an R computes again, or that have fewer than `ahead` + 1 compute cells
       between F and backward: one cell hides D, the others hide U.
 
-    `memory=N` limits each worker to N activations, including those being
-    copied, however long cells and copies take: joins (`0d1`) hold compute back
+    `memory=N` limits each worker to N activations, including activations being
+    copied, for any times of cells and copies: joins (`0d1`) hold compute back
     until an offload has made room. A row that has no room for such early
     reloads issues them later, at a half, a quarter, ... of `ahead`.
 

@@ -17,7 +17,7 @@ def PipeVerifyStagesPass : Pipe_ModulePass<"pipe-verify-stages"> {
     every stage names functions, that the roles and types of their arguments and
     results agree, that the output of a stage is the input of the next one on
     every path, and that every cell of the rows has its function. Rows need not
-    exist. The module stays as it is (docs/Stages.md).
+    exist. Changes nothing (docs/Stages.md).
 
     ```mlir
     func.func @scale(%x: tensor<8xf32> {pipe.input})

@@ -32,9 +32,9 @@ bool isQueueOrder(const TaskGraph &graph, uint32_t task, Edge edge);
 /// another cell does.
 uint32_t pairThatSends(const TaskGraph &graph, uint32_t message);
 
-/// Whether a task that starts ahead (MessageCost::aheadPs) does so of the end
-/// of this edge: a message of the pair that sends it, an all-reduce of all but
-/// the task in front of it in a queue.
+/// Whether a task that starts ahead (MessageCost::aheadPs) does so relative to
+/// the end of this edge: a message to the pair that sends it; an all-reduce to
+/// all except the task in front of it in a queue.
 bool mayStartAhead(const TaskGraph &graph, uint32_t task, Edge edge);
 
 /// The makespan of the same graph if messages and all-reduces took no time.
@@ -42,9 +42,9 @@ int64_t freeMakespan(const TaskGraph &graph, const TaskTimes &times,
                      const Timeline &timeline);
 
 /// Tasks of a longest path, first to last. If several tasks end last, the path
-/// ends with a compute rather than another task, then with that of the lowest
-/// worker, and then with the last of these. If several edges determine the
-/// start of a task, the path follows the first.
+/// ends with a compute rather than another task, then with the task of the
+/// lowest worker, and then with the last of these. If several edges determine
+/// the start of a task, the path follows the first.
 std::vector<uint32_t> criticalPath(const TaskGraph &graph,
                                    const TaskTimes &times,
                                    const Timeline &timeline);
@@ -83,8 +83,8 @@ std::vector<PathStep> describePath(const TaskGraph &graph,
 /// measured timeline, time after the last thing that a cell needs counts like
 /// the wait for that thing.
 struct IdleTimes {
-  /// Where `attributeWaits` has not run, cells are busy while they wait, and
-  /// the last four are empty.
+  /// Before `attributeWaits`, cells count as busy while they wait, and the last
+  /// four are empty.
   std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, queueOrderPs,
       communicationPs, imbalancePs, weightsPs, expertsPs, contextPs;
   /// Start of the first cell and end of the last, by worker; 0 without cells.

@@ -32,12 +32,12 @@ bool canWalkTables(Transport transport, ReceivePlacement receives,
 /// others.
 bool canWalkGroups(const Groups &groups);
 
-/// Whether all times together are at most `limitPs`, so that no sum of some can
+/// Whether all times together are at most `limitPs`, so that no partial sum can
 /// overflow.
 bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
-/// The traffic of a complete table, as computeTraffic finds it, but for rows of
+/// The traffic of a complete table, as from computeTraffic, except rows of
 /// experts, which walks add up. Nothing if bytes exceed int64.
 std::optional<Traffic> sumTraffic(const TableView &table,
                                   const PhaseCounts &counts,

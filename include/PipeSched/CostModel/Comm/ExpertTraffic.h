@@ -1,8 +1,8 @@
 //===- ExpertTraffic.h - Where the rows of experts go -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which part of the rows of an accelerator goes over the link of its node, and
-// which over the network (docs/CostModel.md, "Expert parallelism").
+// The part of the rows of an accelerator that goes over the link of its node,
+// and the part over the network (docs/CostModel.md, "Expert parallelism").
 //
 //===----------------------------------------------------------------------===//
 

@@ -55,9 +55,9 @@ struct RingGroup {
   }
 };
 
-/// Ranks number the accelerators of a worker first, those of a tensor-parallel
-/// group before others that divide the sequence, then follow the system's
-/// RankOrder; every `acceleratorsPerNode` consecutive ranks are a node, every
+/// Ranks number the accelerators of a worker first, a tensor-parallel group
+/// before others that divide the sequence, then follow the system's RankOrder;
+/// every `acceleratorsPerNode` consecutive ranks are a node, every
 /// `acceleratorsPerPod` a pod. For example, two workers of two accelerators, in
 /// two pipelines, on nodes of four:
 ///
@@ -85,8 +85,7 @@ public:
                                          : sharesGroup(workerA, workerB));
   }
 
-  /// The level over which messages between two workers go in the worst of the
-  /// pipelines.
+  /// The level of messages between two workers in the worst of the pipelines.
   NetworkLevel levelOf(int64_t workerA, int64_t workerB) const {
     return sharesNode(workerA, workerB)  ? NetworkLevel::Link
            : sharesPod(workerA, workerB) ? NetworkLevel::Network
@@ -102,14 +101,14 @@ public:
   /// members.
   RingGroup groupOf(int64_t first, int64_t last, int64_t numWorkers) const;
 
-  /// The same for the experts of these workers: the accelerators that hold the
-  /// same of them are `expertParallel` ranks apart within a stage.
+  /// The same for the experts of these workers: accelerators that hold the same
+  /// experts have a distance of `expertParallel` ranks within a stage.
   RingGroup expertReplicas(int64_t first, int64_t last,
                            int64_t numWorkers) const;
 
 private:
-  /// Members of one worker: `inner` of them, `innerStep` ranks apart, in each
-  /// of `outer` places that are `outerStep` ranks apart.
+  /// Members of one worker: `inner` members at distances of `innerStep` ranks,
+  /// in each of `outer` places at distances of `outerStep` ranks.
   struct Members {
     __int128 inner = 1, innerStep = 1, outer = 1, outerStep = 1;
   };
@@ -144,8 +143,8 @@ RingGroup expertGroup(const SystemFacts &system);
 /// The link within a node with the bandwidth of all accelerators of a worker.
 LinkFacts nodeLinkOfWorker(const SystemFacts &system);
 
-/// A level with the bandwidth of all accelerators of a worker, or with that of
-/// one.
+/// A level with the bandwidth of one accelerator, or of all accelerators of a
+/// worker.
 LinkFacts linkOfWorker(NetworkLevel level, const SystemFacts &system);
 LinkFacts linkOfAccelerator(NetworkLevel level, const SystemFacts &system);
 

@@ -187,8 +187,8 @@ struct EnumNames<QueryKeyNorm> {
        "Each head, with a gain for each element of all heads"}};
 };
 
-/// Which linear layers add a bias. With latent attention `queryKeyValue` is
-/// that of the two down-projections.
+/// The linear layers that add a bias. With latent attention `queryKeyValue`
+/// means the two down-projections.
 struct Biases {
   bool queryKeyValue = false, output = false, mlp = false, head = false;
 };
@@ -253,7 +253,7 @@ struct RecomputedOutputs {
 /// inputs: 8, plus 16 for the attention's output, which the backward of
 /// attention reads.
 struct SavedBits {
-  int64_t linearInputs = 0; ///< except that of the output projection
+  int64_t linearInputs = 0; ///< except the output projection's
   int64_t attentionOutput = 0;
   int64_t activationInputs = 0;
 };
@@ -310,7 +310,7 @@ struct Architecture {
   /// embedding and the head of the model (arXiv 2412.19437, section 2.2).
   int64_t predictionLayers = 0;
   RecomputedOutputs recomputed;
-  /// Layers of which only the input is kept (`--recompute-num-layers` of
+  /// Layers that keep only their input (`--recompute-num-layers` of
   /// Megatron-Core).
   LayerSet recomputedLayers = LayerSet::none();
   SavedBits savedBits;
@@ -323,11 +323,11 @@ struct Architecture {
   /// Whether norms of the residual stream are a kernel for each operation, in
   /// FP32: `norm(x.float()).type_as(x) * gain`. Otherwise they are one.
   bool separateNorms = false;
-  /// Whether kernels of their own compute the activation function and the
-  /// product with its gate, whatever the attention.
+  /// Whether separate kernels compute the activation function and the product
+  /// with its gate, for any attention.
   bool separateActivations = false;
-  /// Whether the loss is a kernel for each of its operations, whose results in
-  /// 4 bytes are all held. Otherwise it reads the logits as they are.
+  /// Whether the loss has a kernel for each of its operations, whose results in
+  /// 4 bytes are all held. Otherwise it reads the logits directly.
   bool separateLoss = false;
   /// Whether tensor-parallel ranks compute such a loss of their parts of the
   /// logits (`loss_parallel` of PyTorch), which holds one more result.

@@ -22,9 +22,10 @@ inline bool passesKeys(const Kernel &kernel) {
   return kernel.core || kernel.seen > 0;
 }
 
-/// The time of F, I, W, B, R or O of one block, ps: a term of costRoofline. If
-/// no kernel of the block says otherwise, B is I + W, R the whole forward (or
-/// the attention core under Selective), and O nothing. All kernels have rates.
+/// The time of F, I, W, B, R or O of one block, ps: a term of costRoofline. By
+/// default B is I + W, R the whole forward (or the attention core under
+/// Selective), and O nothing, unless a kernel of the block states them. All
+/// kernels have rates.
 double rooflinePs(const BlockFacts &block, Phase phase,
                   const SystemFacts &system,
                   Recompute recompute = Recompute::Full);

@@ -28,7 +28,7 @@ struct LayerSet {
     return every > 0 && layer >= first && (layer - first) % every == 0;
   }
   bool isNone() const { return listed ? listed->empty() : every == 0; }
-  /// Whether all layers are in it, or none, whatever their number.
+  /// Whether it has all layers, or none, for any number of layers.
   bool isAllOrNone() const {
     return !listed && (every == 0 || (every == 1 && first == 0));
   }

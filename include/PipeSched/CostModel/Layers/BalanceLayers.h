@@ -63,7 +63,7 @@ divideExactly(int64_t numStages, int64_t layers, int64_t first, int64_t last);
 /// The layers of each stage of a path (`workers` by stage), as even as
 /// possible.
 ///
-/// If all layers are alike, the busiest worker gets the smallest possible load,
+/// If all layers are equal, the busiest worker gets the smallest possible load,
 /// then the next busiest, and so on; the same rule then divides a worker's
 /// layers among its stages. A tie goes to the worker that the path reaches
 /// last, and to its last stage, because it holds fewer activations. O(S log

@@ -40,9 +40,9 @@ shareReductions(const Placement &placement,
 
 /// Lets the all-reduces of whole stages go layer by layer: gradients while the
 /// last backward of the stage runs (W if `phases` has it, else B), and weights,
-/// if they are gathered, while its first forward does. Changes the part that
-/// nothing hides, and how far ahead an all-reduce starts; bytes stay. Times of
-/// cells are from `stageCosts`. Errors: as for costReductions and costBlocks.
+/// if they are gathered, while its first forward does. Changes the exposed part
+/// and the early start of an all-reduce; bytes stay. Times of cells are from
+/// `stageCosts`. Errors: as for costReductions and costBlocks.
 llvm::Error reduceByLayers(const Placement &placement,
                            llvm::ArrayRef<Reduction> reductions,
                            const ModelFacts &model, const SystemFacts &system,
@@ -68,8 +68,8 @@ using CostReductions =
 llvm::Error costStageReductions(const Placement &placement, CostReductions cost,
                                 StageCosts &stageCosts);
 
-/// Adds to a reduction, of one worker and its peers, that of another block
-/// which the worker holds, after it. Errors: as for ringExchange.
+/// Adds the reduction of another block of the worker after a reduction of one
+/// worker and its peers. Errors: as for ringExchange.
 llvm::Error addReduction(const Reduction &reduction, const BlockFacts &block,
                          const ModelFacts &model, const SystemFacts &system,
                          const RankLayout &layout, MessageCost &cost);

@@ -35,9 +35,8 @@ llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
 llvm::Expected<std::vector<int64_t>>
 splitLayers(int64_t number, const Path &path, int64_t layers);
 
-/// Sets the bytes of the messages of stages, of which slices have equal shares.
-/// Their times stay as they are.
-/// Errors: as for splitLayers.
+/// Sets the bytes of the messages of stages, which slices share equally. Their
+/// times stay unchanged. Errors: as for splitLayers.
 llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
                             StageCosts &stageCosts);
 
@@ -63,8 +62,8 @@ inline bool dividesExperts(const SystemFacts &system) {
   return system.expertParallel > 1;
 }
 
-/// The parameters of blocks that are counted: all, only of experts, or the
-/// others. A block that states its bytes has no parameters of experts here.
+/// The blocks' parameters to count: all, only of experts, or the others. A
+/// block that states its bytes has no parameters of experts here.
 enum class Parameters { All, Experts, Others };
 
 /// Bytes of parameters, summed over blocks; each counts once, however many

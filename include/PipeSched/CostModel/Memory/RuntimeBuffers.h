@@ -13,8 +13,8 @@
 
 namespace pipesched {
 
-/// Adds to the memory of stages the buffers of a runtime. `Torch`: without
-/// slices the stages of paths of several have buffers for received tensors, and
+/// Adds the buffers of a runtime to the memory of stages. `Torch`: without
+/// slices, stages of paths with several have buffers for received tensors, and
 /// keep the tensors that they send; FSDP2 has buffers for tensors that it
 /// gathers and reduces (docs/CostModel.md, "What PyTorch holds"). `system` may
 /// be null. Errors: as for splitLayers; bytes over int64.

@@ -1,9 +1,9 @@
 //===- OverlappedLayers.h - Parts of layers on two streams ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The schedule of a forward and a backward whose layers share a worker part by
-// part, so that rows of one are on their way to experts while the other
-// computes (docs/CostModel.md, "Parts of layers").
+// The schedule of a forward and a backward that share a worker layer by layer
+// and part by part, so that rows of one are on their way to experts while the
+// other computes (docs/CostModel.md, "Parts of layers").
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,8 +67,8 @@ std::string nameOf(PartPhase what);
 using PairPattern = llvm::SmallVector<PartPhase, 10>;
 
 /// The parts of one layer of the forward and one of the backward: with
-/// `delaysWeights` 10, else 8, where I is the whole backward. Orders `Best` and
-/// `Fluid` have none of their own, and give DeepSeek's.
+/// `delaysWeights` 10, else 8, where I is the whole backward. `Best` and
+/// `Fluid` have no pattern, and return DeepSeek's.
 PairPattern patternOf(PairOrder order, bool delaysWeights);
 
 /// Reads "combine.I,attention.F,...". Errors: a name that no part or phase has;
@@ -89,7 +89,7 @@ struct PairOptions {
   PairOrder order = PairOrder::DeepSeek;
   /// In place of `order`, if it is not empty.
   PairPattern pattern;
-  /// Whether W runs apart from I, after it. Otherwise I takes I + W.
+  /// Whether W runs separately after I. Otherwise I takes I + W.
   bool delaysWeights = true;
   /// The time of a part while the other stream is in use, in percent of its
   /// undisturbed time; from 100 to kMaxSlowdown.
@@ -125,15 +125,15 @@ struct PairSchedule {
   int64_t numTimed = 0, numCut = 0;
 };
 
-/// Schedules a forward through `forward` alongside a backward through
-/// `backward`, each in the order of its layers. The i-th forward layer goes
-/// with the i-th layer from the end of the backward; the extra layers of one of
-/// them run after the others. Either may be empty.
+/// Schedules a forward through `forward` together with a backward through
+/// `backward`, each in the order of its layers. The i-th forward layer is
+/// paired with the i-th layer from the end of the backward; the extra layers of
+/// one of them run after the others. Either may be empty.
 ///
 /// A stream runs one part at a time, in the order of issue. A part of the
 /// forward waits for the one before it, through the layers; I of a part waits
-/// for that of the part after it, and W for the I of its part. With factors,
-/// the parts that run at the same time go slower.
+/// for I of the part after it, and W for the I of its part. With factors, the
+/// parts that run at the same time are slower.
 ///
 /// `Best` finds the first end of all orders that are the same for each pair of
 /// layers, by branch and bound: an order of the compute stream is left out if,

@@ -16,8 +16,7 @@
 namespace pipesched::optimize {
 
 /// Times and memory of one global stage for one microbatch. The caller chooses
-/// ticks and units: ps and bytes for a model, anything else for an instance
-/// file.
+/// ticks and units: ps and bytes for a model, any for an instance file.
 struct StageFacts {
   int64_t forward = 0;
   int64_t inputGrad = 0;  ///< I, or the whole B if backwards are not split
@@ -83,7 +82,8 @@ namespace pipesched::optimize {
 
 /// Changes that the optimizer may make besides choosing the order of each row.
 struct Techniques {
-  bool splitBackward = true; ///< I and W apart; else each backward is one cell
+  bool splitBackward = true; ///< separate I and W; else each backward is one
+                             ///< cell
   bool offload = false;      ///< D and U
   bool recompute = false;    ///< R
 
@@ -115,7 +115,7 @@ struct Techniques {
 ///   path p of `placement`       | slices p % k of path p / k
 ///
 /// On a stage the F of a microbatch run from its first slice to its last, its I
-/// and W (or B) from the last to the first. Keys and values of slices go with
+/// and W (or B) from the last to the first. Keys and values of slices move with
 /// their activations: a D follows the last F, and a U ends before the first I.
 struct Problem {
   std::string name;

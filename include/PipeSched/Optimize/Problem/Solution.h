@@ -37,9 +37,9 @@ llvm::Expected<Solution> timeRows(const Problem &problem,
                                   llvm::ArrayRef<llvm::ArrayRef<Cell>> rows);
 
 /// Times the rows as one of many steps that follow each other without a
-/// barrier, `period` apart. On each worker the step takes at most a period from
-/// its first start to its last end, so its memory is that of all steps.
-/// `makespan` is that of this one step. Errors: as for timeRows.
+/// barrier, at intervals of `period`. On each worker the step takes at most a
+/// period from its first start to its last end, so its memory equals that of
+/// all steps. `makespan` is of this one step. Errors: as for timeRows.
 llvm::Expected<Solution> steadyState(const Problem &problem,
                                      llvm::ArrayRef<llvm::ArrayRef<Cell>> rows);
 
@@ -53,15 +53,15 @@ struct RowPeak {
   Cell cell;
 };
 
-/// The peak of each row whatever the times of cells, messages and copies
+/// The peak of each row for any times of cells, messages and copies
 /// (AnyTimeMemory.h). Needs complete rows.
 std::vector<RowPeak> anyTimePeaks(const Problem &problem,
                                   llvm::ArrayRef<Row> rows);
 
 /// Checks a solution; shares no code with the search. Errors: a rule of the
 /// problem that the solution breaks, with row and cell; a capacity that is
-/// exceeded, with when, where and by how much. If the period is the objective,
-/// the memory of steadyState is checked as well.
+/// exceeded, with time, place and amount. If the period is the objective, the
+/// memory of steadyState is checked as well.
 llvm::Error verifySolution(const Problem &problem, const Solution &solution);
 
 } // namespace pipesched::optimize

@@ -24,8 +24,8 @@ struct ProblemOptions {
   optimize::Objective objective = optimize::Objective::Makespan;
   optimize::Techniques techniques;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
-  /// Nothing: the memory of the system, if there are a model and a system that
-  /// says how much it has; otherwise no limit.
+  /// Nothing: the memory of the system if a model and a system with a memory
+  /// are attached; otherwise no limit.
   std::optional<MemoryBudget> memory;
   /// When the budget has to be kept.
   MemoryTimes memoryTimes = MemoryTimes::Any;

@@ -106,8 +106,7 @@ std::vector<Seed> familySeeds(const Problem &problem, SolverOptions &options);
 /// interrupted or its time is over while it reads them. The fixed rules are not
 /// tried on problems of more than 16384 stages times microbatches. Without a
 /// time limit the result depends only on the arguments, and not on `pool` and
-/// `threads`. Errors: as for checkProblem, checkCapacity and
-/// checkTime.
+/// `threads`. Errors: as for checkProblem, checkCapacity and checkTime.
 llvm::Expected<SolverResult> solve(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds,
                                    const SolverOptions &options);

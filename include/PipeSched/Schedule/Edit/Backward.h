@@ -17,7 +17,7 @@ namespace pipesched {
 
 /// The treatment of backwards that cannot be split or merged.
 enum class Remainder : uint8_t {
-  Keep,  ///< they stay as they are
+  Keep,  ///< they are kept
   Refuse ///< an error that names the first of them
 };
 

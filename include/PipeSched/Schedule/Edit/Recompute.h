@@ -40,8 +40,8 @@ struct RecomputeChange {
 };
 
 /// Adds an R for each selected backward (B or I), right before it or its
-/// overlapped pair, but after copies and joins that are there. Present R
-/// cells do not move. In an aligned table all cells go to their earliest slots
+/// overlapped pair, but after copies and joins that are there. Present R cells
+/// do not move. In an aligned table all cells move to their earliest slots
 /// (alignRows).
 ///
 ///   ahead = 0   0F0 0F1 0F2 _    0R0 0B0 _   0R1 0B1       _ waits

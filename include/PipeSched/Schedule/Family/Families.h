@@ -123,8 +123,8 @@ enum class FamilyPlacement : uint8_t {
   Any,           ///< any paths
 };
 
-/// Message semantics under which every table of a family finishes, whatever its
-/// size and options: bits 1 << MessageSemantics, by ReceivePlacement. Under all
+/// Message semantics under which every table of a family finishes, for any size
+/// and options: bits 1 << MessageSemantics, by ReceivePlacement. Under all
 /// other semantics some table deadlocks.
 struct MessageClaims {
   uint32_t arrival, consumer;

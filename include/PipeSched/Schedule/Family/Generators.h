@@ -193,9 +193,9 @@ llvm::Expected<Table> generateZBV(const Placement &placement,
 
 /// V-Half and V-Min of the same paper: their building blocks, repeated and
 /// shifted left within the memory that the blocks hold. Forwards keep the order
-/// of the blocks, or forwards of the first stage may overtake, whichever is
-/// shorter in unit slots. Always split; gradient after I. Peaks: V-Half D+2 for
-/// even and D+1 for odd D; V-Min 2(floor((D+1)/3)+1).
+/// of the blocks, or forwards of the first stage may overtake; the shorter one
+/// in unit slots is taken. Always split; gradient after I. Peaks: V-Half D+2
+/// for even and D+1 for odd D; V-Min 2(floor((D+1)/3)+1).
 llvm::Expected<Table> generateVHalf(const Placement &placement,
                                     const GeneratorOptions &options = {});
 llvm::Expected<Table> generateVMin(const Placement &placement,
@@ -218,9 +218,9 @@ llvm::Expected<Table> generateZBAuto(const Placement &placement,
 llvm::Expected<Table> generateDualPipeV(const Placement &placement,
                                         const GeneratorOptions &options = {});
 
-/// The same on two mirrored paths with half of the microbatches each, whatever
-/// they took before (DualPipe, DeepSeek-AI 2025, section 3.2.1). Two mirrored
-/// paths replace a path 0..D-1. D and N even, N >= 2D. Peak D+1.
+/// The same on two mirrored paths with half of the microbatches each,
+/// regardless of `takes` (DualPipe, DeepSeek-AI 2025, section 3.2.1). Two
+/// mirrored paths replace a path 0..D-1. D and N even, N >= 2D. Peak D+1.
 llvm::Expected<Table> generateDualPipe(const Placement &placement,
                                        const GeneratorOptions &options = {});
 
@@ -235,8 +235,8 @@ struct VocabularyOptions : GeneratorOptions {
 };
 
 struct Vocab1F1BOptions : VocabularyOptions {
-  /// The time of B in percent of that of F, from 1 to kMostBackward; by default
-  /// that of unit slots. It says where the steps of the head are.
+  /// The time of B in percent of F, from 1 to kMostBackward; by default as in
+  /// unit slots. It decides the places of the steps of the head.
   std::optional<int64_t> backward;
 
   static constexpr int64_t kUnitBackward = 200, kMostBackward = 10000;

@@ -55,8 +55,8 @@ public:
   constexpr int64_t getStage() const { return bits >> 32 & 0xffffff; }
   /// CellNumber of the phase says which things the number counts.
   constexpr int64_t getNumber() const { return bits & 0x7fffffff; }
-  /// The number of a cell of a unit: microbatch x slices + slice, which
-  /// Placement::microbatchOf and sliceOf take apart.
+  /// The number of a cell of a unit: microbatch x slices + slice.
+  /// Placement::microbatchOf and sliceOf split it.
   constexpr int64_t getUnit() const { return getNumber(); }
   /// The number of O and G.
   constexpr int64_t getPath() const { return getNumber(); }

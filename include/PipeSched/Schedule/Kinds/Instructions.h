@@ -65,7 +65,7 @@ enum class InstructionRole : uint8_t {
   Message,    ///< one end of a message between two workers
   Collective, ///< starts when all workers of its group have reached theirs
   Copy,       ///< moves activations between a worker and its host
-  Join        ///< takes no time and is no task
+  Join        ///< takes no time and is not a task
 };
 
 template <>
@@ -178,8 +178,8 @@ struct EnumNames<Lane> {
 };
 inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
 
-/// Which workers take part in a collective together, and how often. Each value
-/// has a provider of groups for tables (Table/Groups.h), and a check for
+/// The workers that take part in a collective together, and how often. Each
+/// value has a provider of groups for tables (Table/Groups.h), and a check for
 /// programs by hand (Dialect/Exec/IR/Collectives.h).
 enum class Grouping : uint8_t {
   None,   ///< no collective

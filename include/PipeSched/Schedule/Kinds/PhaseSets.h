@@ -62,7 +62,7 @@ inline constexpr PhaseSet kDetachedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.instruction && traitsOf(*traits.instruction).isDetached;
     });
-/// The others, which hold their rows until all have come: G.
+/// Collectives that hold their rows until all members have come: G.
 inline constexpr PhaseSet kMeetingPhases = kCollectivePhases - kDetachedPhases;
 /// Phases that run in their row: F, B, I, W, R, O, S, T, E and V. Meetings have
 /// their slots there, since a table has no second row for the network.
@@ -91,8 +91,8 @@ inline constexpr PhaseSet kIndexedPhases =
       return traits.number == CellNumber::Unit &&
              traits.order.occurrence != Occurrence::AnyNumber;
     });
-/// Phases of which each worker of a path has a shard: S, T, X, Y and Z, and E,
-/// A, C and V.
+/// Phases whose work is sharded over the workers of a path: S, T, X, Y and Z,
+/// and E, A, C and V.
 inline constexpr PhaseSet kSpreadPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.order.occurrence == Occurrence::Spread;
@@ -126,7 +126,7 @@ inline constexpr PhaseSet kActivationUsers =
     phasesWith([](const PhaseTraits &traits) {
       return traits.order.uses.contains(Phase::Reload);
     });
-/// F and R: one of them makes the activations that the backward uses, R where
+/// F and R: one of them makes the activations that the backward uses, R if
 /// there is one.
 inline constexpr PhaseSet kActivationMakers =
     phasesWith([](const PhaseTraits &traits) {
@@ -190,9 +190,9 @@ inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
   return excluded;
 }();
 
-/// By phase: the phases of the neighbouring slice of which one has to come
-/// before it. An alternative that needs another alternative, as W needs I, does
-/// not replace B: its own predecessor does.
+/// By phase: phases of the neighbouring slice, one of which has to come before
+/// it. An alternative that needs another alternative, as W needs I, does not
+/// replace B: its own predecessor does.
 inline constexpr PhaseMap<PhaseSet> kOfNeighbour = [] {
   PhaseMap<PhaseSet> all = {};
   kAllPhases.forEach([&](Phase phase) {
@@ -251,8 +251,8 @@ constexpr std::optional<Phase> phaseFromCode(uint64_t code) {
   return code < kPhaseOfCode.size() ? kPhaseOfCode[code] : std::nullopt;
 }
 
-/// Whether the numbers of the enum are the codes, so that cells lie in memory
-/// as in files.
+/// Whether the numbers of the enum are the codes, so that cells have the same
+/// bits in memory and in files.
 inline constexpr bool kCodesAreNumbers = [] {
   for (unsigned i = 0; i < kNumPhases; ++i)
     if (kPhaseTraits[i].code != i)
@@ -302,7 +302,7 @@ static_assert(
 static_assert(detail::haveOwnCodesAndLetters(),
               "a phase has a code and one letter of its own");
 
-/// The grouping of the cells of a phase; None for cells that meet nobody.
+/// The grouping of the cells of a phase; None for cells that are in no group.
 constexpr Grouping groupingOf(Phase phase) {
   const PhaseTraits &traits = traitsOf(phase);
   return traits.instruction ? traitsOf(*traits.instruction).grouping

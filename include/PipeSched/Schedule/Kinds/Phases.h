@@ -85,8 +85,8 @@ struct PhaseOrder {
   Occurrence occurrence = Occurrence::Optional;
   /// Phases that have to be before it in the row.
   PhaseSet needs = {};
-  /// Phases that it waits for where the table has them, so that none of them
-  /// may come after it.
+  /// Phases that it waits for if the table has them, so that none of them may
+  /// come after it.
   PhaseSet uses = {};
   /// Phases that must not occur alongside it.
   PhaseSet alternatives = {};
@@ -382,7 +382,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      {},
      {MemoryEffect::Same, MemoryEffect::FreePart},
      {{0x44, 0x5a, 0x6b}, {0xbf, 0xcf, 0xdb}}},
-    // C: after I, whatever the gradient rule, since I finds the gradient
+    // C: after I, for any gradient rule, since I finds the gradient
     {19,
      CellNumber::Unit,
      /*unitSlots=*/0,

@@ -31,8 +31,8 @@ struct Wait {
 };
 
 /// The cycle of waits of a program that cannot finish: the awaited instruction
-/// of each wait is the waiter of the next one, and that of the last wait is the
-/// waiter of the first.
+/// of each wait is the waiter of the next one, and the last awaited instruction
+/// is the waiter of the first.
 struct Deadlock {
   std::vector<Wait> cycle;
 };

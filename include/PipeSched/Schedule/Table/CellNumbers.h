@@ -22,8 +22,8 @@ struct CellNumbers {
 /// The numbers of a cell of a table with this many slices.
 CellNumbers numbersOf(Cell cell, int64_t numSlices);
 
-/// Makes rows of a table with this many slices. Errors: numbers of which no
-/// cell can be made, with the worker and the position.
+/// Makes rows of a table with this many slices. Errors: numbers that do not
+/// make a cell, with the worker and the position.
 llvm::Expected<std::vector<Row>>
 makeRows(llvm::ArrayRef<std::vector<CellNumbers>> rows, int64_t numSlices);
 

@@ -1,8 +1,8 @@
 //===- Dependences.h - What a cell waits for ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one rule that says which cells a cell needs and which message it sends.
-// Alignment, verification, lowering and formulas all go by it
+// The one rule for the cells that a cell needs and the message that it sends.
+// Alignment, verification, lowering and formulas all follow it
 // (docs/Dialects/RationalePipe.md, "Gradient rule").
 //
 //===----------------------------------------------------------------------===//
@@ -180,7 +180,7 @@ private:
   }
   Producer makerAt(int64_t path, int64_t stage, int64_t unit,
                    const Columns &some) const {
-    // An entry has the number of its pair, which takes no further look-up here.
+    // An entry has the number of its pair, so this takes no further look-up.
     int64_t global = placement.stageOffset(path) + stage;
     return {makerIn(placement.pairOf(global, unit), some),
             placement.workerOf(global)};

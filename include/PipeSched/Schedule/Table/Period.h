@@ -21,9 +21,9 @@ struct RowPeriod {
 };
 
 struct TablePeriod {
-  /// By how much the number of the unit grows from one period to the next:
-  /// whole microbatches, so that slices stay the same. If each path takes a
-  /// part of the microbatches, all paths grow by this number.
+  /// The growth of the number of the unit from one period to the next: whole
+  /// microbatches, so that slices stay the same. If each path takes a part of
+  /// the microbatches, all paths grow by this number.
   int64_t units = 0;
   int64_t numSlices = 1;
   std::vector<int64_t> ranks; ///< by path: units of it in a period

@@ -18,7 +18,7 @@ namespace pipesched {
 /// all phases occur.
 struct PhaseCounts {
   std::vector<PhaseMap<int64_t>> counts; ///< by global stage
-  PhaseSet phases;                       ///< those that occur
+  PhaseSet phases;                       ///< the phases that occur
 
   int64_t of(int64_t stage, Phase phase) const { return counts[stage][phase]; }
   PhaseSet costedPhases() const { return phases & kCostedPhases; }

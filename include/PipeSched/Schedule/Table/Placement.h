@@ -183,8 +183,8 @@ public:
   /// Says why a stage that does not train has no whole backward, and what it
   /// runs.
   std::string describeBackward(int64_t globalStage) const;
-  /// Error, unless all stages train: `reader` takes no others. Names the first
-  /// stage that does not.
+  /// Error, unless all stages train: `reader` accepts no others. Names the
+  /// first other stage.
   llvm::Error checkTrainsAll(llvm::StringRef reader) const;
   /// The largest number of stages of a path.
   int64_t getMaxStages() const { return maxStages; }

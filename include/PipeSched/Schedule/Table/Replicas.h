@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every path places the whole model. The stages of all paths cut it into
-// pieces, of which each path has one replica.
+// pieces; each path has one replica of a piece.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ class Replicas {
 public:
   /// The pieces of a placement, which must outlive the result. O(stages log
   /// stages). Errors: as for stageLengths, also for paths without lengths;
-  /// stages with the same blocks of which some train and some do not.
+  /// stages with the same blocks, some of which train and some do not.
   static llvm::Expected<Replicas> create(const Placement &placement);
 
   int64_t getNumBlocks() const { return cuts.back(); }

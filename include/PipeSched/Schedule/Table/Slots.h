@@ -30,7 +30,7 @@ struct SlotAssignment {
 llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
                                           const CellIndex &index);
 
-/// The same in unit slots, whatever the table says.
+/// The same in unit slots, even if the table has other slots.
 llvm::Expected<SlotAssignment> alignUnitSlots(const TableView &table,
                                               const CellIndex &index);
 

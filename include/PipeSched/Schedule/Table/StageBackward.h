@@ -55,8 +55,8 @@ constexpr PhaseSet allowedPhases(StageBackward backward) {
   return {};
 }
 
-/// The phases of which a stage needs one for each unit besides F; empty if it
-/// has no backward.
+/// The phases one of which a stage needs for each unit in addition to F; empty
+/// if it has no backward.
 constexpr PhaseSet backwardStarts(StageBackward backward) {
   return backward == StageBackward::None
              ? PhaseSet()

@@ -1,9 +1,9 @@
 //===- Wavefront.h - Cells of a table in the order of slots -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks all rows of a table at once, from slot to slot. What cells pass to
-// other stages is kept only while it is under way, so the table needs no index.
-// docs/Dialects/RationaleTimes.md says why.
+// Walks all rows of a table at once, from slot to slot. Data between stages is
+// kept only while it is in flight, so the table needs no index.
+// docs/Dialects/RationaleTimes.md gives the reasons.
 //
 //===----------------------------------------------------------------------===//
 
@@ -114,7 +114,7 @@ private:
 
   struct alignas(64) Row {
     const Cell *begin, *next, *end;
-    /// Its next step needs something that is not there yet.
+    /// Its next step needs an item that has not come yet.
     bool isAsleep = false;
     uint8_t awaitedHalf = 0; ///< the half of the step that needs it
     WaveStep step;           ///< the step that runs, or the next one
@@ -135,7 +135,7 @@ private:
     typename Handler::Cost cost;
   };
 
-  /// Where a microbatch goes.
+  /// The route of a microbatch.
   struct Trip {
     uint32_t firstKind; ///< of the first stage of its path
     int32_t rank;       ///< on the path
@@ -208,7 +208,7 @@ private:
   bool isBroken = false;
 
   std::optional<TablePeriod> period;
-  /// Where row 0 ends a period next; null if nobody looks for that.
+  /// Where row 0 ends a period next; null if periods are not watched.
   const Cell *periodEnd = nullptr;
   int64_t numHeld = -1; ///< at the last end of a period
   /// The number of periods since `before` was taken down (-1: it was not), and
@@ -467,7 +467,7 @@ WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot,
 }
 
 /// Starts a pair that has slept for `item` of a rank, or leaves it in the inbox
-/// if the other half needs something that is not there.
+/// if the other half needs an item that has not come.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_NOINLINE void WavefrontOf<Item, Handler, hasPaths>::wakePair(
     Row &row, uint64_t slot, Inbox &inbox, int32_t rank, Item &item) {
@@ -581,7 +581,7 @@ void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
   }
 }
 
-/// Finds the oldest clocks, and how far ahead of row 0 the others are.
+/// Finds the oldest clocks, and the lead of the others over row 0.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::readClocks() {
   ClockValues<Time> first = handler.clocksOf(0);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The steps of rows, the rows that run by the slot in which their cells end,
-// and the data under way between stages.
+// and the data in flight between stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,9 +108,9 @@ private:
   uint64_t now = 0;
 };
 
-/// The items of one inbox that nobody has taken yet, by the rank of their
-/// microbatch on the path. Rank r lies at r modulo the capacity. The capacity
-/// doubles when two ranks would fall together, so it stays below twice the
+/// The items of one inbox that are not taken yet, by the rank of their
+/// microbatch on the path. Rank r is at r modulo the capacity. The capacity
+/// doubles when two ranks would share a place, so it stays below twice the
 /// distance of the outermost ranks.
 template <typename Item>
 class InFlight {
@@ -192,7 +192,7 @@ enum class Clock : uint8_t {
   FreeTime ///< ps if communication took no time
 };
 
-/// Where a walk is: its slot, and times of one scenario or of several.
+/// The position of a walk: its slot, and times of one scenario or of several.
 template <typename Time>
 struct ClockValues {
   int64_t slot = 0;

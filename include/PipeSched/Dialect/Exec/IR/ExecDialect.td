@@ -34,7 +34,7 @@ def Exec_Dialect : Dialect {
     `wait` is in no queue: it holds the next `compute` or `reload` of its
     worker.
 
-    Across queues nothing is ordered but by `!exec.token` values. A message is
+    Across queues only `!exec.token` values order instructions. A message is
     named by the cell that produces it: `send 2F0 to 3` on worker 2 pairs with
     `recv 2F0 from 2` on worker 3. See docs/Dialects/RationaleExec.md.
   }];

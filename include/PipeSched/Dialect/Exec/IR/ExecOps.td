@@ -163,7 +163,7 @@ def Exec_WorkerOp : Exec_Op<"worker", [
   let summary = "program of one worker";
   let description = [{
     The instructions of one process in the order in which it issues them to its
-    queues. The region is isolated: workers share nothing but messages.
+    queues. The region is isolated: workers share only messages.
 
     Ops of other dialects are instructions if they implement
     `InstructionOpInterface`. Further ops may be among them, for lowerings that
@@ -249,7 +249,7 @@ class Exec_InstructionOp<string mnemonic, string kind, list<string> queues,
 }
 
 /// An instruction named by its cell, which others can wait for. The table of
-/// instructions says how its result is called.
+/// instructions gives the name of its result.
 class Exec_CellOp<string mnemonic, string kind, list<string> queues,
                   list<Trait> traits = []>
     : Exec_InstructionOp<mnemonic, kind, queues, [
@@ -269,10 +269,10 @@ class Exec_CellOp<string mnemonic, string kind, list<string> queues,
   }];
 }
 
-/// A collective, named by its cell; it may state the bytes that each worker of
-/// its group has, and `exec-assign-buffers` the places of the data that it
-/// exchanges. Where the table of instructions groups it by microbatch, this is
-/// all that it has.
+/// A collective, named by its cell. It may state the bytes of each worker of
+/// its group; `exec-assign-buffers` adds the places of the exchanged data. A
+/// collective that the table of instructions groups by microbatch has no other
+/// attributes.
 class Exec_CollectiveOp<string mnemonic, string kind, list<string> queues,
                         list<Trait> traits = []>
     : Exec_CellOp<mnemonic, kind, queues, [
@@ -531,7 +531,8 @@ def Exec_AllReduceOp : Exec_CollectiveOp<"all_reduce", "AllReduce",
 
     Constraints:
     - `all_reduce_c1`: the phase is G.
-    - `all_reduce_c2`: blocks are not negative and do not end before they begin.
+    - `all_reduce_c2`: `begin` and `end` of the blocks are not negative, and
+      `end` is not before `begin`.
     - `all_reduce_c3`: it waits for the `compute` of a B or W of its stage.
     - `all_reduce_c4`: `bytes` is not negative.
   }];

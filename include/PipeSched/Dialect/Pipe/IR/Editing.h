@@ -17,14 +17,14 @@
 
 namespace pipesched::pipe {
 
-/// Where the cells of rows are that were read from text. IR has no room for
-/// it: a row is one op with one location, that of its first word.
+/// The places in the text of the cells of rows. IR has no room for them: a row
+/// is one op with one location, its first word's.
 class CellPlaces : public mlir::DialectInterface::Base<CellPlaces> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CellPlaces)
   explicit CellPlaces(mlir::Dialect *dialect) : Base(dialect) {}
 
-  /// Longer rows are not kept: nobody reads them cell by cell.
+  /// Longer rows have no places: no editor reads them cell by cell.
   static constexpr size_t kMostCells = 4096;
 
   /// Keeps the places of the cells of a row at `row`. `text` starts with its
@@ -32,12 +32,12 @@ public:
   void keep(mlir::Location row, llvm::ArrayRef<Cell> cells, const char *text,
             mlir::FileLineColLoc bracket) const;
 
-  /// Copies the places of this context to another one: IR that goes there as
+  /// Copies the places of this context to another one: IR that is passed on as
   /// bytecode keeps its locations.
   void copyTo(const CellPlaces &other) const;
 
-  /// The place of a cell, or that of its row if it is not known: the row was
-  /// not read from text, or has changed since.
+  /// The place of a cell, or of its row if it is not known: the row was not
+  /// read from text, or has changed since.
   mlir::Location find(WorkerOp row, size_t index) const;
 
 private:

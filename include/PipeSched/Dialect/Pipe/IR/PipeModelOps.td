@@ -366,10 +366,10 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     A roofline point per phase in which the kernel runs. A `link` kernel is an
     all-reduce among the accelerators of a worker, and free if there is only
     one. A `matrix_fp8` kernel runs on the matrix engine at its rate for 8-bit
-    floats. R runs the F of every kernel again that is not `kept`, or under
-    selective recompute that of the `core` kernels. Every accelerator of a
-    worker runs all of a `whole` kernel, not only its part. A kernel `x n` runs
-    n times in each phase.
+    floats. R runs F again of every kernel that is not `kept`, or under
+    selective recompute F of the `core` kernels. Every accelerator of a worker
+    runs all of a `whole` kernel, not only its part. A kernel `x n` runs n times
+    in each phase.
 
     A `routed` kernel works on the rows of experts: if experts are divided among
     ranks, it runs on the rank that has the expert, and a `routed` kernel on
@@ -385,11 +385,11 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
     each runs a t-th of it, or with e ranks that divide experts, a `routed` one
     an e-th.
 
-    The host launches `launches` kernels for one run (default 1), of a kernel
-    with `weight_bytes` for each expert of a rank. Where a kernel
-    `synchronizes`, the host waits for the end of its F before it launches more.
-    An `exchanged` kernel sorts rows at the ranks of their experts, and is free
-    if experts are not divided.
+    The host launches `launches` kernels for one run (default 1); with
+    `weight_bytes`, for each expert of a rank. If a kernel `synchronizes`, the
+    host waits for the end of its F before it launches more. An `exchanged`
+    kernel sorts rows at the ranks of their experts, and is free if experts are
+    not divided.
 
     The work of a kernel that `sees n tokens` grows with pairs of tokens: each
     token of a sequence sees at most n tokens, the whole sequence or a window.

@@ -104,7 +104,7 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
   let extraClassDeclaration = [{
     /// The paths in order: path p is the p-th.
     auto getPaths() { return getBody()->getOps<PathOp>(); }
-    /// The rows in their written order, which need not be that of workers.
+    /// The rows in their written order, which need not be the order of workers.
     auto getRows() { return getBody()->getOps<WorkerOp>(); }
     /// Whether there are no rows yet.
     bool isProblem() { return getRows().empty(); }

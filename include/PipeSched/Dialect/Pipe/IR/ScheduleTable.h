@@ -34,8 +34,8 @@ private:
 };
 
 /// Errors: the microbatches of the schedule or program have slices, which
-/// `reader` does not treat. What counts microbatches calls it, so that no unit
-/// is taken for a whole microbatch.
+/// `reader` does not support. Code that counts microbatches calls it, so that
+/// no unit is taken for a whole microbatch.
 mlir::LogicalResult verifyUnsliced(PlacementOwnerOpInterface owner,
                                    llvm::StringRef reader);
 

@@ -1,8 +1,8 @@
 //===- StageRoles.h - Functions of stages and their roles -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The kinds of functions that clauses of a schedule name, the roles that their
-// arguments and results have, and which kind may have which role.
+// The kinds of functions that clauses of a schedule name, and the roles that
+// arguments and results of each kind can have.
 //
 //===----------------------------------------------------------------------===//
 
