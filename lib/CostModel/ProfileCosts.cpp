@@ -84,8 +84,9 @@ static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
   return times.size() == 1 ? times.front() : times[stage];
 }
 
-/// A time of a whole microbatch, divided among its slices: in proportion to
-/// their costs so far, but for weights, else evenly. O and G are of no slice.
+/// Divides a time of a whole microbatch among its slices: in proportion to
+/// their costs so far, except for weights, else evenly. O and G belong to no
+/// slice.
 static std::vector<int64_t> divideAmongSlices(Phase phase, int64_t ps,
                                               const CellCosts &cells) {
   int64_t numSlices = cells.getNumSlices();

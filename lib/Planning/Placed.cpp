@@ -111,8 +111,8 @@ PlanBounds Placed::find(const PlanSchedule &schedule, double limitPs) const {
     double step = each * workPs[worker];
     double alive = 0;
     if (schedule.slices > 1) {
-      // Workers start after a slice, and hold one for less time. Where scores
-      // are written, slices leave out up to half of them.
+      // Workers start after a slice, and hold one for less time. If scores are
+      // written, slices leave out up to half of them.
       step /= 2;
     } else {
       // The last cell of a worker may be of a shard, which no gradient follows.

@@ -259,8 +259,7 @@ void PlanSearch::evaluate(llvm::ArrayRef<int32_t> given,
 // Rounds
 //===----------------------------------------------------------------------===//
 
-/// Runs a step of few microbatches for rows of which it is not known how much
-/// they hold.
+/// Runs a step of few microbatches for rows whose memory is not known.
 void PlanSearch::measureRows(llvm::ArrayRef<Bounded> given,
                              EvaluatePoints evaluatePoints) {
   std::vector<PlanPoint> points;

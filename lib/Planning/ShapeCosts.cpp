@@ -134,7 +134,7 @@ pipesched::findRuns(const CostSources &costs, int64_t numLayers) {
   return runs;
 }
 
-/// The part of each layer, and that of the head.
+/// The part of each layer, and the head's.
 static std::vector<double> partsOfLayers(llvm::ArrayRef<double> ofRuns,
                                          llvm::ArrayRef<int64_t> runs) {
   std::vector<double> found;
@@ -152,8 +152,8 @@ static Sums sumUp(llvm::ArrayRef<double> ofLayers) {
   return sums;
 }
 
-/// Bytes multiplied by the time for which a microbatch is held: that of the
-/// layers after, up to the last of `numTimed`.
+/// Bytes multiplied by the time for which a microbatch is held: the times of
+/// the layers after it, up to the last of `numTimed`.
 static Sums sumHeld(llvm::ArrayRef<double> bytes, const Sums &times,
                     size_t numTimed) {
   std::vector<double> held;

@@ -22,7 +22,7 @@ static int64_t nodeSize(const SystemFacts &system) {
 }
 
 /// Pods are known if the system gives both their size and their network. They
-/// have as many nodes, whatever part of these is used.
+/// keep their number of nodes, even if only a part of a node is used.
 static int64_t podSize(const SystemFacts &system) {
   if (!system.spine.bytesPerSecond)
     return 0;

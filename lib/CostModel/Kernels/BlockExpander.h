@@ -79,7 +79,7 @@ public:
   /// `..._again` with the work of its forward in I, and no tensors are kept. I
   /// leaves the tensors that W needs.
   void again(bool begins) { isAgain = begins; }
-  /// Starts or ends a whole layer of that kind, whatever its parts say.
+  /// Starts or ends a layer of that kind that runs again as a whole.
   void layerAgain(bool begins) { isLayerAgain = begins; }
   /// Sets the facts of the experts whose rows the block works on.
   void experts(const ExpertFacts &facts) { block.experts = facts; }
@@ -101,7 +101,7 @@ private:
   CheckedInt parameterCount, activeCount, tiedCount;
   CheckedInt activations, core, input, weightGrad;
   CheckedInt wholeActivations, wholeInput, wholeWeightGrad;
-  /// Of experts.
+  /// Totals of experts.
   CheckedInt routedParameters, routedActivations, routedWeightGrad;
   bool isRouting = false, isAgain = false, isLayerAgain = false;
   bool hasTwin = false; ///< the last kernel is the twin of the one before
@@ -229,7 +229,7 @@ private:
   void reduce(llvm::StringRef name, bool forward, bool inputGrad);
   /// Dropout and addition to the residual stream.
   void residual(llvm::StringRef dropoutName, llvm::StringRef name);
-  /// Parameters of `count` equal linear layers, `active` of which a token uses.
+  /// Parameters of `count` equal linear layers; a token uses `active` of them.
   void weights(llvm::StringRef name, CheckedInt in, CheckedInt out,
                bool hasBias, CheckedInt count = 1, CheckedInt active = 1);
 
@@ -264,7 +264,7 @@ private:
   void outProjection(const LinearAttention &linear);
 
   // FeedforwardKernels.cpp
-  /// An MLP over `rows`, each of which goes through one of `copies` equal MLPs.
+  /// An MLP over `rows`; each row goes through one of `copies` equal MLPs.
   struct Mlp {
     std::string prefix;
     CheckedInt rows, width, copies;

@@ -33,9 +33,9 @@ struct BlockTimes {
   /// Adds `count` times the times of a block.
   void add(const BlockTimes &block, int64_t count);
 
-  /// The host launches ahead of the device, so that of blocks in a row the
-  /// longer of both sums counts. Where it waits within each block, the longer
-  /// time of each counts.
+  /// The host launches ahead of the device, so the time of a run of blocks is
+  /// the longer of both sums. If the host waits within each block, the longer
+  /// time of each block counts.
   double of(Phase phase) const {
     return waiting[phase] + std::max(ahead[phase], launched[phase]);
   }

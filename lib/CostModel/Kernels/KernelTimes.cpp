@@ -14,7 +14,7 @@
 
 using namespace pipesched;
 
-/// A transfer with its latency; nothing takes no time.
+/// A transfer with its latency; an empty one takes no time.
 static double sendPs(double bytes, const LinkFacts &link) {
   return bytes == 0 ? 0 : transferPs(bytes, link) + double(link.latencyPs);
 }
@@ -23,8 +23,8 @@ static double sendPs(double bytes, const LinkFacts &link) {
 // Tensor parallelism
 //===----------------------------------------------------------------------===//
 
-/// A ring all-reduce of `bytes` among n `ranks`, each of which sends 2 (n - 1)
-/// / n times `bytes`.
+/// A ring all-reduce of `bytes` among n `ranks`; each sends 2 (n - 1) / n times
+/// `bytes`.
 static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
   if (ranks == 1 || bytes == 0)
     return 0;
@@ -132,8 +132,8 @@ static double allToAllPs(double bytes, const BlockFacts &block,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Passes parts of keys and values among c ranks, each of which starts with one
-/// part. Times are waits of the attention.
+/// Passes parts of keys and values among c ranks; each starts with one part.
+/// Times are waits of the attention.
 class ContextTimes {
 public:
   explicit ContextTimes(const SystemFacts &system)
@@ -191,7 +191,7 @@ public:
   }
 
 private:
-  /// All ranks pass something on at once, some of them to another node or pod.
+  /// All ranks pass on a part at once, some of them to another node or pod.
   double hop(double bytes) const {
     double ps = group.perNode > 1 ? sendPs(bytes, system.link) : 0;
     if (group.numNodes > 1)
@@ -206,8 +206,8 @@ private:
 } // namespace
 
 /// The time that attention of `attentionPs` waits for keys and values, or in
-/// its backward for half of `bytes`, and hands on gradients, the other half;
-/// and that of an all-to-all, which nothing hides.
+/// its backward for half of `bytes`, while it passes gradients on, the other
+/// half; and the time of an all-to-all, which nothing hides.
 static double contextPs(double bytes, const Kernel &kernel, double attentionPs,
                         bool isBackward, const SystemFacts &system) {
   if (system.contextParallel == 1 || bytes == 0)
@@ -242,7 +242,7 @@ static double contextBytes(double bytes, const Kernel &kernel, bool isBackward,
 //===----------------------------------------------------------------------===//
 
 /// FLOP/s of an attention kernel on one accelerator, which has its part of each
-/// sequence. Without rates nothing is computed (checkRates).
+/// sequence. There are rates (checkRates).
 static double attentionRate(const AttentionShape &shape, bool isBackward,
                             const SystemFacts &system) {
   const AttentionRates *rates =
@@ -309,7 +309,7 @@ private:
 };
 } // namespace
 
-/// Whether anything is to do: transfers and sorting where something is divided.
+/// Whether there is work: transfers and sorting only if something is divided.
 bool KernelTimes::isNeeded(const Kernel &kernel) const {
   bool dividesExperts = system.expertParallel > 1;
   switch (kernel.engine) {
@@ -469,7 +469,7 @@ bool pipesched::anyStates(const BlockFacts &block, PhaseWork phase) {
 using RunCost =
     llvm::function_ref<double(const Work &, const Kernel &, bool isBackward)>;
 
-/// One run of a kernel in a phase of which the block says nothing.
+/// One run of a kernel in a phase that the block does not state.
 static double sumImplied(const Kernel &kernel, Phase phase, Recompute recompute,
                          RunCost costOf) {
   bool runsAgain =

@@ -174,7 +174,7 @@ void BlockExpander::repeatKeyValues() {
 }
 
 /// One kernel reads q, k, v and writes o and a statistic per row and head. The
-/// backward computes the scores again: three of its five GEMMs go over queries
+/// backward computes the scores again: three of its five GEMMs are over queries
 /// and keys, two over values.
 void BlockExpander::fusedCore() {
   CheckedInt query = 2 * z.T * z.seen * z.q, value = 2 * z.T * z.seen * z.o;

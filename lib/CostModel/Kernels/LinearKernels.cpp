@@ -65,8 +65,8 @@ void BlockExpander::convolve(const LinearAttention &linear, CheckedInt width) {
   block.parameters("convolution", count, count);
 }
 
-/// Ranks that divide sequences divide heads while the recurrence runs, since it
-/// goes over all tokens in turn: one all-to-all before it and one after it.
+/// Ranks that divide sequences divide heads during the recurrence, which runs
+/// over all tokens in order: one all-to-all before it and one after it.
 void BlockExpander::exchangeHeads(CheckedInt width, CheckedInt outputs) {
   for (auto [name, count] :
        {std::pair("heads_exchange", width), {"tokens_exchange", outputs}}) {

@@ -415,8 +415,8 @@ void BlockExpander::logits(CheckedInt width) {
                 share);
   }
   // A copy in 4 bytes; the logarithm of its softmax, which is kept. The
-  // backward writes the gradient of that, mostly zeros, reads both for that of
-  // the copy, and casts it; so it holds three.
+  // backward writes the gradient of the logarithm, mostly zeros, reads both for
+  // the gradient of the copy, and casts it; so it holds three.
   CheckedInt whole = kFloatBytes * logits;
   vector("logits_float", {0, bytes}, {0, bytes}, Part::Rest, share);
   if (!arch.parallelLoss) {

@@ -310,7 +310,8 @@ private:
   int64_t limit = 0;               ///< load of the longest stage
   /// Smallest sum of squares of the stages so far, by the cut where they end.
   std::vector<__int128> squares, before;
-  std::vector<uint32_t> cuts; ///< begin of the stage, by stage and end cut
+  std::vector<uint32_t> cuts; ///< first block of the stage, by stage and end
+                              ///< cut
 };
 } // namespace
 
@@ -351,7 +352,7 @@ void Division::fillRows() {
 /// Fills the row of a stage for end cuts from `begin` to `end`, whose best
 /// begins lie between `firstCut` and `lastCut`. Squares of sums satisfy the
 /// quadrangle inequality, so the best begin never moves back as the end moves
-/// on: the best begin of the middle end bounds both halves.
+/// forward: the best begin of the middle end bounds both halves.
 void Division::fillRow(int64_t stage, int64_t begin, int64_t end,
                        int64_t firstCut, int64_t lastCut) {
   if (begin > end)

@@ -419,7 +419,7 @@ static Error hideLayers(const CellCosts &cells, Phase gradients,
   double scale = double(cost.occupancyPs) / whole;
   for (auto [kind, part] : llvm::zip_equal(kinds, parts))
     layers.add(kind.which, scale * part.first, scale * part.second);
-  // Rounded down, so that nothing is shorter than the exposed part.
+  // Rounded down, so that the total is not below the exposed part.
   auto hidden = static_cast<int64_t>(
       layers.gatheredUnder(shortestPs(cells, Phase::Forward)));
   cost.occupancyPs -= std::min(hidden, cost.occupancyPs);

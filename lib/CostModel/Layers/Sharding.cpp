@@ -95,7 +95,8 @@ public:
   Error add(BlockCount blocks, const RankLayout &layout, int64_t worker);
 
   /// Whether a phase needs the weights of all blocks, or makes their gradients.
-  /// Selective recomputation runs the core of the attention, which has none.
+  /// Selective recomputation runs the core of the attention, which has no
+  /// weights.
   bool gathers(Phase phase) const {
     if (system.sharding != Sharding::Full)
       return false;
@@ -246,7 +247,7 @@ Gathered pipesched::gatheredBytes(const StageBlocks &blocks,
     for (const ShardPart &part :
          shardPartsOf(model.blocks[index], model, system, layout, worker)) {
       if (part.group.size() == 1)
-        continue; // nothing is divided
+        continue; // not divided
       ofBlock += part.weightBytes;
       gradientOfBlock += part.gradientBytes;
     }

@@ -400,7 +400,7 @@ int64_t pipesched::keyValueBytes(const BlockFacts &block) {
 // Exchanges of slices
 //===----------------------------------------------------------------------===//
 
-/// The workers in the order of stages, which go around them.
+/// The workers of a path that goes around them, in the order of stages.
 static Expected<std::vector<int64_t>> ringOfSlices(const Placement &placement) {
   if (placement.getNumPaths() != 1)
     return formatError("slice-exchange=pairs needs microbatches that go one "
@@ -425,8 +425,8 @@ static Expected<std::vector<int64_t>> ringOfSlices(const Placement &placement) {
 }
 
 namespace {
-/// The order in which a worker goes through its chunks and the slices of a
-/// microbatch: slices in groups, each through all chunks (SlimPipe).
+/// The order of the chunks and slices of a microbatch on a worker: slices in
+/// groups, each through all chunks (SlimPipe).
 class PlaceOrder {
 public:
   PlaceOrder(int64_t numWorkers, int64_t numSlices, int64_t numChunks)

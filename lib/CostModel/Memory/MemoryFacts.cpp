@@ -241,8 +241,8 @@ static bool fillSlices(llvm::ArrayRef<TokenSpan> slices,
   return true;
 }
 
-/// While a cell runs, parameters that peers divide are whole, some at a time.
-/// Adds the most of that which a worker has, to the stage that has it, since a
+/// Parameters that peers divide are whole during a cell, some at a time. Adds
+/// the largest such amount of each worker to the stage that has it, since a
 /// worker runs one cell at a time. Returns false if a number overflows.
 static bool addGathered(const Placement &placement, const ModelFacts &model,
                         const SystemFacts &system,

@@ -106,13 +106,13 @@ private:
 };
 } // namespace
 
-/// FSDP2 gathers into flat buffers, two blocks at a time, of which the weights
-/// are copies. With `full` gradients of a block have the bytes of its weights
-/// until they are cast to be reduced, with `full-kept` the reduced parts have
-/// places of their own (torch/distributed/fsdp/_fully_shard). Both are memory
-/// of other streams, which the caching allocator gives to no tensor of the
-/// compute's. A worker runs one cell at a time, so that its fullest stage
-/// counts.
+/// FSDP2 gathers into flat buffers, two blocks at a time; the weights are
+/// copies of them. With `full`, gradients of a block have the bytes of its
+/// weights until they are cast to be reduced; with `full-kept`, the reduced
+/// parts have separate places (torch/distributed/fsdp/_fully_shard). Both
+/// belong to other streams, so the caching allocator gives this memory to no
+/// tensor of the compute stream. A worker runs one cell at a time, so its
+/// fullest stage counts.
 static bool addShardBuffers(const Placement &placement, const ModelFacts &model,
                             const SystemFacts &system,
                             llvm::ArrayRef<StageBlocks> blocks,

@@ -221,7 +221,7 @@ private:
     int64_t ps = 0;
     bool isDone = false;
   };
-  /// The tasks of one stream, of which the first `numDone` have ended.
+  /// The tasks of one stream; the first `numDone` have ended.
   struct Queue {
     std::vector<int64_t> tasks;
     size_t numDone = 0;
@@ -284,8 +284,8 @@ void Streams::issue(PartPhase what, int64_t layer) {
   queues[size_t(streamOf(what.part))].tasks.push_back(number);
 }
 
-/// The forward goes attention, dispatch, mlp, combine, and on to the next
-/// layer; I the other way; W after its I.
+/// The forward runs attention, dispatch, mlp, combine, then the next layer; I
+/// the other way; W after its I.
 void Streams::linkTasks() {
   for (Task &task : tasks) {
     auto part = size_t(task.what.part);
@@ -476,7 +476,8 @@ static Expected<PairSchedule> runPair(const PairLayers &layers,
 // Pairs
 //===----------------------------------------------------------------------===//
 
-/// A time that no order goes below: either stream, either cell by itself.
+/// A lower bound on the time of any order: either stream, either cell by
+/// itself.
 static int64_t boundPair(const PairLayers &layers) {
   std::array<int64_t, kNumStreams> streams = {};
   int64_t forward = 0, backward = 0;
@@ -590,7 +591,7 @@ static std::vector<PairPattern> ordersOn(Stream stream, bool delaysWeights) {
   return found;
 }
 
-/// The order of issue of both streams is that of either; how they interleave
+/// The pattern with the order of issue of both streams; the way they interleave
 /// changes nothing.
 static PairPattern join(const PairPattern &compute,
                         const PairPattern &exchange) {
@@ -599,8 +600,8 @@ static PairPattern join(const PairPattern &compute,
   return both;
 }
 
-/// Whether a pair of cells is one of single layers, of which all orders are the
-/// same for all layers.
+/// Whether all layers of a pair of cells have the same orders as a single pair
+/// of layers.
 static bool isOnePair(const PairLayers &layers) {
   return layers.forward.size() <= 1 && layers.backward.size() <= 1;
 }

@@ -25,8 +25,8 @@ using llvm::Twine;
 
 namespace {
 /// The rounded times of the cells of a stage, ps, and their parts for
-/// transfers. Whole times are rounded first and parts apart, so that how a cell
-/// is divided changes no time.
+/// transfers. Whole times are rounded before their parts, so that the division
+/// of a cell changes no time.
 struct CellTimes {
   int64_t &operator[](Phase phase) { return all[phase]; }
   /// Transfers become segments, and compute has the rest. Errors: as for
@@ -366,7 +366,7 @@ struct RooflineInputs {
 };
 
 /// The builders of the costs of one slice: one for each slice with which it
-/// shares its attention, on whatever worker.
+/// shares its attention, on any worker.
 class SliceBuilders {
 public:
   SliceBuilders(const RooflineInputs &inputs, const ModelFacts &whole,

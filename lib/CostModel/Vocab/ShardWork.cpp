@@ -240,8 +240,8 @@ void pipesched::addLookups(const ModelFacts &model, const ShardSize &size,
     for (const Kernel &kernel : block.kernels) {
       if (!isLookup(kernel))
         continue;
-      // F reads a row for each token, of which a shard has a part, and writes
-      // it, or zeros.
+      // F reads a row for each token, or the shard's part of it, and writes it,
+      // or zeros.
       auto partOf = [&](int64_t number) {
         return llvm::divideCeilSigned(number, size.getNumShards());
       };

@@ -41,8 +41,8 @@ bool isHead(const BlockFacts &block);
 
 /// The model without its head; without its head and embedding; and without the
 /// shards' work on both: the layers, and the first stage's own work in front of
-/// them. Its lookups are the shards', as are its parameters, of which `spreads`
-/// says whether they are counted with them.
+/// them. The shards have its lookups and parameters; `spreads` says whether the
+/// parameters are counted with them.
 ModelFacts withoutHead(const ModelFacts &model);
 ModelFacts withoutEnds(const ModelFacts &model);
 ModelFacts withoutShards(const ModelFacts &model, bool spreads);

@@ -55,8 +55,8 @@ checkHolders(const TableView &table, const Groups &groups, int64_t group) {
   return std::nullopt;
 }
 
-/// Finds a worker of the path of a microbatch that has no cell of the group, or
-/// several.
+/// Finds a worker of the path of a microbatch that does not have exactly one
+/// cell of the group.
 static std::optional<Violation>
 checkWorkers(const TableView &table, const Groups &groups, int64_t group) {
   const Placement &placement = *table.placement;
@@ -163,8 +163,8 @@ private:
 };
 } // namespace
 
-/// Alongside rows: users of a cell of the group start when the last row has
-/// come to its own.
+/// For groups that rows do not stop for: users of a cell of the group start
+/// when the last row has come to its cell.
 std::optional<Violation> MeetingVerifier::checkUsers(int64_t group) const {
   ArrayRef<CellRef> members = groups.membersOf(group);
   CellRef last = *llvm::max_element(

@@ -194,8 +194,8 @@ std::optional<Violation> RowVerifier::checkHost(int64_t i) const {
                        name(i), path, cell.getStage(), host, row));
 }
 
-/// Checks that the stage runs cells of this phase, which depends on which
-/// stages train.
+/// Checks that the stage runs cells of this phase, which follows from the
+/// stages that train.
 std::optional<Violation> RowVerifier::checkKind(int64_t i) const {
   Cell cell = cells[i];
   int64_t path = placement.pathOf(cell), stage = placement.globalStage(cell);
@@ -272,7 +272,7 @@ std::optional<Violation> RowVerifier::checkOrder() const {
       pairs.push_back(placement.localPairOf(cell));
   llvm::sort(pairs);
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  // The last index is that of pairs that do not occur.
+  // The last index is for pairs that do not occur.
   return checkOrder(pairs.size() + 1, [&](Cell cell) -> int64_t {
     int64_t pair = placement.localPairOf(cell);
     auto found = llvm::lower_bound(pairs, pair);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks completeness by counting, waits by sweeping the rows against each
-// other, and slots by reading them. Memory is linear in the cells, whatever
-// sizes a schedule claims.
+// other, and slots by reading them. Memory is linear in the cells, not in the
+// sizes that a schedule claims.
 //
 //===----------------------------------------------------------------------===//
 
@@ -520,7 +520,7 @@ public:
   std::optional<Violation> checkRow(int64_t row);
 
 private:
-  /// Where the row first steps and first reduces blocks of a stage.
+  /// The first step and the first reduction of blocks of a stage in the row.
   struct Mark {
     int64_t step = -1, reduction = -1;
   };

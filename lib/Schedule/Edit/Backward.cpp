@@ -56,7 +56,7 @@ static Error settleSlots(const TableView &table, BackwardChange &change) {
 namespace {
 /// The backwards that can be split.
 struct Backwards {
-  std::vector<int64_t> numWhole; ///< by row, those that are not overlapped
+  std::vector<int64_t> numWhole; ///< by row, the cells that are not overlapped
   int64_t numOverlapped = 0;
   std::optional<CellRef> firstOverlapped, firstSplit;
 };
@@ -184,7 +184,7 @@ static int64_t findOwnWeightGrad(ArrayRef<Cell> row, int64_t i) {
   return next;
 }
 
-/// Explains why the I at a position stays as it is.
+/// Explains why the I at a position is kept.
 static Violation describeApart(const TableView &table, CellRef at) {
   ArrayRef<Cell> row = table.rows[at.row];
   Cell own = row[at.index].withPhase(Phase::WeightGrad).withOverlap(false);

@@ -330,7 +330,7 @@ bool Spreader::runCells(int64_t row, int64_t slot) {
 }
 
 /// Starts everything that a free worker can start in a slot; entries without
-/// slots do not occupy it. Returns whether there was anything.
+/// slots do not occupy it. Returns whether it started anything.
 bool Spreader::advance(int64_t row, int64_t slot) {
   bool hasMoved = false;
   while (workers[row].freeAt <= slot &&
@@ -518,8 +518,8 @@ std::vector<int64_t> EmbeddingSpreader::placeLookups(int64_t row) const {
   return places;
 }
 
-/// The same of gradients: the first entry that starts at the slot or later, but
-/// for collectives.
+/// The same for gradients: the first entry that starts at the slot or later,
+/// except collectives.
 std::vector<int64_t> EmbeddingSpreader::placeGradients(int64_t row) const {
   ArrayRef<Cell> cells = table.rows[row];
   std::vector<int64_t> places;

@@ -1,8 +1,8 @@
 //===- Families.cpp - All schedule families -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The list of families, one row each, and how the options of a family become
-// the options of its generator and its placement.
+// The list of families, one row each, and the mapping of their options to the
+// options of generator and placement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using llvm::StringRef;
 // Options of one generator
 //===----------------------------------------------------------------------===//
 
-/// Reads the options of one generator from those of all families.
+/// Reads the options of one generator from the options of all families.
 static void read(const FamilyOptions &given, GeneratorOptions &options) {
   options.splitBackward = given.splitBackward.value_or(false);
   if (options.splitBackward)
@@ -103,11 +103,11 @@ static constexpr uint32_t kVocabulary =
     kEmbedding | bitsOf(FamilyOption::Vocabulary);
 
 /// With receives at the slots in which their messages arrive, all tables finish
-/// under Unbounded, Fifo and Batched; Rendezvous stops where two workers send
-/// to each other at once. With receives right before their consumers fewer
-/// tables finish, because receives overtake each other. Under Pairs two workers
-/// must agree on the order of the messages of both directions; only gpipe does
-/// so at all sizes, since two workers exchange all activations first, then all
+/// under Unbounded, Fifo and Batched; Rendezvous stops if two workers send to
+/// each other at once. With receives right before their consumers fewer tables
+/// finish, because receives overtake each other. Under Pairs two workers must
+/// agree on the order of the messages of both directions; only gpipe does so at
+/// all sizes, since two workers exchange all activations first, then all
 /// gradients.
 static constexpr uint32_t kUnbounded = bitsOf(MessageSemantics::Unbounded);
 static constexpr uint32_t kFifo = kUnbounded | bitsOf(MessageSemantics::Fifo);

@@ -56,7 +56,8 @@ static Error refuseFamily(StringRef family) {
                      nameHint(family, names));
 }
 
-/// The name of the family of a name or alias; an unknown name stays as it is.
+/// The name of the family of a name or alias; an unknown name is returned
+/// unchanged.
 static StringRef canonicalName(StringRef family) {
   const Family *known = findFamily(family);
   return known ? StringRef(known->name) : family;

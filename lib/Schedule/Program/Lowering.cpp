@@ -292,8 +292,8 @@ void Lowering::addOperandOnce(uint32_t instruction) {
     addOperand(instruction);
 }
 
-/// Makes a send and its receive partners. Whichever is written second finds the
-/// other through their producer.
+/// Makes a send and its receive partners. The one that is written second finds
+/// the other through their producer.
 void Lowering::pair(uint32_t instruction, uint32_t other) {
   if (other == kNone)
     return;

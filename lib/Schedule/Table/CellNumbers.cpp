@@ -1,7 +1,7 @@
 //===- CellNumbers.cpp - Cells from numbers of other languages ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks each number before it goes to the bits of a cell.
+// Checks each number before it is stored in the bits of a cell.
 //
 //===----------------------------------------------------------------------===//
 

@@ -572,8 +572,8 @@ Expected<Ratio> pipesched::parseRatio(StringRef text) {
   return Ratio{*left, *right};
 }
 
-/// By how much stage s of the first half is shorter than the mean, in an
-/// arbitrary unit; stage S-1-s is longer by as much.
+/// The amount by which stage s of the first half is shorter than the mean, in
+/// an arbitrary unit; stage S-1-s is longer by as much.
 ///
 ///   S = 6    Halves  1 1 1    Ramp  5 3 1    Ends  1 0 0    Middle  0 0 1
 static int64_t departure(Asymmetry way, int64_t stage, int64_t half) {

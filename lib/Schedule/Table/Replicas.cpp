@@ -1,7 +1,7 @@
 //===- Replicas.cpp - Blocks that several paths place ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sorts the first blocks of the stages of all paths; pieces lie between them.
+// Sorts the first blocks of the stages of all paths; pieces are between them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +108,7 @@ void Replicas::cutPath(int64_t path, ArrayRef<int64_t> begins) {
   endPieces.push_back(cuts.size() - 1);
 }
 
-/// Checks that stages with the same blocks all train, or none of them.
+/// Checks that stages with the same blocks all train, or none.
 Error Replicas::checkKinds() const {
   auto trains = [&](int64_t stage) {
     return placement->backwardOf(stage) == StageBackward::Whole;

@@ -37,7 +37,7 @@ inline FormulaInputs inUnits(FormulaInputs inputs) {
   return inputs;
 }
 
-/// idle / (idle + work) of a worker, whose work is `numShares` times that of
+/// idle / (idle + work) of a worker; its work is `numShares` times the work of
 /// one stage and microbatch (`share`). Work that takes no time has no bubble.
 inline double ratioOf(double idle, double share, double numShares) {
   double total = idle + numShares * share;

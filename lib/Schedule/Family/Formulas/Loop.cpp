@@ -116,8 +116,8 @@ static int64_t groupOf(const FormulaInputs &inputs) {
 }
 
 /// The reason why there is no general form, or nothing if there is one. If
-/// gradients go after I, a W that is long compared with F + I delays the D-2
-/// workers between the first and the last.
+/// gradients are sent after I, a W that is long compared with F + I delays the
+/// D-2 workers between the first and the last.
 static StringRef whyNoInterleaved(const FormulaInputs &inputs,
                                   const StageTimes &times) {
   double hops = inputs.workers - 1;

@@ -157,7 +157,7 @@ LeftShift::LeftShift(const BuildingBlock &block,
 }
 
 /// Chooses among the forwards of both chunks in the block's order, unless one
-/// may overtake. If both are due in one slot, chunk 1 goes first.
+/// may overtake. If both are due in one slot, chunk 1 is chosen.
 Choice LeftShift::chooseForward(const Position &worker) const {
   bool isUpNext = worker.due[ForwardUp] <= worker.due[ForwardDown];
   if (isUpNext && isReady(worker, ForwardUp))
@@ -295,9 +295,9 @@ static BuildingBlock makeMin(int64_t numWorkers) {
             {4 * numWorkers + extra - 1, -1}}}};
 }
 
-/// Holds as much as 1F1B: forwards are two slots apart, gradients four and one.
-/// This block is not from the paper. It is the best of the tried blocks for
-/// memories between V-Half's and 1F1B's.
+/// Holds as much as 1F1B: forwards at distances of two slots, gradients of four
+/// and one. This block is not from the paper. It is the best of the tried
+/// blocks for memories between V-Half's and 1F1B's.
 static BuildingBlock makeWide(int64_t numWorkers) {
   return {{{{0, 2},
             {4 * numWorkers - 3, -2},
@@ -305,9 +305,9 @@ static BuildingBlock makeWide(int64_t numWorkers) {
             {9 * numWorkers - 6, -1}}}};
 }
 
-/// For less memory than V-Min. Forwards down are two slots apart and all other
-/// cells one, so that workers near the turn do not wait for each other. This
-/// block is not from the paper either.
+/// For less memory than V-Min. Forwards down have distances of two slots and
+/// all other cells of one, so that workers near the turn do not wait for each
+/// other. This block is not from the paper either.
 static BuildingBlock makeSteep(int64_t numWorkers) {
   return {{{{0, 2},
             {3 * numWorkers - 2, -1},

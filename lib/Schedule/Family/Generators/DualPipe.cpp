@@ -17,8 +17,8 @@ using llvm::Error;
 using llvm::Expected;
 
 /// Writes the row of the worker at `position` of `length` workers, with n
-/// microbatches per chunk. The steps and how often each repeats, with F0+B1 for
-/// an overlapped pair:
+/// microbatches per chunk. The steps and their repetitions, with F0+B1 for an
+/// overlapped pair:
 ///
 ///   1  F0                   2(length - position - 1)
 ///   2  F0 F1                position + 1

@@ -217,8 +217,8 @@ private:
     touched.push_back(worker);
   }
 
-  /// The inputs of a cell from other stages are there. It is released once the
-  /// slice that goes before it on the stage has run as well.
+  /// The inputs of a cell from other stages have arrived. It is released once
+  /// the previous slice has also run on the stage.
   void arrive(Cell cell) {
     if (progress.empty())
       return release(cell);
@@ -235,8 +235,8 @@ private:
                    cell.getUnit() + (cell.is(Phase::Forward) ? 1 : -1)));
   }
 
-  /// Lets the next unit into a path. All are there from the start, but the
-  /// slices of a microbatch go before the slices of the next one.
+  /// Lets the next unit into a path. All are available from the start, but the
+  /// slices of a microbatch come before the slices of the next one.
   void admit(int64_t path) {
     int64_t &unit = nextOnPath[path];
     while (unit != placement.getNumUnits() && placement.pathOf(unit) != path)

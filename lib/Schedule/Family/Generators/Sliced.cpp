@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rules of families without slices, over units: a slice is scheduled as a
-// microbatch would be, but backwards go from the last slice of a microbatch to
+// microbatch would be, but backwards run from the last slice of a microbatch to
 // its first.
 //
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,7 @@ using llvm::StringRef;
 namespace {
 /// How a row of a worker starts and continues.
 struct RowShape {
-  int64_t warmUp;    ///< forwards before anything else
+  int64_t warmUp;    ///< forwards before all other cells
   bool forwardFirst; ///< in turn: a forward, then a backward
   int64_t group;     ///< units that run on a chunk before the next one does
 };
@@ -41,7 +41,7 @@ static void writeInTurn(InterleavedRow &row, RowShape shape, int64_t total) {
     row.backward();
 }
 
-/// `shapeOf(placement, r, chunks)` says how the r-th worker of the path runs
+/// `shapeOf(placement, r, chunks)` returns how the r-th worker of the path runs
 /// its chunks.
 template <typename ShapeOf>
 static Expected<Table> generateInTurn(const Placement &given,
@@ -63,10 +63,10 @@ static Expected<Table> generateInTurn(const Placement &given,
   return splitIfAsked(std::move(table), options);
 }
 
-/// The units that go through a chunk before the next one has its turn: as many
-/// as workers, and whole microbatches, since the last chunk runs the backward
-/// of the last slice first. Error: a last group of fewer units than workers,
-/// after others: its forwards would wait for backwards of the group before.
+/// The units that pass a chunk before the next chunk: as many as workers, and
+/// whole microbatches, since the last chunk runs the backward of the last slice
+/// first. Error: a last group, after others, of fewer units than workers: its
+/// forwards would wait for backwards of the group before.
 static Expected<int64_t> groupOfSeq1F1B(const Placement &placement) {
   int64_t numWorkers = placement.getNumWorkers();
   int64_t slices = placement.getNumSlices();

@@ -14,15 +14,15 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace {
-/// Writes the cells of a worker's only stage. Where a microbatch is out of
-/// range, it writes nothing.
+/// Writes the cells of a worker's only stage, except for microbatches that are
+/// out of range.
 class ShardRow {
 public:
   ShardRow(RowWriter &row, int64_t stage, int64_t numUnits, bool reduces)
       : row(row), stage(stage), numUnits(numUnits), reduces(reduces) {}
 
-  /// F, and X after it: a worker is ready for the last output early, so that
-  /// nobody waits for it.
+  /// F, and X after it: a worker is ready for the last output early, so that no
+  /// worker waits for it.
   void forward(int64_t unit) {
     if (!isInRange(unit))
       return;
