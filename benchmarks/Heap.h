@@ -31,8 +31,8 @@ public:
 };
 
 /// Makes malloc keep freed memory for later allocations. By default it keeps
-/// only small blocks, and for large arrays the kernel's time to supply fresh
-/// pages would dominate that of the operation.
+/// only small blocks, and for large arrays the time of the kernel to supply
+/// fresh pages would hide the time of the operation.
 void keepFreedPages();
 
 /// Returns all free memory to the kernel, as if the process had just started.

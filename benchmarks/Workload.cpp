@@ -1,7 +1,7 @@
 //===- Workload.cpp - Workload of the operations --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All stages are alike, so that the schedule and not the model decides the
+// All stages are equal, so that the schedule and not the model decides the
 // shape of the timeline. Messages take time, so that every queue has work.
 //
 //===----------------------------------------------------------------------===//

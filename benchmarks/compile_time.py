@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how the time to compile a schedule grows with its microbatches.
+"""Measures the growth of the time to compile a schedule with its microbatches.
 
 Usage: compile_time.py RUN [--microbatches N,..] [--families F,..] [--models M,..] [--workers N]
        [--repeats N]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how fast compiled stages compute compared with PyTorch, both on one core.
+"""Compares the speed of compiled stages with PyTorch, both on one core.
 
 Usage: stage_rates.py RUN [--repeats N] [--sizes WIDTHxHEADSxTOKENSxBATCH,..]
 

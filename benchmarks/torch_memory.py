@@ -57,7 +57,7 @@ class Alive(_Mode):  # type: ignore[misc]
     ) -> Any:
         given = {t.untyped_storage() for t in _plain([arguments, options])}
         result = function(*arguments, **(options or {}))
-        if "set_" in function.__name__:  # a tensor that goes to a storage makes none
+        if "set_" in function.__name__:  # a tensor on an existing storage makes none
             given |= {t.untyped_storage() for t in _plain([arguments, options])}
         for tensor in _plain(result):
             storage = tensor.untyped_storage()

@@ -6,7 +6,7 @@ The stages are tiny, so that the runtimes themselves take most of the time. All 
 of this machine on gloo. For each schedule, both runtimes are made in one process group, and their
 steps take turns; a barrier comes before each step, and a step takes as long as its slowest rank.
 `ordered` is our runtime with `messages="ordered"`, as over NCCL, next to the one with tags. CPU
-time is that of all threads of all ranks.
+time is summed over all threads of all ranks.
 
 Usage: .venv/bin/python benchmarks/torch_runtime.py [--steps N] [--width N] [--format json]
 """

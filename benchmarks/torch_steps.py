@@ -4,9 +4,9 @@
 Usage: .venv/bin/python benchmarks/torch_steps.py [--rows FILE] [--output FILE] [options]
 
 Trains every family in real processes on gloo with stages that sleep: the forward, the gradient of
-the input and the gradient of the weights of a stage take times that are known before anything
-runs. The first prediction has only these times, and messages that take none. The second adds the
-additional times of cells and messages of two families in a separate run.
+the input and the gradient of the weights of a stage take known times. The first prediction has only
+these times, and free messages. The second adds the extra times of cells and messages, measured on
+two families in a separate run.
 """
 
 from __future__ import annotations

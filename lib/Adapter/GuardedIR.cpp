@@ -38,7 +38,7 @@ using llvm::MemoryBufferRef;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Finds how deeply operations, attributes and types are nested.
+/// Finds the depth of nesting of operations, attributes and types.
 class DepthFinder {
 public:
   size_t depthOf(Attribute attribute) { return partDepth(attribute); }
@@ -137,7 +137,7 @@ static Answer rewrite(MemoryBufferRef bytecode,
   return answer;
 }
 
-/// Sets a limit of the child, if the process has none that is lower.
+/// Sets a limit of the child, unless the process has a lower one.
 static void limit(__rlimit_resource resource, rlim_t most) {
   rlimit limits;
   if (getrlimit(resource, &limits) != 0)
@@ -243,7 +243,7 @@ static std::optional<Answer> readAnswer(StringRef bytes) {
   return Answer{bytes.front(), text.str()};
 }
 
-/// Waits for the end of the child and says how it came.
+/// Waits for the end of the child and describes it.
 static std::string describeEnd(pid_t child) {
   int status = 0;
   pid_t ended = 0;

@@ -1,8 +1,8 @@
 //===- LoadProgram.cpp - An exec.program as flat arrays -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks each worker once and numbers its instructions. Whatever ops of one name
-// have in common is looked up once.
+// Walks each worker once and numbers its instructions. Facts common to all ops
+// of one name are looked up once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,7 +23,7 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 
 /// Whether the input is plain ASCII without carriage returns, as most inputs
-/// are. They may be large, so nothing is done for these.
+/// are. They may be large, so they are not copied.
 static bool isPlain(StringRef text) {
   return llvm::all_of(text, [](char byte) {
     return byte == '\n' || byte == '\t' || (byte >= ' ' && byte < 0x7f);

@@ -1,8 +1,8 @@
 //===- Schedule.cpp - C API for rows and reports --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Converts cells from and to structs of C, which say nothing of how the library
-// stores them.
+// Converts cells from and to structs of C, which are independent of the
+// library's layout.
 //
 //===----------------------------------------------------------------------===//
 

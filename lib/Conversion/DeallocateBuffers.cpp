@@ -31,7 +31,7 @@ static bool isRefused(Operation *op) {
   return !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
 }
 
-/// Whether a function is none of ours and has such an operation. Ours are
+/// Whether a function is foreign and has such an operation. Our functions are
 /// internal in LLVM; in them it remains an error. So does an operation without
 /// a dialect, on which later passes of upstream crash.
 static bool isLeftAlone(func::FuncOp function) {

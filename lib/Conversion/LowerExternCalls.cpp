@@ -1,7 +1,7 @@
 //===- LowerExternCalls.cpp - Calls of functions compiled elsewhere -------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A call of a function with pipe.extern goes three steps:
+// A call of a function with pipe.extern is lowered in three steps:
 //
 //   func.call @f(%x) on tensors
 //   exec.call_extern ins(%x) outs(%empty)          lower-stage-ops

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks are created before bufferization. An index that is known to be inside,
-// such as that of a loop over the tensor, gets none: checks in inner loops keep
-// LLVM from vectorizing them. The pass comes after the conversion of loops to
+// such as a loop's over the tensor, gets none: checks in inner loops keep LLVM
+// from vectorizing them. The pass comes after the conversion of loops to
 // branches. In a kernel a check becomes
 //
 //   %ok = index < size, without sign
@@ -161,7 +161,7 @@ void OpChecker::checkElement(Value tensor, ValueRange indices) {
                         "dimension " + Twine(dim));
 }
 
-/// The first and the last element lie inside; a slice without elements may
+/// The first and the last element are inside; a slice without elements may
 /// start anywhere.
 void OpChecker::checkSliceDimension(OpFoldResult offset, OpFoldResult size,
                                     OpFoldResult stride, OpFoldResult extent,
@@ -564,7 +564,7 @@ void CheckLowering::lower(Operation *check, func::FuncOp function,
   check->erase();
 }
 
-/// A kernel could not know that one of them failed.
+/// The calling kernel could not know that a check failed.
 LogicalResult CheckLowering::verifyNotCalled(func::FuncOp function) {
   SetVector<Operation *> callers;
   callers.insert(function);

@@ -115,7 +115,7 @@ static bool rounds(Operation &op) {
              math::FmaOp>(op);
 }
 
-/// Nothing where a sum is of another type, or nothing is rounded, as in a
+/// Nothing if a sum is of another type, or if there is no rounding, as in a
 /// maximum.
 static SumOps findSumOps(LinalgOp op) {
   Block &body = *op.getBlock();
@@ -324,9 +324,9 @@ struct ExpandClamp : OpRewritePattern<math::ClampFOp> {
   }
 };
 
-/// f64 to bf16 by way of f32, of which the last bit is 1 where bits are lost:
-/// then the second rounding is that of the f64. LLVM would call __truncdfbf2,
-/// which few compilers' libraries have.
+/// f64 to bf16 by way of f32, with the last bit set to 1 if bits are lost: so
+/// the second rounding equals the rounding of the f64. LLVM would call
+/// __truncdfbf2, which few compilers' libraries have.
 struct TruncateByF32 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 

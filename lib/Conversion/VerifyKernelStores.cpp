@@ -8,8 +8,8 @@
 //   one name:   %t = to_tensor %m restrict
 //   one store:  materialize_in_destination %x in %m, after all other ops
 //
-// where the memory of %x is that of %t, new, or of a memref that no earlier
-// store writes. Then no store overwrites an input of a later one.
+// where the memory of %x is new, %t's, or a memref's that no earlier store
+// writes. Then no store overwrites an input of a later one.
 //
 //===----------------------------------------------------------------------===//
 

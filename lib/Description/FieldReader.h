@@ -58,8 +58,8 @@ public:
 
   /// The value of a field, or null; the field counts as known from now on.
   const llvm::json::Value *find(llvm::StringRef name);
-  /// The same for a required field. `finish` reports a missing one after
-  /// unknown fields, because one of them is probably its misspelling.
+  /// The same for a required field. `finish` reports a missing field after
+  /// unknown ones, because one of them is probably its misspelling.
   const llvm::json::Value *require(llvm::StringRef name);
 
   /// Reads a text; it is required if there is no `otherwise`.

@@ -1,8 +1,8 @@
 //===- HuggingFaceFamilies.h - Tables of model types ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A config.json gives sizes; its `model_type` decides which norms, biases and
-// gates go with them.
+// A config.json gives sizes; its `model_type` decides the norms, biases and
+// gates.
 //
 //===----------------------------------------------------------------------===//
 

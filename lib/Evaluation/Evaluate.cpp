@@ -1,9 +1,9 @@
 //===- Evaluate.cpp - Evaluation of one schedule --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds costs for both engines of evaluations, and is one of them, the graph:
-// it runs the analyses one after the other, and frees what later ones do not
-// need.
+// Finds costs for both engines of evaluations, and implements one of them, the
+// graph: it runs the analyses one after the other, and frees data that later
+// ones do not need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,8 @@ bool pipesched::reducesEveryStage(const std::optional<SystemFacts> &system,
          (profile && !profile->phasePs[Phase::AllReduce].empty());
 }
 
-/// Refuses costs that say nothing of the shards of a vocabulary, which would
-/// take no time then. Collectives without a time are free, as messages are.
+/// Refuses costs without times for the shards of a vocabulary, which would then
+/// take no time. Collectives without a time are free, as messages are.
 static llvm::Error checkShards(const CostInputs &costs, PhaseSet phases) {
   PhaseSet shards = phases & kSpreadPhases & kUnitComputePhases;
   bool hasModel = costs.model && costs.system;
@@ -465,7 +465,7 @@ static std::map<int64_t, OwnStages> stagesByWorker(const Placement &placement,
   return found;
 }
 
-/// A ring of all workers over the slowest link that two of them need.
+/// A ring of all workers over the slowest link between two of them.
 static RingGroup groupOf(const std::map<int64_t, OwnStages> &owners,
                          const RankLayout &layout) {
   auto size = static_cast<int64_t>(owners.size());

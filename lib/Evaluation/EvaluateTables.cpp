@@ -74,7 +74,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
   SharedValue logits, logitsGrad;
   PhaseSet free = phases & (kDetachedPhases | kEmbeddingPhases);
-  // Formulas know one time of pairs, whatever their stages.
+  // Formulas take one time for all pairs.
   bool isTimed = hasPairs && stageCosts.pairTimes;
   if (isTimed)
     for (size_t stage = 0; stage < stageCosts.stages.size(); ++stage)

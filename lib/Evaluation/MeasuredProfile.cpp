@@ -79,7 +79,7 @@ private:
   size_t size(int64_t worker) const {
     return programs.rowBegins[worker + 1] - begin(worker);
   }
-  /// Where the time of instruction `i` in a step is.
+  /// The place of the time of instruction `i` in a step.
   size_t at(int64_t worker, int64_t step, uint32_t i) const {
     return step * size(worker) + (i - begin(worker));
   }
@@ -166,8 +166,7 @@ ProfileMaker::ProfileMaker(const WorkerPrograms &programs,
 // Samples
 //===----------------------------------------------------------------------===//
 
-/// The cells of a pair may be of two stages; the time of both is that of the
-/// first.
+/// The cells of a pair may be of two stages; both get the time of the first.
 void ProfileMaker::readPair(uint32_t i, double ns) {
   pairs.add(programs.first.stage[i], ns);
   auto slots = [&](const InstructionCells &cells) {

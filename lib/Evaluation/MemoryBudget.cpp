@@ -295,7 +295,7 @@ static std::string listOf(ArrayRef<Value> values) {
 }
 
 namespace {
-/// Describes how much each of some workers holds.
+/// Describes the memory of some workers.
 class BudgetReport {
 public:
   BudgetReport(const TableView &table, const HeldMemory &held,

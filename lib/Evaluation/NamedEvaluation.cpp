@@ -45,7 +45,7 @@ void NamedEvaluation::describe(const CostInputs &costs) {
     peakFlops = peakFlopsPerSecond(*costs.system, hasNarrowKernels(model));
 }
 
-/// Sums the work of stages of which some have no whole backward.
+/// Sums the work of stages, some of which have no whole backward.
 void NamedEvaluation::addFlopsByStage(const ModelFacts &model) {
   llvm::Expected<std::vector<double>> forward =
       forwardFlopsOfStages(placement, model);

@@ -88,7 +88,7 @@ Expected<int64_t> LayoutParser::parseTimes() {
   return times;
 }
 
-/// `position` must be that of the symbol, for errors.
+/// `position` must be the symbol's, for errors.
 Error LayoutParser::parseItem(char symbol, int64_t times) {
   StringRef name(&symbol, 1);
   if (symbol == 'm')

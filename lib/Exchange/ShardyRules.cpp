@@ -132,7 +132,7 @@ private:
 };
 } // namespace
 
-/// Writes F and B as they are, I and W as the parts of a split backward.
+/// Writes F and B unchanged, I and W as the parts of a split backward.
 void RulesWriter::writeFragment(int64_t worker, Cell cell) {
   if (!isFirst)
     os << "->";

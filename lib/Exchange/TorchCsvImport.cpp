@@ -118,7 +118,7 @@ Error Importer::checkLines() const {
   return Error::success();
 }
 
-/// A stage must stay on one line, whatever the action.
+/// A stage must stay on one line for all actions.
 Error Importer::placeStage(TorchFieldRef at, const TorchToken &token) {
   int64_t stage = token.cell.getStage();
   int32_t line = lineOfStage.insert(stage, at.line, at);

@@ -142,7 +142,7 @@ static llvm::Error checkDegree(const SystemFacts &system, const char *kind,
                                      nearestDivisors(whole, degree));
 }
 
-/// Stages lie on groups one after the other, whole workers on each.
+/// Stages are on groups one after the other, whole workers on each.
 static llvm::Error checkGroups(const SystemFacts &system) {
   if (!system.groups.empty() && system.rankOrder != RankOrder::Data)
     return makeSystemError(system, "on groups the stages of a pipeline lie one "

@@ -1,8 +1,8 @@
 //===- ProfileText.cpp - Profiles as text ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decimals are read digit by digit into picoseconds, so that nothing is
-// rounded.
+// Decimals are read digit by digit into picoseconds, so that there is no
+// rounding.
 //
 //===----------------------------------------------------------------------===//
 

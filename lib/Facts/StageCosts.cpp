@@ -1,7 +1,7 @@
 //===- StageCosts.cpp - Times of pairs of cells ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules for the time of two cells that overlap. Nothing is allocated.
+// The rules for the time of two cells that overlap. There are no allocations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -147,7 +147,7 @@ bool StageCosts::addDispatches(const Placement &placement, Cell cell,
     rows.exposedPs =
         static_cast<int64_t>(pairPs(placement, cell, *overlapped) - computePs);
   Exchange others = sumOn(Resource::Experts, second);
-  others.exposedPs = 0; // in that of the pair
+  others.exposedPs = 0; // the pair's time contains it
   return sum.add(rows, 1) && sum.add(others, 1);
 }
 

@@ -1,7 +1,7 @@
 //===- ExternLibraries.cpp - Files with extern functions ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads the tables of symbols; nothing is loaded here.
+// Reads the tables of symbols, without loading the libraries.
 //
 //===----------------------------------------------------------------------===//
 

@@ -66,7 +66,7 @@ static InstructionKind kindOf(const WorkerPrograms &rows, uint32_t i) {
   return static_cast<InstructionKind>(rows.kind[i]);
 }
 
-/// Finds for each collective a member for which something waits.
+/// Finds for each collective a member for which an instruction waits.
 void Measurement::findAwaited() {
   awaited.assign(rows.groupKind.size(), {-1, 0});
   for (int64_t worker = 0; worker < rows.getNumWorkers(); ++worker)
@@ -142,8 +142,8 @@ private:
     return kind != InstructionKind::Compute && kind != InstructionKind::Send &&
            kind != InstructionKind::Wait;
   }
-  /// When the worker went on that had to wait for instruction `i`, or another
-  /// one for its group; else when its step ended.
+  /// The time at which the worker that waited for instruction `i`, or for
+  /// another one of its group, continued; else the end of its step.
   int64_t seenEnd(int64_t step, uint32_t i) const {
     if (all.waiter[i] >= 0)
       return log.at(step, all.logNumber[all.waiter[i]]).begin;

@@ -189,9 +189,9 @@ struct OptimizedModule {
 };
 } // namespace
 
-/// LLVM's -O2 but for unrolling: kernels are functions of hundreds of loops, in
-/// which each unrolled loop makes LLVM look at all others again; most of the
-/// time to compile a transformer went there.
+/// LLVM's -O2 except for unrolling: kernels are functions of hundreds of loops,
+/// and for each unrolled loop LLVM looks at all others again, which was most of
+/// the time to compile a transformer.
 static void optimizeIR(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;

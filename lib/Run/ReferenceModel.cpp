@@ -184,7 +184,7 @@ static LogicalResult lower(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Where compiled code goes back to when a check does not hold.
+/// The place to which compiled code returns when a check fails.
 struct Return {
   std::jmp_buf buffer;
   std::string text;
@@ -193,11 +193,10 @@ struct Return {
 
 static thread_local Return *returnPlace = nullptr;
 
-/// Compiled code calls it when a check does not hold; without an index `size`
-/// is -1, and -2 where `index` is the status of an extern function. Functions
-/// of stages return tensors and no status, so that this goes back past them;
-/// their code has nothing to clean up but memory, which is lost with the run
-/// that ends.
+/// Compiled code calls it when a check fails; without an index `size` is -1,
+/// and -2 if `index` is the status of an extern function. Functions of stages
+/// return tensors and no status, so this jumps back past them; their code has
+/// only memory to clean up, which is lost with the run that ends.
 [[noreturn]] static void leave(const char *text, int64_t index, int64_t size) {
   returnPlace->text = text;
   if (size > 0)
@@ -246,7 +245,7 @@ static SetVector<Operation *> listFunctions(const StageFunctions &functions,
   return listed;
 }
 
-/// The types of which the reference adds two tensors.
+/// The types of tensors that the reference adds.
 static SetVector<Type> listSums(const StageFunctions &functions) {
   SetVector<Type> types;
   for (const Stage &stage : functions.stages)

@@ -150,7 +150,7 @@ static std::string headerOf(const PersistentTensor &tensor) {
 }
 
 /// A name as a part of a file's name: no separators of folders, no blanks, no
-/// control characters. Each name has another text.
+/// control characters. Different names have different texts.
 static std::string escape(StringRef name) {
   std::string text;
   llvm::raw_string_ostream os(text);

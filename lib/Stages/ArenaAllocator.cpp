@@ -10,7 +10,7 @@
 
 using namespace pipesched;
 
-/// Joins a piece that nobody reads with the unread pieces that it touches.
+/// Joins a piece without readers with the unread pieces that it touches.
 void ArenaAllocator::addUnread(int64_t begin, int64_t end) {
   auto next = unread.lower_bound(begin);
   if (next != unread.end() && next->first == end) {
@@ -53,7 +53,7 @@ static bool mayWaitFor(llvm::ArrayRef<uint32_t> readers,
 }
 
 /// Finds the first pieces that touch and have `bytes` together, among pieces
-/// that nobody reads or whose readers may be waited for.
+/// without readers or whose readers may be waited for.
 std::optional<int64_t> ArenaAllocator::findRun(int64_t bytes,
                                                Classify classify) const {
   int64_t begin = 0, end = 0;
@@ -77,8 +77,8 @@ std::optional<int64_t> ArenaAllocator::findRun(int64_t bytes,
   return std::nullopt;
 }
 
-/// Where the last piece starts if it may be taken and ends with the arena;
-/// else, where the arena ends.
+/// The start of the last piece if it may be taken and ends with the arena; else
+/// the end of the arena.
 int64_t ArenaAllocator::findEndPiece(Classify classify) const {
   if (!unread.empty() && unread.rbegin()->second == size)
     return unread.rbegin()->first;

@@ -23,7 +23,7 @@ namespace pipesched {
 ///
 ///   | used | free | used | free, read by send 3 | free | used |
 ///
-/// Pieces are taken first from the free ones that nobody reads, lowest address
+/// Pieces are taken first from the free ones without readers, lowest address
 /// first; then from pieces whose readers all may be waited for; else the arena
 /// grows.
 class ArenaAllocator {
@@ -71,8 +71,8 @@ private:
   int64_t findEndPiece(Classify classify) const;
   Taken use(int64_t begin, int64_t end);
 
-  /// Free pieces by their start: pieces that nobody reads, of which no two
-  /// touch, and pieces with readers.
+  /// Free pieces by their start: pieces without readers, no two of which touch,
+  /// and pieces with readers.
   std::map<int64_t, int64_t> unread;
   std::map<int64_t, ReadPiece> read;
   llvm::DenseSet<uint32_t> readers; ///< of any piece, and some of earlier ones

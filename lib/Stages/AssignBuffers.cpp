@@ -98,8 +98,8 @@ private:
 };
 } // namespace
 
-/// Whether nothing in the row needs that it has ended, as long as places do not
-/// run out: its data goes to other workers.
+/// Whether no instruction of the row needs its end, as long as places do not
+/// run out: its data is for other workers.
 static bool isForOthers(const Instruction &instruction) {
   return instruction.is(InstructionKind::Send) ||
          instruction.is(InstructionKind::Reduce);

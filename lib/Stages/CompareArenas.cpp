@@ -47,7 +47,7 @@ public:
   FailureOr<FullArena> run(int64_t size);
 
 private:
-  /// The version that lies at an offset.
+  /// The version at an offset.
   struct Tenant {
     int64_t end;
     uint32_t version;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Walks the body of a function through loops, branches and calls. The work of
-// ops is that of the tables of docs/StageCosts.md: FLOPs of scalar ops, bytes
-// of tensor ops, and for linalg the former times the loops around them.
+// ops is in the tables of docs/StageCosts.md: FLOPs of scalar ops, bytes of
+// tensor ops, and for linalg the former times the loops around them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -201,9 +201,9 @@ static bool hasRowsOrColumns(linalg::LinalgOp op) {
   return false;
 }
 
-/// Whether the op multiplies and adds over common dimensions of its inputs, of
-/// which one has a separate dimension: a product of matrices, of a matrix and
-/// a vector, or a convolution. A dot product of vectors is none.
+/// Whether the op multiplies and adds over common dimensions of its inputs, one
+/// of which has a separate dimension: a product of matrices, of a matrix and a
+/// vector, or a convolution. A dot product of vectors is not.
 static bool isContraction(linalg::LinalgOp op) {
   if (linalg::isaContractionOpInterface(op))
     return multiplies(op) && hasRowsOrColumns(op);
@@ -311,9 +311,9 @@ static CountedWork elementwiseWork(Operation *op, int64_t flops) {
           sumBytes(op->getOperandTypes()) + sumBytes(op->getResultTypes())};
 }
 
-/// The work of an op of linalg, tensor, arith or math, or of one that touches
-/// neither floats nor tensors. Nothing if the op is none of these, or if its
-/// region holds such an op, which `unknown` is set to. All types are static.
+/// The work of an op of linalg, tensor, arith or math, or of one that has
+/// neither floats nor tensors. Nothing for another op, or if its region holds
+/// one, which `unknown` is set to. All types are static.
 static std::optional<CountedWork> workOf(Operation *op, Operation *&unknown) {
   unknown = op;
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))

@@ -224,8 +224,8 @@ void KernelBuilder::addLoss() {
     addWithTarget(functions.loss);
 }
 
-/// Where nothing in front of the stage is trained, no function gives the tensor
-/// that is sent after B or I. Nothing reads it.
+/// If no stage in front of this one is trained, no function gives the tensor
+/// that is sent after B or I, and none reads it.
 void KernelBuilder::addUnmade() {
   auto gives = [](const KernelCall &call) {
     return call.function->findResult(Role::InputGradient) != nullptr;

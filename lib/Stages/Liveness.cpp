@@ -71,7 +71,7 @@ private:
       return cell.getUnit();
     return llvm::lower_bound(ranked, cell.getUnit()) - ranked.begin();
   }
-  /// The first rank of the microbatch of a cell: that of its first slice.
+  /// The first rank of the microbatch of a cell: its first slice's.
   uint32_t firstRankOf(Cell cell) const {
     int64_t numSlices = loaded.placement.getNumSlices();
     return rankOf(Cell(cell.getStage(), cell.getPhase(),
@@ -407,8 +407,8 @@ LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
 
 /// Finds the tensors that copies move. A tensor that is made between the
 /// offload and the reload, such as a gradient that arrives, is not moved. Nor
-/// is one whose receive is posted before the offload while nothing has read it:
-/// it may not have arrived yet.
+/// is one whose receive is posted before the offload while it is unread: it may
+/// not have arrived yet.
 LogicalResult LivenessFinder::findMoved() {
   auto isCopy = [&](uint32_t i) { return at(i).is(InstructionRole::Copy); };
   if (llvm::none_of(llvm::seq(rowBegin, rowEnd), isCopy))

@@ -1,7 +1,7 @@
 //===- Reference.cpp - The unpipelined model ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensors are found by stage, role and name while a microbatch goes forward and
+// Tensors are found by stage, role and name while a microbatch runs forward and
 // back.
 //
 //===----------------------------------------------------------------------===//

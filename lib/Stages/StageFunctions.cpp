@@ -360,7 +360,7 @@ LogicalResult StageLoader::loadStage(StageOp op, Stage &stage) {
   return success();
 }
 
-/// The number of stages is that of each path; there is a clause for each.
+/// Each path has this number of stages; there is a clause for each.
 LogicalResult StageLoader::loadStages() {
   FailureOr<int64_t> numStages = countStages(owner);
   if (failed(numStages))

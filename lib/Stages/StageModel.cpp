@@ -82,7 +82,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Where the work of a function goes; several phases may run it.
+/// The phases that run a function; there may be several.
 struct KernelPhases {
   SmallVector<Work Kernel::*, 2> always;
   SmallVector<std::optional<Work> Kernel::*, 2> stated;
@@ -343,7 +343,7 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
 /// functions do not know tokens.
 static constexpr int64_t kTokensOfSlice = 322560; // 2^10 x 3^2 x 5 x 7
 
-/// Makes a block of a slice one of a microbatch, of which analyses take the
+/// Makes one block of a microbatch from the block of a slice; analyses take the
 /// slices again (CostModel/Layers/Slices.h). The optimizer runs once.
 LogicalResult StageModelBuilder::joinSlices(const Stage &stage,
                                             BlockFacts &block) {

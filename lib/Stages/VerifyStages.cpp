@@ -359,8 +359,8 @@ static LogicalResult verifyNeighbours(const Stage &stage, const Stage &next) {
   return success();
 }
 
-/// Gives a gradient that a message brings, and that one stage or both do not
-/// know, a type. Where nothing in front of a stage is trained it is one number.
+/// Gives a type to a gradient that a message brings and that one stage or both
+/// do not know. If no stage in front is trained, it is one number.
 static void completeGradient(Stage &stage, Stage &next) {
   if (!next.inputGradient)
     next.inputGradient =

@@ -13,8 +13,8 @@
 
 namespace pipesched {
 
-/// The number of stages of each path of `owner`; without paths, that of its
-/// clauses. Errors: paths of different length or with different splits.
+/// The number of stages of each path of `owner`; without paths, the number of
+/// its clauses. Errors: paths of different length or with different splits.
 mlir::FailureOr<int64_t> countStages(pipe::PlacementOwnerOpInterface owner);
 
 /// Sets the tensors of every stage from the roles of its functions and verifies
@@ -35,7 +35,7 @@ mlir::LogicalResult verifyEarlier(const Stage &stage, int64_t numSlices);
 /// loss gives as well.
 mlir::LogicalResult verifyShards(StageFunctions &functions);
 
-/// Verifies that of each path of `owner` every worker has one shard, if there
+/// Verifies that every worker of each path of `owner` has one shard, if there
 /// are shards.
 mlir::LogicalResult verifyShardPlaces(const StageFunctions &functions,
                                       pipe::PlacementOwnerOpInterface owner);

@@ -1,9 +1,9 @@
 //===- Arc4Random.cpp - Random numbers before glibc 2.36 ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM names temporary files by arc4random, which glibc has since 2.36. Nothing
-// else in our programs needs a glibc that new. With this definition, programs
-// that have LLVM linked in also run on glibc 2.35, which Ubuntu 22.04 has.
+// LLVM names temporary files by arc4random, which glibc has since 2.36. This is
+// the only reason for a glibc that new. With this definition, programs that
+// have LLVM linked in also run on glibc 2.35, which Ubuntu 22.04 has.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- ClosestName.cpp - Suggestions for misspelled names -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `nope` is nearest to some name in every list, and misspells none of them.
+// `nope` is nearest to some name in every list, and is a misspelling of none.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,16 +28,16 @@ static llvm::Error failToRead(StringRef path, std::error_code code) {
                                            "': " + code.message());
 }
 
-/// Opens without waiting for the writer of a FIFO. Standard input stays as it
-/// is, since other processes share its flags.
+/// Opens without waiting for the writer of a FIFO. The flags of standard input
+/// are not changed, since other processes share them.
 static int openToPoll(StringRef path) {
   if (path == "-")
     return dup(STDIN_FILENO);
   return ::open(path.str().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
-/// Waits until there is something to read or the writer has closed its end.
-/// Returns an error code, ECANCELED after an interrupt.
+/// Waits for data or until the writer has closed its end. Returns an error
+/// code, ECANCELED after an interrupt.
 static int waitForData(int descriptor,
                        llvm::function_ref<bool()> isInterrupted) {
   constexpr int kPatienceMs = 100;

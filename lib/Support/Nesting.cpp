@@ -173,7 +173,7 @@ void IRScanner::readSign(char c) {
   reach(open.size() + signs);
 }
 
-/// A `>` that closes nothing is one of `>=`. Other brackets close the open
+/// A `>` that closes no bracket is part of `>=`. Other brackets close the open
 /// brackets in them.
 void IRScanner::readBracket(char c) {
   if (StringRef("([{<").contains(c)) {

@@ -88,7 +88,7 @@ static std::error_code copyAccess(StringRef from, int descriptor) {
 
 Error OutputFile::makePart(StringRef target) {
   this->target = target;
-  // The name is short, so that it is legal wherever that of the file is.
+  // The name is short, so that it is legal wherever the name of the file is.
   SmallString<128> model = llvm::sys::path::parent_path(target);
   llvm::sys::path::append(model, ".pipesched-%%%%%%%%.tmp");
   int descriptor = -1;

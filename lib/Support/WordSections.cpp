@@ -31,7 +31,7 @@ uint32_t WordSection::read(ArrayRef<uint32_t> table, uint32_t i,
 
 namespace {
 /// A word of each repetition. In repetitions [first, last) it is `step` more
-/// than `cycle` repetitions before; cycle 0 if nothing is known.
+/// than `cycle` repetitions before; cycle 0 if no cycle is known.
 struct Column {
   uint32_t cycle = 0, step = 0, first = 0, last = 0;
 
@@ -85,8 +85,8 @@ void Repetitions::guess(uint32_t i) {
   }
 }
 
-/// Finds how far the cycles hold on both sides of the middle. Walks in the
-/// order of the words, which do not fit into the cache column by column.
+/// Finds the range in which the cycles hold on both sides of the middle. Walks
+/// in the order of the words, which do not fit into the cache column by column.
 void Repetitions::verify() {
   uint32_t middle = times / 2;
   for (uint32_t r = middle; r-- > 0;)
@@ -101,8 +101,8 @@ void Repetitions::verify() {
         column.last = r + column.cycle;
 }
 
-/// Most columns settle within a few repetitions, and these stay as they are;
-/// a column that takes longer than an eighth of all is listed instead.
+/// Most columns settle within a few repetitions, and then stay; a column that
+/// takes longer than an eighth of all is listed instead.
 void Repetitions::choose() {
   first = 0;
   last = times;

@@ -1,9 +1,8 @@
 //===- Comparison.cpp - Schedules side by side, as text -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two tables, a line that explains their columns, and the findings, each of
-// which is a function of the entries; ratios that print the same count as
-// equal.
+// Two tables, a line that explains their columns, and the findings, which are
+// functions of the entries; ratios that print the same count as equal.
 //
 //===----------------------------------------------------------------------===//
 

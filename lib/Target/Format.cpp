@@ -97,7 +97,7 @@ std::string pipesched::printableName(llvm::StringRef name) {
 
 std::string pipesched::shorten(llvm::StringRef text, size_t length) {
   auto isStart = [](char c) { return (c & 0xc0) != 0x80; };
-  size_t kept = 0, end = 0; // `end` is where the ellipsis would go
+  size_t kept = 0, end = 0; // `end` is the place of the ellipsis
   for (size_t i = 0; i < text.size(); ++i) {
     if (!isStart(text[i]))
       continue;

@@ -11,7 +11,7 @@
 using namespace pipesched;
 
 bool Colour::isDark() const {
-  // Rec. 601 luma; full hues lie below the threshold, tints above.
+  // Rec. 601 luma; full hues are below the threshold, tints above.
   return 299 * red + 587 * green + 114 * blue < 145 * 1000;
 }
 

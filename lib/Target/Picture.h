@@ -89,7 +89,7 @@ picturesOfSlots(llvm::ArrayRef<const NamedTable *> tables);
 /// Merges boxes, or bars, that are shorter than `least` and start within
 /// `least` of the first into one, so that a drawing has no more items than it
 /// has room for. A run has the colour of the phase that takes most of it.
-/// Returns whether anything was merged.
+/// Returns whether it merged any.
 bool mergeShort(Picture &picture, int64_t least);
 
 /// Memory over time, by worker.

@@ -327,7 +327,8 @@ void Page::writeAxis(const Picture &picture, double top, double bottom) {
 }
 
 /// Writes the microbatch. The largest number of the picture decides the size,
-/// so that equal cells look alike; cells that are too narrow have no number.
+/// so that equal cells have equal text; cells that are too narrow have no
+/// number.
 void Page::writeNumber(const Picture &picture, Cell cell, double x, double y,
                        double width, double height, bool isOnDark) {
   constexpr double kDigitWidth = 0.62, kDigitHeight = 0.72;

@@ -29,8 +29,8 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 // Lines
 //
-// Blanks are written only once something follows them. Colours are the escape
-// sequences of terminals with 256 of them.
+// Blanks are written only when more text follows them. Colours are the escape
+// sequences of terminals with 256 colours.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -387,7 +387,7 @@ void TextPicture::chooseRanges() {
                               atEnd * fit, tickStep());
 }
 
-/// Numbers of the ruler are at least ten columns apart.
+/// Numbers of the ruler have a distance of at least ten columns.
 int64_t TextPicture::tickStep() const {
   constexpr int64_t kApart = 10;
   int64_t columns =
@@ -480,8 +480,8 @@ void TextPicture::writePiece(TextLine &line, const Box &box, StringRef label,
              colour(box.second.value_or(box.cell)));
 }
 
-/// Draws the part of a box that lies in `slots`. The name is in the first
-/// panel that has room for it.
+/// Draws the part of a box in `slots`. The name is in the first panel that has
+/// room for it.
 void TextPicture::writeBox(TextLine &line, const Box &box, TextRange slots) {
   int64_t begin = std::max(box.begin, slots.begin);
   int64_t end = std::min(box.end, slots.end);
@@ -499,8 +499,8 @@ void TextPicture::writeBox(TextLine &line, const Box &box, TextRange slots) {
   line.moveTo(first + columns);
 }
 
-/// Copies and joins take no slots. They have a line of their own and start at
-/// the slot in which they are issued, side by side if they share a slot.
+/// Copies and joins take no slots. They have a separate line and start at the
+/// slot in which they are issued, side by side if they share a slot.
 void TextPicture::writeMarks(int64_t worker, Lane lane, TextRange slots) {
   auto isDrawn = [&](const Mark &mark) {
     return mark.lane() == lane && mark.at >= slots.begin && mark.at < slots.end;

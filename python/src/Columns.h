@@ -26,8 +26,8 @@ nanobind::object toArray(std::vector<T> &&column) {
       kept->data(), {kept->size()}, std::move(owner)));
 }
 
-/// Makes a NumPy array of a borrowed column, which nobody can write to and
-/// which keeps `owner` alive.
+/// Makes a read-only NumPy array of a borrowed column, which keeps `owner`
+/// alive.
 template <typename T>
 nanobind::object view(llvm::ArrayRef<T> column, nanobind::handle owner) {
   return nanobind::cast(nanobind::ndarray<nanobind::numpy, const T>(

@@ -15,7 +15,7 @@
 namespace pipesched {
 namespace python {
 
-/// Where a description comes from.
+/// The origin of a description.
 enum class SourceKind { None, Name, File, Json, Times };
 
 /// How a training step ends.

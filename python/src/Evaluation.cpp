@@ -63,7 +63,7 @@ static EvaluatedTable evaluateOp(const Module &module, size_t index,
     TimingOptions options = orFail(op, "cannot be timed: ", readTiming(timing));
     EvaluatedTable evaluated;
     evaluated.result = orFail(evaluate(op, overlayCosts(op, costs), options));
-    evaluated.result.keepRows(); // the module may go
+    evaluated.result.keepRows(); // the module may be deleted
     return evaluated;
   });
 }

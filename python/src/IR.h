@@ -65,11 +65,11 @@ public:
 
   const ContextRef context;
   mlir::Operation *get() const { return op; }
-  /// Keeps another root, of which a value is used.
+  /// Keeps another root, whose value is used.
   void use(const std::shared_ptr<Root> &other);
   /// After the op was put under another root, which owns it now.
   void mergeInto(Root &other);
-  /// Erases the op, of which no value is used.
+  /// Erases the op, which has no uses.
   void destroy();
 
 private:
@@ -174,7 +174,7 @@ void enter(Defaults entered);
 ContextRef contextOr(ContextRef given);
 Location locationOr(const Location *given);
 
-/// Raises an error if something of a call is of another context.
+/// Raises an error if an argument of a call belongs to another context.
 void checkContext(const ContextRef &context, const ContextRef &other);
 
 /// Collects the errors of a context during its own lifetime.

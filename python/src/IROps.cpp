@@ -226,7 +226,7 @@ static void insertAt(const Op &op, nb::handle place) {
 // Verifying and printing
 //===----------------------------------------------------------------------===//
 
-/// An op of the same tree that uses a value which is in no block of it.
+/// An op of the same tree that uses a value outside of its blocks.
 static mlir::Operation *findStrayUse(mlir::Operation *op) {
   mlir::Operation *top = topOf(op), *found = nullptr;
   top->walk([&](mlir::Operation *nested) {
@@ -283,7 +283,7 @@ static nb::dict dictOf(const Op &op) {
 }
 
 /// Sets a property, inherent or other attribute. Errors: the op takes no such
-/// attribute under this name, which leaves it as it was.
+/// attribute under this name; then it is not changed.
 static void setAttribute(const Op &self, llvm::StringRef name,
                          const Attr &attribute) {
   mlir::Operation *op = self.get();

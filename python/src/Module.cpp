@@ -500,7 +500,7 @@ static PathTuple toTuple(pipe::PathOp op) {
   return path;
 }
 
-/// Returns the paths as they are written.
+/// Returns the paths as in the text.
 static std::vector<PathTuple> listPaths(const Module &module, size_t index) {
   return module.run([&] {
     std::vector<PathTuple> paths;

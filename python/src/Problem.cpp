@@ -89,7 +89,7 @@ pipesched::python::readTiming(const Timing &given) {
   return options;
 }
 
-/// Where all-reduces are; nothing if a step ends with its last backward.
+/// The place of all-reduces; nothing if a step ends with its last backward.
 static std::optional<ReductionPlace> placeOf(OptimizerStep step) {
   switch (step) {
   case OptimizerStep::None:

@@ -15,8 +15,8 @@ namespace pipesched::python {
 
 constexpr double kUnknownRatio = std::numeric_limits<double>::quiet_NaN();
 
-/// A ratio that is not known is NaN, an integer -1. Memory is that of the
-/// bottleneck worker.
+/// A ratio that is not known is NaN, an integer -1. Memory is the bottleneck
+/// worker's.
 struct Summary {
   int64_t workers = -1, stages = -1, microbatches = -1, microbatchSize = -1,
           slices = -1;

@@ -196,8 +196,8 @@ static bool isRight(const struct Blas *blas) {
 // Loading
 //===----------------------------------------------------------------------===//
 
-/// BLIS comes first: as fast as OpenBLAS, right on processors on which that is
-/// not, and with one thread unless it is told otherwise. The last two are the
+/// BLIS comes first: it is as fast as OpenBLAS, correct on processors on which
+/// OpenBLAS is not, and single-threaded by default. The last two are the
 /// system's names for its BLAS, which may be a slow one.
 static const char *const libraries[] = {"libblis.so.4", "libblis.so",
                                         "libopenblas.so.0", "libcblas.so.3",

@@ -189,7 +189,7 @@ bool rtCheckBroadcast(struct RtWorker *worker, int32_t root, int32_t group,
 void rtDescribe(const struct RtRequest *request, char text[rtTextBytes]);
 
 /// Fails with a text that starts with the worker and its instruction. Returns
-/// the status, which may be that of an earlier failure.
+/// the status, which may come from an earlier failure.
 int32_t rtFail(struct RtWorker *worker, int32_t status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -209,7 +209,7 @@ bool rtStartTraining(struct RtWorker *worker, const PipeschedTraining *training,
                      int64_t steps, char text[rtTextBytes]);
 
 /// Copies the losses that step `index` of the run has left in the block of the
-/// worker to its `losses`: [steps][microbatches], 0 where the worker has none.
+/// worker to its `losses`: [steps][microbatches], 0 if the worker has none.
 void rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
                   int64_t index);
 

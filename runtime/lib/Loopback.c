@@ -21,7 +21,7 @@ void unlockWorld(PipeschedWorld *world, struct Woken *woken) {
   pthread_mutex_unlock(&world->mutex);
   struct Worker *next;
   for (struct Worker *worker = woken->first; worker; worker = next) {
-    next = worker->nextWoken; // it may block again as soon as it is woken
+    next = worker->nextWoken; // it may block again as soon as it runs
     sem_post(&worker->woken);
   }
   woken->first = NULL;
@@ -279,8 +279,8 @@ static void fillPost(struct Post *post, struct Worker *worker,
   post->instruction = request->base.instruction;
 }
 
-/// Sends a copy of the data that nobody receives yet. No other worker sends to
-/// this destination from here, so that messages stay in order although the
+/// Sends a copy of the data that no receive waits for yet. No other worker
+/// sends to this destination from here, so messages stay in order although the
 /// mutex was released.
 static int32_t sendCopy(struct Worker *worker, struct Request *request,
                         struct Bucket *bucket, const void *data) {

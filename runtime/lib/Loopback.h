@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One mutex guards the state of a world. Data is copied and summed without it,
-// by a worker that counts as running meanwhile. So a deadlock is exactly this:
-// no worker runs, no copy is under way, and some worker waits. It is looked for
-// whenever a worker blocks or ends, and whenever a copy has ended.
+// by a worker that counts as running meanwhile. So there is a deadlock exactly
+// if no worker runs, no copy is in progress, and some worker waits. This is
+// checked whenever a worker blocks or ends, and whenever a copy has ended.
 //
 //===----------------------------------------------------------------------===//
 

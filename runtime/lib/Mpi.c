@@ -40,7 +40,7 @@ _Noreturn void mpiAbort(int status) {
 
 int32_t rtStatus(const struct RtWorker *worker) {
   (void)worker;
-  return PIPESCHED_RT_OK; // after a failure there is nobody to ask
+  return PIPESCHED_RT_OK; // after a failure nobody answers
 }
 
 int32_t rtSetFailure(struct RtWorker *worker, int32_t status,
@@ -102,7 +102,7 @@ void mpiOpen(struct MpiWorker *worker) {
     duplicate(worker, &worker->paces);
   int *limit = NULL, isSet = 0;
   MPI_Comm_get_attr(worker->messages, MPI_TAG_UB, &limit, &isSet);
-  worker->tagLimit = isSet ? *limit : 32767; // that of the standard
+  worker->tagLimit = isSet ? *limit : 32767; // the limit of the standard
   mpiCheck(worker, MPI_Op_create(addF16, 1, &worker->sums[0]), "MPI_Op_create");
   mpiCheck(worker, MPI_Op_create(addBf16, 1, &worker->sums[1]),
            "MPI_Op_create");
@@ -317,14 +317,14 @@ void rtCopyStarts(struct RtWorker *worker) { (void)worker; }
 
 void rtCopyHasEnded(struct RtWorker *worker, struct RtRequest *request) {
   (void)worker;
-  atomic_store(&request->state, rtDone); // rtWaitForCopy is told afterwards
+  atomic_store(&request->state, rtDone); // rtWaitForCopy reads it afterwards
 }
 
 //===----------------------------------------------------------------------===//
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// How MPI is told of a number of bytes: `count` of `type`.
+/// A number of bytes in the form of MPI: `count` of `type`.
 struct Bytes {
   int count;
   MPI_Datatype type;
@@ -390,8 +390,8 @@ static int64_t arrivalOf(const struct MpiWorker *worker,
   return request->until == 0 ? 0 : request->until + worker->toRank0;
 }
 
-/// Tells the receiver when a message has arrived: alongside it, since the
-/// message goes from buffer to buffer.
+/// Sends the arrival time of a message to the receiver, as a separate message,
+/// since the data is sent from buffer to buffer.
 static void sendArrival(struct MpiWorker *worker,
                         const struct RtRequest *request) {
   int64_t arrival = arrivalOf(worker, request);

@@ -21,7 +21,7 @@
 #define PIPESCHED_RT_MPI_COUNT INT_MAX
 #endif
 
-/// A group of sums and broadcasts. See MpiGroups.c for how it gets its
+/// A group of sums and broadcasts. MpiGroups.c explains how it gets its
 /// communicator.
 struct MpiGroup {
   struct MpiGroup *next;

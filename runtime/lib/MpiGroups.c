@@ -13,9 +13,9 @@
 //     MPI_Comm_create_group
 //     created              ------->   counts members; then the next group
 //
-// Members look for messages while they wait for anything, at the latest at the
-// end of a step, and are never inside the creation of another group. So all
-// of them call MPI_Comm_create_group. Sums wait in a queue until then.
+// Members look for messages during all waits, at the latest at the end of a
+// step, and are never inside the creation of another group. So all of them call
+// MPI_Comm_create_group. Sums wait in a queue until then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@
 
 enum { tagAnnounce, tagCreate, tagCreated, tagAsk, tagAnswer };
 
-/// Sends numbers that stay in memory until the end. Nobody needs to wait for
-/// these sends: the answer shows that they have arrived.
+/// Sends numbers that stay in memory until the end. There is no need to wait
+/// for these sends: the answer shows that they have arrived.
 static void sendNumbers(struct MpiWorker *worker, const int32_t *numbers,
                         int count, int peer, int tag) {
   MPI_Request request;

@@ -46,8 +46,9 @@ static bool readSize(PipeschedSizeFunction size, int32_t worker, int32_t what,
   return false;
 }
 
-/// Asks the kernel for huge pages where they fit: products read rows that lie
-/// far apart, each in another page. It is advice, which may be refused.
+/// Asks the kernel for huge pages where they fit: products read rows that are
+/// far from each other, each in another page. It is advice, which may be
+/// refused.
 static void preferHugePages(char *memory, int64_t bytes) {
 #ifdef MADV_HUGEPAGE
   const uintptr_t page = 2 << 20;

@@ -53,7 +53,7 @@ void TokenMutator::split(StringRef text) {
       tokens.push_back(std::string(1, text[i]));
 }
 
-/// A number near that of the token or at a limit, with the token's blanks.
+/// A number near the token's or at a limit, with the token's blanks.
 std::string TokenMutator::otherNumber(StringRef token) {
   static constexpr const char *kBorders[] = {
       "0", "1", "65536", "16777216", "2147483647", "9223372036854775807"};

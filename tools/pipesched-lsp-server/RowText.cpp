@@ -112,8 +112,8 @@ static TextSpan chunkAround(StringRef file, size_t offset) {
   return chunk;
 }
 
-/// Reads the next `worker 0 runs [` and its words. Returns the span of the op's
-/// first word and that of the bracket; empty ones at the end of the text.
+/// Reads the next `worker 0 runs [` and its words. Returns the spans of the
+/// op's first word and of the bracket; empty ones at the end of the text.
 static std::pair<TextSpan, TextSpan> readRow(RowText &row, Scanner &scanner) {
   while (true) {
     TextSpan op = scanner.next();

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Finds the row of a schedule around a place in a file that is being edited,
-// and may not parse as it is.
+// and may not parse.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ struct RowText {
   std::vector<TextSpan> words;
   size_t end = 0;
   bool isClosed = false;
-  /// The place, the number of words before it, and that of the word that it is
-  /// in or after.
+  /// The place, the number of words before it, and the number of the word that
+  /// it is in or after.
   size_t place = 0, numBefore = 0;
   std::optional<size_t> word;
 
@@ -53,7 +53,7 @@ struct RowText {
 std::optional<RowText> findRow(llvm::StringRef file, size_t offset);
 
 /// The text in quotes after the word `family`, up to its closing quote or the
-/// end of the line, if the offset lies in it.
+/// end of the line, if the offset is in it.
 std::optional<TextSpan> findFamily(llvm::StringRef file, size_t offset);
 
 /// The offset of a line and a UTF-16 character, both from 0, in a file, and

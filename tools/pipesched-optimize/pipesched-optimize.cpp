@@ -77,7 +77,7 @@ namespace path = llvm::sys::path;
 //===----------------------------------------------------------------------===//
 // The table of results
 //
-// The columns are listed once. Formats differ only in how they write a value.
+// The columns are listed once. Formats differ only in the text of a value.
 //===----------------------------------------------------------------------===//
 
 namespace {

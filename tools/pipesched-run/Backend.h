@@ -29,7 +29,7 @@ llvm::Expected<RunResult> runMpi(const PreparedProgram &program,
                                  const Options &options);
 
 /// The names by which linked programs call the functions of a schedule,
-/// whatever it is called, and take its training; objects for runMpi and
+/// independent of its name, and take its training; objects for runMpi and
 /// linkExecutable need them.
 NativeEntries entriesOf(const PreparedProgram &program,
                         const Training &training);

@@ -65,9 +65,9 @@ static void setRunningGroup(pid_t leader) {
 
 static std::atomic<bool> isInterrupted = false;
 
-/// Ends a program and all that it has started, such as a compiler's passes or
-/// the ranks of a launcher, which ends them when it is told to end itself. Also
-/// by its own number: it may not lead its group yet.
+/// Ends a program and all processes that it has started, such as a compiler's
+/// passes or the ranks of a launcher, which ends them when it is asked to end
+/// itself. Also by its own number: it may not lead its group yet.
 static void endGroup(pid_t leader) {
   kill(-leader, SIGTERM);
   kill(leader, SIGTERM);
@@ -269,8 +269,8 @@ NativeEntries run::entriesOf(const PreparedProgram &program,
   return entries;
 }
 
-/// Commands that compile the loopback runtime with the program; that of MPI has
-/// a script.
+/// Commands that compile the loopback runtime with the program; the MPI runtime
+/// has a script.
 static std::vector<std::string> loopbackSources(StringRef runtime) {
   std::vector<std::string> files;
   for (StringRef name :

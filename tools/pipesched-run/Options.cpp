@@ -61,7 +61,7 @@ llvm::Error Options::checkFiles() const {
   return llvm::Error::success();
 }
 
-/// Code is written without a run, of which these are results.
+/// Code is written without a run, so options for results of a run are refused.
 llvm::Error Options::checkEmit() const {
   const cl::Option *results[] = {
       &checks,           &tolerance,      &trace,  &writeProfile,

@@ -260,7 +260,7 @@ static LogicalResult load(PreparedProgram &program) {
   return success();
 }
 
-/// Takes the schedule as it is, to make code from it. The start of an
+/// Takes the schedule unchanged, to make code from it. The start of an
 /// executable is known without a program.
 static FailureOr<PreparedProgram> takeSchedule(PreparedProgram program,
                                                const Options &options) {

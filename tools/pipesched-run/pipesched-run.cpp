@@ -83,7 +83,7 @@ static llvm::Error fillParameters(const PreparedProgram &program,
 //===----------------------------------------------------------------------===//
 
 /// The inputs of the prediction, and their origin; no origin if only the run
-/// can tell.
+/// can give them.
 struct KnownCosts {
   CostInputs inputs;
   std::string origin;

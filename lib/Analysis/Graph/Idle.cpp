@@ -44,7 +44,7 @@ private:
   /// Indices into kIdleCauses.
   enum Cause : uint8_t { Fill, Drain, Dependency, QueueOrder, Communication };
 
-  /// How far the walk over a row has come.
+  /// The progress of the walk over a row.
   struct RowState {
     uint32_t last = TaskGraph::kNone; ///< the last task that held the row
     bool hasBegun = false;            ///< a cell was visited
@@ -71,7 +71,7 @@ private:
   TaskEnds ends;
   IdleTimes idle;
   std::vector<RowState> rows; ///< by worker
-  /// Spans by worker; null if nobody asked for them.
+  /// Spans by worker; null if they are not needed.
   std::vector<std::vector<IdleSpan>> *spans = nullptr;
   /// By task: when the gapless run of transfers that ends with it starts.
   std::vector<int64_t> runBeginPs;

@@ -1,8 +1,8 @@
 //===- InstructionWaits.cpp - Dependences of instructions -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One sweep over the rows finds which instructions are one node, and which
-// instruction is ahead of each in its queues.
+// One sweep over the rows finds the instructions that are one node, and the
+// instruction ahead of each in its queues.
 //
 //===----------------------------------------------------------------------===//
 

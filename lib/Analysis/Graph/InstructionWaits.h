@@ -21,8 +21,8 @@ namespace pipesched {
 ///   node         0     0     1     1     none  2
 ///   previous     .     F0+   .     .     .     B1        in the same queue
 ///
-/// The table of instructions (Schedule/Instructions.h) says which kind is in
-/// which queues. No kind is in more than two.
+/// The table of instructions (Schedule/Instructions.h) gives the queues of each
+/// kind. No kind is in more than two.
 class InstructionWaits {
 public:
   static constexpr uint32_t kNone = Program::kNone;
@@ -200,8 +200,8 @@ void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
   llvm_unreachable("a wait is no node");
 }
 
-/// The waits between the instructions of a cycle of nodes, each of which waits
-/// for the next, and the last for the first.
+/// The waits between the instructions of a cycle of nodes: each waits for the
+/// next, and the last for the first.
 Deadlock explainCycle(const InstructionWaits &waits,
                       llvm::ArrayRef<uint32_t> cycle);
 

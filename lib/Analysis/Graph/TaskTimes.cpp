@@ -40,7 +40,8 @@ private:
 
 } // namespace
 
-/// The message of the producer's flow; if it has none, of a gradient.
+/// The message of the producer's flow; for a producer without a flow, of a
+/// gradient.
 static const MessageCost &messageCost(Cell producer, const Placement &placement,
                                       const StageCosts &stageCosts) {
   return stageCosts.message(

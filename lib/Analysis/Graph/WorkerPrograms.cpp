@@ -81,7 +81,7 @@ private:
   std::vector<int32_t> number;
   std::vector<int32_t> messageOf, sequenceOf; ///< by instruction, or -1
   std::vector<Cell> memberCells;              ///< by member of a group
-  /// Where the waits of the instruction that `add` lists start.
+  /// The first wait of the instruction that `add` lists.
   std::size_t waitsOfSelf = 0;
 };
 

@@ -57,7 +57,7 @@ public:
         states[other] |= Leaves;
   }
 
-  /// Whether an activation leaves none of its keys and values on the device.
+  /// Whether all keys and values of an activation leave the device.
   bool leaves(size_t pair) const {
     return states.empty() || (states[pair] & Leaves);
   }

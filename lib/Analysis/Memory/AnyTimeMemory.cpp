@@ -24,8 +24,8 @@ uint32_t AnyTimeMemory::offload(int64_t bytes) {
   return held.size();
 }
 
-/// The last offload below `end` that holds something, plus one; at most
-/// numAwaited if there is none. Halves the paths that it follows.
+/// The last offload below `end` that holds memory, plus one; at most numAwaited
+/// if there is none. Halves the paths that it follows.
 uint32_t AnyTimeMemory::lastHeld(uint32_t end) {
   while (end > numAwaited && held[end - 1] == 0) {
     uint32_t &link = links[end - 1];

@@ -201,8 +201,8 @@ llvm::Error MemoryWalk::prepare() {
 //===----------------------------------------------------------------------===//
 
 /// Whether the cells and offloads of the worker that a task waits for have
-/// ended. This has to be asked because cells may take no time, so that a cause
-/// and its effect have the same time.
+/// ended. Times do not show it: cells may take no time, so that a cause and its
+/// effect have the same time.
 bool MemoryWalk::isReady(uint32_t task, int64_t worker) const {
   return llvm::all_of(graph.edgesOf(task), [&](Edge edge) {
     bool isFollowed = graph.worker[edge.task()] == worker &&

@@ -81,7 +81,7 @@ private:
   uint32_t numCalls() const { return calls.size(); }
   bool isStep(uint32_t node) const { return node >= numCalls(); }
   bool holdsRow(uint32_t call) const;
-  /// The node of the step before that of a call, or kNone.
+  /// The node of the step before a call, or kNone.
   uint32_t nodeBefore(uint32_t call) const {
     uint32_t previous = previousStep[stepOfCall[call]];
     return previous == kNone ? kNone : numCalls() + previous;

@@ -1,7 +1,7 @@
 //===- Holdings.h - Memory of a walk ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The activations that workers hold while a walk goes over their rows.
+// The activations that workers hold during a walk over their rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -244,8 +244,8 @@ public:
   }
   bool isValid() const { return held.isValid(); }
   void takeInto(MemoryUsage &usage) const { held.takeInto(usage, 0); }
-  /// Times are compared with `reference`, a time in all lanes of which this
-  /// object reads its own.
+  /// Times are compared with `reference`, a time in all lanes; this object
+  /// reads its own lane.
   template <typename Visitor, typename Time>
   void visitState(Visitor &visitor, const Time &reference);
 

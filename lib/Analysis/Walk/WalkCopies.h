@@ -97,7 +97,7 @@ public:
   WalkCopies(const TableView &table, const PhaseCounts &counts);
 
   /// Calls `offer(const Item &)` for each copy that one half of a step waits
-  /// for, apart from its message. Among deliveries that arrive together the one
+  /// for, other than its message. Among deliveries that arrive together the one
   /// offered first counts.
   template <typename Offer>
   void forNeeds(const WaveStep &step, unsigned half, Offer &&offer);
@@ -116,7 +116,7 @@ public:
 
 private:
   enum class CopyState : uint8_t { Sent, Offloaded, Reloaded };
-  /// Where an activation is, and since when.
+  /// The place of an activation, and the time at which it came there.
   struct Activation {
     Item since;
     CopyState state = CopyState::Sent;

@@ -211,7 +211,7 @@ private:
   std::vector<std::vector<Exchange>> dispatches; ///< by lane and worker
   std::vector<Worker> workers;
   int64_t numLeapt = 0;
-  /// The walk met something that a valid table cannot have.
+  /// The walk met an entry that a valid table cannot have.
   bool isBroken = false;
 };
 

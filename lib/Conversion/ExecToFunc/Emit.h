@@ -44,7 +44,7 @@ private:
   mlir::ModuleOp module;
 };
 
-/// The operands of an action as values. `index` is that of the first word.
+/// The operands of an action as values. `index` is the index of the first word.
 class Words {
 public:
   virtual ~Words() = default;

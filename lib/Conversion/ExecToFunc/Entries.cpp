@@ -73,8 +73,8 @@ public:
   std::string run();
 
 private:
-  /// By how much the microbatch of an instruction, or of the second half of a
-  /// pair, is higher `period` instructions later.
+  /// The growth of the microbatch of an instruction, or of the second half of a
+  /// pair, over `period` instructions.
   int64_t growth(uint32_t i, uint32_t period, uint32_t half) const {
     auto microbatch = [&](uint32_t j) {
       return plan.placed.loaded.program.instructions[instructions[j] + half]

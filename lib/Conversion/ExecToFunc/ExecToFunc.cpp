@@ -60,8 +60,8 @@ static bool holdsPipeAttributes(Attribute attribute) {
       .wasInterrupted();
 }
 
-/// Where no schedule is left that needs them: removes models, roles and the
-/// description of the system.
+/// Removes models, roles and the description of the system if no schedule is
+/// left that needs them.
 static void dropFacts(ModuleOp module) {
   if (!module.getOps<pipe::PlacementOwnerOpInterface>().empty())
     return;

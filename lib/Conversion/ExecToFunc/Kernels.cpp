@@ -83,7 +83,7 @@ KernelEmitter::KernelEmitter(ImplicitLocOpBuilder &builder,
   }
 }
 
-/// A unit is microbatch x slices + slice; kernels that do not tell them apart
+/// A unit is microbatch x slices + slice; kernels that do not use its parts
 /// have no code for it.
 Value KernelEmitter::getMicrobatch() {
   if (numSlices == 1)

@@ -79,7 +79,7 @@ public:
                   ProgramForm form)
       : schedule(schedule), options(options), form(form) {}
 
-  /// `program` is that of the schedule.
+  /// `program` is the schedule's.
   FailureOr<PlannedOwner> run(Program program);
 
 private:

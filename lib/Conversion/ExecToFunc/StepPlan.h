@@ -50,7 +50,7 @@ struct KernelArgument {
   KernelOperand operand; ///< Buffer, Param, State, Gradient or Loss
   mlir::RankedTensorType type;
   bool isRead = false, isWritten = false;
-  /// Of Param, State and Gradient: in bytes from the slot of the stage.
+  /// For Param, State and Gradient: in bytes from the slot of the stage.
   int64_t offset = 0;
 };
 
@@ -84,8 +84,8 @@ struct PlacedProgram {
   BufferAssignment buffers;
 };
 
-/// The actions of all workers as sections (Support/WordSections.h), each of
-/// which is described by three words: position, length, times.
+/// The actions of all workers as sections (Support/WordSections.h), each
+/// described by three words: position, length, times.
 struct ActionTable {
   static constexpr unsigned kSectionWords = 3;
 

@@ -96,7 +96,8 @@ LogicalResult WorkerPlanner::verifySlot(uint32_t instruction, int64_t offset,
   return success();
 }
 
-/// A kernel reads and writes its buffers in any order, so they must be apart.
+/// A kernel reads and writes its buffers in any order, so they must not
+/// overlap.
 LogicalResult WorkerPlanner::verifyBuffers(uint32_t instruction,
                                            const StageKernel &kernel,
                                            ArrayRef<int64_t> offsets) {
@@ -320,8 +321,8 @@ LogicalResult WorkerPlanner::planShardSums(uint32_t instruction) {
 // Ties
 //===----------------------------------------------------------------------===//
 
-/// Workers wait here for each other. None waits for one that is after this, as
-/// long as nothing but steps of the optimizer is.
+/// Workers wait here for each other. None waits for a later instruction, as
+/// long as only steps of the optimizer follow.
 LogicalResult WorkerPlanner::verifyLast(uint32_t instruction, const Tie &tie) {
   for (uint32_t i = instruction + 1; i < rowEnd; ++i) {
     const Instruction &later = at(i);

@@ -32,7 +32,7 @@ class KernelNumbers {
 public:
   explicit KernelNumbers(StepPlan &plan);
 
-  /// `layout` is that of any worker that holds the stage.
+  /// `layout` is from any worker that holds the stage.
   uint32_t numberOf(const StageKernel &kernel, const PersistentLayout &layout);
 
 private:
@@ -42,7 +42,7 @@ private:
 };
 
 /// Fills a plan of `step.workers` and appends its actions to `words`. Linear in
-/// the instructions and their buffers; nothing is looked up by name or op.
+/// the instructions and their buffers; there are no look-ups by name or op.
 class WorkerPlanner {
 public:
   WorkerPlanner(StepPlan &step, KernelNumbers &kernels,

@@ -215,8 +215,8 @@ static int64_t coolDownBound(const BoundsGraph &graph, int64_t worker,
 
 namespace {
 
-/// Memory times time that one activation of a stage takes, and how much of it
-/// an offload or a recomputation saves.
+/// Memory times time of one activation of a stage, and the part of it that an
+/// offload or a recomputation saves.
 struct Residence {
   Area kept, savedByOffload = 0, savedByRecompute = 0;
 };
@@ -410,7 +410,7 @@ static void headsWithinRow(const BoundsGraph &graph, int64_t worker,
 }
 
 static Bound periodBound(const BoundsGraph &graph) {
-  // Each row takes a sweep over all arcs. Where all sweeps together would visit
+  // Each row takes a sweep over all arcs. If all sweeps together would visit
   // more arcs than this, heads and tails stay zero.
   constexpr int64_t mostVisits = int64_t(1) << 28;
   bool whole =

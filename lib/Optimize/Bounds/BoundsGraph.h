@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The graph on which bounds are computed: F, I and W of a problem with their
-// precedences. Some best schedule keeps to them, whatever it offloads or
-// recomputes.
+// precedences. Some best schedule keeps to them, also with offload and
+// recompute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ inline int64_t addTimes(int64_t a, int64_t b) {
              : sum;
 }
 
-/// The precedence graph. Microbatches of a path are alike, so each stage and
+/// The precedence graph. Microbatches of a path are equal, so each stage and
 /// phase may take them in order (docs/Optimize.md, "First in, first out"). A
 /// cell has a higher number than every cell that it waits for:
 ///
@@ -63,7 +63,7 @@ public:
     return lines[globalStage].count;
   }
   int64_t pathOf(int64_t globalStage) const { return lines[globalStage].path; }
-  /// Whether `stage` is the same as `before` but for the slice, which is the
+  /// Whether `stage` is the same as `before` except for the slice, which is the
   /// next one.
   bool isSliceBefore(int64_t before, int64_t stage) const {
     const Placement &placement = problem.placement;
@@ -109,7 +109,7 @@ public:
   int64_t getTick() const { return tick; }
 
 private:
-  /// The cells of a stage: that of microbatch k is first[phase] + k * stride.
+  /// The cells of a stage: microbatch k has first[phase] + k * stride.
   struct Line {
     int32_t first[3];
     int32_t stride = 0, path = 0;

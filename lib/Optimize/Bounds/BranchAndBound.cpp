@@ -37,7 +37,7 @@ Cell LeafSchedule::nameOf(int64_t globalStage, Phase phase,
 
 std::optional<Row> LeafSchedule::rowOf(const RowPaths &paths) const {
   Row row;
-  // By global stage: microbatches of which a checkpoint is left, oldest first.
+  // By global stage: microbatches that still have a checkpoint, oldest first.
   std::vector<std::deque<int64_t>> checkpoints(
       graph.getProblem().stages.size());
   for (const RowEdge &edge : paths.edges) {

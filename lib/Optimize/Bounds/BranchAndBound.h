@@ -1,8 +1,8 @@
 //===- BranchAndBound.h - Exact search --------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides in the order of time which cell comes next on which row
-// (docs/Optimize.md, "Branch and bound").
+// Decides in the order of time the next cell of each row (docs/Optimize.md,
+// "Branch and bound").
 //
 //===----------------------------------------------------------------------===//
 

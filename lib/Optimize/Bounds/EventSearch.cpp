@@ -151,7 +151,7 @@ static constexpr uint32_t kMostPairs = 64;
 EventSearch::EventSearch(const BoundsGraph &graph)
     : graph(graph), rules(graph) {}
 
-/// The rules know no order of slices.
+/// The rules have no order of slices.
 bool EventSearch::isSmall() const {
   return graph.getProblem().numSlices == 1 && rules.getNumPairs() <= kMostPairs;
 }
@@ -336,8 +336,7 @@ bool EventSearch::areJobsLate() {
 //===----------------------------------------------------------------------===//
 
 /// Splits a state into the tasks that have started and the times at which they
-/// end or arrive. Times that have passed are all alike, and so are microbatches
-/// of a path.
+/// end or arrive. Past times are all equal, and so are microbatches of a path.
 void EventSearch::describe(const EventState &state, Reached &reached) {
   reached.key.clear();
   reached.times.clear();

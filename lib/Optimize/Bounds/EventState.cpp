@@ -147,7 +147,7 @@ void EventRules::listCompute(Query &query) const {
     listWeightGrads(query);
 }
 
-/// Nothing waits for these W, so all W of a stage are alike.
+/// No cell waits for these W, so all W of a stage are equal.
 void EventRules::listWeightGrads(Query &query) const {
   uint32_t worker = query.state.nextWorker;
   for (int32_t stage : graph.stagesOf(worker)) {
@@ -234,7 +234,7 @@ void EventRules::drop(Query &query, EventChoice &choice, uint32_t from,
   }
 }
 
-/// Whether two microbatches of a path are alike in all that is to come.
+/// Whether two microbatches of a path have equal futures.
 bool EventRules::isSame(const EventState &state, uint32_t pair,
                         uint32_t other) const {
   const Line *line = &lines[graph.pathOf(pairStages[pair])];

@@ -14,7 +14,7 @@
 
 namespace pipesched::optimize {
 
-/// Where the activation of a stage and microbatch is.
+/// The place of the activation of a stage and microbatch.
 enum class ActivationState : uint8_t {
   Nowhere, ///< F has not started
   Kept,    ///< on the worker; it may still be offloaded or dropped
@@ -90,8 +90,8 @@ public:
   void wait(EventState &state, llvm::ArrayRef<EventChoice> choices) const;
   /// Moves to the next queue.
   void goOn(EventState &state) const;
-  /// Goes to the next time at which something ends or arrives. False: nothing
-  /// does, or a rule is broken.
+  /// Moves to the next time of an end or arrival. False: there is none, or a
+  /// rule is broken.
   bool advance(EventState &state) const;
   bool isOver(const EventState &state) const {
     return state.numStarted == uint32_t(graph.getNumCells());

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kNoPath = std::numeric_limits<int64_t>::max();
 
-/// Cells of one stage that a row has done; `checkpoints` counts the F of which
-/// only the checkpoint is kept.
+/// Cells of one stage that a row has done; `checkpoints` counts the F that keep
+/// only the checkpoint.
 struct StageCounts {
   uint16_t forward = 0, inputGrad = 0, weightGrad = 0, checkpoints = 0;
 };
@@ -54,7 +54,7 @@ private:
     State state;
     int32_t id;
     int64_t reached;
-    int64_t memory = 0;   ///< held if nothing is offloaded
+    int64_t memory = 0;   ///< held without offload
     int64_t hostable = 0; ///< the part that can be on the host: its F is over,
                           ///< its I has not started
   };

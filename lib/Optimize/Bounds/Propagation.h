@@ -57,8 +57,8 @@ private:
 };
 
 /// One more cell in a row. A state describes the row so far: the number of F, I
-/// and W of each of its stages, and the number of F of which only the
-/// checkpoint is kept.
+/// and W of each of its stages, and the number of F that keep only the
+/// checkpoint.
 struct RowEdge {
   int32_t from, to;     ///< states
   int32_t cell;         ///< an R: number of cells + its global stage

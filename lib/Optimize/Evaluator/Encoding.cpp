@@ -329,7 +329,7 @@ bool Plan::isComplete(const Encoding &encoding) const {
 // Rows of cells
 //===----------------------------------------------------------------------===//
 
-/// The type of a cell; a whole backward has that of I.
+/// The type of a cell; a whole backward has the type of I.
 static std::optional<CellType> typeOf(Phase phase) {
   const Phase *found =
       llvm::find(kPhases, phase == Phase::Backward ? Phase::InputGrad : phase);
@@ -404,7 +404,7 @@ bool RowReader::read(ArrayRef<Row> rows) {
 }
 
 /// Numbers the cells of each kind in the order of the row. Microbatches are
-/// alike, so this is allowed except with copies and recompute.
+/// equal, so this is allowed except with copies and recompute.
 void RowReader::putInOrder() {
   if (hasExtras)
     return;

@@ -27,9 +27,9 @@ enum class CellType : uint8_t {
 };
 inline constexpr uint32_t kNumCellTypes = 6;
 
-/// A cell in a row: its number, and that of its kind (stage x kNumCellTypes +
-/// type). Cells are numbered by kind and rank, so that the cells of other kinds
-/// with the same stage and microbatch are a fixed distance away.
+/// A cell in a row: its number, and its kind's (stage x kNumCellTypes + type).
+/// Cells are numbered by kind and rank, so that the cells of other kinds with
+/// the same stage and microbatch are a fixed distance away.
 struct Token {
   uint32_t cell = kNone, kind = kNone;
 
@@ -54,7 +54,7 @@ struct KindFacts {
   bool isCopy() const { return type >= CellType::Offload; }
 };
 
-/// The problem, by kind of cell. Rows of all workers lie in one array. Each has
+/// The problem, by kind of cell. Rows of all workers are in one array. Each has
 /// room for all cells that it could need and for one entry more.
 struct Encoding {
   explicit Encoding(const Problem &problem);
@@ -63,7 +63,7 @@ struct Encoding {
   uint32_t numWorkers = 0, numStages = 0, numCells = 0;
   bool splitBackward = true, offload = false, recompute = false;
   bool sharedQueue = false;
-  bool anyTimes = false; ///< memory suffices whatever the times
+  bool anyTimes = false; ///< memory suffices at any times
   std::vector<KindFacts> kinds;
   std::vector<uint32_t> rowBegins;              ///< by worker, D + 1
   std::vector<int64_t> capacity;                ///< by worker
@@ -71,7 +71,7 @@ struct Encoding {
   std::vector<uint32_t> nextStage, stageBefore; ///< on the path, or kNone
   uint32_t numSlices = 1;
   /// By stage: its slice; the same stage of the first slice; and the distance
-  /// to that of the next slice.
+  /// to the next slice's.
   std::vector<uint32_t> sliceOf, firstSlice, sliceStride;
   std::vector<std::vector<int32_t>> microbatches; ///< by path and rank
 
@@ -126,7 +126,7 @@ struct Plan {
   std::vector<uint32_t> positions; ///< by cell, in `tokens`; kNone: absent
   /// By position: compute time from there to the end of the row.
   std::vector<int64_t> remaining;
-  /// By position: memory before that cell if nothing is offloaded.
+  /// By position: memory before that cell without offload.
   std::vector<int64_t> levels;
 
   Plan() = default;
@@ -143,7 +143,7 @@ struct Plan {
   /// The same for a whole row, which may have lost or gained cells.
   bool refreshRow(const Encoding &encoding, uint32_t worker);
   bool refreshAll(const Encoding &encoding);
-  /// Whether every row fits its worker's memory if nothing is offloaded.
+  /// Whether every row fits its worker's memory without offload.
   bool fitsMemory(const Encoding &encoding) const;
   bool has(Token token) const { return positions[token.cell] != kNone; }
   /// Whether the cells of the stage and microbatch of `token` are in order: F,

@@ -113,7 +113,7 @@ int64_t Evaluator<Clock, Copies>::run(const Plan &plan, int64_t limit) {
   for (bool hasMoved = true; hasMoved && !isFinished;) {
     hasMoved = false;
     isFinished = true;
-    // Activations go down a path, gradients up.
+    // Activations flow down a path, gradients up.
     for (uint32_t turn = 0; turn < 2 * numWorkers; ++turn) {
       uint32_t worker = turn < numWorkers ? turn : 2 * numWorkers - 1 - turn;
       uint32_t before = cursors[worker];
@@ -169,8 +169,8 @@ int64_t Evaluator<Clock, Copies>::evaluate(const Plan &plan, int64_t limit,
 // Changed plans
 //===----------------------------------------------------------------------===//
 
-/// Whether the state equals the checkpoint, so that all later cells stay as
-/// they are. Otherwise the state replaces the checkpoint.
+/// Whether the state equals the checkpoint, so that all later cells keep their
+/// times. Otherwise the state replaces the checkpoint.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
   const CopyState &state = rowStates[worker];
@@ -317,7 +317,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
     }
     if constexpr (Copies)
       if (!this->template admit<true>(plan, worker, pos, now, start))
-        return Walk::Late; // its memory never suffices, whatever the times
+        return Walk::Late; // its memory does not suffice at any times
     Clock before = ends[token.cell];
     now = after(start, kind.duration);
     if (this->template setEnd<true>(token.cell, now)) {
@@ -635,7 +635,7 @@ uint32_t Evaluator<Clock, Copies>::startOfPath(const Plan &plan,
 }
 
 /// No row needs to start later if none is longer than the period. The period is
-/// that of the longest row if that row delays itself.
+/// the length of the longest row if that row delays itself.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::periodFrom(const Plan &plan, uint32_t worker,
                                              uint32_t begin, uint32_t end,

@@ -48,9 +48,9 @@ public:
   /// changes of a row stay within the next limit. A first cell that waits for a
   /// message still waits for one tick.
   void startLate(const Plan &plan, std::vector<int64_t> &offsets);
-  /// Makes the last evaluation the one that evaluateFrom() starts from, or
-  /// drops it. Before evaluateFrom(), call one of them after each evaluation,
-  /// with the evaluated plan unchanged.
+  /// Makes the last evaluation the start of evaluateFrom(), or drops it. Before
+  /// evaluateFrom(), call one of them after each evaluation, with the evaluated
+  /// plan unchanged.
   void keep();
   void discard();
 

@@ -1,9 +1,9 @@
 //===- RowCopies.h - Copies and memory of rows ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// When the copies of a row start and end, and when there is memory for its
-// cells, either by their times or whatever the times. Members are in the header
-// so that they are inlined.
+// The starts and ends of the copies of a row, and the times of memory for its
+// cells: at given times, or at any times. Members are in the header so that
+// they are inlined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ inline constexpr int64_t kInfeasible = std::numeric_limits<int64_t>::max();
 /// It is issued there, or after the first later compute cell at whose end
 /// memory is free, or as soon as an offload has freed enough.
 ///
-/// If memory has to suffice whatever the times (Encoding::anyTimes), an offload
+/// If memory has to suffice at any times (Encoding::anyTimes), an offload
 /// counts until a cell or a reload waits for it; times only decide where a
 /// reload is issued.
 template <typename Clock>
@@ -39,7 +39,7 @@ protected:
   struct CopyState {
     Clock clock = {}; ///< end of the compute so far
     Clock offloadsUntil = {}, reloadsUntil = {};
-    int64_t level = 0; ///< memory, including that of all reloads so far
+    int64_t level = 0; ///< memory, including all reloads so far
     uint32_t firstOffload = 0, endOffloads = 0; ///< memory not freed yet
     uint32_t nextStart = 0; ///< first reload that may start later; for memory
                             ///< at any times: that waits for more offloads
@@ -111,7 +111,7 @@ protected:
   template <bool Again>
   void startReload(const Plan &plan, uint32_t worker, uint32_t pos, Clock start,
                    Token waitsFor);
-  // Memory whatever the times.
+  // Memory at any times.
   void awaitOffloads(uint32_t worker, uint32_t numEnded);
   void learnFrom(uint32_t worker, Token reload);
   int64_t mostHeld(uint32_t worker) const;
@@ -481,9 +481,9 @@ void RowCopies<Clock>::runCopy(const Plan &plan, uint32_t worker, uint32_t pos,
 }
 
 //===----------------------------------------------------------------------===//
-// Memory whatever the times
+// Memory at any times
 //
-// The order of the rows has to keep the capacity whatever the times. An offload
+// The order of the rows has to keep the capacity at any times. An offload
 // counts as held until the row, or a reload, waits for it; so the joins that a
 // plan needs follow from its order (AnyTimeMemory.h has the exact peak of rows
 // with joins; the count here is never below it).
@@ -535,8 +535,8 @@ int64_t RowCopies<Clock>::mostHeld(uint32_t worker) const {
   return most;
 }
 
-/// Delays the compute cell until offloads have ended that make room for it,
-/// whatever the times. False: there are not enough.
+/// Delays the compute cell until the end of enough offloads to make room for it
+/// at any times. False: there are not enough.
 template <typename Clock>
 bool RowCopies<Clock>::joinForMemory(uint32_t worker, uint32_t pos,
                                      int64_t room, Clock &start) {
@@ -554,8 +554,8 @@ bool RowCopies<Clock>::joinForMemory(uint32_t worker, uint32_t pos,
   return true;
 }
 
-/// Finds the offloads that the next reload has to join, for room whatever the
-/// times, and delays its `start` until they end. Arguments as for issueReload.
+/// Finds the offloads that the next reload has to join, for room at any times,
+/// and delays its `start` until they end. Arguments as for issueReload.
 template <typename Clock>
 template <bool Again>
 bool RowCopies<Clock>::joinForReload(uint32_t worker, int64_t held,

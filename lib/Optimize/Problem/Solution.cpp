@@ -557,7 +557,7 @@ std::vector<int64_t> optimize::peakMemory(const Problem &problem,
 }
 
 //===----------------------------------------------------------------------===//
-// Memory whatever the times
+// Memory at any times
 //===----------------------------------------------------------------------===//
 
 namespace {

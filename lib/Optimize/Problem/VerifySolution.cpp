@@ -444,8 +444,8 @@ static llvm::Error checkMemory(const Problem &problem,
 // Period
 //===----------------------------------------------------------------------===//
 
-/// The period must be that of the steady state. If it is the objective, the
-/// steady state must keep all rules too, memory included.
+/// The period must equal the steady state's. If it is the objective, the steady
+/// state must keep all rules too, memory included.
 static llvm::Error checkPeriod(const Problem &problem,
                                const Solution &solution) {
   std::vector<ArrayRef<Cell>> rows(solution.rows.begin(), solution.rows.end());

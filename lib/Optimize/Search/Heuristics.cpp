@@ -290,8 +290,8 @@ private:
 
   const Encoding &encoding;
   uint32_t begin, end; ///< stages, of the first slice
-  /// By slice and stage: how an activation leaves the device between F and I.
-  /// Forward: it stays.
+  /// By slice and stage: the way in which an activation leaves the device
+  /// between F and I. Forward: it stays.
   std::vector<CellType> leaving;
 };
 } // namespace
@@ -376,7 +376,7 @@ Plan optimize::runOneByOne(const Encoding &encoding) {
 //===----------------------------------------------------------------------===//
 // Plans that fit the memory
 //
-// Reads each row once and counts its memory. Where memory does not suffice,
+// Reads each row once and counts its memory. If memory does not suffice,
 // decides which activations to offload or recompute, and where they come back.
 // Then writes the row.
 //

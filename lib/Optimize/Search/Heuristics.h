@@ -51,20 +51,20 @@ struct FitRule {
   double noise = 0;     ///< added to the time of the next use, in ticks
 };
 
-/// Makes rows fit the memory without changing the order of compute. Where an
+/// Makes rows fit the memory without changing the order of compute. If an
 /// allocation does not fit, the activation that is used furthest in the future
 /// is evicted (Belady 1966); reloads come shortly before they are needed.
 /// `ends` are the ends of the cells by position, without regard to memory.
 /// Nothing if this fails, if the plan has copies or recompute, or if
-/// `mustStop`, which is asked before every row, says so. Takes n log n for a
-/// row of n cells.
+/// `mustStop`, called before every row, says so. Takes n log n for a row of n
+/// cells.
 std::optional<Plan> fitMemory(const Encoding &encoding, const Plan &plan,
                               llvm::ArrayRef<int64_t> ends, const FitRule &rule,
                               Random &random,
                               llvm::function_ref<bool()> mustStop);
 
 /// A plan of the same problem with more microbatches on its only path. On every
-/// row the part from the I of microbatch `first` on its last stage to that of
+/// row the part from the I of microbatch `first` on its last stage to the I of
 /// `first + count` is repeated until there are enough. Nothing if such a part
 /// does not have `count` cells of each kind, or if `count` does not divide the
 /// number of additional microbatches. If microbatches of the plan are out of

@@ -181,7 +181,7 @@ template class optimize::Annealing<PeriodEvaluator<true>>;
 // Draws a change, makes it, and undoes it.
 //===----------------------------------------------------------------------===//
 
-/// How far a cell goes at most in one move, and the longest block, in cells.
+/// The furthest move of a cell, and the longest block, in cells.
 static constexpr uint32_t kFarthest = 24, kLongestBlock = 4;
 
 /// Whether two cells of a row may change places: `later` does not depend on
@@ -322,7 +322,7 @@ bool Mover::drawExchange(Plan &plan, uint32_t position, Random &random) {
 // Changes of the order of backwards
 //===----------------------------------------------------------------------===//
 
-/// Replaces the cell of one microbatch by that of the other.
+/// Replaces the cell of one microbatch by the cell of the other.
 void Mover::replace(Plan &plan, Token from, Token to) {
   uint32_t position = plan.positions[from.cell];
   if (position == kNone)
@@ -423,8 +423,8 @@ bool Mover::draw(Plan &plan, uint32_t row, uint32_t position, Random &random) {
 // Therefore a move may also change the order of the row around it.
 //===----------------------------------------------------------------------===//
 
-/// The largest distance of two microbatches of a stage of which one is evicted
-/// in place of the other.
+/// The largest distance of two microbatches of a stage in an exchange of
+/// evictions.
 static constexpr uint32_t kFarthestTransfer = 4;
 /// A new reload or R is fewer than this many cells ahead of its I.
 static constexpr uint32_t kMostAhead = 4;

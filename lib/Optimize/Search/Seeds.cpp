@@ -152,8 +152,8 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem,
     return seeds;
   const Placement placement = joinSlices(problem);
   for (const Family &family : families()) {
-    // Cells run one at a time here, where its order is that of interleaved 1F1B
-    // with one forward more than that needs.
+    // Cells run one at a time here: its order is interleaved 1F1B's with one
+    // forward more than needed.
     if (family.name == "combined-1f1b")
       continue;
     for (auto &[name, options] : variantsOf(family, problem)) {

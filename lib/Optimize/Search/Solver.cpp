@@ -471,8 +471,8 @@ void Portfolio::takePlans(Search &search) {
 }
 
 /// Merges the results of a round. If results have to be repeatable, it skips
-/// the tasks after the first that has reached the goal, since how far these
-/// came depends on timing.
+/// the tasks after the first that has reached the goal, since their progress
+/// depends on timing.
 void Portfolio::merge() {
   if (proven)
     best.offer(std::move(*proven), "exact search");
@@ -539,7 +539,7 @@ private:
 };
 } // namespace
 
-/// Whether rows offload or recompute anything.
+/// Whether rows offload or recompute.
 bool SeedReader::hasExtras(const Plan &plan) const {
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
     for (uint32_t i = 0; i < plan.sizes[worker]; ++i) {

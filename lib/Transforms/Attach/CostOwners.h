@@ -18,8 +18,8 @@ namespace pipesched::pipe {
 mlir::FailureOr<llvm::SmallVector<PlacementOwnerOpInterface>>
 selectCostOwners(mlir::ModuleOp module, llvm::StringRef name);
 
-/// Returns the model with these facts, whatever its name. If the module has
-/// none, creates one in front of `owner`, with a name that needs no quotes.
+/// Returns the model with these facts, under any name. If the module has none,
+/// creates one in front of `owner`, with a name that needs no quotes.
 ModelOp getOrCreateModel(mlir::ModuleOp module, mlir::SymbolTable &symbols,
                          mlir::Operation *owner, ModelFacts facts);
 

@@ -33,7 +33,7 @@ static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
 }
 
 /// Whether the family made the rows for slots of other lengths, so that its
-/// name would no longer say how the rows came about.
+/// name would no longer describe them.
 static bool madeForOtherSlots(ScheduleOp schedule, ArrayRef<StageSlots> before,
                               ArrayRef<StageSlots> after) {
   DictionaryAttr options = schedule.getFamilyOptionsAttr();

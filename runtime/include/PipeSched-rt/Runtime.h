@@ -167,12 +167,12 @@ PIPESCHED_RT_API int32_t pipesched_rt_add(void *context, void *to,
 ///
 ///   c[i][j] += a[i][0] * b[0][j] + .. + a[i][k - 1] * b[k - 1][j]
 ///
-/// Here x[i][j] is the element `i * x_row + j * x_column` after the first. A
-/// BLAS library multiplies where rows or columns of each matrix are contiguous;
-/// it decides the order and the rounding of the sums. Else, and without a
-/// library, plain loops do. `c` must not overlap `a` or `b`. The element type
-/// is PIPESCHED_RT_F32 or PIPESCHED_RT_F64. Threads may call it at the same
-/// time; the library uses no threads of its own.
+/// Here x[i][j] is the element `i * x_row + j * x_column` after the first. If
+/// rows or columns of each matrix are contiguous, a BLAS library multiplies; it
+/// decides the order and the rounding of the sums. Else, and without a library,
+/// plain loops do. `c` must not overlap `a` or `b`. The element type is
+/// PIPESCHED_RT_F32 or PIPESCHED_RT_F64. Threads may call it at the same time;
+/// the library uses no threads itself.
 PIPESCHED_RT_API void pipesched_rt_matmul(int32_t element_type, int64_t m,
                                           int64_t n, int64_t k, const void *a,
                                           int64_t a_row, int64_t a_column,
@@ -265,7 +265,7 @@ typedef struct PipeschedTraining {
 
 /// Does the same as pipesched_rt_main, but starts with the pieces of `training`
 /// instead of zeros, and prints the loss of each step: the sum over its
-/// microbatches in their order, whichever workers had them.
+/// microbatches in their order, on all workers.
 PIPESCHED_RT_API int32_t pipesched_rt_train(int argc, char **argv,
                                             PipeschedStepFunction step,
                                             PipeschedSizeFunction size,

@@ -458,7 +458,7 @@ LogicalResult ProgramVerifier::verifyPerPath() {
   if (reductions.empty() && llvm::none_of(runs, isPerPath))
     return success();
   if (!placement && reductions.empty())
-    return success(); // one path, of which no two stages have common blocks
+    return success(); // one path, whose stages share no blocks
   if (!placement)     // program_c10
     return pipe::emitTableError(ops[reductions.front().instruction])
            << "needs paths; say with 'pipe.path' which workers hold its blocks";

@@ -442,9 +442,9 @@ static uint64_t storedBits(ArrayRef<char> blob, size_t i) {
   return llvm::support::endian::read64le(blob.data() + i * sizeof(uint64_t));
 }
 
-/// Whether all stored cells lie in memory as they do in the file, and none is
-/// an idle entry, which has more to check. A loop without an exit is a loop
-/// over vectors.
+/// Whether all stored cells have the same bits in memory as in the file, and
+/// none is an idle entry, which has more to check. A loop without an exit
+/// becomes a loop over vectors.
 static bool areAsInMemory(ArrayRef<char> blob) {
   if constexpr (!kCodesAreNumbers ||
                 llvm::endianness::native != llvm::endianness::little)

@@ -1,9 +1,10 @@
 //===- RateAttrs.cpp - Engines, links and their curves as attributes ------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Attributes for how fast hardware computes and moves bytes: efficiency curves,
-// engines and links. The devices of SystemAttrs.cpp consist of these. One table
-// of fields per attribute drives parser, printer and verifier.
+// Attributes for the speed at which hardware computes and moves bytes:
+// efficiency curves, engines and links. The devices of SystemAttrs.cpp consist
+// of these. One table of fields per attribute drives parser, printer and
+// verifier.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,7 @@ using namespace pipesched::pipe;
 static constexpr unsigned kWeight = 0, kPair = 1 + kComputePhases.size(),
                           kNumNames = kPair + 1;
 
-/// The phase of a name, which is not that of weights or of pairs.
+/// The phase of a name, except the names of weights and pairs.
 static Phase phaseOf(unsigned name) {
   PhaseSet left = kComputePhases;
   while (--name != 0)

@@ -196,7 +196,7 @@ bool pipe::isHeaderOp(Operation &op) {
 }
 
 LogicalResult pipe::verifyClauses(PlacementOwnerOpInterface owner) {
-  // Any number may be in the text; a dense map has none for its own use.
+  // Any number may be in the text; a dense map reserves some.
   std::map<int64_t, StageOp> stages;
   llvm::DenseMap<TypeID, Operation *> others;
   for (Operation &op : owner->getRegion(0).front()) {

@@ -394,7 +394,7 @@ void printFamily(OpAsmPrinter &printer, Operation *, StringAttr family,
     printer << ' ' << options;
 }
 
-/// schedule_c6, program_c8. Behind a family, `{}` would open the body.
+/// schedule_c6, program_c8. After a family, `{}` would open the body.
 LogicalResult verifyFamilyClause(Operation *op, StringAttr family,
                                  DictionaryAttr options) {
   if (!options)
