@@ -107,7 +107,7 @@ class DiagnosticInfo:
 
 
 class MLIRError(Exception):
-    """MLIR has refused something; `error_diagnostics` are the errors that it emitted."""
+    """MLIR has refused an operation; `error_diagnostics` are the errors that it emitted."""
 
     def __init__(self, message: str, error_diagnostics: list[DiagnosticInfo]) -> None:
         self.message = message
@@ -134,8 +134,8 @@ def error_of(message: str, diagnostics: list[_Raw]) -> MLIRError:
 
 
 def get_row(operation: Operation) -> list[str]:
-    """The entries of a `pipe.worker`, in order and as they are written: cells (`2F0`), pairs
-    (`2F3+1B0`), idle slots (`_12`) and joins (`2d0`).
+    """The text entries of a `pipe.worker`, in order: cells (`2F0`), pairs (`2F3+1B0`), idle slots
+    (`_12`) and joins (`2d0`).
     """
     return _core.get_row(operation)
 

@@ -371,7 +371,7 @@ class _Step:
         return self._sum([each for each in self._losses if each is not None])
 
     def sum_gradients(self) -> list[Any]:
-        """Returns the gradients, of which replicas add up, by stage."""
+        """Returns the gradients by stage, with the sum over replicas."""
         trees = []
         for stage, workers in enumerate(self._runtime.holders):
             found = [self._gradients[w][stage] for w in workers if stage in self._gradients[w]]

@@ -16,7 +16,7 @@ from .own import Own, own_band, ratios_of
 from .traits import OF_TIMES, Traits, traits_of
 
 FEWEST_RUNS = 2
-"""Below this, rows say nothing about how far apart they are."""
+"""Below this distance, rows do not show their differences."""
 
 NO_BAND = "no band"
 """The start of a text that says why there is none."""

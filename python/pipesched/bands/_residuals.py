@@ -26,7 +26,7 @@ class Residual(NamedTuple):
     run: str
     """The publication, model and hardware."""
     cluster: str
-    """Rows of one cluster, model and batch; empty: the row has none."""
+    """Rows of one cluster, model and batch; empty: none."""
     layout: str
     """Degrees and sizes. Rows of one cluster that share them differ in the schedule."""
     traits: Traits

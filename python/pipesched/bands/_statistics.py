@@ -34,7 +34,7 @@ def _quantile(known: Sequence[float], normal: float, degrees: float) -> float:
     whole = math.floor(degrees)
     if whole <= len(known):
         return known[max(whole, 1) - 1]
-    # Its distance to that of the normal distribution falls with the degrees of freedom.
+    # Its distance to the normal distribution falls with the degrees of freedom.
     return normal + (known[-1] - normal) * len(known) / degrees
 
 
@@ -58,8 +58,8 @@ def order_student(degrees: float) -> float:
 
 
 def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The interval that holds the next value with a probability of `LEVEL`, of values that come in
-    groups whose values go together. Each group counts as one value.
+    """The interval that holds the next value with a probability of `LEVEL`, from values that come
+    in groups of correlated values. Each group counts as one value.
 
     >>> low, high = interval([[0.0], [0.1], [0.2]])
     >>> round((low + high) / 2, 9), round(high - 0.1, 4)

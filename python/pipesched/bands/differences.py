@@ -30,8 +30,8 @@ class Tolerance(NamedTuple):
     differences: int
     """The number of independent differences of published rows that it is made of."""
     runs: int
-    """The publications, models and chips that these are of. A schedule or a layout has the same
-    error throughout one of them, so that each counts as one degree of freedom.
+    """The publications, models and chips of these. A schedule or a layout has the same error
+    throughout one of them, so each counts as one degree of freedom.
     """
     spread: float
     """The standard deviation of the logarithms of residuals within a cluster, over all differences.
@@ -81,8 +81,8 @@ def _by_layout(rows: Iterable[Residual], name: Literal["cluster", "run"]) -> lis
 
 
 def _tolerance(groups: Iterable[Group]) -> Tolerance | None:
-    """The tolerance of two values of one group: the variance of a difference is twice that of a
-    value.
+    """The tolerance of two values of one group: the variance of a difference is twice the variance
+    of a value.
     """
     runs: dict[str, list[Sequence[float]]] = {}
     for group in groups:

@@ -60,7 +60,7 @@ KEPT = ("times", "generation", "rates", "kind")
 """Traits that rows must share with a prediction. Rows of other hardware say nothing about it."""
 
 DROPPED = ("precision", "framework", "tensor")
-"""Traits that need not be shared if too few rows share them, in the order in which they go."""
+"""Traits that are dropped, in this order, if too few rows share them."""
 
 
 def degree_class(tensor: int) -> str:

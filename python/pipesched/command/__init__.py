@@ -114,7 +114,7 @@ class VerbParser(_Parser):
         return []
 
     def _check_repeated(self, words: list[str]) -> None:
-        """Refuses several models, systems or times, of which argparse would use the last."""
+        """Refuses several models, systems or times; argparse would use the last."""
         given: dict[str, set[str]] = {}
         stores = {
             flag: action
@@ -279,7 +279,7 @@ def _renew(words: Sequence[str]) -> tuple[Sequence[str], str]:
 
 
 def _drop_output() -> None:
-    """Drops buffered output, so that nothing is flushed at exit."""
+    """Drops buffered output, so that exit flushes none."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

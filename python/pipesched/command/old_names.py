@@ -1,5 +1,5 @@
 """Names of verbs and options of the version before, which only `renew` knows and understands. The
-whole module goes with the next version.
+whole module is removed with the next version.
 """
 
 from __future__ import annotations

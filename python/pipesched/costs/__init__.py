@@ -1,1 +1,1 @@
-"""Costs of schedules: models, systems, profiles, and how layers are divided among stages."""
+"""Costs of schedules: models, systems, profiles, and the division of layers among stages."""

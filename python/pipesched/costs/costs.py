@@ -231,14 +231,14 @@ class Costs(Deployment):
     many, or if that is impossible as for `cost`; `cost`: numbers that keep all workers equally
     busy; `exact`: equally many, or an error.
 
-    A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`, which is
-    that of all `data_parallel` pipelines. The defaults of `global_batch`, `sequence` and
-    `attention` come from the model. `boundary_bytes` replaces the size of messages between
-    stages, `parameter_bytes` the bytes of a parameter's weight, gradient and optimizer state, or
-    names a framework ("megatron", "torchtitan"). The `accelerators` of a worker divide its work by
-    tensor parallelism, of which `context_parallel` divide the sequence instead; `expert_parallel`
-    consecutive ones divide the experts. `sharding` names the state that pipelines divide:
-    nothing, the state of the optimizer (ZeRO-1), gradients too (ZeRO-2), or weights as well (FSDP).
+    A microbatch has `microbatch_size` sequences, or otherwise its share of `global_batch`, the
+    batch of all `data_parallel` pipelines. The defaults of `global_batch`, `sequence` and
+    `attention` come from the model. `boundary_bytes` replaces the size of messages between stages,
+    `parameter_bytes` the bytes of a parameter's weight, gradient and optimizer state, or names a
+    framework ("megatron", "torchtitan"). The `accelerators` of a worker divide its work by tensor
+    parallelism, of which `context_parallel` divide the sequence instead; `expert_parallel`
+    consecutive ones divide the experts. `sharding` names the state that pipelines divide: nothing,
+    the state of the optimizer (ZeRO-1), gradients too (ZeRO-2), or weights as well (FSDP).
     docs/CostModel.md explains these and the other options.
 
     `rates` are rates of accelerators under the load of a training where the system has them
@@ -271,7 +271,7 @@ class Costs(Deployment):
     rates: Rates = "auto"
     framework: FrameworkName = "megatron"
     _assumed: dict[str, Any] = field(init=False, compare=False, default_factory=dict)
-    """Arguments that nobody gave, as the framework has them."""
+    """The framework's values of arguments that were not given."""
     _raw: _core.Costs = field(init=False, compare=False)
     """The costs without times of layers, since these depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
@@ -295,7 +295,7 @@ class Costs(Deployment):
         object.__setattr__(self, "_division", self._read_division(raw))
 
     def _read(self) -> _core.Costs:
-        """Reads the descriptions, with the habits of the framework where nothing is said."""
+        """Reads the descriptions, with the framework's habits as defaults."""
         has_habits = self.model is not None and self.system is not None
         if has_habits and self.framework != "none":
             integer("data_parallel", self.data_parallel, 1)
@@ -481,8 +481,8 @@ four measured slowdowns of Qwen3-235B with EP 8, without and with forced balance
 
 
 def with_natural_routing(costs: Costs | None) -> Costs | None:
-    """The same costs with rows as routers choose; None where no ranks divide experts, where a
-    balance is given, and where measured times hold whatever the balance.
+    """The same costs with rows as routers choose; None if no ranks divide experts, if a balance is
+    given, or if measured times hold for any balance.
     """
     if costs is None or costs.model is None or costs.system is None or costs.times is not None:
         return None

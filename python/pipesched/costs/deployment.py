@@ -144,8 +144,7 @@ _CHOSEN = {*DeploymentOptions.__annotations__} - {*HeldOptions.__annotations__}
 HELD = {name: option for name, option in OPTIONS.items() if name not in _CHOSEN}
 
 HABITS = ("sharding", "expert_dispatch", "kernel_launch", "tensor_exposed", "used_per_node")
-"""Options that nobody has to give: they are then as the framework has them, and fields of them are
-None only until that is known.
+"""Options with a framework's default: fields of them are None only until the framework is known.
 """
 
 if TYPE_CHECKING:

@@ -44,8 +44,8 @@ class Division:
     # Times
 
     def times_on(self, places: Sequence[Place]) -> LayerTimes | None:
-        """The times of layers to add up on these paths; None if the times hold as they are. A list
-        of times of stages is divided again for paths with another number of stages.
+        """The times of layers to add up on these paths; None if the times hold unchanged. A list of
+        times of stages is divided again for paths with another number of stages.
         """
         if self.layer_times is not None:
             return self.layer_times
@@ -72,7 +72,7 @@ class Division:
 
     @property
     def divides_costs(self) -> bool:
-        """Whether the times of stages depend on how layers are divided."""
+        """Whether the times of stages depend on the division of layers."""
         return bool(self.layers and (self.layer_times or self.has_costs))
 
     def _divides_unevenly(self, stages: int) -> bool:

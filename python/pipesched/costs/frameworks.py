@@ -31,7 +31,7 @@ from ..support.options import ContextExchange, PairOrder, Precision, Sharding, n
 LauncherName = Literal["megatron", "torchtitan"]
 
 FrameworkName = Literal["megatron", "torchtitan", "none"]
-"""A framework, or none: then nothing is assumed that nobody says."""
+"""A framework, or none: then there are no assumed options."""
 
 DEFAULT: LauncherName = "megatron"
 """The framework whose memory a plan assumes if none is named."""

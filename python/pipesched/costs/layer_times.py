@@ -262,8 +262,8 @@ class LayerTimes:
 
     @staticmethod
     def of_stages(entries: Entries, stages: int, count: int) -> LayerTimes:
-        """Divides times of `stages` stages exactly among equally many layers each, `count` in
-        all; a single time is that of every stage.
+        """Divides times of `stages` stages exactly among equally many layers each, `count` in all;
+        a single time holds for every stage.
         """
         layers: dict[str, tuple[int, ...]] = {}
         for name, entry in entries.items():

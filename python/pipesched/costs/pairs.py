@@ -143,9 +143,9 @@ class Pair:
         return sums
 
     def times(self) -> str:
-        """The times of a stage whose forward and backward these cells are, as `Costs(times=)` takes
-        them: F and B by themselves, the latter also as I and W where these are apart, and FB of
-        the pair.
+        """The times of a stage with these cells as forward and backward, as `Costs(times=)` takes
+        them: F and B by themselves, the latter also as I and W if these are separate, and FB of the
+        pair.
         """
         split = "" if self.whole_backward else f"I={self.input_ps}ps,W={self.weights_ps}ps,"
         return f"F={self.forward_ps}ps,B={self.backward_ps}ps,{split}FB={self.pair_ps}ps"
@@ -218,7 +218,7 @@ def _exchanges(layers: Sequence[Kind], phase: str) -> int:
 
 
 def _name(order: str) -> tuple[str, int, str]:
-    """The name of an order, its number, and its pattern if it is none of the library's."""
+    """The name of an order, its number, and its pattern if it is not one of the library's."""
     if "," in text_of("order", order):
         return "given", 0, order
     return order, code_of(PairOrder, "order", order), ""
@@ -226,7 +226,7 @@ def _name(order: str) -> tuple[str, int, str]:
 
 @dataclass(frozen=True)
 class _Cells:
-    """The cells of a pair, and how they run."""
+    """The cells of a pair, and their order."""
 
     forward: Sequence[Kind]
     backward: Sequence[Kind]

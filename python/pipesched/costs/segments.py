@@ -46,7 +46,7 @@ class Kind:
     times: tuple[int, ...]
     """ps: F, I and W of attention, dispatch, mlp and combine."""
     has_weights: bool = True
-    """Whether the W of its parts are known apart from I."""
+    """Whether the W of its parts are known separately from I."""
 
     def time_of(self, part: str, phase: str) -> int:
         """The time of a part in a phase, ps."""

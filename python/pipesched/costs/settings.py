@@ -92,7 +92,7 @@ def setting(text: str) -> Setting:
 
 
 def settings(texts: Sequence[str]) -> list[Setting]:
-    """Reads several, each of which changes another field."""
+    """Reads several, each for another field."""
     if isinstance(texts, str):
         texts = [texts]
     found = [setting(text) for text in texts]
@@ -216,7 +216,7 @@ def _change(each: Setting, name: str, old: Any) -> Any:
 
 
 def _put(each: Setting, name: str, fields: Fields) -> int:
-    """Changes the field wherever the description has it, and returns how often that is."""
+    """Changes the field wherever the description has it, and returns the number of places."""
     *parents, last = name.split(".")
     places: list[Any] = [fields]
     for parent in parents:

@@ -20,7 +20,7 @@ MESSAGES = ("comm", "send")
 """The times of a profile that belong to messages. They are not divided."""
 
 SCHEMA = "$schema"
-"""Where the schema of a file is, for editors; no time."""
+"""The place of the schema of a file, for editors; not a time."""
 
 _UNITS = {"ps": 0, "ns": 3, "us": 6, "ms": 9, "s": 12}
 
@@ -114,8 +114,8 @@ def ps_of(text: str) -> int:
 
 
 def stages_per_worker(places: Sequence[Place]) -> float:
-    """The stages of a worker through which a microbatch goes, on average over the workers. Several
-    paths do not count several times: a microbatch takes one of them.
+    """The stages of a worker that a microbatch passes, on average over the workers. Several paths
+    do not count several times: a microbatch takes one of them.
 
     >>> stages_per_worker([((0, 1, 1, 0), None)])
     2.0
@@ -184,8 +184,8 @@ def _divide_text(entries: tuple[tuple[str, Any], ...], places: tuple[Place, ...]
 
 def divided(times: Any, places: Sequence[Place]) -> str:
     """The times of stages, so that the stages of each worker take the given times of phases in all,
-    to the picosecond. A list has a time for each worker. Times of messages stay as they are. Raises
-    an error for a list of another length, such as one of times of stages.
+    to the picosecond. A list has a time for each worker. Times of messages are unchanged. Raises an
+    error for a list of another length, such as one of times of stages.
 
     >>> divided("F=10ms,comm=1ms", [((0, 1, 1, 0), None)])
     'F=5000000000ps,comm=1ms'

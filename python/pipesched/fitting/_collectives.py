@@ -1,5 +1,5 @@
 """Messages and collectives in traces of ranks. Early ranks wait inside a collective's kernel, so
-the shortest duration of all ranks is the transfer time; if ranks are missing, that of all
+the shortest duration of all ranks is the transfer time; if ranks are missing, the shortest of all
 repetitions with the same size.
 """
 

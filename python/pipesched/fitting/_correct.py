@@ -1,10 +1,10 @@
 """Corrects a system by measured steps of own trainings.
 
-Terms are factors on times, from a prior that they are 1: the logarithm of each is taken from a
-normal distribution whose spread is how far such a term is usually off. Steps are measured with an
-error as large as published layouts of one cluster are off besides it, which no term explains. The
-most probable factors come from least squares (Gauss-Newton); a term is determined if the steps at
-least halve its variance, and otherwise it stays as it was.
+Terms are factors on times, from a prior that they are 1: the logarithm of each has a normal
+distribution, whose spread is the usual error of such a term. Steps have a measurement error of the
+size of the residual errors of published layouts of one cluster, which no term explains. The most
+probable factors come from least squares (Gauss-Newton); a term is determined if the steps at least
+halve its variance, and otherwise it stays as it was.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class OwnStep(NamedTuple):
     configuration: Configuration
     seconds: float
     place: str
-    """Where it was read."""
+    """The place where it was read."""
 
 
 # Logs
@@ -112,7 +112,7 @@ def seconds_of_log(text: str, tokens: int) -> float | None:
 
 
 def _log(given: str, folder: Path) -> str:
-    """The text of a log: that of a file, or a line as it is."""
+    """The text of a log: a file's, or a line itself."""
     if STEP.search(given) or RATE.search(given):
         return given
     path = folder / given
@@ -396,7 +396,7 @@ class _Problem(NamedTuple):
         return np.array([math.log(ratio) for ratio in ratios])
 
     def slopes(self, logs: Vector, residuals: Vector) -> npt.NDArray[np.float64]:
-        """By how much the logarithm of each step grows with that of each factor."""
+        """The derivatives of the logarithm of each step by the logarithm of each factor."""
         found = []
         for at in range(len(logs)):
             more = logs.copy()

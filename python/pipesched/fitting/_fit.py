@@ -1,4 +1,4 @@
-"""Fits a system to samples, and says how well."""
+"""Fits a system to samples, and reports the quality of the fit."""
 
 from __future__ import annotations
 
@@ -253,9 +253,9 @@ def fit(
 
     Values that are not measured come from `system` and from `given`, which maps fields such as
     `memory.capacity_gb` to values; peaks may be `"measured"`, the highest rate of the samples.
-    `peak_tflops` is the same as `matrix.tflops` in `given`. `dtype` says which matrix products the
-    curve is of. `message_bytes` is the size of messages of measurements whose schedule has no
-    model. `max_points` limits the points of a curve. `command` names the source in the file.
+    `peak_tflops` is the same as `matrix.tflops` in `given`. `dtype` names the matrix products of
+    the curve. `message_bytes` is the size of messages of measurements whose schedule has no model.
+    `max_points` limits the points of a curve. `command` names the source in the file.
 
     Raises PipeSchedError for files that cannot be read or fitted.
 

@@ -144,7 +144,7 @@ def _matmul(given: Tensors) -> Work | None:
 
 
 def _attention(given: Tensors, first: int, heads_at: int, products: tuple[int, int]) -> Work | None:
-    """The products over the width of q and over that of v; heads are in dimension `heads_at`."""
+    """The products over the widths of q and of v; heads are in dimension `heads_at`."""
     found = _at(given, first, first + 1, first + 2, rank=4)
     if not found:
         return None

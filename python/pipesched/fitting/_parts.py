@@ -156,7 +156,7 @@ def _tell_lost(part: str, data: Data, solution: Solution, settings: Settings) ->
 def fit_engine(
     part: str, samples: Sequence[Sample], system: System, settings: Settings
 ) -> PartFit | None:
-    """Fits the curve of an engine, or that of memory to kernels that move bytes."""
+    """Fits the curve of an engine, or the curve of memory to kernels that move bytes."""
     chosen = _choose(part, samples, system, settings)
     if not chosen:
         return None
@@ -301,7 +301,7 @@ def fit_link(
 
 
 def _one_size(part: str, data: Data, system: System, settings: Settings) -> tuple[Solution, float]:
-    """One size cannot tell latency from bandwidth: keeps the latency of the system."""
+    """One size does not separate latency and bandwidth: keeps the latency of the system."""
     latency = float(get(system, f"{part}.latency_us") or 0) * MICRO
     rest = data.seconds - data.latencies * latency
     if (rest <= 0).any():

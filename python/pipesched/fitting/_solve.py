@@ -36,7 +36,7 @@ FALL_SIZES = 3
 WINDOW = 9
 """The number of neighbouring samples that predict the time of one of them."""
 SPAN = 5.0
-"""The logarithm of the ratio of their sizes; further apart they say nothing of each other."""
+"""The logarithm of the ratio of their sizes; beyond it samples do not predict each other."""
 FAST_WEIGHT = 2.0
 """How much more an error of a fast sample counts than one of a slow one."""
 MOST_SLOPE = 1.25
@@ -46,7 +46,7 @@ LOST = 5.0
 LEAST_LOST = 0.25
 """and at least so much, as a logarithm."""
 MOST_LOST = 0.45
-"""The share of the samples that may be lost; with more nobody knows which ones are right."""
+"""The share of samples that may be wrong; with more the right ones are not known."""
 LEAST_SCALE = 0.03
 """The least assumed standard deviation, so that few errors among exact samples are not outliers."""
 
@@ -108,7 +108,7 @@ class Solution:
     falls: bool = False
     """Whether the curve may fall with the size."""
     lost: frozenset[int] = frozenset()
-    """The samples that count nothing, since something else slowed them down."""
+    """The samples that have no weight, since something else slowed them down."""
     latency_error: float = 0.0
     share_error: float = 0.0
     """Standard errors: of the latency in s, and of the last share, relative."""

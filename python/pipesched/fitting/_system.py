@@ -119,7 +119,8 @@ def rate_of(system: System, part: str, dtype: str = "") -> Rate | None:
 @dataclass(frozen=True)
 class Transfer:
     """A message or collective: `times` transfers of `bytes`, and `latencies` latencies. The share
-    is that of a transfer of `bytes`."""
+    is the efficiency of a transfer of `bytes`.
+    """
 
     times: float
     bytes: float

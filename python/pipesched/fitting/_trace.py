@@ -309,7 +309,7 @@ class _Reader:
 
 
 def read_trace(path: Path) -> Trace:
-    """Reads a trace, packed or not. A file that ends too early is used as far as it goes."""
+    """Reads a trace, packed or not. A file that ends too early is used up to its end."""
     trace = Trace(path)
     reader = _Reader(trace)
     index, is_cut = -1, False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEASURED = ("measured_s", "measured_tokens_per_s_per_gpu", "measured_log")
-"""The keys of measured steps of own trainings, of which a row has one."""
+"""The keys of measured steps of own trainings; a row has one of them."""
 
 _HEAD = 1 << 16
 _MOST_TABLE = 1 << 28

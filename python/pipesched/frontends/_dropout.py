@@ -118,11 +118,10 @@ def dropout_mask(
     """The mask of one dropout in exported models: true where an element is kept, and then divided
     by 1 - p.
 
-    shape: that of the tensor of one microbatch, of at most 2^32 elements.
-    p: the probability that an element is dropped, from 0 to 1, to 2^-32.
-    site: the number of the dropout among all that a forward of the model runs, from 0.
-    step, microbatch: from 0, modulo 2^32; a microbatch has the same number on all paths.
-    seed: an integer of 64 bits, as that of `export`.
+    shape: of the tensor of one microbatch, of at most 2^32 elements. p: the probability that an
+    element is dropped, from 0 to 1, to 2^-32. site: the number of the dropout among all that a
+    forward of the model runs, from 0. step, microbatch: from 0, modulo 2^32; a microbatch has the
+    same number on all paths. seed: an integer of 64 bits, as for `export`.
 
     Element e, in the order of memory, is kept if the first word of Philox4x32-10 with the counter
     (e, site, microbatch, step) and the key (lower, upper half of the seed) is less than round((1 -

@@ -83,7 +83,7 @@ class Functions:
         self._symbols: dict[Function, str] = {}
 
     def add(self, symbol: str, function: Function) -> str:
-        """The name of the function: that of an equal one, if there is one."""
+        """The name of the function, or of an equal one if there is one."""
         if function not in self._symbols:
             while symbol in self._taken:
                 symbol += "_"
@@ -201,7 +201,7 @@ class Rule:
     betas: tuple[float, float] | None = None
     epsilon: float = 0.0
     decoupled: bool = False
-    """Whether the decay of weights is apart from the gradient (AdamW)."""
+    """Whether the decay of weights is separate from the gradient (AdamW)."""
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -218,7 +218,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Stepped:
-    """A parameter, and how it is stepped."""
+    """A parameter, and its rule of update."""
 
     name: str
     shape: tuple[int, ...]

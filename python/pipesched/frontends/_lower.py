@@ -62,7 +62,7 @@ class Lowering:
                 )
 
     def place(self, node: fx.Node) -> str:
-        """An operation with its module; one of the backward has that of the forward."""
+        """An operation with its module; one of the backward has the forward's."""
         name = op_name(node)
         names = (name, name.removesuffix("_backward"))
         found = (n for n in self.graph.nodes if n.op == "call_function" and op_name(n) in names)
@@ -161,8 +161,8 @@ def _take_masks(graph: fx.Graph) -> list[list[str]]:
 
 # Comparing the results of functions with PyTorch. Parameters get some noise, as zeros and ones
 # would hide their factors. PyTorch runs the stage itself, not the traced graph, and once more with
-# all numbers moved by their last bit, which measures rounding. A last bit may decide which way a
-# computation takes, so that only a difference for each of several noises is one.
+# all numbers moved by their last bit, which measures rounding. A last bit may decide the branch of
+# a computation, so only a difference for each of several noises counts.
 
 _TRIES = 3
 _NOISE = 0.02
@@ -171,7 +171,7 @@ _BITS = 64
 _FACTOR = 16
 """Of the measured effect of rounding."""
 _ZERO = 1e-2
-"""In parts of the largest gradient: a smaller one may be zero but for rounding."""
+"""In parts of the largest gradient: a smaller one may be zero except for rounding."""
 _CULPRIT = 100
 """The number of last bits of the result of one operation that rounding may cost."""
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -351,7 +351,7 @@ def plain_text(function: Function) -> str:
 
 
 def _culprit(joint: Joint, lowering: Lowering, given: Sequence[Tensor], worker: Worker) -> str:
-    """The first operation that gives something else than PyTorch without the others."""
+    """The first operation with another result than PyTorch, given right inputs."""
     values = _by_role(joint, given)
     graph = joint.module.graph
     interpreter = fx.Interpreter(joint.module, garbage_collect_values=False)

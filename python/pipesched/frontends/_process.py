@@ -15,7 +15,7 @@ _SCRIPT = Path(__file__).with_name("_worker.py")
 
 
 class Failure(Exception):
-    """A request that failed; the text says how."""
+    """A request that failed; the text has the reason."""
 
 
 class Worker:

@@ -62,7 +62,7 @@ class Joint:
 
 @dataclass(frozen=True)
 class Packing:
-    """How a value between stages becomes one tensor; other values are alike in all microbatches."""
+    """The one tensor that a value between stages becomes; other values are constant."""
 
     spec: Any
     leaves: tuple[Any, ...]
@@ -264,7 +264,7 @@ def trace_stage(
         ]
         packed = packed.detach().requires_grad_(wants)
         masks.append(Masks(seeds, microbatch, step))
-        # Other stages are traced as they run: drawing changes how PyTorch divides operations.
+        # Other stages are traced unchanged: drawing changes how PyTorch divides operations.
         with drawing(masks[-1]) if draws.found else contextlib.nullcontext():
             output = forward(own, packed)
         wanted = [*own[: len(trained)], *([packed] if wants else [])]

@@ -66,7 +66,7 @@ def adamw(
     epsilon: float = 1e-8,
     weight_decay: float = 1e-4,
 ) -> Rule:
-    """Adam with a decay of weights apart from the gradient, as `optax.adamw`."""
+    """Adam with a decay of weights separate from the gradient, as `optax.adamw`."""
     return Rule(rate, weight_decay, betas=betas, epsilon=epsilon, decoupled=True)
 
 
@@ -86,8 +86,8 @@ def export(
     targets of one microbatch. loss: the loss of a microbatch from the output of the last stage and
     the targets; the loss of a step
         is the mean.
-    optimizer: `sgd`, `adam` or `adamw`. Without one parameters stay as they are.
-    batches: the batches of the steps, cut along dimension 0 into the microbatches of the schedule.
+    optimizer: `sgd`, `adam` or `adamw`. Without one parameters do not change. batches: the batches
+    of the steps, cut along dimension 0 into the microbatches of the schedule.
         After the last one the first one follows again; by default every microbatch is the example.
 
     Values between stages are one array each. Raises FrontendError for code that has no form as

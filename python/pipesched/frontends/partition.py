@@ -1,4 +1,4 @@
-"""Cutting a graph of values into the functions of a stage, whatever framework has traced it.
+"""Cutting a graph of values into the functions of a stage, for any framework that traced it.
 
     forward          needed by the output
     input_gradient   also needed by the gradient of the input
@@ -21,7 +21,7 @@ from . import FrontendError
 
 Value = TypeVar("Value", bound=Hashable)
 Role = tuple[str, str]
-"""A role and its name, empty where it has none."""
+"""A role and its name, empty if it has none."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class _Cut(Generic[Value]):
         return found
 
     def _closed(self, values: set[Value]) -> set[Value]:
-        """With the other results of operations of which one result is there."""
+        """With the other results of operations that have one result here."""
         return values | {part for part, whole in self.graph.whole.items() if whole in values}
 
     def _inner(self) -> set[Value]:
@@ -154,14 +154,14 @@ def stage_pieces(graph: Graph[Value]) -> dict[str, Piece[Value]]:
 
 
 def loss_piece(graph: Graph[Value]) -> Piece[Value]:
-    """The only function of a loss: `output` is its value, `input_gradient` that of its output."""
+    """The only function of a loss: `output` is its value, `input_gradient` its output's."""
     assert graph.input_gradient is not None
     results = [(("loss", ""), graph.output), (("output_gradient", ""), graph.input_gradient)]
     return _Cut(graph).piece("loss", results, set())
 
 
 def count_stages(schedule: Schedule) -> int:
-    """Returns the number of stages, which all paths must have alike. Refuses slices: functions of
+    """Returns the number of stages, which must be equal on all paths. Refuses slices: functions of
     stages compute whole microbatches.
     """
     if schedule.slices > 1:

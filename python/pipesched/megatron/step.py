@@ -226,7 +226,7 @@ class _Step:
             work.wait()
 
     def _exchange(self, batch: list[Instruction]) -> None:
-        """Starts to send and receive messages, none of which needs another one."""
+        """Starts to send and receive messages that do not need each other."""
         batch = [one for one in batch if one.cell.phase == "F" or not self.forward_only]
         calls = [self._call(one) for one in batch]
         works: list[Any] = dist.batch_isend_irecv(calls) if calls else []
@@ -317,6 +317,6 @@ class _Step:
                 self.boxes[(*place, microbatch)] = found
         self.left[stage] -= 1
         if not self.left[stage]:
-            # The hooks of DDP do not see W, so it is told when gradients are complete.
+            # The hooks of DDP do not see W, so W reports when gradients are complete.
             if getattr(getattr(chunk, "ddp_config", None), "overlap_grad_reduce", False):
                 chunk.start_grad_sync()

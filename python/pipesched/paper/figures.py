@@ -80,7 +80,7 @@ def _published_check(frame: pd.DataFrame) -> list[Check]:
 
 
 def finding2(frame: pd.DataFrame) -> Finding:
-    """The bubble of Chimera's table is above its formula, and at most that of 1F1B."""
+    """The bubble of Chimera's table is above its formula, and at most 1F1B's."""
     made = frame[frame.error.isna()]
     units = (made.microbatches > made.stages) & (made.microbatches % made.stages == 0)
     chimera = made[(made.schedule == "chimera") & units]
@@ -272,7 +272,7 @@ def _longer_steps(steps: pd.DataFrame, system: str) -> list[str]:
 
 
 def finding3(scaled: pd.DataFrame, fixed: pd.DataFrame) -> Finding:
-    """Where Chimera wins, by figure 4 with messages that scale and with messages of fixed size."""
+    """The sizes at which Chimera wins, by figure 4, with scaled and with fixed messages."""
     lead = _lead(scaled)
     few = lead[(lead.microbatches == lead.stages) & lead.system.map(setting.network_of).eq("fast")]
     turn = {d: _wins_until(lead, "baseline", d) for d in (4, 8)}
@@ -484,7 +484,7 @@ def figure5(
     microbatches: Sequence[int] = MICROBATCHES,
     settings: Sequence[str] = (),
 ) -> Study:
-    """Peak memory over the number of microbatches; activations and persistent bytes apart."""
+    """Peak memory over the number of microbatches; activations and persistent bytes separately."""
     keys = [(s, d, n) for d in stages for s in MEMORY_SCHEMES for n in microbatches]
     points = [
         setting.configuration(scheme, d, n, setting.costs("baseline", n, settings=tuple(settings)))

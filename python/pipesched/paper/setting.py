@@ -1,4 +1,4 @@
-"""The set-up of arXiv 2605.24006: its systems, its schedules, and how they are timed.
+"""The set-up of arXiv 2605.24006: its systems, its schedules, and its timing.
 
 The model, its message sizes and the systems ship as descriptions; their sources distinguish given
 and fitted values.
@@ -143,7 +143,7 @@ def configuration(
 
 @dataclass(frozen=True)
 class Timed:
-    """A timed step: its time, how busy the workers are, and the report with charged hops."""
+    """A timed step: its time, the load of the workers, and the report with charged hops."""
 
     runtime_ps: int
     busy_ps: int

@@ -48,13 +48,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Basis:
-    """Where the numbers come from."""
+    """The source of the numbers."""
 
     given: str
     """Stated in the publication."""
 
     fitted: str
-    """Chosen so that the printed numbers come out."""
+    """Calibrated to reproduce the printed numbers."""
 
     open: str
     """Facts that are not known, or checks not met."""

@@ -1,4 +1,4 @@
-"""One configuration: how accelerators and batch are divided, its schedule and its placement."""
+"""One configuration: the division of accelerators and batch, its schedule and its placement."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Candidate(NamedTuple):
 
     @property
     def vocabulary(self) -> VocabularyKind:
-        """How the head lies on the workers."""
+        """The division of the head over the workers."""
         if self.schedule not in SPREAD:
             return "whole"
         if self.schedule == INTERLACED:

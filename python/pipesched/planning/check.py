@@ -251,7 +251,7 @@ class Check:
         self._try("messages", lambda: rows.verify("batched"))
 
     def _try(self, check: str, function: Callable[[], T]) -> T:
-        """Calls a function; an error of it is a finding, after which nothing is checked."""
+        """Calls a function; an error of it becomes a finding, and the check ends."""
         try:
             return function()
         except PipeSchedError as error:

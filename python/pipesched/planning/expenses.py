@@ -25,8 +25,8 @@ class Power:
 
     @staticmethod
     def of(request: Request) -> Power | None:
-        """Returns the power of a system, of one with groups in the mean; None if its file, or that
-        of a group, states none.
+        """Returns the power of a system, with groups the mean; None if its file, or a group's,
+        states none.
         """
         groups = request.groups
         if not groups:
@@ -67,7 +67,7 @@ def expenses(request: Request, tokens_per_s: float | None, idle_ratio: float) ->
 
 
 def expense_lines(request: Request) -> list[str]:
-    """Returns the line with the basis of the estimate; none if nobody asked."""
+    """Returns the line with the basis of the estimate; none if it is not needed."""
     if request.total_tokens is None and request.price is None:
         return []
     power = Power.of(request)

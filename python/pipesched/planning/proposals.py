@@ -129,8 +129,8 @@ HELD = ("weight", "gradient", "optimizer")
 """The parts of memory that grow with parameters."""
 
 MOST_MISSING = 0.5
-"""If something fits, configurations that lack more than this part of the memory of an accelerator
-are left out: no single change makes up for that much at nearly the same step.
+"""If any configuration fits, configurations that lack more than this part of the memory of an
+accelerator are left out: no single change saves that much at nearly the same step.
 """
 
 TIGHT = 0.98
@@ -228,7 +228,7 @@ class Proposal:
 
     @property
     def expected_s(self) -> float:
-        """The step that is to be expected: that of the median of measured steps like it."""
+        """The expected step: the median of measured steps like it."""
         return self.step_s * self.middle
 
     @property
@@ -238,7 +238,7 @@ class Proposal:
 
     @cached_property
     def natural_step_s(self) -> float | None:
-        """The step if nobody balances rows of experts; None where that makes no difference."""
+        """The step if routers are not balanced; None if that makes no difference."""
         costs = with_natural_routing(self.costs)
         if costs is None or self.configuration is None:
             return None
@@ -297,7 +297,7 @@ class Proposal:
         return None if memory is None else memory.peak_cell[memory.bottleneck_worker]
 
     def why(self) -> list[str]:
-        """Explains where its time and its memory go, one sentence each."""
+        """Explains the uses of its time and its memory, one sentence each."""
         return explain_proposal(self)
 
     def __repr__(self) -> str:
@@ -326,7 +326,7 @@ class Proposal:
 
     @cached_property
     def runs_in(self) -> tuple[str, ...]:
-        """The frameworks that run it as it is, or `pipesched.torch` if none does."""
+        """The frameworks that run it unchanged, or `pipesched.torch` if none does."""
         made = self.launchers()
         found = [f.title for name, f in FRAMEWORKS.items() if getattr(made, name).lines]
         return tuple(found) or (OWN_RUNTIME,)
@@ -465,7 +465,7 @@ class Plan:
     fastest: Proposal | None = field(default=None, repr=False)
     """The fastest, if a simpler configuration that is as fast is the best."""
     elsewhere: Proposal | None = field(default=None, repr=False)
-    """The fastest that no framework runs as it is, if it is faster than the best."""
+    """The fastest that no framework runs unchanged, if it is faster than the best."""
     groups: Groups | None = field(default=None, repr=False)
     """The groups of nodes of the system, with a bound; None if all nodes are equal."""
 
@@ -497,8 +497,8 @@ class Plan:
         return pd.DataFrame(rows, index=[proposal.name for proposal in self.proposals])
 
     def why(self) -> list[str]:
-        """Findings with numbers, one sentence each: which configuration is best, where its time
-        goes, configurations that nearly fit, and remedies.
+        """Findings with numbers, one sentence each: the best configuration, the uses of its time,
+        configurations that nearly fit, and remedies.
         """
         return findings(self)
 

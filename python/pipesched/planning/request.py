@@ -1,4 +1,4 @@
-"""The task of a plan, checked before anything is evaluated."""
+"""The task of a plan, checked before the search."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Request(Held):
     transport: Transport = "overlap"
     context_exchange: ContextExchange | None = None
     pair_order: Any = None
-    """A `PairOrder`; by default that of the framework whose memory is counted."""
+    """A `PairOrder`; by default the order of the framework whose memory is counted."""
     schedules: Sequence[str] | None = None
     tensor: Sequence[int] | None = None
     pp: Sequence[int] | None = None
@@ -269,7 +269,7 @@ class Request(Held):
             if isinstance(found.get(name), str) and _looks_like_path(found[name]):
                 found[name] = os.path.abspath(found[name])
         if self.times is not None:
-            found["times_of"] = "layer"  # as they are divided by now
+            found["times_of"] = "layer"  # as they are already divided
         return found
 
     @property
@@ -444,8 +444,8 @@ class Request(Held):
         return tuple(read_system(self.system, self.rates)["groups"])
 
     def groups_of(self, shape: Shape) -> list[int]:
-        """The group of each worker of a shape. A worker whose replicas lie on several counts for
-        the slowest.
+        """The group of each worker of a shape. A worker with replicas on several counts for the
+        slowest.
         """
         ends = [*accumulate(group["accelerators"] for group in self.groups)]
         ranks = (worker * shape.stage for worker in range(1, shape.pipeline + 1))

@@ -84,7 +84,7 @@ class Result:
     step_s: float
     """As computed; tables show the one that is to be expected."""
     parts_s: dict[str, float]
-    """Where the time of a mean worker goes: compute, and idle time by cause."""
+    """The uses of the time of a mean worker: compute, and idle time by cause."""
     peak_bytes: int | None
     held: dict[str, float]
     """The parts of the memory of the fullest accelerator."""
@@ -120,7 +120,7 @@ class Result:
 
 
 def _offload(case: Case, folder: str) -> Callable[[str], Simulation]:
-    """Reports of the rows of a case whose activations go to the host."""
+    """Reports of the rows of a case whose activations are offloaded."""
     configuration, request = case.configuration, case.request
     attached = attach_costs(request, case.shape, folder)
     if request.times is not None:
@@ -209,7 +209,7 @@ def _shape_changes(old: Case, new: Case) -> list[str]:
 
 
 def why(plan: Result, found: Result) -> str:
-    """Why a step differs from that of the plan, in a few words with numbers."""
+    """The reason why a step differs from the plan's, in a few words with numbers."""
     said = _shape_changes(plan.case, found.case)
     times = _differences(plan.parts_s, found.parts_s)
     worth = [n for n in times if abs(times[n]) > NOTHING * plan.step_s]

@@ -204,7 +204,7 @@ def _timed(
     options: SimulationOptions,
     metrics: Mapping[str, Metric] | None = None,
 ) -> Evaluated:
-    """The whole reports of points, of which schedules take the same costs and options."""
+    """The whole reports of points, whose schedules take the same costs and options."""
     costs, timing = read_simulation(costs, options)
     points = [
         simulate(point, costs, timing) if isinstance(point, Schedule) else point
@@ -284,8 +284,8 @@ def _work(simulations: Sequence[Simulation]) -> list[Finding]:
 def explain(
     schedules: Iterable[Point], costs: Costs | None = None, **options: Unpack[SimulationOptions]
 ) -> str:
-    """The same comparison as text for people, with the findings: which schedule is fastest, where
-    idle time goes, which schedules fit, and where formula, table and time rank them differently.
+    """The same comparison as text for people, with the findings: the fastest schedule, the causes
+    of idle time, the schedules that fit, and differences in rank between formula, table and time.
     """
     simulations = _timed(schedules, costs, options).simulations
     work = "".join(f"{finding.text}\n\n" for finding in _work(simulations))

@@ -12,7 +12,7 @@ measured and once as predicted:
                  prediction has none
     end          after its last cell
 
-Both divisions have no gaps, so the differences of the causes add up to that of the steps.
+Both divisions have no gaps, so the differences of the causes add up to the difference of the steps.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Comparison:
     @property
     def errors(self) -> pd.DataFrame:
         """One row per worker, cause and phase: worker, cause, phase, predicted_s, measured_s,
-        error_s. The phase is that of the cell, of a wait that of the cell that waited (`F+B` for an
+        error_s. The phase is the cell's, for a wait the phase of the cell that waited (`F+B` for an
         overlapped pair), and empty for start, issue and end. The errors of a worker add up to the
         difference of measured and predicted step.
         """

@@ -36,7 +36,7 @@ from .report import read_report
 from .simulation import Simulation, origin_of
 
 UNIT = 200
-"""The default time of B in percent of F for `vocab-1f1b`: that of unit slots."""
+"""The default time of B in percent of F for `vocab-1f1b`, as in unit slots."""
 
 MOST_BACKWARD, MOST_AT_ARRIVAL = 10000, 199
 """The longest B of an order of `vocab-1f1b`, in percent of F, and with receives at arrival."""

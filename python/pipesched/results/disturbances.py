@@ -42,7 +42,7 @@ class Disturbed:
     """The factor minus one, or the jitter; None for several disturbances together."""
     varies: bool
     others: tuple[str, ...] = ()
-    """The effect on other pipelines; the step is that of the slowest."""
+    """The effect on other pipelines; the slowest has the step."""
 
     def seeded(self, seeds: int) -> list[str]:
         """The texts for the library, of all pipelines, for each seed if it depends on seeds."""
@@ -93,7 +93,7 @@ def add_disturbances(text: str, found: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Nodes:
-    """Where the accelerators of all pipelines are."""
+    """The places of the accelerators of all pipelines."""
 
     per_node: int
     accelerators: int
@@ -265,7 +265,7 @@ class Sensitivity:
 
     @property
     def per_unit(self) -> float | None:
-        """The relative loss of the step divided by that of its cells."""
+        """The relative loss of the step divided by the relative loss of its cells."""
         return (self.ratio - 1) / self.strength if self.strength else None
 
     def to_dict(self) -> dict[str, Any]:

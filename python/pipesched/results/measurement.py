@@ -44,7 +44,7 @@ class Stamps:
     start: Times
     """When everything that the instruction waits for was done."""
     end: Times
-    """When the worker went on."""
+    """When the worker continued."""
     done: Times
     """For a receive, a copy or an all-reduce: when the worker saw that it was done."""
     arrived: Times
@@ -56,13 +56,13 @@ class Clock:
     """How the clocks of workers were brought together. One process has one clock."""
 
     error_s: float
-    """The largest possible difference between the clock of a worker and that of worker 0 after
-    alignment. Times of two other workers differ by at most twice as much. NaN if nothing is known.
+    """The largest possible difference between the clock of a worker and worker 0's after alignment.
+    Times of two other workers differ by at most twice as much. NaN if it is not known.
     """
     offsets_s: tuple[float, ...]
-    """By worker: its clock minus that of worker 0, before alignment."""
+    """By worker: its clock minus worker 0's, before alignment."""
     drifts_ppm: tuple[float, ...]
-    """By worker: how much faster its clock runs than that of worker 0, in millionths."""
+    """By worker: the rate of its clock above worker 0's, in millionths."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +70,14 @@ class Measurement:
     """Times of some steps of a schedule. `pipesched.torch.Recording.gather` makes one, and so does
     `from_torch_traces` from traces of PyTorch's profiler and of Chakra.
 
-    A step lasts from the earliest start of a compute to the latest end of anything.
+    A step lasts from the earliest start of a compute to the latest end of any instruction.
     """
 
     schedule: Schedule
     receives: ReceivePlacement | None
-    """Where the receives of the schedule stood, as in `Schedule.program`; None for a program, which
-    says so itself."""
+    """The places of receives in the schedule, as in `Schedule.program`; None for a program, which
+    has them itself.
+    """
     numbers: tuple[int, ...]
     """The numbers of the steps, as the program that measured them counted."""
     stamps: tuple[Stamps, ...]
@@ -144,7 +145,7 @@ class Measurement:
 
     @property
     def step_s(self) -> float:
-        """The median of the times of the steps: that of `median_step`."""
+        """The median of the times of the steps: the time of `median_step`."""
         return self.step_times_s[self.median_step]
 
     def to_frame(self) -> pd.DataFrame:
@@ -246,7 +247,7 @@ def _to_lists(times: Times) -> list[list[int | None]]:
 
 
 class _Reader:
-    """Reads a measurement, and says where something is wrong."""
+    """Reads a measurement, and names the place of a mistake."""
 
     def __init__(self, filename: str) -> None:
         self._filename = filename

@@ -59,8 +59,8 @@ class Formula(_Section):
 
     @property
     def of(self) -> Literal["step", "span"]:
-        """The time of which `bubble_ratio` is the idle part: all of the step, or from the first to
-        the last cell of a worker.
+        """The time to which `bubble_ratio` is relative: the whole step, or from the first to the
+        last cell of a worker.
         """
         return "span" if self.conditions.endswith(_OF_SPAN) else "step"
 

@@ -11,7 +11,7 @@ With PyTorch's profiler each rank exports one trace in the Chrome format (`torch
     PP:1SEND_F0                                          [--]
 
 So a compute starts when the receives that it needs have ended. The ranges of other backends end
-with the call; nothing is subtracted then. Where a trace has ranges of a GPU, these are the times of
+with the call; they need no subtraction. If a trace has ranges of a GPU, these are the times of
 computes, without the waits of the process.
 
 Our runtime has ranges such as `F 2 mb 3` and `send F 2 mb 3` (`trace_name`), and waits between
@@ -266,8 +266,8 @@ class _Worker:
     def _read(
         self, instruction: Instruction, step: int, before: int, ends: int | None
     ) -> int | None:
-        """Reads one instruction; the one before it ended at `ends`. Returns when the worker went
-        on.
+        """Reads one instruction; the one before it ended at `ends`. Returns when the worker
+        continued.
         """
         at, action = (step, instruction.index), self._actions[instruction.index]
         if instruction.kind == "wait" and ends is not None:
@@ -308,7 +308,7 @@ class _Worker:
 
 def _flights(programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]) -> dict[Any, int]:
     """By (sender, receiver): the shortest time, ns, from a send to the end of its receive, which
-    bounds how far the clock of the receiver is ahead.
+    bounds the lead of the receiver's clock.
     """
     sent = {}
     for program, stamp in zip(programs, stamps, strict=True):

@@ -1,4 +1,4 @@
-"""Where schedules come from: families, problems, files."""
+"""The origins of schedules: families, problems, files."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Hidden:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Exchanges of cells and of pairs, and how much is hidden, ps; a backward hides some under its
+    """Exchanges of cells and of pairs, and their hidden part, ps; a backward hides some under its
     W.
     """
 
@@ -84,7 +84,7 @@ def hidden_in(schedule: Schedule, pair: Pair) -> Hidden:
             else:
                 part = "warm_up" if i < backwards[0] else "drain" if i > forwards[-1] else "steady"
                 amounts = cells.forward if phase == "F" else cells.backward
-            if phase == "I":  # its W runs apart
+            if phase == "I":  # its W runs separately
                 amounts = pair.alone_exchange_ps[1], 0
             exchange[part] += amounts[0]
             hidden[part] += amounts[1]

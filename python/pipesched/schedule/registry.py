@@ -88,7 +88,7 @@ class OwnFamily:
 
     @property
     def place(self) -> str:
-        """Where its function is: as it was named, if that was by its place."""
+        """Its function's name, or its place if it was named by that."""
         if ":" in self.name:
             return self.name
         module = getattr(self.function, "__module__", "")
@@ -147,7 +147,7 @@ def _options_of(function: FamilyFunction) -> tuple[str, ...]:
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except ValueError:
-        return ()  # a function in C that tells nothing
+        return ()  # a function in C that has no signature
     return tuple(each.name for each in parameters[1:] if each.kind in keywords)
 
 
@@ -174,10 +174,10 @@ def register_family(
     then take by name. The function gets a schedule without rows and the options of the family as
     keywords; it returns rows, as `Schedule.from_rows` takes them, or a schedule. A second function
     of the same name replaces the first. Names of families that ship are refused. `source` is the
-    publication that the family is from, such as `"Qi et al. 2024, arXiv 2401.10241"`. `formula` is
-    its formula for the bubble: a function from workers and microbatches, and options of the family
-    as keywords, to the part of all slots that is idle. `check_formula` compares it with tables;
-    rows of `compare` and `sweep` have it alongside that of the table.
+    publication of the family, such as `"Qi et al. 2024, arXiv 2401.10241"`. `formula` is its
+    formula for the bubble: a function from workers and microbatches, and options of the family as
+    keywords, to the part of all slots that is idle. `check_formula` compares it with tables; rows
+    of `compare` and `sweep` have it next to the table's.
 
     >>> @register_family("serial")
     ... def serial(problem):

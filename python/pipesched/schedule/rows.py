@@ -52,7 +52,7 @@ def _cell(stage: Any, phase: object, number: Any) -> list[RawCell] | None:
 
 
 def _read(text: str) -> list[RawCell] | None:
-    """A cell, a pair or idle slots as they are written."""
+    """The text of a cell, a pair or idle slots."""
     if cell := _CELL.fullmatch(text):  # most entries
         return [(int(cell[1]), _CODES[cell[2]], int(cell[3]), False, int(cell[4] or 0))]
     words = text.strip()

@@ -339,7 +339,7 @@ class Schedule:
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
-        """The paths as they are written; empty for a program without paths.
+        """The paths in their written form; empty for a program without paths.
 
         >>> generate("chimera", workers=2, microbatches=4).paths[1]
         Path(workers=(1, 0), takes=(range(1, 4, 2),), blocks=None, weights=None)
@@ -348,8 +348,8 @@ class Schedule:
 
     @property
     def gradient_after(self) -> GradientAfter:
-        """Which cell of a split backward sends the gradient of its input upstream; a whole B does
-        so itself.
+        """The cell of a split backward that sends the gradient of its input upstream; a whole B
+        does so itself.
         """
         return names_of(GradientAfter)[self._backward[0]]  # type: ignore[no-any-return]
 
@@ -401,8 +401,8 @@ class Schedule:
 
     @cached_property
     def rows(self) -> tuple[tuple[str, ...], ...]:
-        """The rows of a schedule as they are written: for each worker its cells (`2F0`), pairs
-        (`2F3+1B0`), idle slots (`_12`) and joins (`2d0`). Empty for problems and programs.
+        """The text of the rows of a schedule: for each worker its cells (`2F0`), pairs (`2F3+1B0`),
+        idle slots (`_12`) and joins (`2d0`). Empty for problems and programs.
 
         >>> generate("1f1b", workers=2, microbatches=2).rows
         (('0F0', '0F1', '0B0', '0B1'), ('1F0', '1B0', '1F1', '1B1'))
@@ -541,11 +541,10 @@ class Schedule:
     def optimize(self, **options: Unpack[OptimizeOptions]) -> Optimization:
         """Searches for the best schedule for its paths, times and memory (docs/Optimize.md).
         `memory` is the budget of each worker and `memory_times` says when it holds, as in `verify`;
-        by default whatever the times are when the schedule runs. `offload`, `recompute` and
-        `split_backward` say which techniques the search may use. `placements` and
-        `microbatch_sizes` (in sequences, for the same batch) list alternatives, and the best is
-        chosen. The search ends when the result is proven optimal or near enough (`gap`), or after
-        `time_limit` seconds or `max_evaluations` candidates.
+        by default at any times. `offload`, `recompute` and `split_backward` allow techniques of the
+        search. `placements` and `microbatch_sizes` (in sequences, for the same batch) list
+        alternatives, and the best is chosen. The search ends when the result is proven optimal or
+        near enough (`gap`), or after `time_limit` seconds or `max_evaluations` candidates.
 
         >>> from pipesched import problem
         >>> times = "pipe-attach-profile{times=F=10ms,I=12ms,W=8ms}"
@@ -568,8 +567,8 @@ class Schedule:
         and receivers; raises a VerificationError if it is not. Also checks a schedule against
         `memory`, the budget of each worker: activations, bytes with a unit ("80GB"), or "system";
         raises a PipeSchedError if it does not keep it, or if its memory is not known.
-        `memory_times` says for which times: "any" (the default) asks that rows and joins keep the
-        budget whatever cells and copies take, "given" that they keep it at the attached times,
+        `memory_times` chooses the times: "any" (the default) requires that rows and joins keep the
+        budget at any times of cells and copies, "given" that they keep it at the attached times,
         under `transport`.
 
         A program has its receives in place and no budget: the other options are only for schedules.

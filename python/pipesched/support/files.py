@@ -43,7 +43,7 @@ def descriptor_of(path: str) -> int | None:
 
 @contextlib.contextmanager
 def _name_errors(path: str) -> Iterator[None]:
-    """Makes errors in the block name this path, whatever file they are about."""
+    """Makes errors in the block name this path in place of any other file."""
     try:
         yield
     except OSError as error:
@@ -134,7 +134,7 @@ def _replace(path: str, contents: bytes) -> None:
 
 
 def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
-    """Replaces a file in one step, or leaves it as it is. A symbolic link keeps pointing to the
+    """Replaces a file in one step, or does not change it. A symbolic link keeps pointing to the
     file, which keeps its permissions; a path that is not a regular file is written to directly.
     Raises an OSError that names `path`.
     """

@@ -186,7 +186,7 @@ class TimingOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Path:
-    """The workers of the stages that some microbatches go through.
+    """The workers of the stages that some microbatches pass.
 
     `takes` has those microbatches as ranges; a single path needs none and takes all. `blocks`
     divides the layers of the model among the stages; `weights` gives their relative lengths. At
@@ -334,7 +334,7 @@ _TIMING: dict[str, tuple[object, str]] = {
 
 @cache
 def _codes_of_timing(chosen: tuple[str, ...]) -> tuple[int, int, int, int]:
-    """The numbers of a combination of these options, of which there are few."""
+    """The numbers of a combination of these options; there are few."""
     given = zip(_TIMING.items(), chosen, strict=True)
     one, two, three, four = (code_of(kind, name, value) for (name, (kind, _)), value in given)
     return one, two, three, four
@@ -415,8 +415,8 @@ def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _why_unsayable(value: str) -> str | None:
-    """Why no text of a pass pipeline expresses this value. MLIR ends options at their brace
-    whatever quotes say, knows no escapes in quotes, and drops blanks at the ends of values.
+    """The reason why no text of a pass pipeline expresses this value. MLIR ends options at their
+    brace even in quotes, has no escapes in quotes, and drops blanks at the ends of values.
     """
     depth = 0
     for letter in value:

@@ -1,4 +1,4 @@
-"""Numbers of bytes and of seconds that somebody wrote, and how much memory is kept free."""
+"""Written numbers of bytes and of seconds, and the reserve of memory."""
 
 from __future__ import annotations
 

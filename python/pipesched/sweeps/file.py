@@ -92,7 +92,7 @@ class Layout:
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """The digest of each metric. Digests tell functions with the same name apart."""
+        """The digest of each metric. Digests distinguish functions with the same name."""
         return {name: digest_of(metric) for name, metric in self.metrics.items()}
 
     @cached_property

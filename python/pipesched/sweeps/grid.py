@@ -182,8 +182,8 @@ def _read_disturbance(value: Any) -> Iterator[Any]:
     if not isinstance(value, str):
         raise _wrong("disturbance", "a text such as worker3=1.3,jitter=5%", value)
     for entry in value.split(","):
-        # Refuse an entry that is wrong whatever its worker or stage is. The row of a point says so
-        # if only that worker or stage does not exist.
+        # Refuses an entry that is wrong for any worker or stage. The row of a point says so if only
+        # that worker or stage does not exist.
         texts = (entry, re.sub(r"^(\s*(?:worker|stage))\d+", r"\g<1>0", entry))
         points = [Configuration("gpipe", 1, 1, disturbance=text)._raw() for text in texts]
         errors = _core.sweep(points, 1, None)[1]
@@ -396,7 +396,7 @@ class Point:
 
     @property
     def labels(self) -> dict[str, Any]:
-        """The arguments as they are shown: models and systems by their names."""
+        """The displayed arguments: models and systems by their names."""
         return {axis: choice.label for axis, choice in zip(self.axes, self.choices, strict=True)}
 
 
@@ -472,7 +472,7 @@ class Grid:
         return read
 
     def values(self) -> dict[str, list[Any]]:
-        """The values of each axis in order, as they are shown."""
+        """The displayed values of each axis in order."""
         found: dict[str, list[Any]] = {}
         for axis in self.axes:
             labels = (c.label for part in self.parts for c in part.get(axis, ()))

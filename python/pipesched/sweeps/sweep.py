@@ -491,9 +491,9 @@ def sweep(
     the result is the same. The row of a point without a schedule says why.
 
     With a file, finished rows are kept there, one line of JSON each. After an interruption the same
-    call resumes the sweep, and the final file is equal to the byte to that of an uninterrupted
-    sweep. `progress` is called from time to time with the number of finished points and the number
-    of all points.
+    call resumes the sweep, and the final file has the same bytes as after an uninterrupted sweep.
+    `progress` is called from time to time with the number of finished points and the number of all
+    points.
 
     `metrics` become columns: functions from a `Simulation` each, to a number, a text, a bool or
     None. They take the whole report of each point, so a sweep with metrics is slower. Other

@@ -1,13 +1,14 @@
 """Layers whose exchanges of experts of one microbatch run alongside compute of another.
 
-A layer with experts has four parts: attention, dispatch, mlp and combine. Where a schedule has an
-overlapped pair (`combined-1f1b`, DualPipe), the runtime issues the parts of the forward and of the
-backward in turn: while rows of one are on their way to experts, the other computes.
+A layer with experts has four parts: attention, dispatch, mlp and combine. For an overlapped pair
+(`combined-1f1b`, DualPipe), the runtime issues the parts of the forward and of the backward in
+turn: while rows of one are on their way to experts, the other computes.
 
 A layer defines its parts by five methods (`LayerInParts`). Each gets the result of the one before
 it: a value, or the entries of a tuple. An entry may be an `Exchange`, such as `AllToAll`: it is
-started when the part has run, and waited for where the next part reads it, which gets the rows that
-have arrived in its place. The gradients of these rows go the same way back.
+started when the part has run, and the runtime waits for it where the next part reads it. That part
+gets the rows that have arrived in place of the entry. The gradients of these rows are sent the same
+way back.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Arriving:
 
 
 class Exchange:
-    """Rows of this rank that go to other ranks. `rows` has the graph that made them."""
+    """Rows of this rank for other ranks. `rows` has the graph that made them."""
 
     def __init__(self, rows: Tensor) -> None:
         self.rows = rows
@@ -134,7 +135,7 @@ class LayerInParts(nn.Module):
     """
 
     def attention(self, value: Any) -> Any:
-        """Returns everything up to the rows that go to experts: attention, norms, the router."""
+        """Returns everything up to the rows for experts: attention, norms, the router."""
         raise self._missing("attention")
 
     def dispatch(self, *values: Any) -> Any:

@@ -106,7 +106,7 @@ class VocabularyHead(_Shard):
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
         self.ignored = ignored
         self.entrance: HeadInput | None = None
-        """Where the head was in the model, if `take_head` has taken it."""
+        """The place of the head in the model, if `take_head` has taken it."""
         self._whole: list[nn.Parameter] = []
         self.tied_names: tuple[str, ...] = ()
         """Other names of the weight in the whole model."""
@@ -194,7 +194,7 @@ class Logits:
         return own + [t for t in (*(self._parts or ()), self._gradient) if t is not None]
 
     def _shifted(self, most: Tensor) -> Tensor:
-        """exp(logits - most), 0 where nothing is finite."""
+        """exp(logits - most), 0 if none is finite."""
         finite = torch.where(torch.isfinite(most), most, torch.zeros_like(most))
         return (self.values - finite[:, None]).exp()
 
@@ -260,7 +260,7 @@ class Logits:
     @torch.no_grad()
     def backward(self, scale: float = 1.0) -> None:
         """T: adds `scale` times the gradient of the mean loss to the gradients of the shard's
-        parameters, and with Vocab-1 computes the shard's part of that of the input.
+        parameters, and with Vocab-1 computes the shard's part of the input's gradient.
 
         Raises PipelineError before `join`.
         """
@@ -392,7 +392,7 @@ class VocabularyEmbedding(_Shard):
         super().__init__(weight, vocabulary, group, "embedding")
         self.padding = padding
         self.entrance: EmbeddingOutput | None = None
-        """Where the embedding was in the model, if `take_vocabulary` has taken it."""
+        """The place of the embedding in the model, if `take_vocabulary` has taken it."""
 
     def check_tokens(self, tokens: Tensor, what: str = "") -> None:
         """Raises PipelineError for numbers outside of the vocabulary. The host waits for them."""
@@ -416,7 +416,7 @@ class VocabularyEmbedding(_Shard):
 
     @torch.no_grad()
     def backward(self, tokens: Tensor, gradient: Tensor) -> None:
-        """V: adds the gradient of the output, [tokens, hidden], to that of the shard."""
+        """V: adds the gradient of the output, [tokens, hidden], to the shard's."""
         if not self.weight.requires_grad:
             return
         here, columns = self._own(tokens)

@@ -192,7 +192,7 @@ def size_of_text(element: ElementTree.Element, style: Style) -> float:
 
 
 def _draw_numbers(axes: Axes, shapes: Shapes, scale: float) -> list[ElementTree.Element]:
-    """Draws the numbers in cells, of which there are many; returns the other texts."""
+    """Draws the many numbers in cells; returns the other texts."""
     from matplotlib.collections import PathCollection
     from matplotlib.transforms import Affine2D
 
@@ -304,7 +304,7 @@ _ANCHORS = {"middle": "base", "end": "base east"}
 
 
 def latex_of(text: str) -> str:
-    """A text in which no character means anything to LaTeX. Values do not break from their units.
+    """A text in which no character is special to LaTeX. Values do not break from their units.
 
     >>> latex_of("7.5 % of a_b")
     '7.5~\\\\% of a\\\\_b'

@@ -36,8 +36,8 @@ class Svg(str):
         return Svg(_image.scaled(self, width))
 
     def to_png(self, width: float | str | None = None) -> bytes:
-        """As PNG. `width` is in pixels, or a length on paper (300 pixels per inch); by default it
-        is that of the picture.
+        """As PNG. `width` is in pixels, or a length on paper (300 pixels per inch); by default the
+        picture's.
         """
         return _image.render(self, "png", width)
 
@@ -46,8 +46,8 @@ class Svg(str):
         return _image.render(self, "pdf", width)
 
     def to_tikz(self, width: float | str | None = None) -> str:
-        """As TikZ, whose text is that of the document. `width` is a length, or px of 1/96 inch; by
-        default 160 mm.
+        """As TikZ, with text in the font of the document. `width` is a length, or px of 1/96 inch;
+        by default 160 mm.
         """
         return _image.tikz_of(self, width)
 

@@ -125,7 +125,7 @@ class Streams:
     def _begin(self, key: Key, rest_ps: int) -> int:
         """When the layers of a cell start: after an embedding or the gradients of a head."""
         if len(key[0]) > 1:
-            return 0  # nobody says where in a pair they run
+            return 0  # their place in a pair is unknown
         first, last = (key[1] in stages for stages in self._ends)
         is_behind = (first if key[0] == "F" else last) and not (first and last)
         return max(0, rest_ps) if is_behind else 0

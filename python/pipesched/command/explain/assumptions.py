@@ -124,7 +124,7 @@ def show_value(value: object) -> str:
 
 
 def are_messages_free(costs: Costs | None) -> bool:
-    """Whether messages take no time because nobody said how much they take."""
+    """Whether messages take no time because no cost was given for them."""
     if costs is None or (costs.model and costs.system):
         return costs is None
     return not {"comm", "send"} & costs._timed_names
@@ -240,8 +240,8 @@ def _is_step_free(costs: Costs | None) -> bool:
 def assume_families(
     names: Collection[str], is_given: Given, points: Iterable[Configuration] = ()
 ) -> Facts:
-    """The options that these families have and nobody gave."""
-    generated = families()  # a place of a Python function is none of them
+    """The options that these families have and that were not given."""
+    generated = families()  # a place of a Python function is not a family
     found: dict[str, list[str]] = {}
     taking = (point.made_options for point in points if takes_backward(point.family))
     made = sorted({options.get("backward", UNIT) for options in taking})

@@ -262,7 +262,7 @@ def _make_uneven(whole: _Timed) -> _Timed | None:
 
 
 def _verdict(best: _Timed, rest: Sequence[_Timed]) -> str:
-    """Which is the fastest, and by how much."""
+    """The fastest, and its lead."""
     other = min(rest, key=lambda each: each.step_ps)
     ahead = other.step_ps / best.step_ps - 1
     if abs(ahead) < NEAR:

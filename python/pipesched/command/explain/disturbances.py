@@ -146,7 +146,7 @@ def rows(
 
 
 WHERE = ("schedule", "workers", "microbatches")
-"""The keys that say of which schedule a row is."""
+"""The keys that name the schedule of a row."""
 
 
 def add_to(

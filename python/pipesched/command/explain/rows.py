@@ -28,7 +28,7 @@ from . import answers, assumptions
 
 @dataclass(frozen=True)
 class Saved:
-    """Sizes of a training step by the IR of its schedule. Numbers are None where it has none."""
+    """Sizes of a training step by the IR of its schedule; None if it has none."""
 
     accelerators: int | None
     """Of a worker."""
@@ -110,7 +110,7 @@ def _causes(simulation: Simulation) -> dict[str, float]:
 
 
 def formula_of(formula: Formula | None, workers: int, microbatches: int) -> dict[str, Any]:
-    """The literature's bubble, and the time of which it is a part."""
+    """The literature's bubble, and the time to which it is relative."""
     if formula is None:
         return {"formula_bubble_ratio": None, "formula_of": None}
     is_stated = formula.of == "step" or formula.states(workers, microbatches)
@@ -263,7 +263,7 @@ def layers_of(entry: Entry) -> str | None:
 
 
 def stages_of(entry: Entry, simulation: Simulation) -> float:
-    """The stages of a worker through which a microbatch goes."""
+    """The stages of a worker that a microbatch passes."""
     places = entry.places
     return stages_per_worker(places) if places else simulation.stages / simulation.workers
 

@@ -28,7 +28,7 @@ Run = Callable[[argparse.Namespace], int]
 
 
 class UsageError(Exception):
-    """Raised for arguments that do not go together."""
+    """Raised for arguments that exclude each other."""
 
 
 # Families

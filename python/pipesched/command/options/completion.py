@@ -21,7 +21,7 @@ def _names() -> dict[str, list[str]]:
 
 
 def _completed(verb: str, action: argparse.Action) -> Mapping[str, Any] | None:
-    """How shells complete a value; None if nothing is known."""
+    """The completion of a value by shells; None if there is none."""
     import shtab
 
     metavar = str(action.metavar)

@@ -128,7 +128,7 @@ class FromFile:
         return [self._simulate(text).execution.makespan_ps for text in texts]
 
     def has_free_messages(self) -> bool:
-        """Whether the file names times of phases and none of messages, and no model."""
+        """Whether the file has times of phases, but none of messages and no model."""
         facts = self.schedule._facts
         if not facts["times"] or facts["has_model"]:
             return False

@@ -34,7 +34,7 @@ Actions = Mapping[str, argparse.Action]
 
 
 def same_as(actions: Actions) -> dict[str, frozenset[str]]:
-    """By each flag all flags of the same option, with that of its name in Python."""
+    """By each flag all flags of the same option, with the flag of its name in Python."""
     names: dict[int, set[str]] = {}
     for flag, action in actions.items():
         own = "--" + action.dest.replace("_", "-")

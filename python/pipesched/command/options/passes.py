@@ -22,7 +22,7 @@ DEFAULT_CHUNKS = 2
 """Default stages per worker of the families that have chunks."""
 
 ONE_ROUND = ("seq1f1b", "slimpipe")
-"""But for these, of which stages go once over the workers if no chunks are given."""
+"""Except these, whose stages pass the workers once if no chunks are given."""
 
 
 def generate(
@@ -89,7 +89,7 @@ def _system(arguments: argparse.Namespace, costs: Costs) -> str:
         **_deployment.unlike(vars(costs)),
     }
     if _unlike(arguments, "optimizer_step") == "overlapped":
-        # As `Configuration` does for such a step; rows do not tell passes.
+        # As `Configuration` does for such a step; rows do not show passes.
         options.setdefault("gradient-buckets", "layers")
     return one_pass("pipe-attach-system", options)
 
@@ -124,7 +124,7 @@ def attach_costs(
 
 
 def end_step(arguments: argparse.Namespace) -> list[str]:
-    """The pass that ends a training step, if requested; it goes after `attach_costs`."""
+    """The pass that ends a training step, if requested; it follows `attach_costs`."""
     place = {"overlapped": "eager", "exposed": "end"}.get(_unlike(arguments, "optimizer_step"))
     return [one_pass("pipe-add-optimizer", {"all-reduce": place})] if place else []
 

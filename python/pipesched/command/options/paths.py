@@ -1,5 +1,5 @@
 """Which files a command line reads (`READ`) and writes (`WRITTEN`), checked before a verb works: no
-file is written twice or over one that is read, whatever the spelling, and all can be written.
+file is written twice or over one that is read, under any spelling, and all can be written.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def check_read(arguments: argparse.Namespace, read: Iterable[Named]) -> None:
-    """The same for files of which only another file has said that they are read."""
+    """The same for files whose names come from another file."""
     if wrong := _wrong(find_written(arguments), [*read]):
         raise UsageError(wrong)
 

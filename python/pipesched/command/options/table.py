@@ -370,7 +370,7 @@ DEPLOYMENT = {
     for name, option in _deployment.OPTIONS.items()
     if name not in OPTIONS
 }
-"""The rare options that say how a training is divided."""
+"""The rare options that divide a training."""
 
 RARE: dict[str, Rare] = {
     "times_of": _chosen(TimesOf, "what --times are those of; a worker's stages divide its times"),
@@ -440,7 +440,7 @@ def add_set(
     rare: Mapping[str, Rare],
     prefix: str = "",
 ) -> None:
-    """Adds `--set` with these rare options, whose values go where others go."""
+    """Adds `--set` with these rare options, whose values are stored like others."""
     own = {key: replace(each, dest=each.dest or f"{prefix}{key}") for key, each in rare.items()}
     option = OPTIONS["settings"]
     group.add_argument(

@@ -1,5 +1,5 @@
-"""Output of verbs: tables for people, JSON and CSV for programs; messages go to standard error.
-Rich and pandas take longer to import than most verbs to answer, so functions import them.
+"""Output of verbs: tables for people, JSON and CSV for programs; messages are printed on standard
+error. Rich and pandas take longer to import than most verbs to answer, so functions import them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAPERS = ("latex", "bibtex")
 """Further formats of tables."""
 
 TABLES = ("text", "latex")
-"""Formats that have columns, of which some may be chosen."""
+"""Formats with columns, which may be chosen."""
 
 
 NARROWEST, TEXT = 40, 24
@@ -179,7 +179,7 @@ def view_of(arguments: argparse.Namespace) -> View:
 
 
 def terminal_width(output: str | None = None) -> int | None:
-    """The width of the terminal to which this output goes; None for a file or a pipe."""
+    """The width of the terminal of this output; None for a file or a pipe."""
     is_terminal = output in (None, "-") and sys.stdout is not None
     if not is_terminal or not sys.stdout.isatty():
         return None
@@ -328,8 +328,8 @@ def show_cell(column: Column, row: Row) -> str:
 
 def keep_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
     """The columns that have any value; causes that only some systems or divisions have also need
-    one that is not 0. Memory of workers is left out where that of accelerators is shown for every
-    row that has any.
+    one that is not 0. Memory of workers is left out if the memory of accelerators is shown for
+    every row that has any.
     """
 
     def has(row: Row, key: str) -> bool:
@@ -370,7 +370,7 @@ def _widths(rows: Sequence[Row], columns: Sequence[Column]) -> dict[Column, int]
 
 
 def fit_columns(rows: Sequence[Row], columns: Sequence[Column], width: int) -> list[Column]:
-    """The columns that a width has room for: the details of the right go first."""
+    """The columns that a width has room for: the details on the right are dropped first."""
     wide = _widths(rows, columns)
     left = {c: min(size, TEXT) if c.wraps else size for c, size in wide.items()}
     while sum(left.values()) - 2 > width:
@@ -449,8 +449,8 @@ def write_rows(
     above: Sequence[str] = (),
     remarks: Sequence[str] = (),
 ) -> None:
-    """Writes the answer. `above` goes to standard error in other formats than text; remarks are for
-    text.
+    """Writes the answer. `above` is printed on standard error in other formats than text; remarks
+    are for text.
     """
     view, width = view_of(arguments), terminal_width(arguments.output)
     if arguments.format == "text":

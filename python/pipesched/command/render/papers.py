@@ -147,7 +147,7 @@ def _sources(rows: Iterable[Mapping[str, object]]) -> dict[str, str]:
 
 
 def bibtex(rows: Sequence[Row]) -> str:
-    """One entry for each source, above it the families that it is that of."""
+    """One entry for each source, with the families from it listed above it."""
     entries: dict[str, list[str]] = {}
     for name, source in _sources(rows).items():
         entries.setdefault(_entry(name, source), []).append(name)

@@ -52,7 +52,7 @@ _ONCE = "give OUTPUT once, after the file or with -o"
 
 
 class _Once(argparse.Action):
-    """Takes a value that has two places on the line, from one of them."""
+    """Takes a value with two possible places on the line from one of them."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any

@@ -1,4 +1,4 @@
-"""`pipesched optimize`: the best schedule for given times and memory, and how good it is."""
+"""`pipesched optimize`: the best schedule for given times and memory, and its quality."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def _reason(error: PipeSchedError) -> str:
 def _search_each(
     starts: Mapping[PlacementName, Schedule], options: OptimizeOptions, interrupted: Sequence[bool]
 ) -> Optimization:
-    """Searches on each placement by itself. The lower bound is that of all of them."""
+    """Searches on each placement by itself. The lower bound is the lowest of all."""
     found: dict[PlacementName, Optimization] = {}
     failed: dict[PlacementName, PipeSchedError] = {}
     for kind, start in starts.items():
@@ -540,7 +540,7 @@ def _for_people(found: Diagnostic) -> Diagnostic:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Searches, writes the schedule and prints how good it is; 130 after Ctrl-C."""
+    """Searches, writes the schedule and prints its quality; 130 after Ctrl-C."""
     sizes = arguments.microbatch_size or []
     arguments.microbatch_size = sizes[0] if len(sizes) == 1 else None
     arguments.microbatch_sizes = sizes if len(sizes) > 1 else None
@@ -590,7 +590,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def keep_result() -> Iterator[list[bool]]:
-    """Within this block Ctrl-C once ends the search with its result; the list tells it."""
+    """Within this block Ctrl-C once ends the search with its result; the list records it."""
     seen: list[bool] = []
 
     def note(*_: object) -> None:

@@ -408,7 +408,7 @@ def _head_lines(arguments: argparse.Namespace, plan: Plan) -> list[str]:
 
 
 def _drop_alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows without columns that are alike in all of them."""
+    """The rows without columns that are equal in all of them."""
     uneven = any("+" in row["layers"] for row in rows)
     ones = ("context", "expert", "slices")
     alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}

@@ -161,8 +161,8 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns of single values. In a terminal the first three stay, and the right ones go
-    first.
+    """The columns of single values. In a terminal the first three stay, and the right ones are
+    dropped first.
     """
     keys = dict.fromkeys(key for row in rows for key in row)
     columns = []
@@ -177,7 +177,7 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
 
 
 def _view(arguments: argparse.Namespace) -> View:
-    """The displayed tables, which go to standard output whatever --output says."""
+    """The displayed tables, which are printed on standard output for any --output."""
     return view_of(argparse.Namespace(**{**vars(arguments), "output": None}))
 
 
@@ -212,7 +212,7 @@ def _text(name: str, study: Study, view: View, width: int | None) -> str:
 
 def _answer(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
     if arguments.format == "text":
-        width = terminal_width()  # only pictures go to the folder of --output
+        width = terminal_width()  # only pictures are written to the folder of --output
         view = _view(arguments)
         return "\n".join(_text(name, study, view, width) for name, study in studies.items())
     rows: list[dict[str, Any]] = []

@@ -269,8 +269,7 @@ _MOST = 8
 
 
 def draw_deadlock(schedule: Schedule) -> str | None:
-    """Returns the picture. None if the rows do not deadlock, or something else is wrong with them
-    too."""
+    """Returns the picture. None if the rows do not deadlock, or have another mistake too."""
     found = schedule._module.deadlock(0)
     if found is None:
         return None

@@ -60,7 +60,7 @@ FLAGGED = {
 
 
 def _disturbance(text: str) -> str:
-    """Parses a disturbance; `none` is that of the first row of most comparisons."""
+    """Parses a disturbance; `none` is the first row of most comparisons."""
     return "" if text == "none" else text
 
 
@@ -426,7 +426,7 @@ def _slots_differ(rows: Sequence[Row], cases: Sequence[str], metric: str) -> lis
 
 
 _OF_STEPS = ("microbatches", "microbatch_size", "data_parallel", "sequence", "model", "workers")
-"""Axes that say how much work a step is, if a case has several values of one."""
+"""Axes that change the work of a step, if a case has several values of one."""
 
 
 def _unlike_steps(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:

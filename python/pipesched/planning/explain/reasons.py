@@ -84,7 +84,7 @@ def _slow(plan: Plan) -> Iterator[str]:
 
 
 def _groups(plan: Plan) -> Iterator[str]:
-    """Where the workers of the best plan lie, and how far its step is from the bound."""
+    """The groups of the workers of the best plan, and the distance of its step to the bound."""
     if plan.groups is not None:
         best = plan.fitting[0]
         above = percent(best.step_s / plan.groups.least_s - 1)
@@ -176,7 +176,7 @@ def _simpler(plan: Plan) -> Iterator[str]:
 
 
 def _elsewhere(plan: Plan) -> Iterator[str]:
-    """The fastest that no framework runs as it is."""
+    """The fastest that no framework runs unchanged."""
     if (other := plan.elsewhere) is not None:
         far = _against(plan.fitting[0], other)
         text = _describe(plan, other.candidate)
@@ -292,7 +292,7 @@ def _ahead(one: float, other: float) -> str:
 
 
 def _searched_heads(plan: Plan) -> list[str]:
-    """Where schedules with shards were searched."""
+    """The schedules with shards that were searched."""
     kinds = {each.schedule in SPREAD: each for each in reversed(plan.alike)}
     if len(kinds) < 2:
         return []

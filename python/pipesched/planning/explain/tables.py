@@ -88,7 +88,7 @@ def _title(request: Request) -> str:
 
 
 def _results(proposals: Sequence[Proposal]) -> tuple[list[Shown], list[list[str]]]:
-    """The columns that say something, and the texts of each proposal in them."""
+    """The columns with a value, and the texts of each proposal in them."""
     rows = [[column.text(proposal) for column in COLUMNS] for proposal in proposals]
     kept = [at for at in range(len(COLUMNS)) if at == 0 or any(row[at] != NOTHING for row in rows)]
     return [COLUMNS[at] for at in kept], [[row[at] for at in kept] for row in rows]
@@ -180,7 +180,7 @@ def _proposal_title(proposal: Proposal) -> str:
 
 
 def proposal_text(proposal: Proposal) -> str:
-    """Its numbers, and where time and memory go."""
+    """Its numbers, and the uses of its time and memory."""
     lines = (f"- {line}" for line in proposal.why()[1:])  # the title says the first
     return "\n".join([_proposal_title(proposal), *lines])
 

@@ -383,7 +383,7 @@ def _torchtitan(request: Request, candidate: Candidate, csv: str) -> list[str]:
         f"--training.local_batch_size {local}",
         f"--training.global_batch_size {request.global_batch}",
         f"--training.seq_len {request.sizes['sequence']}",
-        # A subcommand, which goes after all flags.
+        # A subcommand, which follows all flags.
         f"activation-checkpoint:{shape.recompute}",
     ]
 

@@ -58,7 +58,7 @@ def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
         "sharding": None if shape.sharding == "none" else shape.sharding,
     }
     if _reduces(shape) and request.gradient_buckets == "auto":
-        # As `Configuration` does for a step with ENDING; rows do not tell passes.
+        # As `Configuration` does for a step with ENDING; rows do not show passes.
         system["gradient-buckets"] = "layers"
     attached = one_pass("pipe-attach-system", system)
     return [one_pass("pipe-attach-model", model), attached] if model else [attached]

@@ -162,7 +162,7 @@ def _experts(layout: Layout) -> str | None:
 
 def why_no_overlap(layout: Layout) -> str | None:
     """Why Megatron-LM hides no exchanges of experts, as words that follow a verb. Its FSDP gathers
-    weights and reduces gradients in hooks that are not called where parts of layers run one by one.
+    weights and reduces gradients in hooks that are not called if parts of layers run one by one.
     """
     if layout.pipeline > 1 and layout.chunks == 1:
         return "in a pipeline without chunks"

@@ -1,5 +1,6 @@
 """Launch scripts: a proposal as a bash script that starts torchrun, for each launcher. Settings
-come from the environment, with defaults or a message; arguments of the script go to the launcher.
+come from the environment, with defaults or a message; arguments of the script are passed to the
+launcher.
 """
 
 from __future__ import annotations
@@ -338,8 +339,8 @@ _ON_MODEL = (
     *("moe-flex-dispatcher-backend", "recompute-granularity", "recompute-method"),
     *("recompute-num-layers", "seq-length"),
 )
-"""Values that no argument of Megatron-LM sets: a recipe has its own division of accelerators, as
-Llama 3 70B with 5 stages a worker, of which nothing may stay.
+"""Values that no argument of Megatron-LM sets: a recipe has its own division of accelerators, such
+as Llama 3 70B with 5 stages a worker; all of it has to be replaced.
 """
 
 _ON_OTHERS: dict[str, tuple[str, ...]] = {
@@ -390,7 +391,7 @@ _UNLESS_SAID: dict[str, Any] = {
     "comm_overlap": None,
 }
 """Settings without an argument of Megatron-LM: a recipe has its own division of the accelerators,
-of which nothing may stay. Llama 3 70B comes with 5 stages a worker.
+all of which has to be replaced. Llama 3 70B comes with 5 stages a worker.
 """
 
 

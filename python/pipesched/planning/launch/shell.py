@@ -1,4 +1,4 @@
-"""Reads the flags of the training that a shell script starts, without running anything.
+"""Reads the flags of the training that a shell script starts, without running the script.
 
 It understands assignments, arrays, `$((...))`, `${X:-default}`, continued lines and quotes. A value
 that only a shell can know, such as `$(...)` or one that a condition sets, becomes a mark: a word

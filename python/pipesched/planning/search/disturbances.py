@@ -40,7 +40,7 @@ class Slow:
 
     def draws(self, costs: Costs | None, workers: int, seeds: int) -> list[list[str]]:
         """Returns the arguments of the library for all disturbances together: for each draw the
-        texts for all kinds of pipelines, of which the slowest has the step; `[[""]]` without any.
+        texts for all kinds of pipelines, the slowest of which has the step; `[[""]]` without any.
         """
         found = self._found(costs, workers)
         if not found:

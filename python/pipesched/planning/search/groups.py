@@ -1,5 +1,5 @@
-"""Systems with groups of nodes: which workers lie on which, the step that no plan beats, and the
-steps of pipelines within a group.
+"""Systems with groups of nodes: the workers on each, the step that no plan beats, and the steps of
+pipelines within a group.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NEAR = 2
 
 @dataclass(frozen=True)
 class Within:
-    """A configuration whose pipelines each lie within a group, with microbatches by speed."""
+    """A configuration with each pipeline within one group, and microbatches by speed."""
 
     candidate: Candidate
     pipelines: tuple[int, ...]
-    """Of each group."""
+    """In each group."""
     microbatches: tuple[int, ...]
     """Of each pipeline of a group."""
     step_s: float

@@ -55,7 +55,7 @@ class Layers(NamedTuple):
     held: float
     """Bytes multiplied by the time for which they are held, of all layers, with split backwards."""
     headless: float
-    """The same with a head that takes no time: at least that of one in shards."""
+    """The same with a head that takes no time: a lower bound for one in shards."""
 
 
 WAITING = ("gradients", "full")
@@ -238,7 +238,7 @@ class Limits:
         """
         holder = self._holder(shape)
         if holder not in self._least:
-            # Whole parameters take as much whatever the number of replicas is.
+            # Whole parameters take the same bytes for any number of replicas.
             data = self.splits[base_of(holder)][0].data
             whole = holder._replace(sharding="none", data=data)
             request = self.space.request
@@ -394,7 +394,7 @@ class Limits:
     # What the library knows
 
     def number(self, candidate: Candidate) -> int:
-        """The number of a candidate of the space, of which there can be bounds."""
+        """The number of a candidate of the space, for which there can be bounds."""
         self.prepare([candidate.shape])
         return self.space.number_of(candidate)
 
@@ -464,7 +464,7 @@ class Limits:
     # The order
 
     def largest(self, base: Base) -> int | None:
-        """The largest microbatch of which one may be held; None without any."""
+        """The largest microbatch that may be held; None without any."""
         stash = self._stashes[base] / (self.usable * base.worker)
         sizes = [
             size
@@ -484,7 +484,7 @@ class Limits:
         return sorted((self.step(base, size), base) for base, size in known)
 
     def expand(self, bases: Iterable[Base]) -> list[tuple[float, Shape]]:
-        """The shapes of some bases of which a microbatch may be held, with bounds on the step."""
+        """The shapes of some bases that may hold a microbatch, with bounds on the step."""
         found: list[tuple[Base, Split, int]] = []
         for base in bases:
             stash = self._stashes[base] / (self.usable * base.worker)

@@ -27,7 +27,7 @@ MOST_TRIES = 4
 """The maximal number of moves of the best configuration, one after the other."""
 
 SLACK = 0.02
-"""By how much, as a ratio, a step may be longer than the best for moves to be tried."""
+"""The ratio by which a step may be longer than the best for moves to be tried."""
 
 SLOWER = 0.01
 """How much longer than the mean of all workers, as a ratio, the slowest one must compute for a move
@@ -67,8 +67,8 @@ class Ends:
 
 
 def move_layers(candidate: Candidate, ends: Ends) -> Iterator[tuple[str, Candidate]]:
-    """The same configuration with layers moved, with a text that says which. Every stage keeps a
-    layer. Where several paths divide layers in different ways, nothing is moved.
+    """The same configuration with moved layers, with a text that names them. Every stage keeps a
+    layer. If several paths divide layers in different ways, layers are not moved.
     """
     if len(set(candidate.layers)) > 1:
         return

@@ -1,8 +1,8 @@
 """Other numbers of accelerators, where the one of a plan divides badly: fewer that are faster, and
 the best just above.
 
-An estimate says which numbers are worth a search: the accelerators times the part of a step in
-which workers of 1F1B on equal stages compute. It costs no evaluation, so that a number that divides
+An estimate chooses the numbers that are worth a search: the accelerators times the part of a step
+in which workers of 1F1B on equal stages compute. It needs no evaluation, so a number that divides
 well costs no time.
 """
 
@@ -74,8 +74,8 @@ def find_nearby(
     slow: Slow | None,
     seeds: int,
 ) -> list[tuple[Space, Outcome]]:
-    """The best of fewer accelerators, if it is faster, and then that of the number above. The idle
-    part of the best step is asked for only where fewer may be faster.
+    """The best of fewer accelerators, if it is faster, and then the best of the number above. The
+    idle part of the best step is asked for only if fewer may be faster.
     """
     found: list[tuple[Space, Outcome]] = []
     times_of: TimesOf | None = None if request.times is None else "layer"

@@ -43,7 +43,7 @@ LAST = 1_000_000
 
 @dataclass(frozen=True)
 class Optimized:
-    """Rows that the optimizer found, and a bound on how good they can be."""
+    """Rows that the optimizer found, and a bound on their quality."""
 
     found: Optimization
     """Timed with transport `delay` and without the end of the training step."""
@@ -64,7 +64,7 @@ class Optimized:
 
     @property
     def offloads(self) -> int:
-        """The number of activations that go to host memory and come back."""
+        """The number of activations that are offloaded and reloaded."""
         return self.counts.get("D", 0)
 
     @property

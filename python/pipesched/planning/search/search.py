@@ -36,7 +36,7 @@ the results of each prune the next ones, and large enough to keep all cores busy
 """
 
 LEAST_SHAPES = 48
-"""The least number of shapes of a round, of which most are pruned."""
+"""The least number of shapes of a round; most are pruned."""
 
 EQUAL = 0.02
 """Steps that differ by at most this part are as fast: predictions are not more exact."""
@@ -111,12 +111,12 @@ class Found:
     fitting: list[Outcome] = field(default_factory=list)
     """The best outcomes that fit and may be listed, in order of step time."""
     missing: list[Outcome] = field(default_factory=list)
-    """The outcomes that nearly fit, the nearest first. If anything fits, each of these is faster
-    than the best that fits.
+    """The outcomes that nearly fit, the nearest first. If any fits, each of these is faster than
+    the best that fits.
     """
     counts: Counts = field(default_factory=Counts)
     elsewhere: Outcome | None = None
-    """The fastest that fits, if it is not listed, because no framework runs it as it is."""
+    """The fastest that fits, if it is not listed, because no framework runs it unchanged."""
 
 
 def per_accelerator(worker_bytes: int, candidate: Candidate) -> int:
@@ -152,8 +152,8 @@ class Search:
         seeds: int = SEEDS,
         only_run: bool | None = None,
     ) -> None:
-        """`only_run` lists only configurations that a framework runs as they are; by default it
-        does unless the request names schedules or shards of the vocabulary.
+        """`only_run` lists only configurations that a framework runs unchanged; this is the default
+        unless the request names schedules or shards of the vocabulary.
         """
         self.space = space
         self.only_run = self._may_run(only_run)
@@ -429,8 +429,8 @@ class Search:
 
 
 class Slowest:
-    """The step up to which outcomes are of interest: at least that of the slowest of the best rows
-    of a plan so far, and all that are as fast as the best of them.
+    """The step up to which outcomes are of interest: at least the slowest of the best rows of a
+    plan so far, and all that are as fast as the best of them.
     """
 
     def __init__(

@@ -74,8 +74,8 @@ class Divisions:
         return found
 
     def _context_degrees(self, tensor: int) -> list[int]:
-        """All that both launchers run. These cut a sequence into twice as many pieces, of which
-        each part has an early and a late one, since a causal mask leaves less to do for early ones.
+        """All that both launchers run. These cut a sequence into twice as many pieces, and each
+        part has an early and a late one, since a causal mask leaves less work for early ones.
         """
         request, found = self.request, []
         sequence = request.sizes["sequence"]

@@ -1,4 +1,4 @@
-"""How the head of a model lies on the workers: whole, or as shards of its vocabulary."""
+"""The division of the head of a model over the workers: whole, or in shards of its vocabulary."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 SHARDS: tuple[VocabularyKind, ...] = ("vocab-1", "vocab-2", "interlaced")
 
 RECEIVES: tuple[ReceivePlacement, ...] = ("arrival", "consumer")
-"""Where the receives of schedules with shards are tried. Receives of a whole head are where their
-framework has them.
+"""The places of receives that are tried for schedules with shards. Receives of a whole head are
+where their framework has them.
 """
 
 

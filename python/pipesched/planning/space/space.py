@@ -1,5 +1,5 @@
-"""All candidates: how accelerators and batch are divided, which schedule runs on which placement,
-and the recomputation.
+"""All candidates: the division of accelerators and batch, the schedule and its placement, and the
+recomputation.
 """
 
 from __future__ import annotations
@@ -177,8 +177,8 @@ class Space:
         return any(family in SPREAD for family in self.families)
 
     def _slices(self) -> list[int]:
-        """The numbers of slices to search: that of given sizes, all of a family that is named, else
-        long ones.
+        """The numbers of slices to search: the number of given sizes, all of a family that is
+        named, else long ones.
         """
         if (given := _given_sizes(self.request)) is not None:
             return [given] if given > 1 else []
@@ -300,7 +300,7 @@ class Space:
         return self._numbers[shape]
 
     def _balance(self, shape: Shape, paths: Iterable[Workers]) -> None:
-        """Tells the library how times divide the layers, which are the same for all shapes of a
+        """Gives the library the division of times by layers, which is the same for all shapes of a
         base.
         """
         for path in paths:

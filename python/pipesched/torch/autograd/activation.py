@@ -46,7 +46,7 @@ class _Entry:
         self._handles: list[weakref.ref[_Handle]] = []
 
     def add(self, handle: _Handle) -> None:
-        """Adds a tensor that lies in the storage, so that it moves with the storage."""
+        """Adds a tensor in the storage, so that it moves with the storage."""
         self._handles.append(weakref.ref(handle))
 
     @property
@@ -220,7 +220,7 @@ class Saved:
 class Buffers:
     """The buffers of a stage before a forward that R runs again, such as statistics of a batch
     normalization: they must not count a microbatch twice. Copies of earlier forwards (`known`) are
-    used again where nothing has changed.
+    used again if nothing has changed.
     """
 
     def __init__(self, module: nn.Module, known: dict[str, Tensor]) -> None:
@@ -307,7 +307,7 @@ class Activation:
 
     @property
     def ends(self) -> list[GradientEdge]:
-        """Where the gradients of the graph of its output end."""
+        """The end of the gradients of the graph of its output."""
         if self.parts is None:
             return self.inputs.edges
         return [edge for edge in self.parts.ends if edge is not None]

@@ -1,8 +1,9 @@
 """Gradients that a stage adds by a separate autograd function, as for losses of routers.
 
-The runtime divides a loss by the number of microbatches before its backward, which such a gradient
-does not see. So that it weighs as in PyTorch's schedules, which divide at the end of a step, a
-stage with functions that the runtime does not know goes backward with whole gradients:
+The runtime divides a loss by the number of microbatches before its backward, which does not affect
+such a gradient. To give it the weight that it has in PyTorch's schedules, which divide at the end
+of a step, a stage with functions that the runtime does not know runs its backward with whole
+gradients:
 
     gradients of outputs * N | backward of the stage | gradients of inputs / N, of parameters / N
 
@@ -32,7 +33,7 @@ KNOWN = ("pipesched.torch.", "torch.distributed.")
 
 
 def _may_add(node: Node) -> bool:
-    """Returns whether a node may add something to the gradients that come to it."""
+    """Returns whether a node may add to the gradients that pass it."""
     kind: Any = type(node)
     if isinstance(node, BackwardCFunction):
         return not f"{kind._forward_cls.__module__}.".startswith(KNOWN)
@@ -40,7 +41,7 @@ def _may_add(node: Node) -> bool:
 
 
 def _walk(activation: Activation) -> tuple[bool, list[Tensor]]:
-    """Returns whether the graph of a stage has a node that may add something; and its leaves."""
+    """Returns whether the graph of a stage has a node that may add a gradient; and its leaves."""
     parts = activation.parts
     ran, ends = ([], []) if parts is None else (parts.ran, parts.ends)
     edges = [*activation.roots, *(edge for each in ran for edge in each.outputs)]
@@ -118,8 +119,8 @@ class Injected:
         return gradient / self._count if self._is_on else None
 
     def _is_whole(self, cell: Cell) -> bool:
-        """Returns whether a stage goes backward with whole gradients, in all slices and in I and W
-        alike.
+        """Returns whether a stage runs backwards with whole gradients, in all slices and in both I
+        and W.
         """
         if not self._found:
             return False

@@ -23,7 +23,7 @@ ROOT = torch.empty(0, requires_grad=True)
 
 
 def refuse_graphs(batch: Any, what: str) -> None:
-    """Refuses a batch of which a gradient is wanted: a pipeline computes none."""
+    """Refuses a batch that requires a gradient: a pipeline computes none."""
     if any(tensor.requires_grad for tensor in tensors_in(batch)):
         raise PipelineError(
             f"a tensor of {what} requires a gradient, which a pipeline does not compute, so that "
@@ -32,7 +32,7 @@ def refuse_graphs(batch: Any, what: str) -> None:
 
 
 class _Entrance(torch.autograd.Function):
-    """Tensors as they are. Keeps the gradients that arrive."""
+    """Tensors unchanged. Keeps the gradients that arrive."""
 
     @staticmethod
     def forward(ctx: Any, arrived: list[Any], root: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -68,7 +68,7 @@ class Inputs:
         self.wanted: list[int] = []
         """The numbers of the tensors for which a gradient is wanted."""
         self.edges: list[GradientEdge] = []
-        """Where their gradients arrive, if anything but a whole backward asks for that."""
+        """The place where their gradients arrive, unless only whole backwards need it."""
         self._overlaps: dict[int, int] = {}
         """The versions of the tensors that had memory in common where they were made."""
         self._arrived: list[Tensor | None] = []

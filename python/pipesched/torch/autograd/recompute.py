@@ -1,8 +1,8 @@
 """Forwards that R runs again: whether R gives the values of F, and which F keep their graph.
 
-R has the random states and the buffers of its F. A stage that keeps anything else from forward to
-forward, as a counter, would compute gradients of another output; so the first step compares numbers
-of F's output with R's.
+R has the random states and the buffers of its F. A stage that keeps other state from forward to
+forward, such as a counter, would compute gradients of another output; so the first step compares
+numbers of F's output with R's.
 
 F keeps no graph, by hooks of autograd. A stage that uses transforms of torch.func, which refuse
 hooks, or computes gradients in its forward, keeps its graph until the end of its F.
@@ -63,7 +63,7 @@ def _with_graph(module: nn.Module) -> set[tuple[str, str]]:
 def _has_graph(value: Any) -> bool:
     try:
         return any(tensor.grad_fn is not None for tensor in tensors_in(value))
-    except RuntimeError:  # something that cannot be walked
+    except RuntimeError:  # an object that cannot be walked
         return False
 
 

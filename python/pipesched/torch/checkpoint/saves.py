@@ -8,7 +8,7 @@ whole one, and checked before they are read.
 A save writes files with new names. When all ranks are done, the first rank renames the new
 `.metadata` over the last one, and then removes the files of the last save. A seal is the last line
 of a file, which PyTorch does not read: the save, its step, the rank, and a checksum of all bytes
-before it; that of `.metadata` lists the files of all ranks.
+before it; the seal of `.metadata` lists the files of all ranks.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Progress:
             self._inner.add("moved", 1)
 
     def reach(self, place: str) -> None:
-        """Notes that this rank has come to a place."""
+        """Notes that this rank has reached a place."""
         self._inner.set(f"{place}/{self._rank}", "")
         self._inner.add("moved", 1)
 
@@ -353,7 +353,7 @@ class Writer(FileSystemWriter):
                     path.unlink()
 
     def discard(self) -> None:
-        """Removes the files of this rank, of a save of which all ranks know that it failed."""
+        """Removes this rank's files of a save that has failed on all ranks."""
         for path in self._files.made:
             with suppress(OSError):
                 path.unlink()

@@ -48,7 +48,7 @@ from .saves import Progress
 
 
 class Rows(Tensor):
-    """The rows that are here of a tensor, whose `size()` is that of the whole."""
+    """The rows of a tensor that are here; `size()` is the whole tensor's."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
     rows: slice
@@ -204,7 +204,7 @@ class State:
         return self._as_rows(flat, self._rows_of_head())
 
     def _parameter_names(self) -> dict[int, list[str]]:
-        """By parameter: its names, of which files may have any one; the first is its own."""
+        """By parameter: its names, any one of which files may have; the first is its own."""
         names: dict[int, list[str]] = {}
         for name, value in self._own().items():
             names.setdefault(id(value), []).append(name)
@@ -224,7 +224,7 @@ class State:
         return next((each for each in shards if isinstance(each, VocabularyHead)), None)
 
     def _rows_of_head(self) -> dict[str, nn.Parameter]:
-        """Returns the parameters of head and embedding of which this rank has some rows."""
+        """Returns the parameters of head and embedding that have some rows on this rank."""
         found: dict[str, nn.Parameter] = {}
         for shard in reversed(self._placement.shards):
             if isinstance(shard, (VocabularyEmbedding, VocabularyHead)):
@@ -317,7 +317,7 @@ class State:
         return list(dict.fromkeys(name for theirs in said for name in theirs))
 
     def _agree(self, what: str, mine: Mapping[str, str], found: Flat | None, text: str) -> None:
-        """Raises on all ranks if one misses a name or a shape differs, or if nobody has a name."""
+        """Raises on all ranks if one misses a name or a shape differs, or if no rank has a name."""
         problems = [text] if text else []
         given = dict.fromkeys(mine) if found is None else found
         missing = [name for name in mine if name not in given]
@@ -385,7 +385,7 @@ class State:
         return self._as_rows(flat, cut)
 
     def _tied_names(self) -> dict[int, list[str]]:
-        """By tied parameter: its names on all ranks, one of which a whole state has."""
+        """By tied parameter: its names on all ranks; a whole state has one of them."""
         names = self._parameter_names()
         everything = [tie.parameters(self._placement) for tie in self._ties]
         mine = [[p for p in each if id(p) in names] for each in everything]

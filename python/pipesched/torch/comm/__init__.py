@@ -1,1 +1,1 @@
-"""Messages between stages, and the device that they go to."""
+"""Messages between stages, and their device."""

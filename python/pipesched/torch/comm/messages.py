@@ -47,8 +47,8 @@ from ..partition.placement import show as show_stage
 def device_of(
     placement: Placement, given: torch.device | str | None, is_ordered: bool
 ) -> torch.device:
-    """Returns the device of a rank: that given, that of its first parameter, or with NCCL the
-    current one.
+    """Returns the device of a rank: the given one, its first parameter's, or with NCCL the current
+    one.
     """
     first = next((p.device for m in placement.roots() for p in m.parameters()), None)
     found = torch.device(given) if given is not None else first
@@ -117,7 +117,7 @@ def show(instruction: Instruction) -> str:
 
 @dataclass
 class Link:
-    """The process group of a pipeline, and how this rank waits in it."""
+    """The process group of a pipeline, and the waits of this rank in it."""
 
     group: dist.ProcessGroup
     watch: Watch
@@ -298,7 +298,7 @@ def _tag(instruction: Instruction) -> int:
 
 
 def batches_of(program: Sequence[Instruction]) -> list[list[Instruction]]:
-    """Returns the runs of messages that are issued together, none of which needs an earlier one."""
+    """Returns the runs of messages that are issued together and do not need each other."""
     batches: list[list[Instruction]] = []
     run: list[Instruction] = []
     for instruction in program:
@@ -360,7 +360,7 @@ class OrderedMessages:
         self._asked = lambda: (mode, await_shapes())
 
     def _decide(self) -> None:
-        """Finds out how the messages of this pass go, before the first of them."""
+        """Finds out the batches of the messages of this pass, before the first of them."""
         asked, self._asked = self._asked, None
         if asked is None:
             return
@@ -457,7 +457,7 @@ class OrderedMessages:
             assert instruction.message is not None
             if packet is not None:
                 buffer = packet.pack(spec, self._link.buffers)
-                if buffer.device == HOST:  # nobody reads the trailer elsewhere
+                if buffer.device == HOST:  # the trailer is not read elsewhere
                     stamp(buffer, 0, instruction.message)
             else:
                 buffer = torch.empty(spec.nbytes, dtype=torch.uint8, device=self._link.buffers)

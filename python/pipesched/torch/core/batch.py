@@ -1,8 +1,8 @@
-"""The batch of one pass: its microbatches and slices, their losses, and how these weigh.
+"""The batch of one pass: its microbatches and slices, their losses, and the weights of these.
 
-Microbatches weigh alike unless the caller counts their tokens: the mean of their means is not the
-mean over all tokens if one has fewer that count. Without a count, the first steps look how much a
-token weighs in each loss, and warn if that differs. Slices run as microbatches.
+Microbatches have equal weights unless the caller counts their tokens: the mean of their means is
+not the mean over all tokens if one has fewer that count. Without a count, the first steps compare
+the weights of a token in each loss, and warn if they differ. Slices run as microbatches.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARTS = "microbatch", "microbatches"
 def cut(
     value: Any, count: int, what: str, dimension: int = 0, kind: tuple[str, str] = PARTS
 ) -> list[Any]:
-    """Returns the microbatches of a batch: a list as it is; tensors, tuples and dicts in equal
+    """Returns the microbatches of a batch: a list unchanged; tensors, tuples and dicts in equal
     parts.
     """
     if isinstance(value, list):
@@ -140,7 +140,7 @@ class Batch:
     note_done: Callable[[int, int], Any] | None = None
     """Called with the index of an instruction that is done, and when in ns."""
     weights: Sequence[float] | None = None
-    """The weights of the losses of microbatches; None if they weigh alike."""
+    """The weights of the losses of microbatches; None if they are equal."""
     tokens: Tokens | None = None
     """Checks whether they should not."""
     losses: dict[int, Tensor] = field(default_factory=dict)
@@ -199,8 +199,9 @@ def _nothing_of(output: Any) -> list[Tensor]:
 
 
 Count = Callable[[Any], Any]
-"""From the target of a microbatch to the number of its tokens, or of whatever its loss is a mean
-of."""
+"""From the target of a microbatch to the number of its tokens, or of other items over which its
+loss is a mean.
+"""
 LOOKS = 16
 """The number of steps in which weights are compared."""
 NODES = 64
@@ -208,7 +209,7 @@ NODES = 64
 IGNORED = -100
 """The target that PyTorch ignores by default."""
 NEAR = 1.01
-"""The factor by which weights may differ, of which some types have few digits."""
+"""The factor by which weights may differ, since some types have few digits."""
 MEAN = 1
 """The code of `reduction="mean"` in PyTorch's graphs."""
 

@@ -55,7 +55,7 @@ def store_of(group: dist.ProcessGroup) -> Store:
 
 class Peers:
     """The ranks that hold the same stages, one in each pipeline. is_inside: whether modules
-    exchange something over the group in the middle of a cell.
+    exchange data over the group in the middle of a cell.
     """
 
     def __init__(self, group: dist.ProcessGroup, watch: Watch, is_inside: bool = False) -> None:

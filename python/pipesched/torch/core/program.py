@@ -86,8 +86,8 @@ def prepare_passes(
     runs: Callable[[Cell], bool],
     pair_of: Callable[[Sequence[Cell]], Pair | None],
 ) -> list[Prepared]:
-    """Returns the instructions for which something is to be done. runs: whether a cell is run;
-    pair_of: the pair among cells that run together.
+    """Returns the instructions that need an action. runs: whether a cell is run; pair_of: the pair
+    among cells that run together.
     """
     found = []
     for instruction in program:

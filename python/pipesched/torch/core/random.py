@@ -1,5 +1,5 @@
-"""States of random generators, and forwards without random numbers: dropout keeps everything, and a
-number that is drawn is the mean, so that it does not depend on how a batch is cut.
+"""States of random generators, and forwards without random numbers: dropout keeps all elements, and
+a drawn number is the mean, so that it does not depend on the cut of a batch.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def set_random_states(states: dict[str, Any]) -> None:
 
 
 _OFF = {"dropout_p": 0.0, "dropout": 0.0, "train": False, "training": False}
-"""The arguments of operations that drop something, and the values that turn it off."""
+"""The arguments of operations that drop elements, and the values that turn it off."""
 _MEANS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "bernoulli": lambda given: given.get("p", given.get("self")),
     "exponential": lambda given: 1 / given["lambd"],

@@ -2,8 +2,8 @@
 
     | tensor 0 | padding | tensor 1 | ... | 64 bytes: trailer         each at a multiple of 64 bytes
 
-A header (`Spec`) says how the tensors are made of the bytes; it travels only when it is new. The
-trailer says which message it is, and comes last, so that its arrival shows that all has arrived.
+A header (`Spec`) describes the tensors in the bytes; it is sent only when it is new. The trailer
+identifies the message, and comes last, so that its arrival shows that all has arrived.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def map_tensors(value: Any, function: Callable[[Tensor], Any]) -> Any:
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Yields the tensors in a value, whatever else is in it."""
+    """Yields the tensors in a value, among any other contents."""
     if isinstance(value, Tensor):
         yield value
         return
@@ -510,7 +510,7 @@ def as_sent(output: Tensor, buffered: Collection[int]) -> Tensor:
 
 
 def arguments_of(module: nn.Module, value: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Returns the arguments of a stage for a value; an nn.Sequential takes a tuple as it is."""
+    """Returns the arguments of a stage for a value; an nn.Sequential takes a tuple unchanged."""
     if isinstance(value, Arguments):
         return tuple(value.args), dict(value.kwargs)
     is_named = hasattr(type(value), "_fields")

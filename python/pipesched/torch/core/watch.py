@@ -384,10 +384,10 @@ class Watch:
         has_come: Callable[[], bool] | None = None,
         moves: Callable[[], Any] | None = None,
     ) -> None:
-        """Waits until a call of PyTorch returns, and keeps its buffers until then. moves: tells how
-        far the call is on all ranks, from which the limit counts. words: the trailer of a received
-        buffer, whose second word is 0 until all is there; polling it or `has_come` spares another
-        thread.
+        """Waits until a call of PyTorch returns, and keeps its buffers until then. moves: the
+        progress of the call on all ranks, from which the limit counts. words: the trailer of a
+        received buffer, whose second word is 0 until all has arrived; polling it or `has_come`
+        spares another thread.
         """
         if words is not None:
             has_come = lambda: bool(words[1])

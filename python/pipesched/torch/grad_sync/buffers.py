@@ -1,14 +1,14 @@
 """Buffers that several ranks hold, such as the statistics of a batch normalization.
 
 Each replica of a stage sees other microbatches, and each pipeline other batches. At the end of a
-step their buffers can be made alike:
+step their buffers can be made equal:
 
     average  floating-point buffers that any replica has changed become the mean of all of them;
              integers, such as a number of batches, grow by the amount that all replicas of a
              pipeline have counted, as they would without a pipeline
     first    the others take the first replica's buffers, as DDP does between steps
 
-Buffers that no replica has changed in a step, such as tables and masks, stay as they are.
+Buffers that no replica has changed in a step, such as tables and masks, are kept.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SharedBuffers:
         """Does nothing: buffers are summed at the end of the step."""
 
     def finish(self, watch: Watch, what: Callable[[], str]) -> None:
-        """Makes the buffers of all replicas alike."""
+        """Makes the buffers of all replicas equal."""
         if not self._is_due:
             return
         self._is_due = False
@@ -125,7 +125,7 @@ class SharedBuffers:
 
 
 class OneBuffer:
-    """Buffers of which several ranks have a copy, right only while nothing changes them."""
+    """Buffers with copies on several ranks, which are right only while they do not change."""
 
     def __init__(self, name: str, ranks: Sequence[int], find: Callable[[], list[Tensor]]) -> None:
         self.name = name

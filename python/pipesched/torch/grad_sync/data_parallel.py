@@ -10,9 +10,9 @@ the gradients of a stage are averaged, by one of three means:
                               reduces its gradients after its last backward; with
                               `reshard_after_forward=True` around each cell
 
-DDP's own reducer does not know split backwards, so the runtime runs the module inside DDP and sums
-itself. FSDP2's hooks are told to do nothing, as in `torch.distributed.pipelining`, and it is called
-where gradients are complete.
+DDP's own reducer does not support split backwards, so the runtime runs the module inside DDP and
+sums itself. FSDP2's hooks are switched off, as in `torch.distributed.pipelining`, and it is called
+when gradients are complete.
 
 Pipelines may divide parameters, as experts: the gradient of a part is then a sum over the pipelines
 already, and the mean is that sum divided by their number.
@@ -56,7 +56,7 @@ class Divided(Peers):
         return _Done()
 
     def meet(self, name: str, saying: Any) -> list[Any]:
-        """There is nobody to agree with."""
+        """Without peers there is no one to agree with."""
         return [saying]
 
 
@@ -367,7 +367,7 @@ class Averages:
             )
         self.patterns = tuple(patterns)
         self.divided = Divided(self.own) if patterns and self.own is not None else None
-        """For parameters of which each of these pipelines has a part."""
+        """For parameters that are divided over these pipelines."""
         for key, root in placement.modules.items():
             wrapper = placement.wrappers.get(key)
             peers = self.own
@@ -484,7 +484,7 @@ class Averages:
         return [] if self.own is None else [self.own]
 
     def buffer_rule(self, key: StageKey) -> BufferRule:
-        """Returns how DDP itself treats the buffers of a stage."""
+        """Returns DDP's own treatment of the buffers of a stage."""
         wrapper: Any = self._wrappers.get(key)
         return "first" if wrapper is not None and wrapper.broadcast_buffers else "own"
 

@@ -187,7 +187,7 @@ def is_small(tensor: Tensor) -> bool:
 
 
 def _adds_up(parameter: nn.Parameter) -> bool:
-    """Returns whether a sum may go through a gradient that is summed already: a mean counts it once
+    """Returns whether a sum may include a gradient that is summed already: a mean counts it once
     per pipeline and divides, which 16 bits may not hold.
     """
     return not isinstance(parameter, DTensor) and parameter.dtype != torch.float16

@@ -1,7 +1,7 @@
 """The sums of gradients that a rank takes part in, and which parameters they are about.
 
 Modules may get parameters, and freeze or train them, between steps. So the sums look again at the
-start of each step, and where something has changed, the ranks that share it agree on it first.
+start of each step, and if something has changed, the ranks that share it agree on it first.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Sums:
         return _count_joined(self.of_blocks(blocks))
 
     def mean_bytes(self, key: StageKey) -> int:
-        """Returns the size of the copies that go to other pipelines after the last backward of a
+        """Returns the size of the copies sent to other pipelines after the last backward of a
         stage.
         """
         own = {id(p) for p in self._placement.modules[key].parameters()}
@@ -354,7 +354,7 @@ class Sums:
     # Buffers
 
     def make_buffers(self, given: BufferRule | None) -> None:
-        """Makes buffers alike at the end of a step, if that is asked for."""
+        """Makes buffers equal at the end of a step, if requested."""
         for piece in self._placement.pieces():
             sum_up = self._over(piece.workers) if given != "own" else None
             found = self._placement.modules_of(piece.blocks)
@@ -370,7 +370,7 @@ class Sums:
             self.at_end.append(SharedBuffers(name, modules, rule, sum_up, count, is_first, peers))
 
     def guard_buffers(self, shared: Sequence[Sequence[Place]]) -> None:
-        """Watches over buffers of the whole model of which several ranks have a copy."""
+        """Watches over buffers of the whole model with copies on several ranks."""
         for places in shared:
             held = [
                 {(s.path, s.stage) for s in stages for first, _, _ in places if first in s.blocks}

@@ -340,7 +340,7 @@ thirds, in tables, ranges and constants fewer, or all.
 
 
 class _Copy(NamedTuple):
-    """A parameter of a rank: its place, and how `tied` names it."""
+    """A parameter of a rank: its place, and its name in `tied`."""
 
     place: Place
     named: tuple[Any, ...]
@@ -371,7 +371,7 @@ def _digest(parameter: nn.Parameter) -> str | None:
 
 
 class Copies:
-    """The parameters of a rank whose ties nothing has shown."""
+    """The parameters of a rank whose ties are not visible."""
 
     def __init__(
         self, placement: Placement, stages: Stages, tied: Tied | None, ties: Sequence[Tie]
@@ -392,7 +392,7 @@ class Copies:
                 yield parameter, _Copy((LOSS, LOSS, name), ("loss", name))
 
     def digests(self) -> list[str]:
-        """Returns the values of this rank that are told to the others."""
+        """Returns the values of this rank that the others get."""
         if self._is_on:
             tied = {id(p) for tie in self._ties for p in tie.parameters(self._placement)}
             for parameter, copy in self._find_unseen():

@@ -1,7 +1,7 @@
 """Stages whose layers run part by part, so that a backward can run between the parts of a forward.
 
 A stage is a chain of links: the parts of its layers, and the modules before, between and after
-them. Each link has a separate graph, which starts at leaves, so that gradients go link by link:
+them. Each link has a separate graph, which starts at leaves, so that gradients pass link by link:
 
     x | attention | dispatch | mlp | combine | output | attention | .. | output
         layer 0       ~>              ~>                 layer 1                    ~> exchange
@@ -134,7 +134,7 @@ class Chain:
         return self._places[layer, part]
 
     def first_of(self, layer: int) -> int:
-        """Returns the first link that goes with the attention of a layer."""
+        """Returns the first link that belongs to the attention of a layer."""
         return self._places[layer - 1, "output"] + 1 if layer else 0
 
 
@@ -145,9 +145,9 @@ class _Ran:
     inputs: list[GradientEdge | None]
     outputs: list[GradientEdge | None] = field(default_factory=list)
     same: dict[int, int] = field(default_factory=dict)
-    """Outputs that are an input as it is."""
+    """Outputs that are an unchanged input."""
     exchanges: dict[int, tuple[Exchange, torch.Size, Tensor]] = field(default_factory=dict)
-    """By output: how its gradient goes back, the shape of its input, and a tensor of its type."""
+    """By output: the way back of its gradient, the shape of its input, and a tensor of its type."""
 
 
 Look = Callable[[list[Tensor], list[GradientEdge]], None]
@@ -186,7 +186,7 @@ class Forward:
         self.watch = watch
         self.ran: list[_Ran] = []
         self.ends: list[GradientEdge | None] = []
-        """Where the gradients of the outputs of the stage arrive."""
+        """The place where the gradients of the outputs of the stage arrive."""
         self._arguments = arguments
         self._entered = entered
         self._look = look

@@ -1,9 +1,9 @@
 """Cutting any module into the stages of a schedule at the names of modules in it.
 
 Only the code between the cuts is traced: the forwards of the modules that contain a module at which
-is cut. All others run as they are, so that their modes, hooks, random numbers and control flow are
-the model's. Values that the code has computed before a cut and needs after it pass between the
-stages, also over several of them:
+is cut. All others run untraced, so that their modes, hooks, random numbers and control flow are the
+model's. Values that the code has computed before a cut and needs after it pass between the stages,
+also over several of them:
 
     def forward(self, x):               stage 0: x -> (skip, h)
         skip = self.embed(x)            stage 1: (skip, h) -> (skip, h)

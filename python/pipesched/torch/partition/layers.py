@@ -41,11 +41,11 @@ TOKENS = 4
 EMBEDDINGS = "inputs_embeds"
 """How models of Hugging Face call a hidden state that is given instead of tokens."""
 WIDER = ("output_router_logits", "output_hidden_states", "output_attentions")
-"""Options of a configuration that return something of all layers, which no part has."""
+"""Options of a configuration that return values of all layers, which no part has."""
 
 
 class _Done(Exception):
-    """The forward of a part has come to a later layer."""
+    """The forward of a part has reached a later layer."""
 
     def __init__(self, hidden: Any) -> None:
         super().__init__()
@@ -310,7 +310,7 @@ def trying(model: nn.Module) -> Iterator[None]:
     try:
         with in_mode(model.modules(), is_training=False), torch.no_grad(), ExitStack() as stack:
             if tensor is not None and tensor.is_meta:
-                # Code of models asks for values unless it is traced, as it is with such tensors.
+                # Code of models asks for values unless it is traced, which such tensors imitate.
                 stack.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
             yield
     finally:
@@ -521,7 +521,7 @@ def from_hugging_face(
     layers: str | None = None,
 ) -> SequentialStages:
     """Returns the stages of a schedule, as a function of (path, stage), from a causal language
-    model of Hugging Face's transformers, or from any module that is built alike.
+    model of Hugging Face's transformers, or from any module with the same structure.
 
     sizes: the number of layers, also 0, of each of the `schedule.blocks` blocks. times: the same by
     the times of the layers (`measure_layers`), as in `split_sequential`. By default the numbers of

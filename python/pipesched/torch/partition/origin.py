@@ -29,7 +29,7 @@ class Whole:
         self._children = _children(model)
 
     def check(self) -> None:
-        """Refuses a model of which a child was replaced: the stages have the old one."""
+        """Refuses a model with a replaced child: the stages have the old one."""
         model = self._model()
         if model is None or (now := _children(model)) == self._children:
             return
@@ -75,7 +75,7 @@ _origins: Any = _weak()
 
 
 def join_names(*names: str) -> str:
-    """Returns a name from its parts, of which some may be empty."""
+    """Returns a name from its parts; some may be empty."""
     return ".".join(filter(None, names))
 
 
@@ -101,7 +101,7 @@ class Origin:
         """The buffers that several blocks had."""
 
     def check(self) -> None:
-        """Refuses a model of which a child was replaced: the stages have the old one."""
+        """Refuses a model with a replaced child: the stages have the old one."""
         if self.whole is not None:
             self.whole.check()
 

@@ -46,7 +46,7 @@ def select_trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
 
 
 def module_of(function: Any) -> nn.Module | None:
-    """Returns the module that a function is, or of which it is a method."""
+    """Returns the module that a function is, or whose method it is."""
     while isinstance(function, partial):
         function = function.func
     function = getattr(function, "__self__", function)
@@ -249,7 +249,7 @@ class Placement:
         return drop_repeated(self.all_parameters())
 
     def roots(self) -> list[nn.Module]:
-        """Returns the modules of stages, that of the loss, and the shards of a vocabulary."""
+        """Returns the modules of stages and of the loss, and the shards of a vocabulary."""
         loss = [] if self.loss is None else [self.loss]
         return [*self.modules.values(), *loss, *self.shards]
 

@@ -33,7 +33,7 @@ class SequentialStage(nn.Sequential):
 
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-"""Where a module keeps its hooks."""
+"""The attributes in which a module keeps its hooks."""
 
 
 def check_plain(module: nn.Sequential, what: str) -> None:
@@ -119,8 +119,8 @@ def split_sequential(
 
     A stage is an `nn.Sequential` with one child per block, named by its number, whose children are
     the children of the module, the same objects under their own names. Stages of the same blocks
-    are one object. All ranks must divide alike. Children and parameters that occur several times
-    are tied. A module that does more than call its children in turn is refused.
+    are one object. All ranks must divide the module in the same way. Children and parameters that
+    occur several times are tied. A module that does more than call its children in turn is refused.
     """
     if not isinstance(module, nn.Sequential):
         raise PipelineError(f"the module is a {type(module).__name__}; wanted an nn.Sequential")
@@ -230,10 +230,9 @@ def measure_children(
     `split_sequential`.
 
     example: a microbatch, as the first child takes it. Each child runs on the result of the one
-    before it, with gradients of ones.
-    repeats: how often the whole module runs, after a warm-up; the result is the median of each
-    child.
-    group: its first rank measures, and all get its times, so that they divide the module alike.
+    before it, with gradients of ones. repeats: the number of runs of the whole module, after a
+    warm-up; the result is the median of each child. group: its first rank measures, and all get its
+    times, so that they divide the module in the same way.
 
     Gradients, buffers and random states of the module stay as they were.
     """

@@ -1,4 +1,4 @@
-"""How far the clocks of ranks are apart, and the recordings of all ranks on one clock.
+"""The differences of the clocks of ranks, and the recordings of all ranks on one clock.
 
 Rank 0 sends a message to each other rank, which returns the time of its own clock. If both
 directions took equally long, the answer is the time at the middle of the round trip:
@@ -43,7 +43,7 @@ class Offset(NamedTuple):
     at: int
     """The time of the rank's clock when the two clocks were compared."""
     ahead: int
-    """The rank's clock minus that of rank 0."""
+    """The rank's clock minus rank 0's."""
     error: int
     """The largest possible error of `ahead`."""
 
@@ -59,7 +59,7 @@ def _exchange(link: Link, buffer: Tensor, peer: int, is_send: bool) -> None:
 
 
 def _ask(link: Link, peer: int) -> Offset:
-    """On rank 0: compares its clock with that of a peer."""
+    """On rank 0: compares its clock with a peer's."""
     question, answer = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
     best = Offset(0, 0, 2**62)
     for _ in range(ROUNDS):
@@ -75,7 +75,7 @@ def _ask(link: Link, peer: int) -> Offset:
 
 
 def _answer(link: Link) -> None:
-    """On another rank: tells rank 0 the time."""
+    """On another rank: sends rank 0 the time."""
     question, answer = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
     for _ in range(ROUNDS):
         _exchange(link, question, 0, is_send=False)
@@ -137,12 +137,12 @@ def _steps(recording: Recording, program: Sequence[Instruction]) -> dict[int, Ta
 
 
 def _rate(first: Offset, last: Offset) -> float:
-    """Returns how much faster than that of rank 0 a clock runs."""
+    """Returns the rate of a clock above rank 0's."""
     return (last.ahead - first.ahead) / max(last.at - first.at, 1)
 
 
 def _on_one_clock(table: Table, offsets: Sequence[Offset]) -> Table:
-    """Converts times of the clock of a rank to that of rank 0, by its first and last comparison."""
+    """Converts times of the clock of a rank to rank 0's, by its first and last comparison."""
     first, rate = offsets[0], _rate(offsets[0], offsets[-1])
     ahead = first.ahead + np.rint((table - first.at) * rate).astype(np.int64)
     return np.where(table == NEVER, NEVER, table - ahead)

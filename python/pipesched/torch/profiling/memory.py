@@ -9,8 +9,8 @@ An activation consists of the tensors that PyTorch really keeps after each of it
            with
     D, B, W  nothing
 
-Besides activations there are outputs and gradients that wait to be sent, buffers of messages from
-the start of their receive, and buffers in which a G, or a mean over pipelines, sums small
+In addition to activations there are outputs and gradients that wait to be sent, buffers of messages
+from the start of their receive, and buffers in which a G, or a mean over pipelines, sums small
 gradients. Gradients of parameters are not counted, unless gradients of earlier steps (`float16`,
 DTensors) are set aside from the first B or W of a stage until this step's are summed.
 """
@@ -122,7 +122,7 @@ class Memory:
             stage.note(name, _size(packet, known))
 
     def take(self, cell: Cell, packet: Packet) -> None:
-        """Notes the size of a message that has come, by the cell that sent it."""
+        """Notes the size of a message that has arrived, by the cell that sent it."""
         is_down = cell.phase == "F"
         key = cell.path, cell.stage + (1 if is_down else -1)
         stage = self.stages.setdefault(key, StageBytes())
@@ -172,7 +172,7 @@ def _size(packet: Packet, known: Iterable[int]) -> int:
 
 
 class _Walk:
-    """A program, as bytes that come and go."""
+    """A program, as bytes that are allocated and freed."""
 
     def __init__(self, memory: Memory, last: Collection[Cell]) -> None:
         self._memory, self._last = memory, last

@@ -33,8 +33,9 @@ class Event(NamedTuple):
     needs.
     """
     end_ns: int
-    """When the process went on. A message that is only issued takes no time here; the compute that
-    needs it waits from its `ready_ns` to its `start_ns`."""
+    """When the process continued. A message that is only issued takes no time here; the compute
+    that needs it waits from its `ready_ns` to its `start_ns`.
+    """
 
 
 class _Observed:
@@ -63,7 +64,7 @@ class _Observed:
         return True
 
     def wait(self, *timeout: Any) -> bool:
-        """Returns the same method as that of a Work."""
+        """Returns the same as this method of a Work."""
         if not self.watch(*timeout):
             seconds = timeout[0].total_seconds() if timeout else None
             if not self._done.wait(seconds):
@@ -147,7 +148,7 @@ class HostTimes:
         return moment
 
     def when_known(self, call: Callable[[], Any]) -> None:
-        """Calls something as soon as the times of moments before it may be read."""
+        """Runs a call as soon as the times of moments before it may be read."""
         call()
 
     def end(self) -> None:
@@ -199,5 +200,5 @@ def named(*cells: Cell, kind: str = "compute") -> AbstractContextManager[Any]:
 
 
 def times_of(device: torch.device) -> HostTimes | DeviceTimes:
-    """Returns how the times on a device are taken."""
+    """Returns the clock for times on a device."""
     return DeviceTimes(device) if device.type == "cuda" else HostTimes()

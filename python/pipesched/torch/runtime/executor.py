@@ -2,7 +2,7 @@
 
 An instruction only waits for its inputs: a compute for the messages in its `waits`, O for the
 all-reduce before it, a join for copies. Values that pass between the stages of a rank, and between
-them and messages, lie in boxes.
+them and messages, are in boxes.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Executor:
         self._earlier = Earlier(parts.slices) if parts.slices > 1 else None
         is_compared = self._earlier is not None and parts.checks_slices
         self._compared = Compared(self._earlier) if self._earlier and is_compared else None
-        # Slices of a microbatch hand on keys and values, which no pair of cells does.
+        # Slices of a microbatch pass on keys and values, which no pair of cells supports.
         in_parts = {} if self._earlier is not None else parts.placement.modules
         self._stages = StagesInParts(in_parts, parts.order, parts.sums, self._watch)
         self._has_chains = bool(self._stages.chains)
@@ -121,7 +121,7 @@ class Executor:
         }
         """The cells that passes of each mode run."""
         self._looks = False
-        """Whether something looks at the memory after each instruction."""
+        """Whether the memory is read after each instruction."""
         self.memory: Memory | None = None
         """Called for each instruction of a training step."""
         self._clear()
@@ -207,7 +207,7 @@ class Executor:
             self.memory.look(instruction, self)
 
     def _settle(self, instruction: Instruction, awaited: Instruction) -> None:
-        """Waits for something that an instruction needs."""
+        """Waits for an input of an instruction."""
         if awaited.kind == "recv":
             self._take(awaited)
         elif awaited.kind == "all_reduce":
@@ -424,7 +424,7 @@ class Executor:
         return Activation(unflatten(inputs.tensors, packet.structure), inputs, target)
 
     def _has_edges(self, cell: Cell) -> bool:
-        """Returns whether anything but a whole backward asks for the gradients of an input."""
+        """Returns whether more than a whole backward needs the gradients of an input."""
         is_looked_at = self._splits or self.sums.is_unchecked((cell.path, cell.stage))
         return is_looked_at or (self._has_chains and self._stages.chain(cell) is not None)
 

@@ -38,7 +38,7 @@ from .setup import MessageKind, Optimizers, Options, Setup, Steps
 
 
 def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
-    """Returns the group, by default that of all ranks."""
+    """Returns the group, by default the group of all ranks."""
     if not dist.is_initialized():
         raise PipelineError("torch.distributed is not initialized: call init_process_group")
     found = given if given is not None else dist.group.WORLD
@@ -196,11 +196,11 @@ class PipelineRuntime:
         next step starts. Returns the mean of the losses that this rank computed, None if it
         computed none.
 
-        inputs, targets: a batch, whose tensors are cut along dimension 0 into equal microbatches
-        (a tensor, or a tuple or dict of them), or a list of all microbatches. Ranks without a first
-        stage need no inputs, ranks without a last stage no targets. Where the schedule has slices,
-        microbatches are cut along dimension 1, that of the tokens, into equal slices, unless a
-        microbatch of the list is a list of its slices; a loss is that of a slice.
+        inputs, targets: a batch, whose tensors are cut along dimension 0 into equal microbatches (a
+        tensor, or a tuple or dict of them), or a list of all microbatches. Ranks without a first
+        stage need no inputs, ranks without a last stage no targets. If the schedule has slices,
+        microbatches are cut along dimension 1, the tokens, into equal slices, unless a microbatch
+        of the list is a list of its slices; a loss is the loss of a slice.
 
         Raises the exception of a stage or of the loss, with a note that names the cell; RemoteError
         if another rank failed; PipelineTimeout. After an error the runtime cannot be used any more.
@@ -347,16 +347,16 @@ class PipelineRuntime:
     def optimizer_state_dict(self, optimizer: StoredOptimizers | None = None) -> dict[str, Any]:
         """Returns the state of optimizers of this rank, by default of the optimizers of O cells,
         flat: with keys as "state.3.weight.exp_avg" and "param_groups.3.weight.lr", as
-        `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`.
-        For a head in shards that of `state_dict` holds.
+        `torch.distributed.checkpoint.state_dict` makes them with `flatten_optimizer_state_dict`. A
+        head in shards is treated as in `state_dict`.
         """
         return self._state.gather_rows_of_head(self._state.optimizer(self._choose(optimizer)))
 
     def load_optimizer_state_dict(
         self, state: Flat, optimizer: StoredOptimizers | None = None
     ) -> None:
-        """Loads the state of optimizers of this rank from that of the whole model. All ranks call
-        it. Entries of other ranks are ignored.
+        """Loads the state of optimizers of this rank from the whole model's. All ranks call it.
+        Entries of other ranks are ignored.
 
         Raises PipelineError on all ranks, and changes nothing, if a parameter has no entries, or if
         the parameters of one group have different options.
@@ -391,8 +391,8 @@ class PipelineRuntime:
         others: Mapping[str, Stateful] = MappingProxyType({}),
         random: bool = False,
     ) -> None:
-        """Reads a checkpoint that `save` wrote, or that has the whole model, whatever schedule and
-        placement wrote it. Ranks and errors are as in `save` and `load_state_dict`.
+        """Reads a checkpoint of the whole model, or one that `save` wrote under any schedule and
+        placement. Ranks and errors are as in `save` and `load_state_dict`.
 
         others: as in `save`; the checkpoint must have these names.
         random: whether random states are set as they were; the checkpoint must be one of at least
@@ -440,7 +440,7 @@ class PipelineRuntime:
         return found
 
     def _weigh(self, batch: Batch) -> None:
-        """Weighs microbatches by their tokens, of which all pipelines together have a sum."""
+        """Weighs microbatches by their tokens, summed over all pipelines."""
         if self._count is None or batch.targets is None:
             return
         counts = counts_of(self._count, batch.targets)

@@ -85,8 +85,8 @@ class _Store:
         self._waiting.discard(number)
 
     def take(self, gradient: Tensor, number: int) -> Tensor:
-        """Keeps the gradients of earlier parts; returns that of the slice, once more for the
-        weights.
+        """Keeps the gradients of earlier parts; returns the gradient of the slice, once more for
+        the weights.
         """
         later = [other for other in self._waiting if other > number]
         if later:
@@ -174,8 +174,8 @@ _unit: _Unit | str | None = None
 
 
 def with_earlier(*tensors: Tensor, dim: int = -2) -> tuple[Tensor, ...]:
-    """Keys and values, or whatever else a slice needs of all tokens before it: for each tensor one
-    with the parts of the earlier slices of the microbatch before it along `dim`.
+    """Keys and values, or other values that a slice needs of all tokens before it: for each tensor
+    one with the parts of the earlier slices of the microbatch before it along `dim`.
 
     A stage calls it equally often for each slice of a microbatch, in the same order; the parts may
     differ in their lengths along `dim`.

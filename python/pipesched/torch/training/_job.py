@@ -11,7 +11,7 @@ from pipesched import Measurement, Schedule
 from pipesched.support.options import ReceivePlacement
 
 Report = Callable[[str], None]
-"""Tells the user how far a training is."""
+"""Shows the user the progress of a training."""
 
 
 @dataclass(frozen=True)

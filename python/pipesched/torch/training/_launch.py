@@ -249,7 +249,7 @@ def _processes(job: Job, store: str) -> Iterator[list[Rank]]:
 def _start(job: Job, number: int, store: str) -> Rank:
     parent, child = Pipe()
     ranking = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": job.workers}
-    # Gloo and NCCL listen as well; keep them on this machine, whatever interface the user has set
+    # Gloo and NCCL listen as well; keep them on this machine, even if the user has set an interface
     # for several machines.
     meeting = {STORE: store, "GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), job.threads)

@@ -245,8 +245,8 @@ class Source:
 
     @property
     def count(self) -> Callable[[Any], Any] | None:
-        """The tokens of which the loss of a microbatch is a mean, by `valid_tokens(target)` of the
-        file.
+        """The number of tokens over which the loss of a microbatch is a mean, by
+        `valid_tokens(target)` of the file.
         """
         found: Callable[[Any], Any] | None = getattr(self.module, "valid_tokens", None)
         return found

@@ -25,11 +25,11 @@ from ._source import Source
 
 LINES = 5
 MEASURED_BY = "zb-h1"
-"""The family whose steps give the times for the optimizer: it runs I and W apart."""
+"""The family whose steps give the times for the optimizer: it runs I and W separately."""
 
 
 def device_of(backend: str) -> torch.device:
-    """Where a rank computes: on its GPU with NCCL, otherwise on the CPU."""
+    """The device of a rank: its GPU with NCCL, otherwise the CPU."""
     if backend != "nccl":
         return torch.device("cpu")
     local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -44,7 +44,7 @@ def device_of(backend: str) -> torch.device:
 
 
 def losses_on(schedule: Schedule, rank: int) -> list[int]:
-    """The microbatches of which a rank computes the loss."""
+    """The microbatches whose loss a rank computes."""
     last: dict[int, tuple[int, int]] = {}
     for worker in range(schedule.workers):
         for stage in schedule.stages(worker):
@@ -108,7 +108,7 @@ class Trainer:
         return self._train(self.job.schedules)
 
     def _train(self, chosen: Sequence[tuple[str, Schedule | None]]) -> list[Outcome]:
-        """Trains by schedules that take turns, so that other work slows all of them alike."""
+        """Trains by schedules that take turns, so that other work slows all of them equally."""
         trainings = [
             Training(self, name, self._optimized() if given is None else given)
             for name, given in chosen

@@ -1,7 +1,7 @@
 """The shard of an embedding that a rank runs between its other cells (vocabulary parallelism).
 
-E, V and their collectives A and C (`vocabulary.py`) of one microbatch may be far apart in the row,
-so the values between them are kept here, by microbatch:
+E, V and their collectives A and C (`vocabulary.py`) of one microbatch may be far from each other in
+the row, so the values between them are kept here, by microbatch:
 
     parts       E to A: the rows that the shard looks up, zeros for all other tokens
     sums        A to F, on the rank of the first stage: the output of the embedding
@@ -221,7 +221,7 @@ class Lookups:
         self._works[instruction.index] = instruction, tensor, work
 
     def finish(self, index: int) -> bool:
-        """Ends A or C; returns whether it was under way."""
+        """Ends A or C; returns whether it was in progress."""
         if index not in self._works:
             return False
         instruction, tensor, work = self._works.pop(index)
@@ -234,7 +234,7 @@ class Lookups:
         return True
 
     def finish_all(self) -> list[int]:
-        """Ends everything that is under way; returns the indices."""
+        """Ends everything in progress; returns the indices."""
         return [index for index in list(self._works) if self.finish(index)]
 
     def tensors(self) -> list[Tensor]:

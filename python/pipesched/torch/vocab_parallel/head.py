@@ -1,7 +1,7 @@
 """The shard of a head that a rank runs between its other cells (vocabulary parallelism).
 
-S, T and their collectives X, Y and Z (`vocabulary.py`) of one microbatch may be far apart in the
-row, so the values between them are kept here, by microbatch:
+S, T and their collectives X, Y and Z (`vocabulary.py`) of one microbatch may be far from each other
+in the row, so the values between them are kept here, by microbatch:
 
     entering    X: the input of the head; on the rank of the last stage its output
     logits      S to T: the logits of the shard
@@ -124,7 +124,7 @@ class Shards:
         self._side: Any = None
         """The stream on which the rest of a Y runs, on an accelerator."""
         self._lane: Lane | None = None
-        """The thread that does so. Over NCCL, whose calls do not block, there is none."""
+        """The thread that receives. Over NCCL, whose calls do not block, there is none."""
         if self._is_early and device.type == "cuda":
             make: Any = torch.cuda.Stream
             self._side = make(device)
@@ -414,7 +414,7 @@ class Shards:
         return self._watch.start_call(call, lambda: str(instruction))
 
     def _receive_sized(self, index: int) -> None:
-        """Receives the inputs of unknown sizes up to that of an X, in the order of X."""
+        """Receives the inputs of unknown sizes up to an X, in the order of X."""
         for other in list(self._sizes):
             size, work = self._sizes.pop(other)
             instruction = self._indices[other]
@@ -500,8 +500,8 @@ class Shards:
             self._sums[number] = logits.part * self._scales[number]
 
     def finish(self, index: int, cell: Cell | None = None) -> bool:
-        """Ends X, Y or Z for a cell; returns whether it was under way. T needs the first part of Y
-        only.
+        """Ends X, Y or Z for a cell; returns whether it was in progress. T needs only the first
+        part of Y.
         """
         instruction = self._indices.get(index)
         if instruction is None:
@@ -531,7 +531,7 @@ class Shards:
         return True
 
     def finish_all(self) -> list[int]:
-        """Ends everything that is under way; returns the indices."""
+        """Ends everything in progress; returns the indices."""
         ended = [index for index in list(self._indices) if self.finish(index)]
         return ended if self.lookups is None else [*ended, *self.lookups.finish_all()]
 

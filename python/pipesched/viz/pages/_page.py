@@ -51,7 +51,7 @@ class _Writer:
             width = np.uint8 if len(words) <= 256 else np.uint16
             code = "d8" if width is np.uint8 else "d16"
             return self._put(name, code, [words.astype(np.float64), codes.astype(width)])
-        # Store bytes by planes: the high bytes of random numbers are alike, and the low ones are
+        # Stores bytes by planes: the high bytes of random numbers are similar, and the low ones are
         # not.
         planes = -(-(high - low).bit_length() // 8)
         data = (values - low).astype("<u8").view(np.uint8).reshape(-1, 8)[:, :planes]
