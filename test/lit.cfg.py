@@ -1,6 +1,6 @@
 # The lit suite. `pipesched-opt` in a RUN line always checks that its input survives printing and
-# bytecode; `pipesched-opt-raw` is the tool as it is, for tests about exactly that, and for sizes
-# where it would cost.
+# bytecode; `pipesched-opt-raw` is the unwrapped tool, for tests about exactly that, and for sizes
+# where it would take long.
 
 import os
 import shutil

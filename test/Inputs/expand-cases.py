@@ -22,8 +22,8 @@ before the line that they point to, and the lines for @@:
     0F0B0
 
 A case ends before the next comment or empty line, a table before `// -----`. All other IR is
-left as it is. A table without a case, and a case without a message, are errors: their test
-would pass whatever the tool says.
+unchanged. A table without a case, and a case without a message, are errors: their test would pass
+for any output of the tool.
 """
 
 import re

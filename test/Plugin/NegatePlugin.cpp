@@ -1,8 +1,8 @@
 //===- NegatePlugin.cpp - A pass plugin for tests -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pass that no tool knows: it multiplies the negatives of both factors, which
-// gives the same bits, or of one, which gives something else.
+// A pass that no tool has: it multiplies the negatives of both factors, which
+// gives the same bits, or of one, which gives other bits.
 //
 //===----------------------------------------------------------------------===//
 

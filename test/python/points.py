@@ -33,7 +33,7 @@ SIZES = [(1, 2), (2, 2), (2, 4), (3, 6), (4, 8)]
 
 
 def schedules(family: str, transform: str | None) -> Iterator[Schedule]:
-    """Schedules of a family of several sizes, after a pass. Sizes are left out for which it has no
+    """Schedules of a family of several sizes, after a pass. Leaves out sizes for which it has no
     rule, or at which a row exceeds the limit of an offload.
     """
     for workers, microbatches in SIZES:

@@ -83,7 +83,7 @@ TEST(AnyTimePeaks, AreNeverExceeded) {
   }
 }
 
-/// The peaks over all choices of copies that take no time or for ever.
+/// The peaks over all choices of copies that take no time or never end.
 std::vector<int64_t> extremePeaks(const Program &program,
                                   const Placement &placement,
                                   const MemoryFacts &facts) {

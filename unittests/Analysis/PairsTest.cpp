@@ -62,10 +62,10 @@ TEST_P(Pairs, AgreesWithProcesses) {
 INSTANTIATE_TEST_SUITE_P(All, Pairs, testing::ValuesIn(allFamilies()),
                          printFamily);
 
-/// In these families all messages of a time go one way. On two workers, where
-/// messages between the chunks of looped families go back to the same worker,
-/// only GPipe is left, over slices TeraPipe. Other families finish at some
-/// sizes only.
+/// In these families all messages of a time have one direction. On two workers,
+/// where messages between the chunks of looped families return to the same
+/// worker, only GPipe is left, over slices TeraPipe. Other families finish at
+/// some sizes only.
 TEST(Pairs, FamiliesOfOneWayFinishOnThreeWorkers) {
   for (const Family &family : families())
     for (ReceivePlacement receives :

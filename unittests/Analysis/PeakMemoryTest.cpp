@@ -9,8 +9,8 @@ using namespace pipesched::test;
 
 namespace {
 
-/// Activations of 100 bytes, of which I frees 40; 10 at the boundary;
-/// parameters of 7.
+/// Activations of 100 bytes; I frees 40 of them; 10 at the boundary; parameters
+/// of 7.
 MemoryFacts hundredPerStage(const Placement &placement) {
   StageMemory stage;
   stage.activationBytes = 100;

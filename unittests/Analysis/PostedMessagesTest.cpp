@@ -159,8 +159,8 @@ TEST_P(PostedMessages, AgreeWithProcesses) {
       << "where messages go both ways, some waits close cycles";
 }
 
-/// Sends that block end where messages go one way at a time; 1F1B's neighbours
-/// both send first.
+/// Sends that block end if messages have one direction at a time; 1F1B's
+/// neighbours both send first.
 TEST_P(PostedMessages, AgreeWithProcessesWhoseSendsBlock) {
   std::mt19937 random(11);
   for (int64_t workers : {2, 4})

@@ -194,7 +194,7 @@ std::string deadlockText(const Program &program, Transport transport) {
   return text;
 }
 
-/// No data goes in a circle, but each row receives before it sends.
+/// No data flows in a circle, but each row receives before it sends.
 TEST(Deadlock, RowOrderMattersUnderBlockingOnly) {
   ProgramBuilder builder;
   builder.beginRow();
@@ -245,7 +245,7 @@ TEST(Deadlock, QueuesThatDisagree) {
       "message)");
 }
 
-/// A ring of three workers: nine waits, of which eight are printed.
+/// A ring of three workers: nine waits; eight are printed.
 TEST(Deadlock, LongCyclesAreCut) {
   ProgramBuilder builder;
   for (int32_t worker = 0; worker < 3; ++worker) {

@@ -67,7 +67,7 @@ TEST(Timeline, OverlapByHand) {
   EXPECT_EQ(idle.lastPs[1], 87);
 }
 
-/// Pairs take 25, of which weight gradients run for `behindPs` at the end.
+/// Pairs take 25; weight gradients run for `behindPs` of it at the end.
 class PairsOf25 : public PairTimes {
 public:
   explicit PairsOf25(int64_t behindPs) : behindPs(behindPs) {}

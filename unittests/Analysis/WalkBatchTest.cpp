@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Scenarios side by side give the same picoseconds, bytes, causes and slots as
-// one by one, whatever they are together with: for all families, random tables,
-// and costs with which walks repeat and with which they do not.
+// one by one, in any combination: for all families, random tables, and costs
+// with which walks repeat and with which they do not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct Compared {
 /// Scenarios of one table, with all that they refer to.
 class Scenarios {
 public:
-  /// `isSteady`: all of one cost but for a factor, so that walks repeat.
+  /// `isSteady`: all of one cost except for a factor, so that walks repeat.
   Scenarios(const Table &table, uint32_t seed, int64_t count, bool isSteady);
 
   llvm::ArrayRef<WalkInputs> get() const { return inputs; }

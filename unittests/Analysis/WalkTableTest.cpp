@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A walk finds the same picoseconds, bytes, causes, path and slots as program,
-// graph and timeline: for all families, random tables, and costs of which many
-// are equal, so that ties are common.
+// graph and timeline: for all families, random tables, and costs with many
+// equal ones, so that ties are common.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ struct Compared {
   int copied = 0, joined = 0, heldUp = 0; ///< heldUp: copies make it longer
   int reduced = 0, shared = 0;            ///< by several workers
   int endsReduced = 0, awaited = 0;       ///< an all-reduce ends last, or not
-  int leapt = 0; ///< tables of which the walk left out at least half
+  int leapt = 0; ///< tables whose walk left out at least half
 };
 
 } // namespace
@@ -258,7 +258,7 @@ TEST(WalkTable, Offloaded) {
   EXPECT_GT(compared.heldUp, 100);
 }
 
-/// Every microbatch is offloaded alike, so long tables repeat.
+/// Every microbatch is offloaded in the same way, so long tables repeat.
 TEST(WalkTable, LongOffloadedTables) {
   Compared compared;
   uint32_t seed = 1;

@@ -13,7 +13,7 @@
 using namespace pipesched;
 using testing::ElementsAre;
 
-/// A layer whose experts have `rows` rows, which go to them and back.
+/// A layer whose experts have `rows` rows, sent to them and back.
 static BlockFacts expertLayer(int64_t rows) {
   BlockFacts block = blockOf(BlockPosition::Layer, 1, 10);
   block.name = "layer";
@@ -28,7 +28,7 @@ static BlockFacts expertLayer(int64_t rows) {
   return block;
 }
 
-/// Layers of which some have equal times, with other names, counts and bytes.
+/// Layers some of which have equal times, with other names, counts and bytes.
 static ModelFacts turns(Recompute recompute) {
   ModelFacts model;
   model.recompute = recompute;

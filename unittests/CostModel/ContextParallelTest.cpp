@@ -67,7 +67,7 @@ static Exchanged context(const StageCost &cost, Phase phase) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The time of a ring, and the part of it in which something is on its way.
+/// The time of a ring, and the part of it in which data is on its way.
 struct RingPs {
   int64_t all = 0, sends = 0;
 };
@@ -107,8 +107,8 @@ public:
     return now;
   }
 
-  /// The gradients of a block that a rank has computed go to the next rank,
-  /// which adds its own; in the end they are where the block began.
+  /// The gradients of a block that a rank has computed are sent to the next
+  /// rank, which adds its own; in the end they are where the block started.
   RingPs runBackward(int64_t stepPs) {
     RingPs now;
     int64_t degree = size();
@@ -175,7 +175,7 @@ private:
 };
 } // namespace
 
-/// The numbers below `count`, whichever way a list has them.
+/// The numbers below `count` in either representation of a list.
 static bool isAllBelow(std::vector<int64_t> list, int64_t count) {
   llvm::sort(list);
   std::vector<int64_t> all(count);
@@ -240,8 +240,8 @@ TEST(ContextParallel, GathersAreSeen) {
 }
 
 /// Two ranks on each of two nodes. A ring is as slow as its slowest part: 60
-/// bytes of 40 ps and 7. A gather goes across nodes once, 60 bytes, and then
-/// over the link with 120.
+/// bytes of 40 ps and 7. A gather crosses nodes once, 60 bytes, and then uses
+/// the link with 120.
 TEST(ContextParallel, RingsMaySpanNodes) {
   SystemFacts system = ring(4, 9);
   system.acceleratorsPerNode = 2;
@@ -260,7 +260,7 @@ TEST(ContextParallel, RecomputePassesOnAgain) {
     // In the backward steps of 100 ps hide 69, not 129 twice, and not the end.
     EXPECT_EQ(ps(firstCost(model, ring(4, 9)), Phase::InputGrad),
               400 + 2 * 29 + 69 + (200 + 3 * 19));
-    // Of an I: 69 + 2 x 129 + 69 + 69, and 3 x 69 of the part that runs again.
+    // For I: 69 + 2 x 129 + 69 + 69, and 3 x 69 of the part that runs again.
     StageCost cost = firstCost(model, ring(4, 9));
     for (Phase phase : {Phase::InputGrad, Phase::Backward})
       EXPECT_EQ(context(cost, phase),
@@ -287,8 +287,8 @@ TEST(ContextParallel, FollowsTimesThatMove) {
   EXPECT_EQ(context(costs.stages[0], Phase::WeightGrad), backward);
 }
 
-/// Four accelerators, of which two divide the widths: their all-reduce has half
-/// of the payload, that of their half of the tokens.
+/// Four accelerators; two divide the widths: their all-reduce has half of the
+/// payload, for their half of the tokens.
 TEST(ContextParallel, TensorGroupsReduceTheirTokens) {
   SystemFacts system = ring(4);
   system.contextParallel = 2;

@@ -200,7 +200,7 @@ TEST(Roofline, LevelsDoNotChangeWhatIsSent) {
       }
 }
 
-/// Six workers, of which the third and fourth are in different pods.
+/// Six workers; the third and fourth are in different pods.
 TEST(Roofline, MessagesBetweenPodsTakeTheSpine) {
   SystemFacts system = toySystem();
   system.link = {1000000000000, 3, {}};

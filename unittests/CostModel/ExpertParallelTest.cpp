@@ -246,9 +246,9 @@ TEST(ExpertParallel, LinkAndNetworkAreUsedAtOnce) {
   SystemFacts system = pairOfAccelerators();
   system.dataParallel = 2;
   system.expertParallel = 4;
-  // Of 160 bytes a quarter each stays, goes over the link and to two ranks of
-  // another worker, one after the other: max(40 + 3, 80 x 20 + 2 x 7). A rank
-  // has one expert.
+  // A quarter of 160 bytes each stays, is sent over the link, and is sent to
+  // two ranks of another worker, one after the other: max(40 + 3, 80 x 20 + 2 x
+  // 7). A rank has one expert.
   EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
             800 + 1614 + (160 + 20) + 1614);
   // On one node all of it takes the link.

@@ -83,7 +83,7 @@ TEST(HostTime, WhatIsNotNeededIsNotLaunched) {
   EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 2 * 400);
 }
 
-/// A graph is one launch, whatever is in it.
+/// A graph is one launch, for any contents.
 TEST(HostTime, GraphsAreLaunchedOnce) {
   SystemFacts system = toySystem();
   system.operationPs = system.launchPs = 100;
@@ -197,7 +197,7 @@ TEST(TensorExposed, LinearLayersHideWhatTheyCan) {
 //===----------------------------------------------------------------------===//
 
 /// Two layers of experts on two ranks: 60 ps of compute in F and 30 in I, and
-/// an exchange of 320 bytes in both, half of which leaves each of two ranks.
+/// an exchange of 320 bytes in both; half of it leaves each of two ranks.
 static BlockFacts exchangeBetween() {
   BlockFacts block = threeKernels();
   block.kernels.push_back(
@@ -239,7 +239,7 @@ TEST(ExpertExposed, OtherMicrobatchesHideWhatTheyCan) {
             std::llround(226 - 16.6));
 }
 
-/// Where the host takes longer than the device, it hides nothing more.
+/// If the host takes longer than the device, it hides nothing more.
 TEST(ExpertExposed, TheHostIsNotHidden) {
   SystemFacts system = toySystem();
   system.accelerators = system.expertParallel = 2;

@@ -1,7 +1,7 @@
 //===- LinearAttentionTest.cpp - Recurrences in place of attention --------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Kernels and memory of small layers by hand, how they grow with the sequence,
+// Kernels and memory of small layers by hand, their growth with the sequence,
 // and the exchanges of ranks that divide sequences.
 //
 //===----------------------------------------------------------------------===//

@@ -315,9 +315,8 @@ TEST(OverlappedPairs, HideDispatchesBehindCompute) {
 static constexpr PhaseSet kWhole =
     PhaseSet(Phase::Forward) | PhaseSet(Phase::Backward);
 
-/// Two stages of a layer, of which F takes 800, 800, 200 and 800 ps for
-/// attention, dispatch, mlp and combine, I 800, 800, 320 and 800, and W 800 and
-/// 200.
+/// Two stages of a layer: F takes 800, 800, 200 and 800 ps for attention,
+/// dispatch, mlp and combine, I 800, 800, 320 and 800, and W 800 and 200.
 static SystemFacts slowPairOfAccelerators(PairOrder order) {
   SystemFacts system = pairOfAccelerators();
   system.link.latencyPs = 720;

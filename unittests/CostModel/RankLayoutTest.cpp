@@ -68,7 +68,7 @@ TEST(RankLayout, GroupsAreUnequalPods) {
   EXPECT_EQ(layout.levelOf(2, 3), NetworkLevel::Spine);
   EXPECT_EQ(layout.groupOf(0, 2, 3), (RingGroup{4, 3, 1}));
   EXPECT_EQ(layout.groupOf(2, 3, 2), (RingGroup{4, 1, 2}));
-  // Sixteen replicas: the second worker lies on both.
+  // Sixteen replicas: the second worker is on both.
   system.dataParallel = 8;
   EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{4, 2, 1}));
   EXPECT_EQ(RankLayout(system, 2).groupOf(1, 1, 1), (RingGroup{4, 1, 2}));
@@ -126,8 +126,8 @@ TEST(RankLayout, LinksAreThoseOfAWorkerOrOfOneAccelerator) {
   EXPECT_EQ(linkOfAccelerator(NetworkLevel::Spine, system).bytesPerSecond, 5);
 }
 
-/// Four nodes of 72, of which 64 are used, are four blocks of 64 ranks. Pods
-/// have as many nodes as before.
+/// 64 of the 72 accelerators of four nodes are used, in four blocks of 64
+/// ranks. Pods have as many nodes as before.
 TEST(RankLayout, NodesMayBeUsedInPart) {
   SystemFacts system = cluster(1, 64, 72);
   EXPECT_FALSE(RankLayout(system, 4).sharesNode(1, 1));
@@ -230,7 +230,7 @@ static void checkAll(const Ranks &ranks, int64_t perNode, int64_t perPod) {
 
 namespace {
 /// The accelerators of one stage, counted one by one: tensor-parallel groups
-/// first, then those that divide a sequence, then peers.
+/// first, then others that divide a sequence, then peers.
 struct StageRanks {
   Ranks ranks;
   int64_t contextParallel, expertParallel, perNode, perPod;

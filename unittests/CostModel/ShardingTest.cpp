@@ -181,7 +181,7 @@ TEST(Sharding, RecomputationNeedsWeights) {
 }
 
 /// Workers with the same blocks sum the parts that they and their peers hold:
-/// 15 of 60 bytes, half of which is sent twice.
+/// 15 of 60 bytes; half of it is sent twice.
 TEST(Sharding, ReplicasSumTheirParts) {
   auto reduce = [&](Sharding sharding) {
     StageCosts costs = llvm::cantFail(
@@ -243,9 +243,9 @@ TEST(Sharding, MemoryHasShardsAndWhatIsGathered) {
   EXPECT_EQ(first.gradientBytes, 140 / 4 + 80);
 }
 
-/// The buffer into which FSDP2 gathers is of another stream than the weights,
-/// and so is the buffer into which it reduces. Gradients of one layer are not
-/// yet cast to be reduced.
+/// The buffer into which FSDP2 gathers belongs to another stream than the
+/// weights, as does the buffer into which it reduces. Gradients of one layer
+/// are not yet cast to be reduced.
 TEST(Sharding, TorchHasBuffersForWhatIsGatheredAndReduced) {
   ModelFacts model = toyModel();
   auto memoryOfTorch = [&](Sharding sharding) {
@@ -268,8 +268,8 @@ TEST(Sharding, TorchHasBuffersForWhatIsGatheredAndReduced) {
   EXPECT_EQ(none.gradientBytes, 60);
 }
 
-/// Four of ten parameters are divided among four ranks; six are experts, of
-/// which each rank holds one half and divides that with one other.
+/// Four of ten parameters are divided among four ranks; six are experts: each
+/// rank holds one half and divides it with one other.
 TEST(Sharding, ExpertsAreDividedAmongThoseThatHoldTheSame) {
   ModelFacts model = toyModel();
   model.blocks[0].experts = ExpertFacts();
@@ -314,8 +314,8 @@ TEST(Sharding, RanksOfASequenceDivideLayers) {
   EXPECT_EQ(memory.weightBytes, 60 / 2 + 2 * 2 * 20);
 }
 
-/// Stages of a worker run one at a time, and so the weights that one of them
-/// gathers are there once.
+/// Stages of a worker run one at a time, so the weights that one of them
+/// gathers are held once.
 TEST(Sharding, AWorkerGathersForOneStageAtATime) {
   SystemFacts system = fourPeers(Sharding::Full);
   MemoryFacts memory =

@@ -43,8 +43,8 @@ static std::vector<Cell> forwardsOf(llvm::ArrayRef<Cell> row) {
   return forwards;
 }
 
-/// The rule of the publication for the work of each worker: by worker, the
-/// slices by length; the i-th shortest goes with the i-th longest.
+/// The publication's rule for the work of each worker: by worker, the slices by
+/// length; the i-th shortest is paired with the i-th longest.
 static std::vector<int64_t> partnersOf(llvm::ArrayRef<int64_t> slices) {
   std::vector<std::pair<int64_t, int64_t>> sorted;
   for (auto [worker, slice] : llvm::enumerate(slices))
@@ -177,9 +177,9 @@ static SystemFacts toySystem() {
   return system;
 }
 
-/// Two workers and four slices: the second worker computes the slice before
-/// that of the first, so that slice j of worker 0 goes with j - 1 and of worker
-/// 1 with j + 1. A byte takes 1 ps, and each message 5 more.
+/// Two workers and four slices: the second worker computes the slice before the
+/// first's, so slice j of worker 0 is paired with j - 1 and of worker 1 with j
+/// + 1. A byte takes 1 ps, and each message 5 more.
 TEST(SliceExchange, MakesForwardsEqual) {
   Table table = generateSliced("slimpipe", 2, 1, 4, 2);
   ModelFacts model = toyModel();

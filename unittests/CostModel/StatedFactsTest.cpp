@@ -21,7 +21,7 @@ static SystemFacts unitSystem() {
   return system;
 }
 
-/// Two blocks, of which the second says everything itself.
+/// Two blocks; the second states everything itself.
 static ModelFacts unevenModel() {
   BlockFacts first, second;
   first.name = "first";
@@ -74,8 +74,8 @@ TEST(StatedFacts, ReplaceWhatPhasesImply) {
   EXPECT_EQ(timeOf(cost, Phase::Optimizer), 3 * 70);
 }
 
-/// A kernel that says nothing of a phase does not run in it if another one of
-/// its block says something.
+/// A kernel that does not state a phase does not run in it if another one of
+/// its block states one.
 TEST(StatedFacts, AreOfTheWholeBlock) {
   ModelFacts model = unevenModel();
   model.blocks[1].kernels.push_back(

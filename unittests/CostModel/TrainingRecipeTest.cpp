@@ -348,7 +348,7 @@ TEST(SeparateActivations, KeepTheResultOfTheFunction) {
 }
 
 /// Each tensor-parallel rank has the inputs of both first linear layers of a
-/// layer, and that of the head, whole.
+/// layer, and of the head, whole.
 TEST(GatheredInputs, AreWholeOnEachRank) {
   Architecture arch = plain();
   arch.vocabulary = 7;

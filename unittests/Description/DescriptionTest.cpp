@@ -71,8 +71,8 @@ TEST(Shipped, ModelsAreCompleteAndExpand) {
   }
 }
 
-/// Facts that were read once are kept by file and sequence, of which there may
-/// be more than are kept, and several threads ask at once.
+/// Facts that were read once are kept by file and sequence; there may be more
+/// than are kept, and several threads ask at once.
 TEST(Shipped, KeptFactsAreThoseOfTheText) {
   constexpr int64_t kSequences = 70;
   auto check = [](const EmbeddedFile &file) {
@@ -172,8 +172,8 @@ TEST(Shipped, ModelsHaveTheirParameters) {
   EXPECT_EQ(count("qwen3-235b-a22b"), 2351);
 }
 
-/// Qwen3 Technical Report, arXiv 2505.09388: 8B, 14B, 32B; all digits are those
-/// of the weights that Qwen publishes.
+/// Qwen3 Technical Report, arXiv 2505.09388: 8B, 14B, 32B; all digits equal the
+/// weights that Qwen publishes.
 TEST(Shipped, DenseQwen3ModelsHaveAllTheirParameters) {
   EXPECT_EQ(countParameters("qwen3-0.6b"), 596049920); // 0.6B, tied
   EXPECT_EQ(countParameters("qwen3-1.7b"), 1720574976);
@@ -185,7 +185,7 @@ TEST(Shipped, DenseQwen3ModelsHaveAllTheirParameters) {
 
 /// One layer of the 22B model on 8 A100 (Korthikanti et al., 2205.05198, table
 /// 4, ms: F 7.7, B 11.9, B with full recompute 19.5). Their Megatron fuses some
-/// of the pointwise kernels, so the measurement must lie between our two
+/// of the pointwise kernels, so the measurement must be between our two
 /// variants.
 TEST(Shipped, MeasuredLayerIsBetweenFusedAndUnfused) {
   HardwareFacts system =

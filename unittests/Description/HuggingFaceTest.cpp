@@ -313,7 +313,7 @@ TEST(HuggingFace, UnknownFieldsAreNamed) {
               ElementsAre("does not use the field window_of_the_day"));
 }
 
-/// A field without a value says nothing, not even that there is a recurrence.
+/// A field without a value has no effect, not even that there is a recurrence.
 TEST(HuggingFace, NullFieldsAreAbsent) {
   Architecture arch = llvm::cantFail(
       readText(llamaWith("\"llama\",", "\"new\", \"mamba_d_state\": null, "
@@ -441,7 +441,7 @@ TEST(BadConfigurations, OtherKindsOfModelsAreNamed) {
 }
 
 /// Fields that change the cost of attention, or the number of layers that a
-/// token passes, are refused if they turn anything on.
+/// token passes, are refused if they have an effect.
 TEST(BadConfigurations, FieldsWithoutCostModelAreRefused) {
   auto field = [](StringRef text) { return errorOf(llamaAnd(text)); };
   constexpr StringRef sparse = ": sparse attention, in which each token reads "

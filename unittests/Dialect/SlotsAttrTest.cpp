@@ -1,8 +1,8 @@
 //===- SlotsAttrTest.cpp - Slot lengths as attributes and back ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The shortest form means the same as the lengths from which it was made,
-// whichever of them are equal.
+// The shortest form means the same as the lengths from which it was made, also
+// if some are equal.
 //
 //===----------------------------------------------------------------------===//
 

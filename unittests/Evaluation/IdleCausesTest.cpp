@@ -1,8 +1,8 @@
 //===- IdleCausesTest.cpp - Why workers wait ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The causes of idle time add up, none is negative, and where messages are free
-// none of it is communication, for all families at random times.
+// The causes of idle time add up, none is negative, and with free messages none
+// of it is communication, for all families at random times.
 //
 //===----------------------------------------------------------------------===//
 

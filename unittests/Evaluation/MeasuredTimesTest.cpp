@@ -183,7 +183,7 @@ static llvm::StringRef shownBy(const WorkerPrograms &rows, uint32_t i) {
     return "comm";
   bool isHidden = kind == InstructionKind::Recv ||
                   kind == InstructionKind::Wait || rows.second.stage[i] >= 0;
-  // A sum is that of its first member.
+  // A sum has the times of its first member.
   if (traitsOf(kind).role == InstructionRole::Collective)
     isHidden = llvm::is_contained(llvm::ArrayRef(rows.group).take_front(i),
                                   rows.group[i]);

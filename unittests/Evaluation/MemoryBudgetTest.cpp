@@ -22,7 +22,7 @@ static std::string check(const Table &table, llvm::StringRef budget,
   return llvm::toString(std::move(error));
 }
 
-/// 100 bytes of activations per stage, of which F keeps 10 for R; parameters of
+/// 100 bytes of activations per stage; F keeps 10 of them for R; parameters of
 /// 1 + 2 + 4 bytes.
 static CostInputs hundredPerStage(int64_t stages) {
   BlockFacts block;

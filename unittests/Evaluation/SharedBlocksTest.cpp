@@ -319,8 +319,8 @@ TEST(SharedBlocks, EachIsSteppedOnceAfterAllGradients) {
   }
 }
 
-/// All families on their own placements. Where stages do not divide the layers
-/// the placement is tried with random blocks; its rows stay.
+/// All families on their own placements. If stages do not divide the layers the
+/// placement is tried with random blocks; its rows stay.
 TEST(SharedBlocks, OfAllFamilies) {
   std::mt19937 random(1);
   forAllFamilies(
@@ -373,8 +373,8 @@ TEST(SharedBlocks, TimesFollowTheBlocksThatAStageOwns) {
   EXPECT_EQ(times(Phase::Optimizer),
             std::vector<int64_t>({200, 300, 300, 300}));
   EXPECT_EQ(times(Phase::AllReduce), std::vector<int64_t>({80, 120, 120, 120}));
-  // The 8 blocks that stage 1 of path 1 owns are reduced in two parts, of which
-  // worker 1 holds the second.
+  // The 8 blocks that stage 1 of path 1 owns are reduced in two parts; worker 1
+  // holds the second.
   Reduction reduction;
   reduction.cell = parseCell("1G1");
   reduction.blocks = {6, 12};

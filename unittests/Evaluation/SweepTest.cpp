@@ -169,8 +169,8 @@ struct Sources {
 
 } // namespace
 
-/// Every table with every source and several options, in an order that takes
-/// tables apart.
+/// Every table with every source and several options, in an order that
+/// separates tables.
 static std::vector<Configuration>
 makeSharing(llvm::ArrayRef<CostSources> sources) {
   std::vector<Configuration> configurations;

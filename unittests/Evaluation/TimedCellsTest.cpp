@@ -133,7 +133,7 @@ TEST(TimedCells, AreThoseOfEveryOptimizerStep) {
   EXPECT_EQ(phases & wanted, wanted);
 }
 
-/// R cells, and D and U cells with joins, which have no entry of their own.
+/// R cells, and D and U cells with joins, which have no separate entry.
 TEST(TimedCells, AreThoseOfEveryRecomputeAndOffload) {
   PhaseSet phases;
   forAllFamilies(4, 6, {}, [&](const Family &, const Table &table) {

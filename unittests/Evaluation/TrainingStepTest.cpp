@@ -291,8 +291,8 @@ TEST(OptimizerStep, ReductionsHideBehindComputeOrNot) {
   EXPECT_EQ(makespanOf(evaluated(ReductionPlace::End)), 13);
 }
 
-/// The all-reduce of the only stage of four layers, each of which computes 130
-/// in F, 240 in I and 100 in W, and reduces a quarter of 20 bytes six times.
+/// The all-reduce of the only stage of four layers; each computes 130 in F, 240
+/// in I and 100 in W, and reduces a quarter of 20 bytes six times.
 static MessageCost reduceStage(const SystemFacts &system, PhaseSet phases) {
   Placement placement = linear(1);
   Replicas replicas = llvm::cantFail(Replicas::create(placement));
@@ -326,8 +326,8 @@ TEST(GradientBuckets, GoWhileTheBackwardRuns) {
   EXPECT_EQ(reduceStage(system, split).aheadPs, 3 * 100);
 }
 
-/// Half of the time gathers weights, of which the first layer's and 20 of each
-/// other one are left.
+/// Half of the time gathers weights; the first layer's and 20 of each other one
+/// are left.
 TEST(GradientBuckets, WeightsAreGatheredUnderTheForward) {
   SystemFacts system = linkedSystem();
   system.dataParallel = 4;
@@ -344,7 +344,7 @@ TEST(GradientBuckets, WeightsAreGatheredUnderTheForward) {
   EXPECT_EQ(cost.aheadPs, 0);
 }
 
-/// Two workers, alike in two pipelines. Roofline gives the times of G and O.
+/// Two equal workers in two pipelines. Roofline gives the times of G and O.
 TEST(OptimizerStep, PeersAreReducedWhereTheSystemHasThem) {
   CostSources costs;
   costs.architecture = gpt();

@@ -228,7 +228,7 @@ TEST(ShardyRules, RefusesNamesThatWouldNotBeReadBack) {
 TEST(ShardyRules, FindsHalvesThatShardyDoesNotSplit) {
   ShardyRulesOptions cells, fragments;
   fragments.backward = ShardyBackward::Fragments;
-  // The gradient of stage 2 stays on worker 1, that of stage 3 does not.
+  // The gradient of stage 2 stays on worker 1, stage 3's does not.
   Table table = makeTable(makePlacement(2, 1, {pathOn({0, 1, 1, 0})}),
                           {"0F0 3F0 3I0 3W0 0B0", "1F0 2F0 2I0 2W0 1B0"});
   auto violation = findUnsplitBackward(table.view(), cells);

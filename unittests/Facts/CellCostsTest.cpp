@@ -110,7 +110,7 @@ TEST(CellCosts, SaysWhatDoesNotAddUp) {
             (Exchange{kMost, 0, kMost}));
 }
 
-/// Each cell has the list that was set last, whatever was set in between.
+/// Each cell has the list that was set last, independent of other cells.
 TEST(CellCosts, ListsOfCellsAreApart) {
   std::mt19937 random(1);
   auto draw = [&](int count) { return int64_t(random() % count); };

@@ -269,8 +269,8 @@ private:
     state = std::move(saved);
   }
   /// The state of the next tick in a normal form: ends that are longer ago than
-  /// any message takes are all the same, and microbatches, which are alike, are
-  /// sorted.
+  /// any message takes are all the same, and microbatches, which are
+  /// interchangeable, are sorted.
   State afterOneTick(const State &state) const {
     State later = state;
     for (int8_t &ticks : later)

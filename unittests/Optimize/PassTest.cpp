@@ -56,7 +56,7 @@ static constexpr const char *kQuick =
 #if LLVM_ON_UNIX
 static void onInterrupt(int /*signal*/) {}
 
-/// SIGINT goes to the host before, during and after the pass.
+/// SIGINT is delivered to the host before, during and after the pass.
 TEST(PipeOptimizePass, LeavesSignalsAlone) {
   auto handlerNow = [] {
     struct sigaction action = {};

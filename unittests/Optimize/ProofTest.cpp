@@ -64,8 +64,8 @@ TEST_P(TinyProof, AgreesWithExhaustiveSearch) {
             numSeeds / 4);
 }
 
-/// The same rules but for an I that leaves more than it found, and rows that
-/// keep the capacity whatever the times.
+/// The same rules except for an I that makes memory grow, and rows that keep
+/// the capacity at any times.
 TEST_P(TinyProof, AgreesForAnyTimes) {
   int numSeeds = numRounds(16);
   EXPECT_GT(checkKind(GetParam(), MemoryTimes::Any, 200, numSeeds),

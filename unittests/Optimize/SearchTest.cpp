@@ -3,7 +3,7 @@
 //
 // On problems of every kind, the rows of the plans that a search ends with have
 // the objective that it gives them, by code that it does not use, and keep the
-// rules. Runs and generations of a search are as long as they should be.
+// rules. Runs and generations of a search have the intended lengths.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,8 +137,8 @@ TEST(Annealing, RunsUntilItsProgress) {
   EXPECT_FALSE(annealing.run(plan, cooling, budget));
 }
 
-/// A limit with two rounds, of which the first has a tenth. Counts the list
-/// schedules of the second one: a search tells of each by itself.
+/// A limit with two rounds; the first has a tenth. Counts the list schedules of
+/// the second one: a search reports each by itself.
 class TwoRounds : public Stopper {
 public:
   explicit TwoRounds(uint64_t evaluations) : evaluations(evaluations) {}
@@ -177,7 +177,7 @@ uint64_t countLateSchedules(uint64_t evaluations, int64_t numMicrobatches) {
   return limit.numSingle;
 }
 
-/// Where there is time, a search starts again with other schedules.
+/// If there is time, a search starts again with other schedules.
 TEST(Search, BeginsAnewWhereThereIsTime) {
   EXPECT_GE(countLateSchedules(150'000, 2), 1000u);
   EXPECT_LT(countLateSchedules(40'000, 2), 100u);

@@ -138,8 +138,8 @@ TEST_P(TinySlices, AgreesWithExhaustiveSearch) {
   EXPECT_GT(numTried, numSeeds / 4);
 }
 
-/// Rows that keep the capacity whatever the times are schedules for given ones,
-/// so that bounds hold for them too.
+/// Rows that keep the capacity at any times are schedules for given ones, so
+/// that bounds hold for them too.
 TEST_P(TinySlices, BoundsHoldForAnyTimes) {
   for (uint32_t seed = 100; seed < 100 + uint32_t(numRounds(6)); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-/// Four layers of 2 ps, of which half is the forward, that hold 10 bytes each,
-/// and a head of 4 ps, on two workers. All evaluations are of the test.
+/// Four layers of 2 ps, half of it the forward, that hold 10 bytes each, and a
+/// head of 4 ps, on two workers. All evaluations are the test's.
 class PlanSearchTest : public ::testing::Test {
 protected:
   PlanSearchTest() {

@@ -15,8 +15,8 @@
 
 namespace {
 
-/// How the elements of a matrix lie: rows follow each other, or columns do;
-/// after each are `gap` others.
+/// The layout of the elements of a matrix: rows follow each other, or columns
+/// do; after each are `gap` others.
 struct Order {
   bool isTurned;
   int64_t gap;

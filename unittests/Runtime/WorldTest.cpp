@@ -156,7 +156,7 @@ TEST(World, StartsWithoutOptions) {
   pipesched_rt_world_destroy(nullptr);
 }
 
-/// Only the lower bound: how late a machine wakes a thread is its own matter.
+/// Only the lower bound: the delay until a machine wakes a thread is not ours.
 TEST(World, PacesInstructions) {
   Sizes sizes;
   sizes.workers = 2;

@@ -38,7 +38,7 @@ TEST(Cell, StoresCodesOfPhases) {
   EXPECT_EQ(fromStored(toStored(pair)), pair);
 }
 
-/// Whatever a backward is divided into, all that is allocated is freed.
+/// For any division of a backward, all that is allocated is freed.
 TEST(Phases, FreeWhatTheyAllocate) {
   constexpr HeldAmounts held{
       /*activation=*/100, /*kept=*/30,

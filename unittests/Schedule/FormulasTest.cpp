@@ -188,7 +188,7 @@ static double workOf(const FamilyCase &one, const Table &table,
   return work;
 }
 
-/// If the formula has a value, expects it to be that of the table.
+/// If the formula has a value, expects it to equal the table's.
 static bool checkTimes(const FamilyCase &one, const Table &table,
                        const Times &times) {
   SCOPED_TRACE(testing::Message()
@@ -288,8 +288,8 @@ TEST(FormulaAnchors, Chimera) {
   EXPECT_EQ(slots(4, 16), 58);
 }
 
-/// The literature's bubble is that of the table at F = B; with doubled
-/// forwards, at B = 2F.
+/// The literature's bubble is the table's at F = B; with doubled forwards, at B
+/// = 2F.
 TEST(FormulaAnchors, ChimeraAtItsTimes) {
   for (ChimeraConstruction construction :
        {ChimeraConstruction::Concat, ChimeraConstruction::Doubling})

@@ -273,7 +273,7 @@ TEST(SlicedFamilies, HaveThePublishedBubbleOfSlimPipe) {
   EXPECT_EQ(largest(measure(table).peakActivations), formula.peakActivations);
 }
 
-/// With one slice each row is that of a family without slices.
+/// With one slice each row equals the row of a family without slices.
 TEST(SlicedFamilies, WithOneSliceAreFamiliesWithout) {
   auto expectSame = [](StringRef sliced, FamilyOptions options, StringRef plain,
                        FamilyOptions plainOptions) {

@@ -146,7 +146,7 @@ TEST(ForwardSends, HoldForwardsBehindForwards) {
 }
 
 TEST(ForwardSends, GoToOtherWorkersOnly) {
-  // 0F0 stays on its worker, 1F0 goes to worker 1, 2F0 stays there.
+  // 0F0 stays on its worker, 1F0 is sent to worker 1, 2F0 stays there.
   EXPECT_EQ(addedWaits(makeTable(makePlacement(2, 1, {pathOn({0, 0, 1, 1})}),
                                  {"0F0 1F0 1B0 0B0", "2F0 3F0 3B0 2B0"})),
             Waits());

@@ -61,7 +61,7 @@ TEST(Metrics, HoldRecomputedActivationsFromR) {
 }
 
 TEST(Metrics, OverlappedHalvesHoldTheirActivationsTogether) {
-  // The pair takes three slots, at the end of which 0B0 releases.
+  // The pair takes three slots; at their end 0B0 releases.
   TableMetrics metrics =
       measure(makeTable(makeLinear(1, 2), {"0F0 0B0+0F1 0B1"}));
   EXPECT_EQ(metrics.slots, 6);

@@ -72,8 +72,8 @@ static int64_t countAccepted(Row row, const Placement &placement,
   return numAccepted;
 }
 
-/// The cells of a microbatch, of which slices firstSplit to lastSplit have
-/// split backwards.
+/// The cells of a microbatch, whose slices firstSplit to lastSplit have split
+/// backwards.
 static Row cellsOf(int64_t microbatch, int64_t firstSplit, int64_t lastSplit) {
   Row row;
   for (int64_t slice = 0; slice < kNumSlices; ++slice) {

@@ -281,7 +281,7 @@ TEST(SlotLengths, AlignEveryFamily) {
     TableView view = table.view();
     CellIndex index = llvm::cantFail(CellIndex::create(view));
     SlotAssignment slots = llvm::cantFail(alignSlots(view, index));
-    // EarliestStarts knows no collectives of microbatches.
+    // EarliestStarts has no collectives of microbatches.
     for (size_t row = 0; !hasShards(table) && row < table.rows.size(); ++row)
       EXPECT_EQ(llvm::ArrayRef(slots.start)
                     .slice(index.rowBegin(row), table.rows[row].size()),

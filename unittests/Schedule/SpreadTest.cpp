@@ -85,7 +85,7 @@ private:
     return slots
         .start[index.lookup(cell.getStage(), cell.getPhase(), cell.getUnit())];
   }
-  /// When the last worker has come to a collective.
+  /// When the last worker has reached a collective.
   int64_t metAt(Cell cell) const {
     const Groups &groups = *index.getGroups();
     int64_t last = 0;

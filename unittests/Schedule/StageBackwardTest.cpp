@@ -132,7 +132,7 @@ TEST(StageBackward, FrozenBehind) {
                            "1F0 1F1 1I0 1F2 1I1 1F3 1I2 1I3",
                            "2F0 2I0 2F1 2I1 2F2 2I2 2F3 2I3"});
   expectStarts(table, {}, starts, {3, 2, 1});
-  // A stage without W gives the gradient after I, whatever the rule.
+  // A stage without W gives the gradient after I, for any rule.
   table.gradientAfter = GradientAfter::WeightGrad;
   expectStarts(table, {}, starts, {3, 2, 1});
 }

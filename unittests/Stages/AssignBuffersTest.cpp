@@ -4,7 +4,7 @@
 // Walks programs with their buffers as the slowest machine would: a message or
 // copy lasts until its worker waits for it. Whatever reads a tensor must find
 // it, and nothing may write where a message or copy still reads or writes. The
-// same walk catches programs whose buffers were damaged.
+// same walk catches programs with damaged buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using pipe::StageRole;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The memory of a worker: the tensor at each place, and transfers under way.
+/// The memory of a worker: the tensor at each place, and transfers in progress.
 class Memory {
 public:
   struct Range {
@@ -329,7 +329,7 @@ TEST_F(DamagedBuffers, EachAddedWaitIsNeeded) {
 }
 
 /// Both ends of a message have one tag, and no two messages of a channel that
-/// are under way at once have the same.
+/// are in flight at once have the same.
 TEST_P(AssignBuffers, TagsTellMessagesApart) {
   OwningOpRef<ModuleOp> module = build(GetParam());
   std::map<std::pair<int64_t, uint64_t>, int64_t> sent, received;

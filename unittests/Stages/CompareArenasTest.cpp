@@ -164,7 +164,7 @@ TEST_F(ArenaTerms, SendsInFlight) {
               64 * inFlight);
 }
 
-/// Costs that count something else are noticed.
+/// Costs that count other bytes are noticed.
 TEST_F(ArenaTerms, FalseCosts) {
   BufferCase given{"4", "8", 4, "pipe-schedule-gpipe"};
   std::vector<ArenaComparison> rows =

@@ -1,10 +1,10 @@
 //===- ReferenceTest.cpp - The steps of the unpipelined model -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The reference of `pipesched-run --check` must be right by itself: which
-// functions the reference calls, in which order, and where each of their
-// arguments comes from. test/python/training/test_stage_models.py compares
-// numbers of the same functions with PyTorch's.
+// The reference of `pipesched-run --check` must be right by itself: the
+// functions that it calls, their order, and the origin of each argument.
+// test/python/training/test_stage_models.py compares numbers of the same
+// functions with PyTorch's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +89,7 @@ pipe.schedule @p workers 2 microbatches 3 {
 
 namespace {
 /// Records calls. Each result of the n-th call, and each sum, is a new tensor,
-/// which starts with the f32 n (or that of the sum).
+/// which starts with the f32 n (or the sum's).
 class RecordingCaller : public ReferenceCaller {
 public:
   struct Call {

@@ -49,7 +49,7 @@ inline int64_t largest(const std::vector<int64_t> &values) {
 /// The makespan with the given times of F, I, W, S and T (B takes I + W, and an
 /// overlapped pair the time of both, or the time in `times`). A message to
 /// another worker delays its consumer and uses no queue; X, Y and Z take no
-/// time once all workers of the path have come.
+/// time once all workers of the path have reached them.
 inline int64_t simulate(const Table &table, const FormulaInputs::Times &times) {
   TableView view = table.view();
   CellIndex index = llvm::cantFail(CellIndex::create(view));

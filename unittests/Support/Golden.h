@@ -79,7 +79,7 @@ inline std::vector<Row> goldenRows(const Table &table) {
   return rows;
 }
 
-/// Expects the order of every row to be that of the golden file.
+/// Expects the order of every row to equal the golden file's.
 inline void expectGoldenOrder(const Table &table, llvm::StringRef name) {
   SCOPED_TRACE(name.str());
   EXPECT_EQ(printRows(goldenRows(table)), printRows(loadGolden(name)));

@@ -1,8 +1,8 @@
 //===- PairProcesses.h - Programs over a queue per pair ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs a program as processes whose messages go through one queue per pair of
-// workers, to hold a proof against.
+// Runs a program as processes whose messages use one queue per pair of workers,
+// to compare with a proof.
 //
 //===----------------------------------------------------------------------===//
 

@@ -75,7 +75,7 @@ public:
     return messages;
   }
 
-  /// All-reduces, half of which start ahead of the ends of their dependences.
+  /// All-reduces, half of which start before the ends of their dependences.
   std::vector<MessageCost> drawReductions(int64_t count) {
     std::vector<MessageCost> reductions = drawMessages(count);
     for (MessageCost &each : reductions)

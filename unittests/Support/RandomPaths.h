@@ -20,7 +20,7 @@ inline Path pathWith(std::vector<int32_t> workers, std::vector<int64_t> blocks,
   return path;
 }
 
-/// Paths over three workers, each of which takes one microbatch and has up to
+/// Paths over three workers; each takes one microbatch and has up to
 /// `mostStages` stages. Two of three divide the same number of blocks at
 /// random.
 template <typename Random>

@@ -20,7 +20,7 @@ struct Rows {
 
   /// The size of the table; fails unless it reads as the words.
   size_t write() const {
-    std::vector<uint32_t> table{7, 8, 9}; // something in front
+    std::vector<uint32_t> table{7, 8, 9}; // entries in front
     std::vector<WordSection> sections = writeSections(words, begins, table);
     EXPECT_EQ(readSections(sections, table), words);
     EXPECT_EQ(table[0], 7u);

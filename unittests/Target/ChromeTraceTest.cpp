@@ -87,7 +87,7 @@ static void expectNoOverlap(const Trace &trace) {
   }
 }
 
-/// Every message goes from a send (tid 1) over a receive (2) to a compute (0)
+/// Every message leads from a send (tid 1) over a receive (2) to a compute (0)
 /// or, if receives hold the row, from a send to a receive.
 static void expectWholeFlows(const Trace &trace, size_t numMessages,
                              bool holdsRow = false) {

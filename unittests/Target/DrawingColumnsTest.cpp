@@ -56,7 +56,7 @@ TEST(DrawingColumns, ItemsWaitForItems) {
   EXPECT_THAT(columns.facts, HasSubstr(R"("memory":{"unit":"activations"})"));
 }
 
-/// Where messages hold rows, a Recv is a separate item.
+/// If messages hold rows, a Recv is a separate item.
 TEST(DrawingColumns, ReceivesThatHoldRows) {
   TimingOptions timing;
   timing.transport = Transport::Blocking;

@@ -59,7 +59,7 @@ def check(folder, compiler, launcher, command, case):
     run([*command, *case, *options])
     workers = next((word[10:] for word in case if word.startswith("--workers=")), "4")
     start = [*launcher, "-n", workers, program] if launcher else [program]
-    # Without an option it runs as many steps as the tool was told.
+    # Without an option it runs as many steps as the tool was asked for.
     found = losses_of(run([*start, f"--state-out={folder / 'state'}"]))
     assert len(found) == STEPS and found == wanted, (found, wanted)
     assert len(set(found)) == STEPS, "the losses do not change"

@@ -3,8 +3,8 @@
 interrupt.py [--signal=NAME] FOLDER NAME COMMAND...
 
 The signal is SIGTERM unless another one is named; SIGSTOP stops one NAME, and the run has to end by
-itself. FOLDER, which is made, is where the run has its
-temporary files. NAME is that of a program below the run, by which it is known to be at work.
+itself. FOLDER, which is made, gets the temporary files of the run. NAME is a program that the run
+starts, which shows that it works.
 """
 
 import os
@@ -18,7 +18,7 @@ DEADLINE_S = 120
 
 
 def processes(folder: str) -> dict[int, str]:
-    """The processes whose temporary files lie in the folder, and their programs."""
+    """The processes with temporary files in the folder, and their programs."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

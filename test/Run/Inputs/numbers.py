@@ -207,7 +207,7 @@ pipe.schedule @p workers 1 microbatches 1 {
 
 
 def add_sums(model):
-    """A column of 1000 numbers, of which a sum in a narrow type itself loses most."""
+    """A column of 1000 numbers; a sum in a narrow type loses most of them."""
     kind = model.kind
     row = [rounded(1 + i % 7 / 8, kind) for i in range(1000)]
     for op, wanted in (("addf", math.fsum(row)), ("square", math.fsum(x * x for x in row))):

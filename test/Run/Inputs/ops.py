@@ -105,7 +105,7 @@ GENERIC = """
     {text}
     linalg.yield %o : f32
   }} -> tensor<2x6xf32>"""
-# Bodies that make %y, tensor<2x6xf32>, of %x, of which %e is empty, %f zero.
+# Bodies that make %y, tensor<2x6xf32>, of %x; %e is empty, %f zero.
 X, E = "tensor<2x6xf32>", "%e = tensor.empty() : tensor<2x6xf32>\n"
 F = E + "%z = arith.constant 0.0 : f32\n" \
     f"%f = linalg.fill ins(%z : f32) outs(%e : {X}) -> {X}\n"

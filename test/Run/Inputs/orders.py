@@ -13,7 +13,7 @@ RUN is pipesched-run, GENERATOR writes perceptrons (examples/stages/mlp.py). The
 - results of pipe-optimize, with and without offload and recomputation;
 - asymmetric placements; rows by hand; every form of pipe-add-optimizer.
 
-Prints a line per case and the number of cases; fails if one goes wrong.
+Prints a line per case and the number of cases; fails if one fails.
 """
 
 import random
@@ -255,7 +255,7 @@ def by_hand(cases):
 
 
 def optimizer(cases):
-    """Without sums of gradients, replicas drift apart: the check must see it."""
+    """Without sums of gradients, replicas diverge: the check must see it."""
     for place in ("end", "eager"):
         pipeline = f"--pipeline=pipe-add-optimizer{{all-reduce={place}}}"
         for family in ("chimera", "1f1b"):

@@ -17,7 +17,7 @@ import sys
 FAMILIES = """gpipe 1f1b eager-1f1b interleaved-1f1b looped-bfs chimera hanayo zb-h1 zb-h2 zb-v
 zb-auto v-half v-min interleaved-zb dualpipe dualpipe-v mpmd-circular greedy""".split()
 SIZES = [(2, 8), (4, 12), (8, 24)]
-# The families that fill memory by an option, and how.
+# The families that fill memory by an option, and the option.
 OPTIONS = {"zb-auto": ["--memory=6"]}
 NEEDS = re.compile(r"needs (\d+); take another")
 

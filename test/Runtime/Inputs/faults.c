@@ -1,8 +1,8 @@
 //===- faults.c - A program that goes wrong -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Worker 1 of three goes wrong in step 1, in the way that the environment
-// variable FAULT names, while the others wait for it.
+// Worker 1 of three fails in step 1, in the way that the environment variable
+// FAULT names, while the others wait for it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@ mpi=$1 cc=$2 runtime=$3
 inputs=$(cd "$(dirname "$0")" && pwd)
 rm -rf "$4" && mkdir -p "$4" && cd "$4"
 
-# Open MPI starts no more processes than there are cores, and none for root, unless it is told to.
+# Open MPI starts no more processes than there are cores, and none for root, by default.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1
 
@@ -18,8 +18,7 @@ run() {
   timeout 600 "mpirun.$mpi" -n "$number" "$@"
 }
 
-# fail FAULT: runs the program that goes wrong; prints its messages, without
-# mpirun's.
+# fail FAULT: runs the program that fails; prints its messages, without mpirun's.
 fail() {
   echo "fault: $1"
   if FAULT=$1 run 3 ./faults --steps=3 > fault 2>&1; then

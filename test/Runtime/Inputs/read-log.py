@@ -30,9 +30,9 @@ def main():
                 assert (start, stop) == (-1, -1) or begin <= start <= stop <= end
         ran = [sum(span != (-1, -1) for span in spans) for spans in by_step]
         print(f"worker {worker}: steps from {first}, instructions that ran: {ran}")
-    # Steps start together: on one clock, each starts after all earlier ones have ended. Ranks learn
-    # how far their clocks are apart by messages, which wait for a core on a loaded machine. The
-    # last worker is late by much more, so others would start long before it ends.
+    # Steps start together: on one clock, each starts after all earlier ones have ended. Ranks
+    # measure the differences of their clocks by messages, which wait for a core on a loaded
+    # machine. The last worker is late by much more, so others would start long before it ends.
     blur = 50_000_000
     for step in range(len(logs[0][4]) - 1):
         ends = [steps[step][1] for *_, steps in logs]

@@ -169,7 +169,7 @@ static int32_t sumPairs(int32_t worker, void *context) {
 }
 
 /// After its part of a step the last worker pauses, if PAUSE_MS says so, while
-/// nobody waits for anything of it.
+/// no worker waits for it.
 static void pauseLast(int32_t worker) {
   const char *text = getenv("PAUSE_MS");
   if (!text || worker != numWorkers - 1)

@@ -7,7 +7,7 @@ OPT is pipesched-opt, GENERATOR writes transformers (examples/stages/transformer
 HIDDEN,HEADS,FEEDFORWARD,SEQUENCE,MICROBATCH,VOCABULARY. Three stages of one layer each give the
 costs of the embedding, a layer and the head in F, I and W; pipe-attach-model of the same sizes
 gives them again. Prints a table for each size, of one microbatch; fails if FLOPs of products differ
-from each other, or bytes of products by anything else than the sums to which functions add them.
+from each other, or bytes of products by anything except the sums to which functions add them.
 """
 
 import collections

@@ -1,5 +1,5 @@
 """Checks the requirements of viewers for a Chrome trace: slices of a thread do not overlap, flows
-start at a slice, go forward and end in a slice.
+start at a slice, lead forward and end in a slice.
 
 usage: check-trace.py < TRACE.json
 """

@@ -115,8 +115,8 @@ SAID_OTHERWISE = {"times-of"}
 """Said first, or refused: test_times_of.py."""
 
 WHOLE = {*("cp", "gradient-buckets", "expert-exposed", "forward-only")}
-"""Sequences are whole, nothing else hides exchanges of experts, gradients go as the end of the step
-says, and stages train, unless these say otherwise.
+"""Sequences are whole, only these options hide exchanges of experts, gradients are reduced as the
+end of the step says, and stages train, unless these say otherwise.
 """
 
 SAME = {"tp"}
@@ -138,7 +138,7 @@ def words_of(option: str, value: str) -> list[str]:
 
 
 def test_pairs_of_a_file_are_seen(tmp_path: Path, capsys: Capture) -> None:
-    """The rows say whether cells overlap, whatever the family is called."""
+    """The rows say whether cells overlap, for any name of the family."""
     costs = [*EXPERTS, "--expert-parallel", "16"]
     for family, listed in (("combined-1f1b", True), ("1f1b", False)):
         made = pipesched.generate(family, workers=8, microbatches=8).to_text()
@@ -188,7 +188,7 @@ def test_parts_of_sequences_share_the_optimizer(capsys: Capture) -> None:
     ],
 )
 def test_heads_that_the_framework_refuses(words: list[str], said: str, capsys: Capture) -> None:
-    """The rule is that of the lines of plans, and of check."""
+    """The rule is the same as for the lines of plans, and of check."""
     sizes = ["--pp", "2", "--microbatches", "4", "--model", "llama3-8b", "--system", "dgx-h100"]
     assert main(["simulate", "1f1b", *sizes, *words]) == 0
     assert said in (out := capsys.readouterr().out)

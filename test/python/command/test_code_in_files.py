@@ -124,7 +124,7 @@ def code(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("key", ["family", "families", "schedules", "schedule"])
 @pytest.mark.parametrize("shape", ["one", "listed", "last of parts"])
 def test_grids_name_no_code(key: str, shape: str, code: Path, tmp_path: Path) -> None:
-    """By none of the names of the axis; `schedule` is none of them, and an error."""
+    """By none of the names of the axis; `schedule` is not one of them, and an error."""
     sizes: dict[str, object] = {"workers": 1, "microbatches": 1}
     place = f"{code}:own"
     given = [{**sizes, key: ["1f1b", place] if shape == "listed" else place}]

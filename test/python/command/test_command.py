@@ -379,7 +379,7 @@ def test_example_of_help(
 def test_documented_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """The lines of docs/Command.md after `$` print what the page shows."""
+    """The lines of docs/Command.md after `$` print the output in the page."""
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "Command.md").read_text().replace("\\\n    >", "")
     blocks = "".join(

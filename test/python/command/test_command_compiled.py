@@ -15,7 +15,7 @@ MLP = str(ROOT / "examples" / "stages" / "mlp.mlir")
 
 @pytest.fixture
 def tool(tmp_path: Path) -> str:
-    """A tool that prints its arguments, and ends with 3 if it is told to check."""
+    """A tool that prints its arguments, and ends with 3 if it is asked to check."""
     path = tmp_path / "tool"
     path.write_text(
         f"#!{sys.executable}\nimport sys\nprint(*sys.argv[1:])\n"

@@ -31,7 +31,7 @@ def test_answer_and_file(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_weight_gradients_may_take_no_time(tmp_path: Path, capsys: Capture) -> None:
-    """The step is that of whole backwards, also from rows that split them."""
+    """The step has whole backwards, also from rows that split them."""
     file = str(tmp_path / "best.mlir")
     sizes = ["--pp", "2", "--microbatches", "4", "--activations", "2", "--time", "20s"]
     whole = [*sizes, "--times", "F=10ms,B=12ms", "--set", "split-backward=false"]

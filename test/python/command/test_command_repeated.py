@@ -78,7 +78,7 @@ def test_no_value_is_dropped_in_silence(arguments: list[str], capsys: Capture) -
 
 
 def test_the_same_twice_is_no_contradiction(capsys: Capture) -> None:
-    """Nor is a later value of an option that says how, which scripts add."""
+    """Nor is a later value of a general option, which scripts add."""
     line = ["simulate", "--pp", "2", "--pp", "4", "--microbatches", "8"]
     rows = rows_of(capsys, *line, "--times", "F=1ms,B=2ms,I=1ms,W=1ms", "--set", "times-of=worker")
     assert {row["workers"] for row in rows} == {4}

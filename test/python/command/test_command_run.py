@@ -64,7 +64,7 @@ def loss(output, target):
 
 @pytest.fixture
 def marked() -> Iterator[dict[str, str]]:
-    """An environment that all processes of a test have, of which none may be left."""
+    """An environment that all processes of a test have, so that leftover ones are found."""
     mark = uuid.uuid4().hex
     yield {**os.environ, "PIPESCHED_TEST": mark}
     end = time.monotonic() + SOON
@@ -90,7 +90,7 @@ def processes(mark: str) -> dict[int, str | None]:
 
 
 def toy(folder: Path, late: str) -> str:
-    """A model whose second layer does something when it runs; returns the file's name."""
+    """A model whose second layer performs an action when it runs; returns the file's name."""
     file = folder / "toy.py"
     file.write_text(TOY.format(late=late) + BATCHES)
     return str(file)

@@ -221,7 +221,7 @@ def closed_pipe() -> int:
 
 
 def test_no_standard_output(tmp_path: Path) -> None:
-    """Where the caller has closed it, an answer cannot be given, and files can."""
+    """If the caller has closed it, an answer cannot be given, and files can."""
     shell = ["bash", "-c", 'exec "$@" >&-', "-", sys.executable, "-c", RUN]
     done = subprocess.run([*shell, "show", "families"], stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (1, "error: standard output: Bad file descriptor\n")

@@ -45,7 +45,7 @@ def test_an_option_has_one_meaning() -> None:
 
 
 def test_stages_are_no_workers() -> None:
-    """`stages` counts stages; the pipeline-parallel size is that of workers."""
+    """`stages` counts stages; the pipeline-parallel size counts workers."""
     assert OPTIONS["workers"].flags == ("--pp", "--pipeline-parallel")
     assert all("--stages" not in flags for flags in (o.flags for o in OPTIONS.values()))
 

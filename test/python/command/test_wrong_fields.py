@@ -128,7 +128,7 @@ def test_fields_of_wrong_types(name: str, tmp_path: Path, capsys: Capture) -> No
 
 
 def test_reasons_are_shown_where_columns_are_chosen(tmp_path: Path, capsys: Capture) -> None:
-    """A table without numbers says why, whatever columns were asked for."""
+    """A table without numbers says why, for any requested columns."""
     fields = {**pipesched.models()["toy"], "layers": 10, "name": "ten"}
     file = tmp_path / "ten.json"
     file.write_text(json.dumps(fields))

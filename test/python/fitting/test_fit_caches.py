@@ -1,5 +1,5 @@
-"""Rates that fall with the size, and samples that something else has slowed down: a fit predicts
-the samples that it leaves out.
+"""Rates that fall with the size, and samples that were slowed down: a fit predicts the samples that
+it leaves out.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def test_work(name: str, dims: list[Any], kinds: list[str], work: tuple[str, int
     ],
 )
 def test_unknown_work(name: str, dims: Any, kinds: Any) -> None:
-    """Nothing is guessed."""
+    """No value is guessed."""
     assert work_of(name, {"Input Dims": dims, "Input type": kinds}) is None
 
 
@@ -236,7 +236,7 @@ def test_waiting_is_no_transfer_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stated", [False, True])
 def test_several_files_of_a_rank(stated: bool, tmp_path: Path) -> None:
     """Each rank has a file for each of two windows; one rank lacks the first call of a window,
-    which the number of a call tells where PyTorch states it.
+    which the number of a call shows if PyTorch states it.
     """
     for window in range(2):
         for maker in jobs(4, {0: 5e3, 1: 9e3, 2: 1e4, 3: 2e4}):

@@ -1,5 +1,5 @@
-"""One measurement gives one profile: that of `pipesched-run`, which ran it, and that of the
-package, which reads it.
+"""One measurement gives one profile, by `pipesched-run`, which ran it, and by the package, which
+reads it.
 """
 
 from __future__ import annotations

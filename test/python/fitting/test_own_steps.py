@@ -103,7 +103,7 @@ def changes(steps: Sequence[OwnStep], system: Row) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize(("source", "model"), RUNS)
 def test_one_layout_corrects_the_others(source: str, model: str) -> None:
-    """The others of the cluster are predicted better in the mean. Nothing is fitted to them."""
+    """The others of the cluster are predicted better in the mean. No value is fitted to them."""
     steps = published(source, model)
     count, *said = RUNS[source, model]
     assert len(steps) == count
@@ -200,7 +200,7 @@ def test_more_steps_determine_more(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = {term.term: term.factor for term in made.terms}
     assert factors["network"] > 1.3 and 1.05 < factors["compute"] < 1.4
     assert 1.4 < factors["host"] < 1.7
-    # Not more terms than steps, and the others are told.
+    # Not more terms than steps, and the others are listed.
     fewer = correct(steps[:2], system_of("h100-sxm"))
     assert len(determined(fewer)) <= 2
     assert sum("the steps do not determine it" in note for note in fewer.notes) >= 2

@@ -23,7 +23,7 @@ SWEEP = ["sweep", "--pp", "4", "--microbatches", "8", "--times", TIMES, "--sched
 
 
 def test_every_family_does_the_same_work() -> None:
-    """With 7 ps a phase no division by 2 or 3 is even, and nothing is lost."""
+    """With 7 ps a phase no division by 2 or 3 is even, and the sum is exact."""
     costs = Costs(times={"F": 7, "I": 11, "W": 5, "comm": "1ps"}, times_of="worker")
     for family in {*pipesched.families()} - {*SPREAD}:
         for options in ({}, {"chunks": 3}, {"waves": 2}, {"pairs": 2}):
@@ -51,7 +51,7 @@ def test_blocks_and_weights_divide_in_proportion() -> None:
 
 
 def test_paths_are_no_stages() -> None:
-    """A microbatch takes one path of Chimera and of DualPipe, so nothing is divided."""
+    """A microbatch takes one path of Chimera and of DualPipe, so times are not divided."""
     for family in ("chimera", "dualpipe"):
         places = Configuration(family, 4, 8).places
         assert len(places) == 2 and stages_per_worker(places) == 1
@@ -102,9 +102,7 @@ def test_times_of_messages_alone_are_no_obstacle(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("step", ["exposed", "overlapped"])
 def test_all_reduces_take_slots_beside_divided_ones(step: str, capsys: Capture) -> None:
-    """Both paths of Chimera and of DualPipe sum the gradients of their stages, whatever they are
-    compared with.
-    """
+    """Both paths of Chimera and of DualPipe sum the gradients of their stages, in any comparison."""
     line = ["simulate", "--pp", "4", "--microbatches", "8", "--optimizer-step", step]
     whole = rows_of(capsys, *line, "--schedules", "1f1b,chimera,dualpipe")
     beside = rows_of(capsys, *line, "--schedules", "1f1b,chimera,dualpipe,zb-v")

@@ -65,7 +65,7 @@ class Opened:
         )
 
     def place(self, row: int, ps: float, figure: int = 0) -> tuple[float, float]:
-        """Where the middle of a row is on the screen at a time."""
+        """The position of the middle of a row on the screen at a time."""
         x, y = self.ask(
             """(() => {
                  const figure = panel.figures[given.figure];

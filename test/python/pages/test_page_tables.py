@@ -136,7 +136,7 @@ def test_paper(opened: Opened) -> None:
 
 
 def test_keys_work_at_once(opened: Opened) -> None:
-    """Nothing has to be clicked before, all panels follow, and the page says the keys."""
+    """The keys work without a click, all panels follow, and the page lists the keys."""
     for key, name in {"c": "critical", "I": "idle", "m": "messages", "y": "memory"}.items():
         boxes = opened.page.locator(f"input[name={name}]")
         before = [boxes.nth(i).is_checked() for i in range(boxes.count())]

@@ -261,7 +261,7 @@ def _luminance(colour: str) -> float:
 
 
 def test_parts_of_a_stream_differ_in_grey() -> None:
-    """Also in grey prints, and for readers who see no difference of hues."""
+    """Also in grey prints, and for readers who cannot distinguish hues."""
     style = files("pipesched.viz.pages").joinpath("page.css").read_text()
     colours = dict(re.findall(r"--part-(\d): #([0-9a-f]{6})", style))
     attention, dispatch, mlp, combine = (_luminance(colours[str(part)]) for part in range(4))

@@ -1,4 +1,4 @@
-"""Bands of predicted steps: which rows they are made of, how often they hold, how they are told."""
+"""Bands of predicted steps: their rows, the share of steps that they hold, and their text."""
 
 import json
 import math
@@ -52,7 +52,7 @@ def test_students_quantiles(quantile: Callable[[float], float], below: float) ->
 
 @pytest.mark.parametrize("count", [3, 5, 12])
 def test_interval_holds_the_next_value(count: int) -> None:
-    """Also for few groups, whose values go together."""
+    """Also for few groups of correlated values."""
     chance = random.Random(count)
 
     def group() -> list[float]:

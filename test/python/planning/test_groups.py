@@ -170,7 +170,7 @@ def test_power_is_the_mean_of_the_groups() -> None:
 
 
 def test_pipelines_within_groups_take_microbatches_by_speed() -> None:
-    """The step is that of the slower group, and no other share of the batch is shorter."""
+    """The slower group has the step, and no other share of the batch is shorter."""
     given: dict[str, Any] = {"gpus": 32, "global_batch": 96, "tp": [2], "pp": [2], "cp": [1]}
     given |= {"microbatch_size": [1], "recompute": ["none"], "schedules": ["1f1b"]}
     made = plan("llama3-8b", MIXED, top=1, **given)

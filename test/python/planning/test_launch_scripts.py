@@ -30,7 +30,7 @@ else:
 
 OVERLAP = "--overlap-moe-expert-parallel-comm"
 
-# A recipe has a separate division, of which nothing may stay.
+# A recipe has a separate division, all of which has to be replaced.
 RECIPE = """
 import json, os
 class Config:

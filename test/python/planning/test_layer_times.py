@@ -34,7 +34,7 @@ def busy(point: Configuration) -> list[int]:
 
 @pytest.mark.parametrize("family", [f for f in pipesched.families() if f not in SPREAD])
 def test_every_family_does_all_layers(family: str) -> None:
-    """94 layers divide among no number of stages but 2; nothing is lost, and IR says the same."""
+    """94 layers divide evenly only among 2 stages; the sum is exact, and IR says the same."""
     costs = Costs(times=TIMES)
     assert costs.times_of == "layer"
     point = Configuration(family, 4, 16, costs=costs)

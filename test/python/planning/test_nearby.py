@@ -47,7 +47,7 @@ def test_limits_that_allow_no_other_number_are_no_error() -> None:
 
 def test_the_estimate_by_hand() -> None:
     request = Request(model="llama3-70b", system="dgx-b200", gpus=63, global_batch=256)
-    # 64 replicas of four microbatches; 63 stages, of which the largest have two layers.
+    # 64 replicas of four microbatches; 63 stages, the largest with two layers.
     assert _computing(request, 64) == 64
     assert _computing(request, 63) == 63 * (80 / 126) * (256 / 318)
     assert [g for g in range(48, 64) if _fills_nodes(request, g)] == [

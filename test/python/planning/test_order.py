@@ -122,7 +122,7 @@ def test_the_fewest_runs() -> None:
     assert order_of(steps(1, 1.005)) == ((0, 1), (), ((1, 0),))
     # On another layout it does.
     assert order_of(steps(1, 1.005, layouts="xy")).runs == (0, 1)
-    # Every one that is left out of the runs is alike to a run or known to be slower.
+    # Every step that is left out of the runs is tied with a run or known to be slower.
     many = steps(1, 1.02, 1.04, 1.06, 1.3, 1.6, layouts="xyzxyz")
     found = order_of(many)
     assert {*found.runs, *(i for i, _ in found.alike)} == {*found.first}

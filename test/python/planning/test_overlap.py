@@ -288,7 +288,7 @@ def test_refusals_of_the_verb(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_the_verb_says_what_it_assumes(capsys: Capture) -> None:
-    """A batch that nobody gave is the model's own."""
+    """A batch that was not given is the model's."""
     line = ("overlap", "--model", "llama3-8b", "--system", "h100-sxm", "--layers", "2")
     assert main([*line, "--order", "in-turn"]) == 0
     said = capsys.readouterr().out

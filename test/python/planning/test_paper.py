@@ -477,7 +477,7 @@ PAGE = (ROOT / "docs" / "Paper.md").read_text()
 
 
 def test_table_of_the_page() -> None:
-    """Table I in docs/Paper.md equals that of the study."""
+    """Table I in docs/Paper.md equals the study's."""
     frame = table1.table1().frame.set_index(["system", "schedule"])
     lines = re.findall(r"^\| (\w+) \| ([\d.]+ / .*) \|$", PAGE, re.MULTILINE)
     assert [system for system, _ in lines] == list(SYSTEMS)

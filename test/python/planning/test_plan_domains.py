@@ -1,4 +1,4 @@
-"""Plans on nodes of which a training uses a part."""
+"""Plans on nodes that a training uses in part."""
 
 from dataclasses import replace
 

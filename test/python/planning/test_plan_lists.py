@@ -97,7 +97,7 @@ def test_changes_are_told_apart() -> None:
 
 
 def test_schedules_that_help_have_their_layers(made: Plan) -> None:
-    """Two divisions of the layers, of which both fit, are two changes."""
+    """Two divisions of the layers that both fit are two changes."""
     from pipesched.planning.candidate import Shape
     from pipesched.planning.proposals import _others
     from pipesched.planning.request import Request

@@ -1,8 +1,8 @@
 """The memory of plans against independent formulas of the memory of each framework.
 
 Parameters are counted here from the sizes of published models, weights, gradients and optimizer
-state as the frameworks say they hold them, and activations as the tensors that a fused layer keeps
-for its backward. Nothing is taken from the package but the sizes of the plan.
+state as the frameworks document them, and activations as the tensors that a fused layer keeps for
+its backward. Only the sizes of the plan come from the package.
 
 - Megatron-LM: `megatron/training/theoretical_memory_usage.py` counts the first stage, 6 + 12 / d
   bytes for each parameter with the distributed optimizer and 18 without, and as many microbatches
@@ -206,7 +206,7 @@ DIVIDED: dict[str, dict[str, Any]] = {
 
 
 def only(model: str, **given: Any) -> Proposal:
-    """The best plan for microbatches of one sequence, whatever memory it takes."""
+    """The best plan for microbatches of one sequence, with any memory."""
     alone: dict[str, Any] = {"microbatch_size": [1], "recompute": ["none"], "top": 1}
     made = plan(model, "dgx-h100", global_batch=256, memory="1TiB", reserve=0, **alone, **given)
     (found,) = made.fitting
@@ -470,7 +470,7 @@ def test_settings_give_bytes_that_no_file_states(capsys: pytest.CaptureFixture[s
 
 
 def test_plans_without_sequence_parallelism(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each of two accelerators holds the whole stream, and a launcher is not told to divide it."""
+    """Each of two accelerators holds the whole stream; the launcher does not divide it."""
     given: dict[str, Any] = {"tensor": [2], "pp": [2], "gpus": 8, "schedules": ["1f1b"]}
     divided = only("llama3-8b", launcher="megatron", **given)
     whole = only("llama3-8b", launcher="megatron", sequence_parallel=False, **given)

@@ -1,4 +1,4 @@
-"""The best is the best: no restriction of a search finds anything that a framework runs and that is
+"""The best is the best: no restriction of a search finds a plan that a framework runs and that is
 faster by more than the tie limit; faster configurations that are named and allowed were chosen.
 """
 

@@ -141,7 +141,7 @@ SEARCH = [
 
 
 def test_memory_is_told_by_worker_and_accelerator(capsys: Capture) -> None:
-    """It is that of each accelerator, whether it says so or not."""
+    """It is the memory of each accelerator, stated or not."""
     for memory in ("60GiB", "60 GiB/gpu"):
         assert main([*SEARCH, "--memory", memory]) == 0
         said = capsys.readouterr().out
@@ -173,8 +173,8 @@ TIMINGS = (
 def test_a_saved_plan_says_how_it_was_timed(
     given: tuple[str, ...], tmp_path: Path, capsys: Capture
 ) -> None:
-    """With the options that a plan names, and with none where it names none, its files take the
-    step that it told.
+    """With the options that a plan names, or none if it names none, its files take the step that it
+    printed.
     """
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", *given]
     line += ["--global-batch", "16", "--top", "3", "--pp", "4", "--tp", "1"]

@@ -11,12 +11,12 @@ One process per worker walks `schedule.program(worker)` from front to back, as t
 
 Each message carries its number, so that a receiver sees whether it got another one.
 
-Before a process issues or waits for anything it tells the parent. The parent calls the processes
-stuck when each that has not finished waits for a message or an all-reduce that another has not
-reached. That is certain, however slow the machine is: the first process to continue would need
-another one to reach something before it. Stuck processes are then drained: all instructions that
-were not reached are issued, so that every wait returns and the same processes can run the next
-program.
+Before a process issues or waits for an instruction it reports it to the parent. The parent calls
+the processes stuck when each that has not finished waits for a message or an all-reduce that
+another has not reached. That is certain on any machine, however slow: the first process to continue
+would need another one to reach something before it. Stuck processes are then drained: all
+instructions that were not reached are issued, so that every wait returns and the same processes can
+run the next program.
 """
 
 from __future__ import annotations

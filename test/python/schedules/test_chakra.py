@@ -132,7 +132,7 @@ def test_a_simulator_gets_our_makespan(name: str) -> None:
         files = CASES[name].to_chakra(times=times)
         assert Simulator(files, has_queues=False).run() * 1_000_000 == wanted
         found = Simulator(files, has_queues=True).run() * 1_000_000
-        # Here two messages of a rank meet, of which ASTRA-sim sends one after the other.
+        # Here two messages of a rank overlap; ASTRA-sim sends one after the other.
         has_meetings = times is SENT and name in ("pairs", "sums")
         assert found > wanted if has_meetings else found == wanted
 

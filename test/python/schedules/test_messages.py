@@ -59,7 +59,7 @@ def proof(schedule: Schedule, receives: Receives, layer: Layer) -> bool:
 
 
 def compare(ranks: Ranks, schedule: Schedule, receives: Receives, layer: Layer) -> Outcome:
-    """Runs it, and holds how it ends against the proof."""
+    """Runs it, and compares its end with the proof."""
     outcome = ranks.run(schedule, receives, layer)
     no = "wrong" if layer == "fifo" else "stuck"
     expected = "finished" if proof(schedule, receives, layer) else no

@@ -67,7 +67,7 @@ NAMES = [b"new\nline.mlir", b"a\x1b\\b.mlir", "\u00fc\u202e.mlir".encode(), b"no
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_verb_takes_names_of_any_bytes(name: bytes, tmp_path: Path, capsys: Capture) -> None:
-    """Two files whose schedules are called alike have the names of their files."""
+    """Two files with schedules of one name have the names of their files."""
     file, other = str(tmp_path / os.fsdecode(name)), str(tmp_path / "other.mlir")
     for made in (file, other):
         assert main(["convert", "1f1b", "--pp", "2", "--microbatches", "2", "-o", made]) == 0

@@ -66,7 +66,7 @@ def test_rows_have_it(capsys: Capture) -> None:
     assert [row["formula_bubble_ratio"] for row in rows] == pytest.approx([bubble(4, 8)] * 4)
     assert {row["formula_of"] for row in rows} == {"step"}
     stepped = rows_of(capsys, "simulate", "own-gpipe", *sizes, "--optimizer-step", "overlapped")
-    assert stepped[0]["formula_bubble_ratio"] is None  # which knows no end of a step
+    assert stepped[0]["formula_bubble_ratio"] is None  # which has no end of a step
 
 
 def test_other_processes_have_it() -> None:

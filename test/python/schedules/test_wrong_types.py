@@ -163,7 +163,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
          "file": None, "executor": None, "progress": None, "metrics": None},
     ),  # fmt: skip
 }
-"""A call that works, but for missing files, of every function and method that takes arguments."""
+"""A valid call, except for missing files, of each function and method with arguments."""
 
 MADE_BY_THE_PACKAGE = {
     "Alternative", "Cell", "Columns", "Comparison", "Diagnostic", "Family", "FamilyOptions", "Fit",

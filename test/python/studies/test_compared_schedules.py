@@ -1,5 +1,5 @@
 """Published schedules of slices, of vocabulary parallelism, of overlapped exchanges, of uneven
-experts, and zero-bubble ones: how near our numbers are.
+experts, and zero-bubble ones: the errors of our numbers.
 """
 
 import pandas as pd
@@ -60,7 +60,7 @@ def sharded() -> pd.DataFrame:
 
 
 def test_gains_are_near_the_measured_ones_and_in_their_order(sharded: pd.DataFrame) -> None:
-    """For the methods of a size, each pair that was measured more than 5 % apart is in order."""
+    """At each size, all pairs of methods measured more than 5 % from each other are in order."""
     gains = chosen(sharded, "MFU to baseline's")
     gains = gains.assign(size=gains.case.str.rpartition(",")[0])
     assert len(gains) == 24

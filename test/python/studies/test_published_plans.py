@@ -48,7 +48,7 @@ def test_a_part_of_the_accelerator_communicates() -> None:
     assert system["multiprocessors"] == {"count": 132, "communication": 20}
     assert system["link"]["bandwidth_gb_per_s"] == 200
     whole, part = (
-        # A layer so wide that nothing but its GEMMs in 16 bits matters.
+        # A layer so wide that only its GEMMs in 16 bits matter.
         Configuration(
             "1f1b", 1, 1, costs=Costs(model=WIDE, system=given, microbatch_size=1)
         ).simulate()

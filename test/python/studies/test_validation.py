@@ -73,7 +73,7 @@ def test_layers_are_predicted_by_others(setting: str, frame: pd.DataFrame) -> No
     predicted = validation.layer_times(setting, validation.fit(others))
     rows = frame[frame.case == f"22B, {setting.replace('_', ' ')}"]
     assert tuple(rows.predicted) == predicted
-    # The fit lies inside its grid, so the grid does not limit it.
+    # The fit is inside its grid, so the grid does not limit it.
     scales = validation.fit(others)
     for values, found in zip(zip(*validation.GRID, strict=True), scales, strict=True):
         assert min(values) < found < max(values)

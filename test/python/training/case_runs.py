@@ -1,4 +1,4 @@
-"""Runs cases in real processes, and writes how every rank of each of them ended.
+"""Runs cases in real processes, and writes the end of each of them on every rank.
 
 usage: case_runs.py FOLDER MODULE[:CASE,...] ...
 
@@ -35,8 +35,8 @@ Function = Callable[[int], Any]
 class Case:
     """A function that each of some ranks runs, and its expected result.
 
-    within: it returns numbers (one, a list or a dict), none of which is larger.
-    refused: it raises on all ranks, on one of them with this text.
+    within: it returns numbers (one, a list or a dict), all at most this. refused: it raises on all
+    ranks, on one of them with this text.
     """
 
     ranks: int
@@ -63,7 +63,7 @@ def case(
 
 
 def expected(*modules: str) -> list[str]:
-    """Returns the names of the cases of modules of which a result is expected."""
+    """Returns the names of the cases of modules with an expected result."""
     own = [(name, given) for module in modules for name, given in CASES[module].items()]
     return [name for name, given in own if given.within is not None or given.refused]
 

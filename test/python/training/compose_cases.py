@@ -373,7 +373,7 @@ def saved(rank: int) -> tuple[PipelineRuntime, dict[str, Any]]:
 
 @case(2)
 def state_with_other_names(rank: int) -> list[str]:
-    """A mistake on one rank is an error of both; nothing is changed, and all continues."""
+    """A mistake on one rank is an error of both; no state is changed, and all continues."""
     runtime, state = saved(rank)
     before = {name: value.clone() for name, value in runtime.state_dict().items()}
     texts = []

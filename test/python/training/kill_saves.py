@@ -4,8 +4,8 @@ usage: kill_saves.py FOLDER KILLS [SEED]
        kill_saves.py FOLDER stop
 
 Two ranks load the checkpoint, and then save it with all parameters at 1, 2, 3 and so on. One rank
-or both are killed by SIGKILL at a random time. The remaining checkpoint must be the last save of
-which a rank has said that it ended, or the one after it, with the same value on both ranks.
+or both are killed by SIGKILL at a random time. The remaining checkpoint must be the last save that
+a rank has reported as done, or the one after it, with the same value on both ranks.
 
 With `stop` rank 1 stops while it writes, and the error that rank 0 raises by its time limit is
 printed.
@@ -83,7 +83,7 @@ def fork(folder: Path, number: int, rank: int, told: int) -> int:
 
 
 def last_of(reader: int, seconds: float) -> int:
-    """The last value that a rank has told, waiting so long for the first one."""
+    """The last value that a rank has reported; waits for the first one."""
     found = 0
     while select.select([reader], [], [], 0 if found else seconds)[0]:
         lines = os.read(reader, 1 << 16)

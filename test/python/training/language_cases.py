@@ -180,8 +180,9 @@ def language_models(rank: int) -> dict[str, float]:
 
 @case(2)
 def language_models_by_name(rank: int) -> dict[str, float]:
-    """With masks, positions of their own and labels, of which the model makes the loss; blocks of
-    unequal sizes, one without a layer; steps of optimizers; recomputation."""
+    """With masks, position ids and labels, from which the model computes the loss; blocks of
+    unequal sizes, one without a layer; steps of optimizers; recomputation.
+    """
     found = {}
     for sizes in ([1, 3], [4, 0], [0, 4], [0, 0, 4, 0], [1, 0, 3, 0]):
         found[str(sizes)] = train(

@@ -11,7 +11,7 @@ from pipesched.torch.parts import Noted
 
 @dataclass(frozen=True)
 class PartJob:
-    """A schedule, and how its layers run."""
+    """A schedule, and the settings of its layers."""
 
     name: str
     schedule: Schedule

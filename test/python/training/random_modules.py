@@ -74,7 +74,7 @@ def _shapes(kind: str, width: int) -> tuple[list[int], list[int]]:
 
 
 def random_trial(seed: int, dtype: torch.dtype) -> Trial:
-    """The same one for a seed in each type, but for rounding."""
+    """The same one for a seed in each type, except for rounding."""
     draw = random.Random(seed)
     torch.manual_seed(seed)
     kind, width = draw.choice(["tokens", "numbers", "images"]), draw.choice([4, 8])
@@ -208,8 +208,8 @@ def _shaken(trial: Trial, seed: int) -> Trial:
 
 
 def differences(trial: Trial, folder: Path, name: str) -> list[str]:
-    """Where the exported model differs from PyTorch beyond rounding, a line for each. `name` is
-    that of the type.
+    """A line for each difference of the exported model from PyTorch beyond rounding. `name` is the
+    type's.
     """
     found, own = compiled(trial, folder), computed(trial)
     lines = _differing(trial, name, found, own, [own])
@@ -230,7 +230,7 @@ def _differing(
     precision = PRECISION["f32" if name == "f64" and _rounds_to_f32(trial) else name]
     lines = []
     for key, wanted in wide.items():
-        # A gradient that is zero but for rounding is measured by the others.
+        # A gradient that is zero except for rounding is compared with the size of the others.
         base = max(float(wanted.norm()), 1e-3 * largest if key != "loss" else 0.1)
         theirs = max(_error(run[key], wanted) for run in runs) * float(wanted.norm()) / base
         given = found.get(key)

@@ -1,4 +1,4 @@
-"""Operations of which random modules are made. Each keeps the shape of its input.
+"""Operations for random modules. Each keeps the shape of its input.
 
 An operation is a name and a function that draws it for a shape: (B, T, C) or (B, C, H, W).
 """

@@ -26,7 +26,7 @@ COUNT = 4
 
 
 class Failing(nn.Module):
-    """Does something at one of its forwards."""
+    """Performs an action at one of its forwards."""
 
     def __init__(self, at: int, action: Callable[[], Any]) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def made(schedule: Schedule, group: Any = None, **options: Any) -> PipelineRunti
 
 
 def with_middle(rank: int, at: int, action: Callable[[], Any], **options: Any) -> PipelineRuntime:
-    """Three stages, of which the one in the middle does something."""
+    """Three stages; the one in the middle performs an action."""
     module = Failing(at, action) if rank == 1 else Plain(rank)
     return PipelineRuntime(line(3), {(0, rank): module}, loss_of, **options)
 

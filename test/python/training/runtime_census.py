@@ -1,9 +1,8 @@
 """Counts the activations that are alive in a process only by the storages of PyTorch, without the
 counts of the runtime.
 
-Each forward of a `Marked` block makes one tensor of a size that nothing else has, and autograd
-keeps it for the backward. `Census` sees every tensor that is made, also that of a reload, and when
-its storage dies.
+Each forward of a `Marked` block makes one tensor of a unique size, and autograd keeps it for the
+backward. `Census` sees every tensor that is made, also by a reload, and when its storage dies.
 """
 
 from __future__ import annotations

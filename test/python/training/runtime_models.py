@@ -1,6 +1,6 @@
 """Models for the tests of `pipesched.torch`: a list of blocks, and batches for them.
 
-Everything is in float64 and depends on nothing but numbers, so that every process makes the same.
+Everything is in float64 and depends only on numbers, so that every process makes the same.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Counted(Plain):
 
 
 class Doubling(torch.autograd.Function):
-    """x * w, with a backward that computes both gradients whatever is asked for."""
+    """x * w, with a backward that always computes both gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:

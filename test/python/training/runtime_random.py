@@ -1,4 +1,4 @@
-"""Schedules that nobody would write: random stages on random workers in a random order."""
+"""Unusual schedules: random stages on random workers in a random order."""
 
 from __future__ import annotations
 

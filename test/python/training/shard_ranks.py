@@ -31,7 +31,7 @@ WIDTH, SAMPLES, TOKENS, STEPS = 6, 2, 12, 2
 
 @dataclass(frozen=True)
 class ShardJob:
-    """A schedule with S and T, and how its model is made."""
+    """A schedule with S and T, and the settings of its model."""
 
     name: str
     schedule: Schedule
@@ -39,7 +39,8 @@ class ShardJob:
     """Of the vocabulary."""
     kind: str = "plain"
     """plain, tied (to the embedding), biased, scaled (logits after the head), frozen, padded (an
-    embedding of which one row gets no gradient), still (a frozen embedding)."""
+    embedding with one row without a gradient), still (a frozen embedding).
+    """
     ignored: int = -100
     loss: str = "mean"
     """mean, ignoring, summed or none."""
@@ -232,7 +233,7 @@ def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
 
 
 def meshed(job: ShardJob, number: int, rank: int) -> tuple[Any, Any]:
-    """The group of a pipeline, and that of a rank in all pipelines; all ranks call it."""
+    """The group of a pipeline, and the group of a rank in all pipelines; all ranks call it."""
     size, count = job.schedule.workers, job.pipelines
     rows = [dist.new_group([p * size + r for r in range(size)]) for p in range(count)]
     columns = [dist.new_group([p * size + r for p in range(count)]) for r in range(size)]

@@ -51,7 +51,7 @@ class Placing:
 
 @dataclass(frozen=True)
 class Saved:
-    """Steps with one placement and more with another; None is the model as it is."""
+    """Steps with one placement and more with another; None means the unpipelined model."""
 
     name: str
     first: Placing | None

@@ -31,7 +31,7 @@ def repeated_parts(rank: int) -> dict[str, float]:
 
 @case(2, within=1e-9)
 def tied_in_a_mapping(rank: int) -> dict[str, float]:
-    """Stages of the caller, of which each rank holds one; the mapping has both."""
+    """Stages of the caller, one on each rank; the mapping has both."""
     found = {}
     for transform in ("", "pipe-add-recompute"):
         schedule, model = line(transform=transform), tied()
@@ -43,7 +43,7 @@ def tied_in_a_mapping(rank: int) -> dict[str, float]:
 
 
 def of_one_memory(is_turned: bool) -> nn.Sequential:
-    """A weight that lies in the memory of another one, as another parameter."""
+    """A weight in the memory of another one, as another parameter."""
     first, last = layer(0), layer(1)
     weight = first.weight.data
     last.weight = nn.Parameter(weight.t() if is_turned else weight)
@@ -280,7 +280,7 @@ def stepped_inside_without_zero_grad(rank: int) -> dict[str, float]:
 
 @case(1, refused="was changed inside of a step, as by an optimizer in a hook")
 def optimizers_in_hooks(rank: int) -> None:
-    """Where a microbatch goes back before the next one comes, autograd finds nothing wrong."""
+    """If a microbatch runs back before the next one comes, autograd sees no mistake."""
     schedule = line(1)
     model = nn.Sequential(Plain(0))
     for parameter in model.parameters():

@@ -27,7 +27,7 @@ STEPS = 2
 
 @dataclass(frozen=True)
 class SliceJob:
-    """A schedule with slices, and how its model is made."""
+    """A schedule with slices, and the settings of its model."""
 
     name: str
     schedule: Schedule
@@ -169,7 +169,7 @@ def cut(value: Tensor, job: SliceJob) -> Any:
 
 
 def wanted_losses(whole: nn.Module, job: SliceJob, inputs: list[Any], targets: list[Any]) -> float:
-    """Trains without a pipeline: the mean of the losses of slices, each of which counts alike."""
+    """Trains without a pipeline: the mean of the losses of slices, with equal weights."""
     total = 0.0
     for value, target in zip(inputs, targets, strict=True):
         output = whole(value)

@@ -22,7 +22,7 @@ Named = dict[str, Array]
 
 LLVM = "/usr/lib/llvm-22/bin"
 TOOLS = {name: shutil.which(name, path=LLVM) for name in ("mlir-opt", "mlir-translate", "clang")}
-# Helpers stay functions of their own, so that compiling takes seconds whatever calls them.
+# Helpers stay separate functions, so that compiling takes seconds for any callers.
 PIPELINE = """builtin.module(
     canonicalize, cse,
     one-shot-bufferize{bufferize-function-boundaries
@@ -209,7 +209,7 @@ class StageProgram:
         live["residual"] |= self.call(symbol, live)["residual"]
 
     def _backward(self, symbol: str, live: dict[str, Named], total: Named) -> Named | None:
-        """Runs a backward function, adds its gradients to the sums, and returns that of the input.
+        """Runs a backward function, adds its gradients to the sums, and returns the input's.
         Gradients that the function has as arguments are sums already.
         """
         arguments, results = self.signatures[symbol]

@@ -20,7 +20,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Saved:
-    """Two steps with one placement and two more with another; None is the model as it is."""
+    """Two steps with one placement and two more with another; None means the unpipelined model."""
 
     name: str
     first: Part | None

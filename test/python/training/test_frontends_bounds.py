@@ -20,7 +20,7 @@ TOOL = Path(__file__).parents[3] / "build" / "release" / "bin" / "pipesched-run"
 
 
 class Bounds(nn.Module):
-    """Each bound, of numbers some of which are NaN."""
+    """Each bound, on numbers some of which are NaN."""
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.where(x > 0.5, x * float("nan"), x)

@@ -232,7 +232,7 @@ def test_equal_stages_share_their_functions() -> None:
 
 
 def test_evaluation_stays_as_it_is() -> None:
-    """Nor has a stage that drops nothing anything of dropout."""
+    """Nor does a stage without dropout have any operation of it."""
     made = exported(model(2).eval(), "1f1b", 2)
     assert "dropout" not in made.text and "dropout" not in " ".join(made.arrays)
     text = exported(nn.Sequential(*(Calls(nn.Identity()) for _ in range(2))), "1f1b", 2).text

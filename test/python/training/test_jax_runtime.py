@@ -120,7 +120,7 @@ def test_gradients_are_those_of_jax(family: str, workers: int, change: str) -> N
 
 
 def on_host(call: Callable[[], Any]) -> Any:
-    """Returns a function that returns its argument, and calls something in F and in B."""
+    """Returns a function that returns its argument, and makes a call in F and in B."""
 
     def called(y: Any) -> Any:
         call()

@@ -226,7 +226,7 @@ def test_narrow_floats(tmp_path: Path) -> None:
 
 @needs_tools
 def test_targets(tmp_path: Path) -> None:
-    """The next tokens, and absolute values; no two microbatches are alike."""
+    """The next tokens, and absolute values; all microbatches differ."""
     programs = {}
     for name in MODELS:
         (tmp_path / name).mkdir()

@@ -270,8 +270,8 @@ def test_families_have_the_actions_of_pytorchs_classes(family: str) -> None:
 
 
 def test_first_input_gradient_is_left_to_w(trained: dict[str, Trained]) -> None:
-    """Matrix products of a stage's two layers: one each for F, I and W, of which the first layer
-    of the model needs no I.
+    """Matrix products of a stage's two layers: one each for F, I and W; the first layer of the
+    model needs no I.
     """
     first, last = trained["profiled"].products
     assert [first[action] for action in ("0F0", "0I0", "0W0")] == [2, 0, 3]

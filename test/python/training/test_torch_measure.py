@@ -1,5 +1,6 @@
-"""Measurements of real processes on gloo: nothing is missing, nothing overlaps that cannot, and the
-causes of errors add up. How long things take is not tested; `benchmarks/torch_steps.py` shows it.
+"""Measurements of real processes on gloo: they are complete, overlaps are possible ones, and the
+causes of errors add up. The lengths of times are not tested; `benchmarks/torch_steps.py` shows
+them.
 """
 
 from __future__ import annotations

@@ -239,8 +239,8 @@ def test_a_budget_is_kept_at_the_peak_and_not_below(transform: str) -> None:
         step(schedule, 100, census.look)
     program = schedule.program(0)
     assert census.peak == peak_in_order(program)
-    # Between its start and its end a cell holds the bytes that it adds; on a CPU nothing is on its
-    # way.
+    # Between its start and its end a cell holds the bytes that it adds; on a CPU there are no
+    # copies in flight.
     held, first = 0, ""
     for instruction, added, freed in steps_of(program):
         held += added
@@ -270,7 +270,7 @@ def kept_bytes(module: nn.Module, x: torch.Tensor, spared: list[torch.Tensor]) -
 
 
 def test_a_budget_of_bytes_is_kept_at_the_peak_and_not_below() -> None:
-    """For a pipeline of one stage, whose activations are all alike; with their losses."""
+    """For a pipeline of one stage, whose activations are all equal; with their losses."""
     schedule = made("gpipe", 1, 4)
     inputs, targets = batch_of("plain", 0, 4, False)
     block = nn.Sequential(Marked(0))

@@ -1,7 +1,7 @@
 """Trains any model in real processes as without a pipeline, or refuses it.
 
-Each case has its expected result: how near the pipeline is to the model without one, or with which
-text it is refused.
+Each case has its expected result: the error of the pipeline relative to the model without one, or
+the text of its refusal.
 
     tie_cases       one parameter of the model stays one
     silent_cases    modules that would silently train something else

@@ -115,7 +115,7 @@ def test_pairs_are_issued_in_their_order(trained: dict[str, list[PartResult]]) -
 
 
 def test_notes_are_what_layers_and_exchanges_see(trained: dict[str, list[PartResult]]) -> None:
-    """They see no W, and of a part that is an exchange nothing but that."""
+    """They see no W, and of a part that is an exchange only the exchange."""
     for result in trained["spied"]:
         kept = [
             f"{each.does} {each.name}"
@@ -127,7 +127,7 @@ def test_notes_are_what_layers_and_exchanges_see(trained: dict[str, list[PartRes
 
 
 def test_layers_of_a_pair_go_towards_each_other(trained: dict[str, list[PartResult]]) -> None:
-    """Two layers on the first of two workers: the first one of the forward goes with the last one
+    """Two layers on the first of two workers: the first one of the forward pairs with the last one
     of the backward.
     """
     (first, _, other, _) = trained["one chunk"]

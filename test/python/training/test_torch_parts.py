@@ -409,7 +409,7 @@ def test_hooks_of_parameters_run_once_for_each_backward() -> None:
 
 
 class Scaling(torch.autograd.Function):
-    """x * w, whose backward computes both gradients, whatever is asked for."""
+    """x * w, whose backward always computes both gradients."""
 
     runs = 0
 

@@ -153,5 +153,5 @@ def test_gradients_of_another_shape_are_refused() -> None:
         whole_backward([(get_gradient_edge(leaf * 2), torch.zeros(3, 2))])
     assert leaf.grad is None
     whole_backward([])
-    WeightBackward().run()  # nothing is left, so that nothing runs
+    WeightBackward().run()  # no nodes are left, so none runs
     assert leaf.grad is None

@@ -184,7 +184,7 @@ def test_trains_as_without_a_pipeline(trained: dict[str, list[Result]], name: st
 def test_dropout_is_recomputed_as_it_was(trained: dict[str, list[Result]]) -> None:
     whole, again = trained["dropped"], trained["dropped, recomputed"]
     assert [result.trace for result in again] == [result.trace for result in whole]
-    assert any(result.gradients > 1e-3 for result in whole)  # Dropout does something.
+    assert any(result.gradients > 1e-3 for result in whole)  # Dropout has an effect.
 
 
 def test_schedules_are_what_their_names_say() -> None:

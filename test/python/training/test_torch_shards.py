@@ -1,5 +1,5 @@
-"""Compares training with a head, and an embedding, in shards with that of a whole one
-(docs/Torch.md, "A head in shards" and "An embedding in shards").
+"""Compares training with a head, and an embedding, in shards with whole ones (docs/Torch.md, "A
+head in shards" and "An embedding in shards").
 """
 
 from __future__ import annotations

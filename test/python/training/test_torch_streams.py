@@ -82,7 +82,7 @@ class Device:
         self.used: list[tuple[int, str]] = []
         """The size of a storage that another stream uses, and the stream."""
         self.allocated: list[tuple[str, int]] = []
-        """The streams that asked for memory, and how much."""
+        """The streams that asked for memory, and the bytes."""
         empty, copy = torch.empty, Tensor.copy_
 
         def emptied(*arguments: Any, pin_memory: bool = False, **options: Any) -> Tensor:
@@ -91,7 +91,7 @@ class Device:
             return found
 
         def copied(to: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-            if to.is_meta:  # a tensor goes into its message
+            if to.is_meta:  # a tensor is copied into its message
                 self.current.run()
                 return copy(to, source)
             assert non_blocking and self.current.name in "DU"
@@ -218,7 +218,7 @@ class Batch:
 
 
 class Bystander:
-    """A watch whose host must not wait for anything."""
+    """A watch whose host must not wait."""
 
     def start_call(self, call: Callable[[], Any], what: Any) -> Any:
         return call()

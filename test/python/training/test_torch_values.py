@@ -31,7 +31,7 @@ def test_structures_differ_by_types() -> None:
             assert (one == two) == (i == j)
         assert repr(unflatten([], one)) == repr(values[i])
     nan = float("nan")
-    assert flatten(nan)[1] == flatten(-nan * 2 / 2)[1]  # Not equal in Python, but sent alike.
+    assert flatten(nan)[1] == flatten(-nan * 2 / 2)[1]  # Not equal in Python, but sent as equal.
 
 
 def test_values_survive_messages() -> None:

@@ -1,6 +1,6 @@
 """More schedules that train in PyTorch than test_torch_runtime.py has: eight workers, random
-schedules, and transforms on top of each other. Where all sums keep their order, results equal the
-model's without a pipeline to the last bit.
+schedules, and transforms on top of each other. If all sums keep their order, results equal the
+unpipelined model's to the last bit.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def test_many_results_are_the_same_bits() -> None:
 def test_dropout_is_recomputed_as_it_was(trained: dict[str, list[Result]]) -> None:
     whole, again = trained["dropped"], trained["dropped, recomputed and moved"]
     assert [result.trace for result in again] == [result.trace for result in whole]
-    assert any(result.gradients > 1e-3 for result in whole)  # Dropout does something.
+    assert any(result.gradients > 1e-3 for result in whole)  # Dropout has an effect.
 
 
 def test_schedules_are_what_their_names_say() -> None:

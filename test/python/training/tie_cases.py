@@ -112,7 +112,7 @@ WRAPPED: dict[str, Split] = {
 
 
 def trained(split: Split, schedule: Schedule, **options: Any) -> float:
-    """The largest error of the gradients of ties, whatever the stages call them."""
+    """The largest error of the gradients of ties, under any names in the stages."""
     model, reference = tied(), tied()
     runtime = PipelineRuntime(schedule, split(model, schedule), loss_of, **options)
     inputs, targets = batch()
@@ -159,7 +159,7 @@ def ties_of_sharded_stages(rank: int) -> dict[str, float]:
 
 @case(2, refused="(0, 0, '0.0.table') and (0, 1, '1.5.table') of ranks that do not")
 def ties_that_nothing_shows(rank: int) -> None:
-    """Copies of the stages, whose parameters nobody has seen in the model."""
+    """Copies of the stages, whose parameters are not the model's objects."""
     trained(each(copy.deepcopy), line())
 
 

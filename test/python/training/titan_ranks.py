@@ -29,7 +29,7 @@ if not torch.cuda.is_available():  # which torchtitan assumes
 
 if importlib.util.find_spec("triton") is None:
     # The build of PyTorch for CPUs comes without it, and these kernels, of mixtures of experts, are
-    # declared with it. The model here has none.
+    # declared with it. The model here does not use them.
     kernels = ModuleType("torchtitan.models.moe.kernels")
     vars(kernels).update(generate_permute_indices=None)
     sys.modules[kernels.__name__] = kernels

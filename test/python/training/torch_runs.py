@@ -30,7 +30,7 @@ class Job:
     """Whether to count matrix products."""
 
     file: str = ""
-    """Where the text is."""
+    """The place of the text."""
 
     @property
     def workers(self) -> int:

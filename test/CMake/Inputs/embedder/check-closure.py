@@ -1,4 +1,4 @@
-"""Fails if an executable has anything of the given libraries of PipeSched.
+"""Fails if an executable contains any of the given libraries of PipeSched.
 
 Usage: check-closure.py NM LIB_FOLDER EXECUTABLE LINK_COMMAND LIBRARY...
 

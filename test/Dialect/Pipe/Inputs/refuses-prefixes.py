@@ -2,7 +2,7 @@
 
 usage: refuses-prefixes.py FILE TOOL [ARGUMENT...]
 
-Each time the exit status must be 1, not that of a crash, with an error.
+Each time the exit status must be 1, not a crash's, with an error.
 """
 
 import subprocess

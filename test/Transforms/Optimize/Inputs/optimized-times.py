@@ -2,7 +2,7 @@
 
 usage: optimized-times.py REMARKS REPORT
 
-The makespan found must be that of the timeline, to the picosecond.
+The makespan found must equal the timeline's, to the picosecond.
 """
 
 import decimal
