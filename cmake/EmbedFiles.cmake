@@ -1,7 +1,6 @@
-# pipesched_embed_files(output.inc folder): writes a C++ initializer list of
-# {name, contents} pairs, one per JSON file of the folder, sorted by name; the
-# name is that of the file without extension. A changed file regenerates the
-# list; a new or removed file reconfigures.
+# pipesched_embed_files(output.inc folder): writes a C++ initializer list of {name, contents} pairs,
+# one per JSON file of the folder, sorted by name, which is the file's without extension. A changed
+# file regenerates the list; a new or removed file reconfigures.
 #
 # In script mode (cmake -P) this file is the generator itself.
 

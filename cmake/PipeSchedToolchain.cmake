@@ -1,5 +1,4 @@
-# Rejects toolchains that are known not to work, with the reason, before
-# anything is compiled.
+# Rejects toolchains that are known not to work, with the reason, before the build starts.
 
 # Some of MLIR's TypeIDs are resolved by the spelling of __PRETTY_FUNCTION__,
 # which g++ spells differently from the clang that built the shared libMLIR.

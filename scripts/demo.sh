@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# Installs missing packages, builds the release tools and compares GPipe with
-# 1F1B: the paper's model, 8 stages on a DGX-H100-class system, 8 to 64
-# microbatches. Then it installs the Python package into .venv, whose command
-# reproduces the paper's table I and ranks families for Llama 3 70B. Where .venv
-# has PyTorch already, it trains a small GPT by three schedules. It prints
-# tables and writes a report, a trace, pictures and a page to out/; the last
-# lines list these files.
+# Installs missing packages, builds the release tools and compares GPipe with 1F1B: the paper's
+# model, 8 stages on a DGX-H100-class system, 8 to 64 microbatches. Then it installs the Python
+# package into .venv, whose command reproduces the paper's table I and ranks families for Llama 3
+# 70B. If .venv has PyTorch already, it trains a small GPT by three schedules. It prints tables and
+# writes a report, a trace, pictures and a page to out/; the last lines list these files.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib/setup.sh"
 

@@ -1,8 +1,8 @@
 """DeepSeek-V3 on 2,048 H800: the published run, part by part, and a plan of all degrees.
 
-The run is that of arXiv 2412.19437 (DeepSeek-V3 Technical Report, sections 3.1, 3.2, table 1): 180
-thousand GPU hours for a trillion tokens, 16-way pipelines by DualPipe, 64-way experts over 8
-nodes, ZeRO-1, no tensor parallelism, FP8. Nothing is fitted to it.
+The run is from arXiv 2412.19437 (DeepSeek-V3 Technical Report, sections 3.1, 3.2, table 1): 180
+thousand GPU hours for a trillion tokens, 16-way pipelines by DualPipe, 64-way experts over 8 nodes,
+ZeRO-1, no tensor parallelism, FP8. There is no fit to it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ OF_SOURCE = {
 
 
 def group_of(row: Row) -> str:
-    """The group of a row, with memory apart from times."""
+    """The group of a row, with memory separate from times."""
     if row.group:
         return row.group
     return "memory, torchtitan 2024-12" if row.quantity == "memory" else OF_SOURCE[row.source]
@@ -59,7 +59,7 @@ def is_told_apart(a: Row, b: Row) -> bool:
 
 
 def pairs(rows: Iterable[Row]) -> Pairs:
-    """Counts pairs whose measurements are at least `TIE_PERCENT` apart.
+    """Counts pairs whose measurements differ by at least `TIE_PERCENT`.
 
     >>> pairs([])
     Pairs(number=0, right=0, apart=0, apart_right=0)
@@ -83,7 +83,7 @@ def pairs(rows: Iterable[Row]) -> Pairs:
 
 
 def faster_percent(row: Row) -> float:
-    """By how much a prediction is too fast, or for memory too large; times are inverted."""
+    """The error by which a prediction is too fast, or for memory too large; times are inverted."""
     if row.quantity == "step" or row.quantity.startswith("layer"):
         return 100 * (row.measured / row.predicted - 1)
     return row.error_percent

@@ -1,7 +1,7 @@
 """Measured runs of large models, predicted like the runs of validation.py: Llama 3 405B on up to
 16,384 H100, its long sequences with torchtitan, and DeepSeek-V3 on 2,048 H800.
 
-Nothing is fitted to them. Each row lists the facts that its source does not state.
+No value is fitted to them. Each row lists the facts that its source does not state.
 """
 
 from __future__ import annotations

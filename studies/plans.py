@@ -1,7 +1,7 @@
 """Plans for published runs next to the choices of their builders: whether their layout is found to
-fit, where it is, and how much more than measured a plan claims.
+fit, its rank, and the gain over the measured step that a plan claims.
 
-Nothing is fitted to these runs except the rates under load in `recent_runs`; two of the rows are
+No value is fitted to these runs except the rates under load in `recent_runs`; two of the rows are
 among its rows. All plans are for Megatron-LM, on systems under load.
 """
 

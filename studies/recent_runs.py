@@ -3,7 +3,8 @@ sharded data parallelism, small models, FP8 and Blackwell.
 
 The file recent_runs.json lists for each source the facts that it states, the missing ones, and
 their substitutes. H100 are under load, which is fitted to two rows, and Blackwell like `b200-sxm`
-under load, which is fitted to one; these are apart, and nothing is fitted to the others.
+under load, which is fitted to one. These rows are listed separately; no value is fitted to the
+others.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HOPPER = ("h100-sxm", "h200-sxm")
 LOADED, BLACKWELL_LOADED = "h100-sxm", "b200-sxm"
 """Accelerators in a training that lasts."""
 SUSTAINED_AT_500W = 0.7
-"""`sustained` of an H100 that is limited to 500 W, where that of `LOADED` belongs to 700 W."""
+"""`sustained` of an H100 that is limited to 500 W; `LOADED` belongs to 700 W."""
 CHIP, LOAD = ("sustained", "host_time", "matrix", "link"), ("sustained", "host_time")
 """The part of `LOADED` that holds for other parts with the same chip, and of `BLACKWELL_LOADED`."""
 SCALED_IN_BLOCKS = "h800-sxm"
@@ -62,7 +63,7 @@ def published() -> dict[str, Any]:
 
 
 def _states(row: Mapping[str, Any], field: str, off: str | None) -> bool:
-    """Whether a row states something that is not switched off."""
+    """Whether a row states a field that is not switched off."""
     return bool(row.get(field)) and TERMS.get(off or "") != field
 
 
@@ -175,7 +176,7 @@ def _costs(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Co
 
 
 def point(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Configuration:
-    """The step of a row, without the term `off`; options replace those of its costs."""
+    """The step of a row, without the term `off`; options replace its costs' options."""
     workers, chunks = row.get("pipeline", 1), row.get("chunks", 1)
     pipelines = row["gpus"] // (row.get("tensor", 1) * row.get("context", 1) * workers)
     microbatches = row["batch"] // (pipelines * row["microbatch"])
@@ -275,7 +276,7 @@ def _is_fitted(row: Mapping[str, Any]) -> bool:
 
 
 def _with(row: Mapping[str, Any], **changed: Any) -> float:
-    """By how much a row is predicted above the measurement, with other fields of the system."""
+    """The error of the prediction of a row, with other fields of the system."""
     return predicted(row, system={**_system(row), **changed}) / float(row["measured"]) - 1
 
 

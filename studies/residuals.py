@@ -47,7 +47,7 @@ FRAMEWORKS = {
 """The organization that ran the rows of a source, by the start of its name."""
 
 BASES = {"dgx-a100-scaled": "dgx-a100", "h100-sxm-scaled": "h100-sxm", "h100-500w": "h100-sxm"}
-"""The systems that ship of which others are made."""
+"""The shipped systems from which others are made."""
 
 MEASURED = "h800-trained"
 """A system with rates of kernels that were measured separately, to which no training is fitted."""
@@ -139,7 +139,7 @@ def _model(row: Row) -> str:
 
 
 def traits_of_row(row: Row) -> Traits:
-    """The traits of a row as it is predicted in validation."""
+    """The traits of a row as predicted in validation."""
     costs = row.point.costs
     assert costs is not None
     traits = traits_of(costs, framework_of(row.source))
@@ -163,8 +163,8 @@ def tolerance_of(row: Row, other: Row) -> Tolerance | None:
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """A residual for each published step, and a second one where its system is adjusted to other
-    rows: one with these adjustments, one with the rates of the system as it is sold.
+    """A residual for each published step, and a second one if its system is adjusted to other rows:
+    one with these adjustments, one with the rates of the system as it is sold.
     """
     yield from _validated()
     for row in unseen.answers().to_dict("records"):
@@ -246,7 +246,7 @@ def _class(row: Residual) -> str:
 
 
 def held(row: Residual, whole_runs: bool) -> tuple[bool, float] | None:
-    """Whether the band of the others holds a row, and how wide it is; None without a band."""
+    """Whether the band of the others holds a row, and its width; None without a band."""
     band = band_of_traits(row.traits, left_out(row, whole_runs))
     if band.low is None or band.high is None:
         return None

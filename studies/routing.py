@@ -1,5 +1,5 @@
-"""Steps of experts whose rows nobody balances, and steps with forced balance: one number, fitted
-to one length of sequences and shown on the others.
+"""Steps of experts with unbalanced rows, and steps with forced balance: one number, fitted to one
+length of sequences and shown on the others.
 """
 
 from __future__ import annotations

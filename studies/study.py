@@ -40,7 +40,7 @@ def plain_costs(**arguments: Any) -> Costs:
 
 
 def percent(ours: float, published: float) -> float:
-    """Returns by how much our number is above the published one."""
+    """Returns the error of our number relative to the published one."""
     return 100 * (ours / published - 1)
 
 

@@ -1,7 +1,7 @@
 """Published runs predicted as a user predicts them: by `pipesched simulate` with the degrees, the
 batch and the precision that are published, and defaults for everything else.
 
-Nothing is fitted to these rows.
+No value is fitted to these rows.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Pairs(NamedTuple):
 
 
 def count_pairs(rows: pd.DataFrame) -> Pairs:
-    """Counts the pairs of each cluster whose measurements are at least `TIE_PERCENT` apart.
+    """Counts the pairs of each cluster whose measurements differ by at least `TIE_PERCENT`.
 
     >>> count_pairs(answers()[:0])
     Pairs(number=0, right=0, apart=0, apart_right=0)

@@ -1,6 +1,6 @@
 """Measured layers, steps, throughput and memory, alongside our predictions.
 
-Nothing is fitted to the row that it predicts. Factors on the curves come from the times of one
+No value is fitted to the row that it predicts. Factors on the curves come from the times of one
 layer: each layer is predicted from the other settings, steps from all of them. H100 clocks come
 from another row of the same benchmark; zero bubble's schedules use its profiled times.
 """
@@ -356,9 +356,8 @@ def _titan_system(rates: TitanRates, is_divided: bool) -> dict[str, Any]:
 
 def titan_fields(tensor: int, *, has_kernels: bool) -> dict[str, Any]:
     """The tensors that torchtitan keeps, with this number of tensor-parallel ranks, by fields of a
-    model;
-    `has_kernels`: its loss is not compiled. With ranks, DTensor keeps inputs as they are gathered,
-    and torchao casts them before that.
+    model; `has_kernels`: its loss is not compiled. With ranks, DTensor keeps gathered inputs, and
+    torchao casts them before that.
     """
     found: dict[str, Any] = {"separate_loss": has_kernels}
     if tensor == 1:
@@ -421,7 +420,7 @@ def _titan_70b(rates: TitanRates) -> float:
 
 
 def titan_8b_row(row: Mapping[str, Any], rates: TitanRates) -> Configuration:
-    """A step of 8B of table 2, whose ranks divide nothing but the sequence."""
+    """A step of 8B of table 2, whose ranks divide only the sequence."""
     costs = titan_costs(
         "llama3-8b",
         rates._replace(link=1.0),

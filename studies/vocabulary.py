@@ -1,6 +1,5 @@
-"""Vocabulary parallelism as it was measured (arXiv 2411.05288): how much faster than a whole head
-on the last worker, and its memory, next to layers that are divided unevenly; and how well shards of
-a head scale.
+"""Measured vocabulary parallelism (arXiv 2411.05288): its speed-up over a whole head on the last
+worker, and its memory, next to unevenly divided layers; and the scaling of shards of a head.
 """
 
 from __future__ import annotations

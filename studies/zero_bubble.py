@@ -35,7 +35,7 @@ class Measured:
     workers: int
     microbatches: int
     times: Mapping[str, int]
-    """Picoseconds of one stage; `comm` is that of a message."""
+    """Picoseconds of one stage; `comm` is a message's."""
     rates: Mapping[str, float]
 
     @property

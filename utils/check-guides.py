@@ -6,14 +6,13 @@ backticks must exist. So must sources that any text names by a path below
 include/PipeSched or lib, such as `Analysis/Graph/Timeline.h`. Names with a
 placeholder, such as `lib/Target/<Name>.cpp`, are names of new files.
 
-A page docs/Add*.md says how to add something. A file that has to change is
-named there in a sentence of the form
+A page docs/Add*.md says how to add a part. It names a file that has to change in a sentence of the
+form
 
     `lib/Target/TranslateRegistration.cpp` mentions `export-chrome-trace`
 
-where the second name is that of an example which the project has; the file
-must have that text. So a page fails when the file is renamed, or when the
-example has moved to another one.
+with the name of an example of the project as the second name; the file must have that text. So a
+page fails when the file is renamed, or when the example has moved to another one.
 
 Usage: check-guides.py [--root FOLDER] [--all]; prints `file:line: finding` and fails if any page is
 wrong, or if there is no docs/Add*.md; with --all if one of PAGES is missing.

@@ -216,8 +216,8 @@ class Layers:
                     self.report(file, number, what)
 
     def check_packages(self):
-        """Reports entries of Python packages without a place in their order, and imports that go
-        against it.
+        """Reports entries of Python packages without a place in their order, and imports that
+        violate it.
         """
         for folder, (line, order) in self.packages.items():
             home = self.root / folder

@@ -4,7 +4,7 @@
 Sources of a library are compiled several at a time (CMake's unity builds), one after the other in
 one translation unit. A function that is private to one of them (static, or in an anonymous
 namespace) is then an overload of one of the same name in another source or in a header of the
-library. If their types differ, no compiler says so, and a call may reach the wrong one.
+library. If their types differ, no compiler reports it, and a call may reach the wrong one.
 
 Usage: check-private.py [--root FOLDER]; prints `file:line: what` and fails if there are findings.
 """

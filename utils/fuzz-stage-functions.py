@@ -4,10 +4,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compares compiled stage functions with the same graphs in NumPy.
 
-Each function has several results, which share fills and are slices, reshapes,
-products and sums of each other, rows and columns that numbers of another tensor
-name, and loops that move numbers one by one. Numbers are small integers in f64,
-so that every result is exact. Functions of one batch are compiled as one module.
+Each function has several results, which share fills and are slices, reshapes, products and sums of
+each other, rows and columns that numbers of another tensor name, and loops that move numbers one by
+one. Numbers are small integers in f64, so that every result is exact. Functions of one batch are
+compiled as one module.
 """
 
 import argparse

@@ -204,7 +204,7 @@ class Checker:
             self.check_any_times(worker, row)
 
     def check_any_times(self, worker, row):
-        """Checks the capacity in every state that a row can be in, whatever the times.
+        """Checks the capacity in every state that a row can be in, at any times.
 
         A state is the cell that runs, the number of ended offloads and the number of started
         reloads. Both happen in the order of the row. The row has seen an offload end if it waited

@@ -1,8 +1,8 @@
 """A small GPT on characters, as a list of layers that a pipeline can cut anywhere.
 
-`pipesched run --model examples/gpt` asks this file for the functions at its end
-(docs/Command.md, "Training"). The layers know nothing of pipelines, but two lines make them fit for
-schedules that cut sequences into slices: places count from `first_token`, and attention is that of
+`pipesched run --model examples/gpt` asks this file for the functions at its end (docs/Command.md,
+"Training"). The layers are independent of pipelines, except for two lines for schedules that cut
+sequences into slices: places count from `first_token`, and attention is from
 `pipesched.torch.slices` (docs/Torch.md, "Slices").
 """
 
@@ -21,7 +21,7 @@ ALPHABET = sorted(set(TEXT))
 
 
 class Embedding(nn.Module):
-    """The vector of each character plus that of its place."""
+    """The vector of each character plus the vector of its place."""
 
     def __init__(self, width: int, context: int) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
 """A small language model with experts, whose layers define their parts.
 
-A rank holds the experts of its place in a group; rows of words go to the ranks of their experts
-and back by all-to-alls. `pipesched.torch.parts` has the base class of layers for which these run
-while another microbatch is computed (docs/Torch.md, "Layers in parts"). Without a group a rank has
-all experts, and nothing is exchanged: so `pipesched run --model examples/moe` trains it. `train.py`
-trains pipelines side by side that share the experts.
+A rank holds the experts of its place in a group; rows of words are sent to the ranks of their
+experts and back by all-to-alls. `pipesched.torch.parts` has the base class of layers for which
+these overlap with the compute of another microbatch (docs/Torch.md, "Layers in parts"). Without a
+group a rank has all experts and exchanges no rows, as in `pipesched run --model examples/moe`.
+`train.py` trains pipelines side by side that share the experts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORDS = 32
 
 
 class Embedding(nn.Module):
-    """The vector of each word plus that of its place."""
+    """The vector of each word plus the vector of its place."""
 
     def __init__(self, width: int, context: int) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ from pipesched.torch import PipelineRuntime, split_sequential
 
 
 def groups(pipelines: int, workers: int) -> tuple[Any, Any]:
-    """The group of the pipeline of this rank, and that of the ranks that share its experts."""
+    """The group of the pipeline of this rank, and the group of the ranks that share its experts."""
     rows = [list(range(p * workers, (p + 1) * workers)) for p in range(pipelines)]
     columns = [list(ranks) for ranks in zip(*rows, strict=True)]
     mine, _ = dist.new_subgroups_by_enumeration(rows)

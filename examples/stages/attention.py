@@ -3,8 +3,8 @@
 Queries, keys and values have one row per token (batch times sequence) and the heads side by side.
 Letters of loops: b batch, h head, i query, j key, d number of a head.
 
-Where a microbatch has several slices of its sequences, keys and values are from all slices, slice x
-row x number, and queries are from one slice. A query sees no key that comes later.
+If a microbatch has several slices of its sequences, keys and values are from all slices, slice x
+row x number, and queries are from one slice. A query sees no later key.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _split(body: Body, x: Value, batch: int, heads: int) -> Value:
 
 
 def _rows_of_keys(body: Body, x: Value, shape: tuple[int, ...]) -> Value:
-    """The inverse: `shape` is that of the keys."""
+    """The inverse: `shape` is the shape of the keys."""
     if len(shape) == 2:
         return _rows(body, x)
     (slices, rows, width), batch = shape, x.shape[0]
@@ -36,7 +36,7 @@ def _rows_of_keys(body: Body, x: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _part(whole: Value, number: Value) -> tuple[str, str]:
-    """Where slice `number` is in a tensor of all slices, and the type of one."""
+    """The place of slice `number` in a tensor of all slices, and the type of one."""
     _, rows, width = whole.shape
     place = whole.body.convert(number, "index")
     at = f"[{place.name}, 0, 0] [1, {rows}, {width}] [1, 1, 1]"
@@ -44,7 +44,7 @@ def _part(whole: Value, number: Value) -> tuple[str, str]:
 
 
 def put_slice(body: Body, part: Value, whole: Value, number: Value) -> Value:
-    """All slices, of which one is new."""
+    """All slices, one of them new."""
     at, one = _part(whole, number)
     text = f"tensor.insert_slice {part.name} into {whole.name}{at} : {one} into {whole.type}"
     return body.value(text, whole.element, whole.shape, "slices")
@@ -148,7 +148,7 @@ def attention_gradient(
 
 @function
 def embedding(body: Body, tokens: Value, table: Value, places: Value) -> Value:
-    """The row of the table for each token, plus that of its place. `tokens` is batch x sequence."""
+    """The row of the table for each token, plus its place's. `tokens` is batch x sequence."""
     (batch, length), width = tokens.shape, table.shape[1]
 
     def formula(b: Body, token: Value, place: Value) -> Value:
@@ -164,7 +164,7 @@ def embedding(body: Body, tokens: Value, table: Value, places: Value) -> Value:
 
 @function
 def embedding_gradient(body: Body, tokens: Value, x_gradient: Value, sum: Value) -> Value:
-    """Adds the row of each token to that of the table: a loop, since tokens may be equal."""
+    """Adds each token's row to its row of the table: a loop, since tokens may be equal."""
     rows, width = x_gradient.shape
     flat = body.reshape(tokens, (rows,))
     zero, one, end = (body.constant(number, "index") for number in (0, 1, rows))
@@ -194,7 +194,7 @@ def embedding_gradient(body: Body, tokens: Value, x_gradient: Value, sum: Value)
 
 
 def _places_of_slice(table: Value, slice: Value, length: int) -> str:
-    """Where the places of a slice are in the table of all."""
+    """The offset of the places of a slice in the table of all."""
     first = table.body.convert(slice, "index") * length
     return f"[{first.name}, 0] [{length}, {table.shape[1]}] [1, 1]"
 

@@ -121,8 +121,8 @@ class Port:
 class Module:
     """The functions of one file.
 
-    `element` is the type of parameters and activations, `total` that of sums: gradients, the loss,
-    the state of the optimizer, and sums in products and reductions.
+    `element` is the type of parameters and activations, `total` the type of sums: gradients, the
+    loss, the state of the optimizer, and sums in products and reductions.
     """
 
     def __init__(self, element: str) -> None:
@@ -141,7 +141,7 @@ class Module:
         return alias
 
     def symbol(self, name: str, types: Sequence[Value]) -> str:
-        """A name for a helper: that of the Python function, with its first two shapes."""
+        """A name for a helper: the Python function's, with its first two shapes."""
         shapes = ["x".join(map(str, value.shape)) for value in types if value.sizes]
         name = "_".join([name, *list(dict.fromkeys(shapes))[:2]])
         taken = {known.symbol for known in self.known.values()}

@@ -64,7 +64,7 @@ class Layer:
         self.shapes = {"w": (self.width, self.out), "b": (self.out,)}
 
     def port(self, role: str, width: int, name: str | None = None) -> tuple[str, Port]:
-        """An argument for activations, and how it is called in the function."""
+        """An argument for activations, and its name in the function."""
         hint = name.replace(".", "_") if name else {"input": "x"}.get(role, role)
         return hint, Port(role, self.module.element, (self.rows, width), name)
 

@@ -1,10 +1,10 @@
 """The scores of the next token in shards, one on each worker (vocabulary parallelism, arXiv
 2411.05288). Letters: t rows, h hidden, v the columns of a shard.
 
-Each shard tells all the maximum of its scores per row, the sum of their exponentials, and the score
-of the target where it has it. With these every shard has its part of the softmax over all scores.
-With Vocab-1 each then gives its part of the gradient of the last output; with Vocab-2 a shard also
-tells that part up to a factor that the softmax gives, so that the loss puts the gradient together.
+Each shard sends the maximum of its scores per row, the sum of their exponentials, and the score of
+the target if it has it to all. With these every shard has its part of the softmax over all scores.
+With Vocab-1 each then gives its part of the gradient of the last output. With Vocab-2 a shard also
+sends that part up to a factor that the softmax gives, and the loss puts the gradient together.
 """
 
 from __future__ import annotations

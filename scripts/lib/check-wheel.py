@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOREIGN = ("clang", "gcc", "cc", "c++", "ld", "opt", "llvm-config", "mlir-opt", "mlir-opt-22")
-"""Commands of which none may be there: a wheel that needs one must fail here."""
+"""Commands that must not exist: a wheel that needs one must fail here."""
 
 TIMES = "F=18.522ms,I=18.086ms,W=9.337ms,comm=0.601ms"
 PAPER = f"""echo 'module {{}}' | pipesched-opt --pass-pipeline='builtin.module(
