@@ -103,7 +103,7 @@ Error LayoutParser::parseItem(char symbol, int64_t times) {
                 "begins with",
                 name);
   if (hasLoss)
-    return fail("'{0}' stands behind the loss 'L', which the last stage ends "
+    return fail("'{0}' comes after the loss 'L', which the last stage ends "
                 "with",
                 name);
   return add(symbol, times);

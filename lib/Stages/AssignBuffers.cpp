@@ -317,7 +317,7 @@ LogicalResult ProgramAssigner::assignTags() {
         return pipe::emitTableError(loaded.ops[i])
                << "is " << highest - numbers[i]
                << " messages behind another one of its channel; at most "
-               << numTags - 1 << " can be told apart";
+               << numTags - 1 << " can be distinguished";
       });
 }
 

@@ -9,12 +9,12 @@
 // CHECK: error: 'exec.program' op deadlocks {{(with messages=[a-z]+ )?}}in a cycle of 4 waits
 // ROW:        note: all_reduce 0G0 blocks 0 to 1 on worker 0 waits for all_reduce 0G1 blocks 0 to 1 on worker 1 (its group)
 // ROW-NEXT:     %ar0 = all_reduce 0G0
-// ROW:        note: all_reduce 0G1 blocks 0 to 1 stands behind all_reduce 1G0 blocks 1 to 2 in the row of worker 1
+// ROW:        note: all_reduce 0G1 blocks 0 to 1 comes after all_reduce 1G0 blocks 1 to 2 in the row of worker 1
 // ROW:        note: all_reduce 1G0 blocks 1 to 2 on worker 1 waits for all_reduce 1G1 blocks 1 to 2 on worker 0 (its group)
-// ROW:        note: all_reduce 1G1 blocks 1 to 2 stands behind all_reduce 0G0 blocks 0 to 1 in the row of worker 0
-// QUEUE:      note: all_reduce 0G1 blocks 0 to 1 stands behind all_reduce 1G0 blocks 1 to 2 in the collective queue of worker 1
+// ROW:        note: all_reduce 1G1 blocks 1 to 2 comes after all_reduce 0G0 blocks 0 to 1 in the row of worker 0
+// QUEUE:      note: all_reduce 0G1 blocks 0 to 1 comes after all_reduce 1G0 blocks 1 to 2 in the collective queue of worker 1
 // QUEUE:      note: all_reduce 1G0 blocks 1 to 2 on worker 1 waits for all_reduce 1G1 blocks 1 to 2 on worker 0 (its group)
-// QUEUE:      note: all_reduce 1G1 blocks 1 to 2 stands behind all_reduce 0G0 blocks 0 to 1 in the collective queue of worker 0
+// QUEUE:      note: all_reduce 1G1 blocks 1 to 2 comes after all_reduce 0G0 blocks 0 to 1 in the collective queue of worker 0
 // QUEUE:      note: all_reduce 0G0 blocks 0 to 1 on worker 0 waits for all_reduce 0G1 blocks 0 to 1 on worker 1 (its group)
 // CHECK-NOT:  note:
 exec.program @opposite workers 2 microbatches 2 {

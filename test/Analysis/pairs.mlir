@@ -35,10 +35,10 @@ pipe.schedule @gpipe workers 3 microbatches 4 profile <"F=10us,B=20us,comm=3us">
 // expected-error@+1 {{'pipe.schedule' op deadlocks with messages=pairs in a cycle of 4 waits}}
 pipe.schedule @exchange workers 2 microbatches 3 {
   path on [0, 1]
-  // expected-note@+2 {{recv 1B1 from 1 stands behind send 0F2 to 1 among the messages of worker 0 with worker 1}}
+  // expected-note@+2 {{recv 1B1 from 1 comes after send 0F2 to 1 among the messages of worker 0 with worker 1}}
   // expected-note@+1 {{send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)}}
   worker 0 runs [0F0 0F1 0B0 0F2 0B1 0B2]
-  // expected-note@+2 {{recv 0F2 from 0 stands behind send 1B1 to 0 among the messages of worker 1 with worker 0}}
+  // expected-note@+2 {{recv 0F2 from 0 comes after send 1B1 to 0 among the messages of worker 1 with worker 0}}
   // expected-note@+1 {{send 1B1 to 0 on worker 1 waits for recv 1B1 from 1 on worker 0 (its message)}}
   worker 1 runs [1F0 1B0 1F1 1B1 1F2 1B2]
 }

@@ -12,9 +12,9 @@
 // help if the two directions carry different microbatches.
 // RENDEZVOUS:     :[[#@LINE+5]]:1: error: 'exec.program' op deadlocks with messages=rendezvous in a cycle of 4 waits
 // RENDEZVOUS:     note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
-// RENDEZVOUS:     note: recv 0F2 from 0 stands behind send 3B0 to 0 in the row of worker 1
+// RENDEZVOUS:     note: recv 0F2 from 0 comes after send 3B0 to 0 in the row of worker 1
 // RENDEZVOUS:     note: send 3B0 to 0 on worker 1 waits for recv 3B0 from 1 on worker 0 (its message)
-// RENDEZVOUS:     note: recv 3B0 from 1 stands behind send 0F2 to 1 in the row of worker 0
+// RENDEZVOUS:     note: recv 3B0 from 1 comes after send 0F2 to 1 in the row of worker 0
 exec.program @odd_even {
   worker 0 {
     %f1_2 = compute 2F1
@@ -42,9 +42,9 @@ exec.program @odd_even {
 // they run together; a single-threaded process that receives first never sends.
 // CHECK: error: 'exec.program' op deadlocks with messages=unbounded in a cycle of 4 waits
 // CHECK: :[[#@LINE+17]]:13: note: recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 (its message)
-// CHECK: :[[#@LINE+9]]:11: note: send 0F1 to 1 stands behind recv 1B0 from 1 in the row of worker 0
+// CHECK: :[[#@LINE+9]]:11: note: send 0F1 to 1 comes after recv 1B0 from 1 in the row of worker 0
 // CHECK: :[[#@LINE+7]]:11: note: recv 1B0 from 1 on worker 0 waits for send 1B0 to 0 on worker 1 (its message)
-// CHECK: :[[#@LINE+15]]:12: note: send 1B0 to 0 stands behind recv 0F1 from 0 in the row of worker 1
+// CHECK: :[[#@LINE+15]]:12: note: send 1B0 to 0 comes after recv 0F1 from 0 in the row of worker 1
 exec.program @receive_first profile <"F=1us,B=1us"> {
   worker 0 {
     %f0 = compute 0F0

@@ -13,7 +13,7 @@ namespace {
 
 TEST(TaskGraph, CopiesRunBesideCompute) {
   // The offloads are issued by 10 and 20 and take 15 each, one after the other:
-  // [10,25), [25,40). Reloads have a queue of their own.
+  // [10,25), [25,40). Reloads have a separate queue.
   Table table = makeTable(2, {0}, {"0F0 0D0 0F1 0D1 0B1 0U0 0B0 0U1"});
   table.rows[0] = parseRow("0F0 0D0 0F1 0D1 0U1 0B1 0U0 0B0");
   UniformCosts stageCosts;
@@ -206,17 +206,16 @@ TEST(Deadlock, RowOrderMattersUnderBlockingOnly) {
   Program program = builder.build();
   EXPECT_EQ(deadlockText(program, Transport::Overlap), "");
   EXPECT_EQ(deadlockText(program, Transport::Delay), "");
-  EXPECT_EQ(
-      deadlockText(program, Transport::Blocking),
-      "deadlock: a cycle of 4 waits\n"
-      "  recv 1F0 from 1 on worker 0 waits for send 1F0 to 0 on worker 1 "
-      "(its message)\n"
-      "  send 1F0 to 0 stands behind recv 0F0 from 0 in the row of worker "
-      "1\n"
-      "  recv 0F0 from 0 on worker 1 waits for send 0F0 to 1 on worker 0 "
-      "(its message)\n"
-      "  send 0F0 to 1 stands behind recv 1F0 from 1 in the row of worker "
-      "0");
+  EXPECT_EQ(deadlockText(program, Transport::Blocking),
+            "deadlock: a cycle of 4 waits\n"
+            "  recv 1F0 from 1 on worker 0 waits for send 1F0 to 0 on worker 1 "
+            "(its message)\n"
+            "  send 1F0 to 0 comes after recv 0F0 from 0 in the row of worker "
+            "1\n"
+            "  recv 0F0 from 0 on worker 1 waits for send 0F0 to 1 on worker 0 "
+            "(its message)\n"
+            "  send 0F0 to 1 comes after recv 1F0 from 1 in the row of worker "
+            "0");
 }
 
 /// Messages are sent in another order than they are received.
@@ -235,11 +234,11 @@ TEST(Deadlock, QueuesThatDisagree) {
   EXPECT_EQ(
       deadlockText(program, Transport::Overlap),
       "deadlock: a cycle of 4 waits\n"
-      "  recv 0F0 from 0 stands behind recv 0F1 from 0 in the receive queue of "
+      "  recv 0F0 from 0 comes after recv 0F1 from 0 in the receive queue of "
       "worker 1\n"
       "  recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 (its "
       "message)\n"
-      "  send 0F1 to 1 stands behind send 0F0 to 1 in the send queue of worker "
+      "  send 0F1 to 1 comes after send 0F0 to 1 in the send queue of worker "
       "0\n"
       "  send 0F0 to 1 on worker 0 waits for recv 0F0 from 0 on worker 1 (its "
       "message)");

@@ -58,9 +58,9 @@ TEST(MegatronLayout, NamesTheCharacter) {
                                "first stage holds the only one");
   EXPECT_EQ(refuse("E*2tL"), "character 1: 'E' stands once, found 2 times");
   EXPECT_EQ(refuse("EtL*2"), "character 3: 'L' stands once, found 2 times");
-  EXPECT_EQ(refuse("EtLt"), "character 4: 't' stands behind the loss 'L', "
+  EXPECT_EQ(refuse("EtLt"), "character 4: 't' comes after the loss 'L', "
                             "which the last stage ends with");
-  EXPECT_EQ(refuse("EtL|"), "character 4: '|' stands behind the loss 'L', "
+  EXPECT_EQ(refuse("EtL|"), "character 4: '|' comes after the loss 'L', "
                             "which the last stage ends with");
   EXPECT_EQ(refuse("Et*3|(tt|)*29,m|L"),
             "character 15: blocks are decoder layers 't'; an MTP layer 'm' "

@@ -72,7 +72,7 @@ std::string pipesched::describeWait(const Program &program, const Wait &wait) {
   llvm::raw_string_ostream os(text);
   printInstruction(os, program, waiter);
   if (wait.reason == WaitReason::Pair) {
-    os << " stands behind ";
+    os << " comes after ";
     printInstruction(os, program, awaited);
     os << " among the messages of worker " << workerOf(program, wait.waiter)
        << " with worker " << waiter.peer;
@@ -80,7 +80,7 @@ std::string pipesched::describeWait(const Program &program, const Wait &wait) {
   }
   bool isQueue = wait.reason == WaitReason::Queue;
   if (isQueue || wait.reason == WaitReason::Row) {
-    os << " stands behind ";
+    os << " comes after ";
     printInstruction(os, program, awaited);
     os << " in the " << (isQueue ? queueName(waiter.kind, awaited.kind) : "row")
        << " of worker " << workerOf(program, wait.waiter);

@@ -12,7 +12,7 @@ exec.program @p {
   worker 0 {}
 // program_c1
   worker 0 {}
-  // error: stands behind a worker; paths and functions come first
+  // error: comes after a worker; paths and functions come first
   pipe.path on [0]
 // program_c2
   worker 0 {}

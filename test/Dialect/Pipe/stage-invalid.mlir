@@ -74,6 +74,6 @@ exec.program @p workers 1 microbatches 1 {
   worker 0 {
     %f0 = compute 0F0
   }
-  // error: stands behind a worker; paths and functions come first
+  // error: comes after a worker; paths and functions come first
   pipe.stage 0 forward @f
 }

@@ -5,8 +5,8 @@
 
 // The unit tests verify such tables for all families, with what workers hold.
 
-// E of a microbatch stands behind the F of the second before it, and V where the first stage has
-// run the next backward. On worker 1 a lookup stands behind the cell that runs then.
+// E of a microbatch comes after the F of the second before it, and V where the first stage has
+// run the next backward. On worker 1 a lookup comes after the cell that runs then.
 // CHECK-LABEL: pipe.schedule @plain workers 2 microbatches 4 {
 // CHECK-NEXT: path on [0, 1]
 // CHECK-NEXT: worker 0 runs [0E0 0A0 0E1 0A1 0F0 0X0 0E2 0A2 0F1 0X1 0E3 0A3 0S0 0Y0 0T0 0Z0 0B0 0C0 0S1 0Y1 0T1 0Z1 0F2 0X2 0B1 0C1 0V0 0S2 0Y2 0T2 0Z2 0F3 0X3 0B2 0C2 0V1 0S3 0Y3 0T3 0Z3 0B3 0C3 0V2 0V3]

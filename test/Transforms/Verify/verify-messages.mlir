@@ -12,9 +12,9 @@
 // RENDEZVOUS:      :[[#@LINE+8]]:1: error: 'pipe.schedule' op deadlocks with messages=rendezvous in a cycle of 4 waits
 // RENDEZVOUS-NEXT: pipe.schedule @one_f_one_b
 // RENDEZVOUS:      :[[#@LINE+8]]:30: note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
-// RENDEZVOUS:      :[[#@LINE+8]]:3: note: recv 0F2 from 0 stands behind send 1B1 to 0 in the row of worker 1
+// RENDEZVOUS:      :[[#@LINE+8]]:3: note: recv 0F2 from 0 comes after send 1B1 to 0 in the row of worker 1
 // RENDEZVOUS:      :[[#@LINE+7]]:30: note: send 1B1 to 0 on worker 1 waits for recv 1B1 from 1 on worker 0 (its message)
-// RENDEZVOUS:      :[[#@LINE+5]]:3: note: recv 1B1 from 1 stands behind send 0F2 to 1 in the row of worker 0
+// RENDEZVOUS:      :[[#@LINE+5]]:3: note: recv 1B1 from 1 comes after send 0F2 to 1 in the row of worker 0
 // FIFO-NOT: op deadlocks
 // BATCHED-NOT: op deadlocks
 pipe.schedule @one_f_one_b workers 2 microbatches 3 family "1f1b" {
@@ -35,7 +35,7 @@ pipe.schedule @gpipe workers 2 microbatches 3 family "gpipe" {
 // RENDEZVOUS: error: 'pipe.schedule' op deadlocks with messages=rendezvous in a cycle of 4 waits
 // FIFO:      :[[#@LINE+6]]:1: error: 'pipe.schedule' op deadlocks with messages=fifo in a cycle of 2 waits
 // FIFO-NEXT: pipe.schedule @crossing
-// FIFO:      :[[#@LINE+7]]:3: note: recv 0F0 from 0 stands behind recv 0F1 from 0 in the row of worker 1
+// FIFO:      :[[#@LINE+7]]:3: note: recv 0F0 from 0 comes after recv 0F1 from 0 in the row of worker 1
 // FIFO:      :[[#@LINE+6]]:3: note: recv 0F1 from 0 on worker 1 waits for recv 0F0 from 0 on worker 1 (sent before it)
 // FIFO-NOT: note:
 // BATCHED:   error: 'pipe.schedule' op deadlocks with messages=batched in a cycle of 4 waits
@@ -50,9 +50,9 @@ pipe.schedule @crossing workers 2 microbatches 2 {
 // BATCHED:      :[[#@LINE+7]]:1: error: 'pipe.schedule' op deadlocks with messages=batched in a cycle of 4 waits
 // BATCHED-NEXT: pipe.schedule @late_receives
 // BATCHED:      :[[#@LINE+7]]:26: note: send 0F2 to 1 on worker 0 waits for recv 0F2 from 0 on worker 1 (its message)
-// BATCHED:      :[[#@LINE+7]]:3: note: recv 0F2 from 0 stands behind send 1B0 to 0 in the row of worker 1
+// BATCHED:      :[[#@LINE+7]]:3: note: recv 0F2 from 0 comes after send 1B0 to 0 in the row of worker 1
 // BATCHED:      :[[#@LINE+6]]:22: note: send 1B0 to 0 on worker 1 waits for recv 1B0 from 1 on worker 0 (its message)
-// BATCHED:      :[[#@LINE+4]]:3: note: recv 1B0 from 1 stands behind send 0F2 to 1 in the row of worker 0
+// BATCHED:      :[[#@LINE+4]]:3: note: recv 1B0 from 1 comes after send 0F2 to 1 in the row of worker 0
 // BATCHED-NOT: note:
 pipe.schedule @late_receives workers 2 microbatches 4 {
   path on [0, 1]

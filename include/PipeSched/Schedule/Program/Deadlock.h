@@ -44,7 +44,7 @@ std::string describeInstruction(const Program &program,
 /// One wait as text, without a final period:
 ///   recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 (its
 ///   message)
-///   send 2B1 to 1 stands behind send 2B0 to 1 in the send queue of worker 2
+///   send 2B1 to 1 comes after send 2B0 to 1 in the send queue of worker 2
 std::string describeWait(const Program &program, const Wait &wait);
 
 /// The program does not finish.

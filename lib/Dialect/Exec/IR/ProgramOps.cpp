@@ -84,7 +84,7 @@ LogicalResult ProgramOp::verify() {
                 "'exec.worker' ops and clauses of functions only";
     if (seenWorker && pipe::isHeaderOp(op))
       return pipe::emitTableError(&op)
-             << "stands behind a worker; paths and functions come first";
+             << "comes after a worker; paths and functions come first";
     seenWorker |= isa<WorkerOp>(op);
   }
   if (failed(pipe::verifyClauses(*this)))
