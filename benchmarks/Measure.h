@@ -96,8 +96,8 @@ void registerGenerators(int64_t numCells);
 /// Registers rows `<operation>-on-64/<family>/<cells>` that walk tables.
 void registerWalks(int64_t numCells);
 
-/// Registers rows `optimize-<operation>/<problem>/<cells>`, which have sizes of
-/// their own.
+/// Registers rows `optimize-<operation>/<problem>/<cells>`, which have other
+/// sizes.
 void registerOptimizer();
 
 } // namespace pipesched::bench

@@ -37,8 +37,7 @@ times=$(mktemp)
 # Failures, a line each: `PART: FAIL: PipeSched :: Docs/examples.test (3 of 9)`.
 failures=$(mktemp)
 
-# note_time NAME BEGIN: remembers that a part, which began at BEGIN by SECONDS, ends
-# now.
+# note_time NAME START: notes that a part that started at START (SECONDS) ends now.
 note_time() {
   printf '%6d s  %s\n' $((SECONDS - $2)) "$1" >>"$times"
 }

@@ -182,7 +182,7 @@ def point(row: Mapping[str, Any], off: str | None = None, **options: Any) -> Con
     microbatches = row["batch"] // (pipelines * row["microbatch"])
     stages, layers = workers * chunks, _model(row)["layers"]
     is_layer = row["quantity"].startswith("layer")
-    # With more stages than layers, embedding and head have stages of their own.
+    # With more stages than layers, embedding and head have separate stages.
     blocks = [0, *[1] * (stages - 2), 0]
     path = Path([stage % workers for stage in range(stages)], blocks=blocks)
     return Configuration(

@@ -1,4 +1,4 @@
-//===- MemoryBudget.cpp - What a worker may hold --------------------------===//
+//===- MemoryBudget.cpp - The memory budget of a worker -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A budget in activations uses computeMemory too, with one byte for each
@@ -96,7 +96,7 @@ Expected<MemoryBudget> pipesched::parseMemoryBudget(StringRef text) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is held
+// Held memory
 //===----------------------------------------------------------------------===//
 
 /// Whether times matter: copies overlap with the rows.

@@ -1,4 +1,4 @@
-//===- NamedEvaluation.cpp - Results and what they are of -----------------===//
+//===- NamedEvaluation.cpp - Results with their subjects ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Keeps rows, and builds the task graph when it is first asked for.

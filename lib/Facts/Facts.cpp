@@ -1,4 +1,4 @@
-//===- Facts.cpp - What is known of model and hardware --------------------===//
+//===- Facts.cpp - Facts of model and hardware ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The number of layers of a model, efficiency by size, and checked changes of

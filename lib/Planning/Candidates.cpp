@@ -1,4 +1,4 @@
-//===- Candidates.cpp - What a plan chooses from --------------------------===//
+//===- Candidates.cpp - The candidates of a plan --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lists the schedules of a shape, with each division of the layers.

@@ -1,4 +1,4 @@
-//===- Measurement.cpp - Measured beside predicted times ------------------===//
+//===- Measurement.cpp - Measured and predicted times ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A log says when an instruction began and ended in its worker. When a message

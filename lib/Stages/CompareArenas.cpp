@@ -1,4 +1,4 @@
-//===- CompareArenas.cpp - Arenas beside predicted peaks ------------------===//
+//===- CompareArenas.cpp - Arenas and predicted peaks ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads places from the ops, not from the assignment. Walks a row twice: over

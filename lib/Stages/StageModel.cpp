@@ -136,7 +136,7 @@ static void addKernel(StringRef function, StringRef what, const OpWork &op,
 }
 
 /// Merges ops into one kernel for each engine. The first kernel moves the bytes
-/// of all. All-reduces stay kernels of their own.
+/// of all. All-reduces stay separate kernels.
 static std::vector<OpWork> fuse(const FunctionWork &work) {
   std::vector<OpWork> fused;
   int64_t bytes = work.fusedBytes;

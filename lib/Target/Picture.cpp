@@ -20,7 +20,7 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 
 /// Numbers the stages of each worker: path by path, in the order of the path.
-/// Slices have shades of their own, and stages then have none.
+/// Slices have separate shades, and stages then have none.
 static void assignShades(Picture &picture) {
   const Placement &placement = *picture.placement;
   std::vector<int> stagesOnWorker(placement.getNumWorkers());

@@ -112,7 +112,7 @@ starting takes milliseconds. A test compares the list with the imports for type 
 """
 
 _PARTS = ("fitting", "ir", "planning")
-"""Modules that are attributes without an import of their own."""
+"""Modules that are attributes without a separate import."""
 
 __all__ = sorted(_HOMES)
 

@@ -28,7 +28,7 @@ namespace pipesched::python {
 // Texts
 //===----------------------------------------------------------------------===//
 
-/// The text as Python takes it: bytes that are no UTF-8, which names in IR may
+/// The text as Python takes it: bytes that are not UTF-8, which names in IR may
 /// have, become replacement characters.
 std::string toValid(std::string_view text);
 

@@ -21,7 +21,7 @@
 namespace pipesched::python::ir {
 
 //===----------------------------------------------------------------------===//
-// Contexts and what lives as long as they do
+// Contexts and objects with their lifetime
 //===----------------------------------------------------------------------===//
 
 class Op;

@@ -1,4 +1,4 @@
-//===- Module.cpp - A module with a context of its own --------------------===//
+//===- Module.cpp - A module with its own context -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Parses and prints modules, runs passes and searches on them; returns

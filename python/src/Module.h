@@ -1,4 +1,4 @@
-//===- Module.h - A module with a context of its own ------------*- C++ -*-===//
+//===- Module.h - A module with its own context -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Modules share no data, so threads with different modules never wait for each

@@ -107,7 +107,7 @@ Evaluator::evaluateThere(llvm::ArrayRef<PlanPoint> points) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What candidates are made of
+// Parts of candidates
 //===----------------------------------------------------------------------===//
 
 static void addSchedule(GivenSearch &self, int64_t pipeline, int64_t order,

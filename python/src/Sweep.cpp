@@ -134,7 +134,7 @@ Summary pipesched::python::summaryOf(const NamedEvaluation &result) {
 namespace {
 
 /// The results of a sweep and its progress callback. Each thread writes only
-/// the entries of its own configurations; the calling thread reports progress
+/// the entries of its configurations; the calling thread reports progress
 /// and keeps an exception of the callback.
 struct SweepState {
   explicit SweepState(size_t size, nb::object progress)

@@ -1,4 +1,4 @@
-//===- RowHelp.cpp - What a cell of a row means -------------------------===//
+//===- RowHelp.cpp - Help for a cell of a row -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Parses a file without verifying it, and reads from the one rule of
@@ -58,7 +58,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What a cell is
+// Descriptions of cells
 //===----------------------------------------------------------------------===//
 
 /// "forward of microbatch 0 on stage 1".
@@ -246,7 +246,7 @@ pipesched::describeCell(const RowText &row, const DialectRegistry &dialects) {
 }
 
 //===----------------------------------------------------------------------===//
-// What a row lacks
+// Missing cells of rows
 //===----------------------------------------------------------------------===//
 
 namespace {

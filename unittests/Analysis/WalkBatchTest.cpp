@@ -193,7 +193,7 @@ TEST(WalkBatch, AllFamilies) {
   EXPECT_GT(compared.memories, 1000);
 }
 
-/// Walks leap only where all scenarios repeat, at periods of their own.
+/// Walks leap only where all scenarios repeat, at separate periods.
 TEST(WalkBatch, LongTables) {
   Compared compared;
   uint32_t seed = 1;

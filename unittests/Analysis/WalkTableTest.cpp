@@ -153,7 +153,7 @@ TEST(WalkTable, AllFamilies) {
   EXPECT_GT(compared.queued, 100);
 }
 
-/// Slices of a microbatch have costs of their own, as if they were microbatches
+/// Slices of a microbatch have separate costs, as if they were microbatches
 /// of several kinds.
 TEST(WalkTable, SlicesOfTheirOwnCosts) {
   Compared compared;
@@ -413,7 +413,7 @@ TEST(WalkTable, FrozenTables) {
 }
 
 //===----------------------------------------------------------------------===//
-// What has no end
+// Walks without an end
 //===----------------------------------------------------------------------===//
 
 static Table twoWorkers(std::vector<Row> rows) {

@@ -1,9 +1,9 @@
-//===- AttentionTest.cpp - Attention kernels with rates of their own ------===//
+//===- AttentionTest.cpp - Attention kernels with separate rates ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Scores counted token by token, times on the toy system by hand, keys and
 // values that are copied to all heads, and gradients that are summed by a
-// kernel of their own. Two query heads of four elements share a key and a
+// separate kernel. Two query heads of four elements share a key and a
 // value; five sequences of six tokens.
 //
 //===----------------------------------------------------------------------===//

@@ -92,7 +92,7 @@ TEST(HostTime, GraphsAreLaunchedOnce) {
 }
 
 /// If the host waits within a layer, it launches no other layer ahead: each
-/// takes the longer of its own times, and the way back to the device.
+/// takes the longer of its two times, and the way back to the device.
 TEST(HostTime, WaitingEndsWhatIsAhead) {
   SystemFacts system = toySystem();
   system.operationPs = system.launchPs = 15;
@@ -161,7 +161,7 @@ TEST(HostTime, RowsAreSortedWhereTheyAreExchanged) {
 }
 
 //===----------------------------------------------------------------------===//
-// Collectives behind linear layers
+// Collectives hidden by linear layers
 //===----------------------------------------------------------------------===//
 
 /// An all-reduce of 163 ps between linear layers of 40 and 100 ps.
@@ -193,7 +193,7 @@ TEST(TensorExposed, LinearLayersHideWhatTheyCan) {
 }
 
 //===----------------------------------------------------------------------===//
-// Rows of experts behind another microbatch
+// Rows of experts hidden by a microbatch
 //===----------------------------------------------------------------------===//
 
 /// Two layers of experts on two ranks: 60 ps of compute in F and 30 in I, and

@@ -1,4 +1,4 @@
-//===- SchemaTest.cpp - The schemas say what the readers read -------------===//
+//===- SchemaTest.cpp - The schemas match the readers ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // docs/schemas compared with the readers: the same fields, the same required

@@ -232,7 +232,7 @@ TEST(Evaluator, FindsPeriodsAfterChanges) {
   }
 }
 
-/// Many rows with slack of their own, and rows that delay each other.
+/// Many rows with separate slack, and rows that delay each other.
 TEST(Evaluator, FindsPeriodsOfLongRows) {
   for (uint32_t seed = 0; seed < 24; ++seed) {
     SCOPED_TRACE(seed);

@@ -116,7 +116,7 @@ TEST(OptimizeProblem, KeepsBackwardsWholeWithoutTimesOfW) {
   EXPECT_FALSE(errorToBool(optimize::checkProblem(problem)));
 }
 
-/// Slices are microbatches on paths of their own, which divide the times.
+/// Slices are microbatches on separate paths, which divide the times.
 TEST(OptimizeProblem, HasSlicesOnPathsOfTheirOwn) {
   Placement placement =
       llvm::cantFail(Placement::create(2, 3, {placeLinear(2)}, 2));

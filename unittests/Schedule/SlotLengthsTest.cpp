@@ -1,4 +1,4 @@
-//===- SlotLengthsTest.cpp - Tables in slots of their own -----------------===//
+//===- SlotLengthsTest.cpp - Tables in their own slots --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Alignment, verification and metrics by lengths: small tables by hand, tables

@@ -1,4 +1,4 @@
-//===- RandomPaths.h - Paths with blocks of their own -----------*- C++ -*-===//
+//===- RandomPaths.h - Paths with separate blocks ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Paths that divide one model into blocks in different ways.

@@ -38,9 +38,9 @@ readInstance(llvm::StringRef path,
 /// solve(). D and U are at the last position at which they can have been
 /// issued: a copy that starts while a cell runs is before that cell.
 /// Errors,
-/// "<file>: <field path>: ...": text that is no JSON; no list `cells`; an entry
-/// that is not [phase, stage, microbatch, worker, start, end] with numbers of
-/// the problem.
+/// "<file>: <field path>: ...": text that is not JSON; no list `cells`; an
+/// entry that is not [phase, stage, microbatch, worker, start, end] with
+/// numbers of the problem.
 llvm::Expected<Seed> seedFromAnswer(const Problem &problem,
                                     llvm::StringRef text, llvm::StringRef file);
 

@@ -1,4 +1,4 @@
-//===- Facts.h - What is known of model, system and profile -----*- C++ -*-===//
+//===- Facts.h - Facts of model, system and profile -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Facts only, no costs: the plain structs of pipe.model, the system attributes

@@ -1,4 +1,4 @@
-//===- Candidates.h - What a plan chooses from ------------------*- C++ -*-===//
+//===- Candidates.h - The candidates of a plan ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A candidate is a schedule on a shape: on a division of the accelerators and

@@ -1,4 +1,4 @@
-//===- Measurement.h - Measured beside predicted times ----------*- C++ -*-===//
+//===- Measurement.h - Measured and predicted times -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // From logs of workers to a profile, and to an execution that is alongside the

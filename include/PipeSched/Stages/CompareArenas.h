@@ -1,4 +1,4 @@
-//===- CompareArenas.h - Arenas beside predicted peaks ----------*- C++ -*-===//
+//===- CompareArenas.h - Arenas and predicted peaks -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The memory analysis predicts, from the costs of stages, the most that the

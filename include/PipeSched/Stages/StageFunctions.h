@@ -141,10 +141,10 @@ bool hasStageFunctions(pipe::PlacementOwnerOpInterface owner);
 mlir::FailureOr<StageFunctions>
 loadStageFunctions(pipe::PlacementOwnerOpInterface owner);
 
-/// Verifies that the functions cover the cells: I and W need functions of their
-/// own, B one or both of these, O an update, and a stage after another one the
-/// gradient of its input. `phases` has the phases that run, by stage, as a bit
-/// set over Phase. Errors are emitted at the stage.
+/// Verifies that the functions cover the cells: I and W need separate
+/// functions, B one or both of these, O an update, and a stage after another
+/// one the gradient of its input. `phases` has the phases that run, by stage,
+/// as a bit set over Phase. Errors are emitted at the stage.
 mlir::LogicalResult verifyPhasesHaveFunctions(const StageFunctions &functions,
                                               llvm::ArrayRef<PhaseSet> phases);
 

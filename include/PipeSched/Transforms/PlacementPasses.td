@@ -143,7 +143,7 @@ def PipePlaceListPass : Pipe_SchedulePass<"pipe-place-list"> {
 }
 
 def PipePlaceBlocksPass : Pipe_SchedulePass<"pipe-place-blocks"> {
-  let summary = "Set how many layers each stage holds";
+  let summary = "Set the number of layers of each stage";
   let description = [{
     Keeps the paths and sets `blocks` of their stages, replacing blocks or
     weights that are there. `counts` gives the numbers by hand: one list for all

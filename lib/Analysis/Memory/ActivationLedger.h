@@ -20,9 +20,9 @@ namespace pipesched {
 /// The forwards of later slices read the keys and values of a slice, and so
 /// does the backward of the last slice, which is the first to run:
 ///
-///   F0 D0 F1 F2 ..       B2 B1 U0 B0    those of slice 0 stay
-///   F0 F1 F2 D0 D2 .. U0 U2 B2 B1 B0    they leave: D is behind the last F,
-///                                       and U before that of the last slice
+///   F0 D0 F1 F2 ..       B2 B1 U0 B0    slice 0's stay
+///   F0 F1 F2 D0 D2 .. U0 U2 B2 B1 B0    they leave: D is after the last F,
+///                                       and U0 before U2 of the last slice
 ///
 /// The reload queue keeps its order: U of the last slice, for which its
 /// backward waits, comes after all earlier ones.

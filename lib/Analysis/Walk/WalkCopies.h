@@ -76,9 +76,9 @@ private:
 /// The copy queues of all workers, and where the activations of stages that
 /// offload are, from F until their backward starts:
 ///
-///   row       | F |   | F |      | B |        D behind F, B behind U; d holds
+///   row       | F |   | F |      | B |        D after F, B after U; d holds
 ///   sends         | F   |                     the next step until D has ended
-///   offloads            | D  |                also behind the send of its F
+///   offloads            | D  |                also after the send of its F
 ///   reloads                  | U |
 ///
 /// A copy can be timed when its row passes it, because everything that it waits

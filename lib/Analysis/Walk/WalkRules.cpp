@@ -36,7 +36,7 @@ int64_t pipesched::stepPs(const WalkInputs &scenario,
 }
 
 //===----------------------------------------------------------------------===//
-// What a walk can time
+// Tables that a walk can time
 //===----------------------------------------------------------------------===//
 
 bool pipesched::canWalkTables(Transport transport, ReceivePlacement receives,

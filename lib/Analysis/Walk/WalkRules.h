@@ -1,4 +1,4 @@
-//===- WalkRules.h - What walks and graphs have in common -------*- C++ -*-===//
+//===- WalkRules.h - Costs common to walks and graphs -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The times of cells and messages as walks over a table read them: by global

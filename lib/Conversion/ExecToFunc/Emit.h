@@ -59,7 +59,7 @@ public:
   virtual mlir::Value bytes(unsigned index) = 0;
 };
 
-/// Emits actions; both forms use it, with words of their own.
+/// Emits actions; both forms use it, with separate words.
 class ActionEmitter {
 public:
   ActionEmitter(mlir::ImplicitLocOpBuilder &builder, RuntimeCalls &runtime,

@@ -320,7 +320,7 @@ void BlockExpander::feedforwardBranch(const LayerRun &kind) {
     normBefore("ln2", z.x);
   }
   feedforward(kind.hasExperts);
-  // Ranks that divide experts get the results of their own tokens back, if the
+  // Ranks that divide experts get the results of their tokens back, if the
   // stream is divided, so that only shared experts leave a sum.
   block.route(kind.hasExperts && arch.experts->sharedFeedforward == 0 &&
               stream == Share::Divided);

@@ -1,4 +1,4 @@
-//===- BalanceLayers.cpp - How many layers a stage holds ------------------===//
+//===- BalanceLayers.cpp - The division of layers over stages -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Equal layers fill workers like water, and then the stages of each worker.

@@ -1,4 +1,4 @@
-//===- RuntimeBuffers.cpp - Memory of what executes a schedule ------------===//
+//===- RuntimeBuffers.cpp - Memory of the executing runtime ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The memory of PipelineStage and FSDP2 of PyTorch in addition to the tensors
@@ -43,10 +43,10 @@ namespace {
 /// The memory of PipelineStage in addition to the activations that a backward
 /// needs (torch/distributed/pipelining/stage.py):
 ///
-///   received activation   is the input of the first block; stays behind B
+///   received activation   is the input of the first block; stays after B
 ///   sent activation       from F to B
 ///   output of the last    from F to the end of the step
-///   received gradient     of all microbatches, from the begin on
+///   received gradient     of all microbatches, from the start on
 ///   gradient of the input from B to the end of the step
 ///
 /// A model in one stage is not a pipeline, and has none of them: torchtitan

@@ -74,8 +74,7 @@ int64_t EventRules::freedBy(uint32_t pair, Phase phase) const {
   return phase == Phase::InputGrad ? freed + allocatedBy(pair, phase) : freed;
 }
 
-/// Whether memory is no obstacle to an earlier start of a cell that allocates
-/// nothing.
+/// Whether memory never delays a cell that allocates nothing.
 bool EventRules::canAlwaysMoveUp(uint32_t pair, Phase phase) const {
   return freedBy(pair, phase) >= 0;
 }

@@ -1,7 +1,7 @@
 //===- StaticSeeds.cpp - Rows with copies by fixed rules ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tries seeds in ascending order of their own objective, and stops at the first
+// Tries seeds in ascending order of their objective, and stops at the first
 // that is no better than the best rows found.
 //
 //===----------------------------------------------------------------------===//

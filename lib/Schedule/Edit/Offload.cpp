@@ -188,7 +188,7 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Where the copies stand
+// Places of the copies
 //===----------------------------------------------------------------------===//
 
 static Cell copyOf(Cell cell, Phase phase) {

@@ -26,7 +26,7 @@ using llvm::formatv;
 using llvm::StringRef;
 
 //===----------------------------------------------------------------------===//
-// What can be spread
+// Tables that can be spread
 //===----------------------------------------------------------------------===//
 
 /// Finds a cell that is spread already, or that would run too early.

@@ -1,4 +1,4 @@
-//===- Dependences.cpp - What a cell waits for ----------------------------===//
+//===- Dependences.cpp - The dependences of cells -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The rule in Dependences.h, for one cell at a time.

@@ -1,4 +1,4 @@
-//===- DetachedGroups.cpp - Collectives beside rows -----------------------===//
+//===- DetachedGroups.cpp - Collectives that rows do not stop for ---------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Each row has a line for each queue. A group meets when it is at the head of

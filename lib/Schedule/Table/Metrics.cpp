@@ -1,4 +1,4 @@
-//===- Metrics.cpp - Level 2: what a slot table tells ---------------------===//
+//===- Metrics.cpp - Level 2: metrics of a slot table ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Sweeps once over each row. Activations live from the start of F to the end of

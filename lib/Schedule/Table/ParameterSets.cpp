@@ -25,7 +25,7 @@ bool ParameterSets::yields(int64_t stage, int64_t other) const {
 
 /// Adds the sets of one worker, whose stages are `local`:
 ///
-///   stages   |    0    |    |   1   |         a gap between stages is no set
+///   stages   |    0    |    |   1   |         a gap is not a set
 ///               |      2      |
 ///   cuts     0  1      2    3 4     5
 ///   sets     |0 |  1   | 2  |3|  4  |

@@ -1,7 +1,7 @@
 """Times of phases that are given for each layer, and added up over the layers of each stage.
 
 The layers can be divided again for any number of stages, unlike times of stages. Embedding and head
-are layers of their own, on the first and on the last stage of every path.
+are separate layers, on the first and on the last stage of every path.
 """
 
 from __future__ import annotations

@@ -512,7 +512,7 @@ class Plan:
         return plan_html(self)
 
 
-# What would help
+# Remedies
 
 
 def _others(search: Search, candidate: Candidate) -> Iterator[tuple[str, Candidate]]:

@@ -163,7 +163,7 @@ class _Writer:
         return out.getvalue()
 
     def _needs(self, instruction: Instruction) -> set[int]:
-        """Its predecessors, and the instruction before it in a queue of their own."""
+        """Its predecessors, and the instruction before it in a separate queue."""
         found = {each for index in instruction.waits for each in self._deps[index]}
         queue = {"combine": "reduce"}.get(instruction.kind, instruction.kind)
         if queue not in ("send", "recv", "wait", "all_reduce"):

@@ -242,7 +242,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def read_json_file(path: str) -> Any:
     """The value of a file. Raises a PipeSchedError that names the file, and line and column if it
-    is no JSON.
+    is not JSON.
     """
     try:
         with open(path, encoding="utf-8-sig") as file:

@@ -130,7 +130,7 @@ def test_passes_of_nothing_say_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert "chimera: 3 workers: a bidirectional placement takes an even number" in printed.err
 
 
-# Measurements that are no measurements
+# Invalid measurements
 
 
 @pytest.mark.parametrize(

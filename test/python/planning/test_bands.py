@@ -190,7 +190,7 @@ def test_given_times_have_their_own_rows() -> None:
     assert messages is not None and messages.traits.generation == "Hopper"
 
 
-# How they are told
+# Texts
 
 
 def answer(capsys: Capture, *words: str) -> Any:

@@ -146,7 +146,7 @@ def test_plans_are_consistent(request: dict[str, Any]) -> None:
     assert made.why()
 
 
-# The search finds what trying everything finds
+# The search equals trying everything
 
 
 FEW = ["1f1b", "zb-h1", "VPP", "zb-v", "dualpipe", "hanayo"]
@@ -296,7 +296,7 @@ def test_it_is_the_same_every_time() -> None:
     assert first.why() == second.why()
 
 
-# What can be chosen from
+# Choices
 
 
 def test_limits_are_kept() -> None:
@@ -358,7 +358,7 @@ def test_data_parallelism_is_paid_for() -> None:
     assert unsharded.peak_bytes >= alone.peak_bytes
 
 
-# What does not fit
+# Plans that do not fit
 
 
 def test_what_helps_does() -> None:

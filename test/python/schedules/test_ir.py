@@ -231,7 +231,7 @@ def test_errors_of_passes_point_at_cells() -> None:
     assert str(error.value).startswith("Failure while executing pass pipeline:\nerror: ")
 
 
-# What must not end the process
+# Inputs that must not end the process
 
 
 def free_context() -> ir.Context:

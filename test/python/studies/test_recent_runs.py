@@ -147,7 +147,7 @@ def _row(measured: float, predicted: float, cluster: str = "c") -> validation.Ro
 def test_pairs_by_hand() -> None:
     rows = [_row(100, 90), _row(110, 95), _row(120, 80)]
     assert groups.pairs(rows) == (3, 1, 0, 0)
-    # Half a percent is no order, and neither are rows of two clusters.
+    # Half a percent makes no order, and neither are rows of two clusters.
     assert groups.pairs([_row(100, 1), _row(100.5, 2)])[:2] == (0, 0)
     assert groups.pairs([_row(100, 1), _row(110, 2, "d")])[:2] == (0, 0)
     # Equal predictions are in no order.

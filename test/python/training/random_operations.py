@@ -32,7 +32,7 @@ class Operation(nn.Module):
         return self.name
 
     def __deepcopy__(self, memo: Any) -> Operation:
-        # Functions with arguments of their own cannot be copied.
+        # Functions with extra arguments cannot be copied.
         return Operation(self.name, self.function, *copy.deepcopy(list(self.held), memo))
 
 

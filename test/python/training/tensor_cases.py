@@ -164,7 +164,7 @@ def losses_of_parts(rank: int) -> dict[str, float]:
 
 @case(4, within=1e-9)
 def parts_beside(rank: int) -> dict[str, float]:
-    """Two pipelines of one rank each with batches of their own, divided into parts of tensors."""
+    """Two pipelines of one rank each with separate batches, divided into parts of tensors."""
     mesh, found = meshed(2, 2, 1), {}
 
     def shard(model: nn.Module) -> None:

@@ -75,7 +75,7 @@ def files_of(traces: Path, name: str) -> list[Path]:
     return [traces / f"{name}.{rank}.json" for rank in range(TRACED[name].workers)]
 
 
-# What a measurement has
+# Contents of a measurement
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

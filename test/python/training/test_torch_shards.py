@@ -125,7 +125,7 @@ def of_embeddings() -> list[ShardJob]:
 
 
 def all_jobs() -> Iterator[ShardJob]:
-    """Yields the jobs of both, with names of their own."""
+    """Yields the jobs of both, with separate names."""
     for embedding, own in ((False, of_heads()), (True, of_embeddings())):
         for make in (of_two_ranks, of_four_ranks, cells_and_options):
             place = f"{make.__name__}, embedding {embedding}"

@@ -201,7 +201,7 @@ def test_streams_wait_for_sums_and_the_host_does_not() -> None:
 
 
 class Batch:
-    """The work of a batch of messages, which run on a stream of their own."""
+    """The work of a batch of messages, which run on a separate stream."""
 
     def __init__(self, device: Device, messages: Stream) -> None:
         self._device = device

@@ -26,7 +26,7 @@ namespace pipesched {
 ///                                                  them do not interrupt
 ///
 /// A send or receive that waits, directly or through a copy, for a message of
-/// its own run starts the next batch.
+/// the same run starts the next batch.
 ///
 /// A program that finishes under Rendezvous also finishes under Batched, Fifo
 /// and Unbounded; one that finishes under Fifo also finishes under Unbounded.

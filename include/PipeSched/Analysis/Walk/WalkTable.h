@@ -55,7 +55,7 @@ struct WalkInputs {
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
   /// The groups of the table, if it has cells that meet (canWalkGroups).
-  /// Without costs of their own (StageCosts::reductions) all-reduces take the
+  /// Without separate costs (StageCosts::reductions) all-reduces take the
   /// times of their phase.
   const Groups *groups = nullptr;
   ChangePs changePs = nullptr;

@@ -314,7 +314,7 @@ struct Architecture {
   /// Megatron-Core).
   LayerSet recomputedLayers = LayerSet::none();
   SavedBits savedBits;
-  /// Whether operands in 8 bits are cast by kernels of their own (arXiv
+  /// Whether operands in 8 bits are cast by separate kernels (arXiv
   /// 2412.19437, section 3.5.2). Otherwise the kernels before them do it.
   bool separateCasts = false;
   /// Whether a separate kernel adds the gradients of a microbatch to the sum of

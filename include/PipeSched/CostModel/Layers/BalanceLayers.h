@@ -1,4 +1,4 @@
-//===- BalanceLayers.h - How many layers a stage holds ----------*- C++ -*-===//
+//===- BalanceLayers.h - The division of layers over stages -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Divides the layers of a model over the stages of a path as evenly as

@@ -108,8 +108,8 @@ struct Techniques {
 /// checkpoint at its end. No microbatch is both offloaded and recomputed on one
 /// stage. Memory that is freed at t can be used at t.
 ///
-/// Slices of microbatches are microbatches of `placement` that have paths of
-/// their own, which run through the same workers:
+/// Slices of microbatches are microbatches of `placement` that have separate
+/// paths, which run through the same workers:
 ///
 ///   microbatch m of `placement` | slice m % k of microbatch m / k
 ///   path p of `placement`       | slices p % k of path p / k

@@ -60,8 +60,8 @@ struct OffloadChange {
 /// `ahead` compute cells before its backward. Nothing else moves: an aligned
 /// table keeps its slots.
 ///
-///   ahead = 1   0F0 0D0  0F1  0U0 0F2  0B0 0B1 0B2      0D0 runs beside 0F1,
-///                                                       0U0 beside 0F2
+///   ahead = 1   0F0 0D0  0F1  0U0 0F2  0B0 0B1 0B2      0D0 overlaps 0F1,
+///                                                       0U0 overlaps 0F2
 ///   memory = 2  0F0 0D0 0F1 0D1 0d0 0F2 0B2 0U0 0d1 ...
 ///
 /// With `memory`, a row that has no room for such early reloads issues all of

@@ -37,7 +37,7 @@ struct FamilyOptions {
   std::optional<int64_t> chunks, group, waves, pairs, memory, slices, backward;
   std::optional<ChimeraConstruction> construction;
   std::optional<VocabularyAlgorithm> vocabulary;
-  /// Whether the shards of the embedding have cells of their own (E, A, C, V)
+  /// Whether the shards of the embedding have separate cells (E, A, C, V)
   /// where a vocabulary is spread over workers.
   std::optional<bool> embedding;
   std::optional<bool> splitBackward;

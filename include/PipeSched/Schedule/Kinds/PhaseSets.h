@@ -142,7 +142,7 @@ constexpr Phase joinOf(Phase copy) {
       .first();
 }
 
-/// The cells of its own stage and unit that a cell waits for, as a short list:
+/// The cells of the same stage and unit that a cell waits for, as a short list:
 /// the cells that it needs, then the cells that it uses if the table has them.
 struct OwnEdges {
   static constexpr unsigned kMost = 6;

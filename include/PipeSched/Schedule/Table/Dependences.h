@@ -1,4 +1,4 @@
-//===- Dependences.h - What a cell waits for ----------------*- C++ -*-===//
+//===- Dependences.h - The dependences of cells -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The one rule for the cells that a cell needs and the message that it sends.
@@ -100,7 +100,7 @@ public:
   }
 
   /// Calls `visit(producer)` for each cell of other stages whose output `cell`
-  /// needs; for a reduction and a broadcast also for the cell of its own stage.
+  /// needs; for a reduction and a broadcast also for its stage's cell.
   template <typename Visit>
   void forEachProducer(Cell cell, Visit &&visit) const {
     const End &taking = takings[cell.getPhase()];

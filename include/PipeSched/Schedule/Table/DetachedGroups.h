@@ -1,4 +1,4 @@
-//===- DetachedGroups.h - Collectives beside rows ---------------*- C++ -*-===//
+//===- DetachedGroups.h - Collectives that rows do not stop for -*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which collectives have met while rows are swept. A row passes its cell of

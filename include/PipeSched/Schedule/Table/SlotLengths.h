@@ -1,4 +1,4 @@
-//===- SlotLengths.h - How many slots cells take ----------------*- C++ -*-===//
+//===- SlotLengths.h - The lengths of cells in slots ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Unit slots, or lengths that a table gives by stage and phase: blocks,

@@ -19,10 +19,9 @@ namespace pipesched {
 
 /// Visits the cells of a table in the order of their earliest unit slots:
 ///
-///   slot     0    1    2    3    4    5    6       in a slot: row by row, what
-///   row 0    F0   F1   F2   .    .    B0 ......    ends there, and then what
-///   row 1         F0   F1   B0 ......   F2         can start
-///   row 2              F0   ..
+///   slot     0    1    2    3    4    5    6       in a slot: row by row,
+///   first row 0    F0   F1   F2   .    .    B0 ......    the ends, and then
+///   the row 1         F0   F1   B0 ......   F2         can start row 2 F0   ..
 ///
 /// A row sleeps while its next cell needs an item that another stage has not
 /// passed yet. So the walk is linear in cells. In addition to the table it
@@ -37,19 +36,19 @@ namespace pipesched {
 /// The handler has the following members. `Item` is its record of something in
 /// flight.
 ///
-///   Cost costOf(uint32_t stage, Phase)   what it wants to know of all cells
+///   Cost costOf(uint32_t stage, Phase)   the facts it needs about all cells
 ///       of a phase of a global stage, so that one look-up finds all
 ///   void start(const WaveStep &, uint64_t slot, const Cost &, const Item *)
 ///   void startPair(const WaveStep &, uint64_t slot, const Item *first,
 ///                  const Item *second)
-///       with what the cells of the step take from other stages, or null
+///       with the items that the cells take from other stages, or null
 ///   void finish(const WaveStep &, uint64_t slot)
 ///   void pass(const WaveStep &, unsigned half, const Cost &, int32_t toRow,
 ///             Item &)
 ///       after finish(), for each cell of the step that another stage needs.
 ///   bool copy(const WaveStep &, const Cost &)
-///       of a D or U, or a join, which take no slots: the row has ended what is
-///       before it. False if what it needs has not been before it.
+///       of a D or U, or a join, which take no slots: the row has ended all
+///       cells before it. False if its needs were not among them.
 ///   void meet(int64_t number, llvm::ArrayRef<WaveStep>, uint64_t slot)
 ///       of a group, with the steps of its members by ascending row; finish()
 ///       follows for each
@@ -62,7 +61,7 @@ namespace pipesched {
 ///   Time   of one scenario, or of several side by side (Lanes.h): the rows of
 ///       all are the same, so one walk times them all; it leaps if all repeat
 ///   bool canLeap() const
-///   int64_t numHeld() const   what it holds of cells; the same in such states
+///   int64_t numHeld() const   its records of cells; the same in such states
 ///   void visitState(Visitor &), void visitItem(Item &, Visitor &)
 ///       with a StateReader or a StateLeaper, in the same order for both
 ///   ClockValues<Time> clocksOf(uint32_t row) const   when the row is free

@@ -1,4 +1,4 @@
-//===- SlotsAttr.cpp - How many slots cells take, as an attribute ---------===//
+//===- SlotsAttr.cpp - The lengths of cells in slots ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The text has numbers by name, lib/Schedule has lengths by stage. Each is

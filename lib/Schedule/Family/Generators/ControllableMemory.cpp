@@ -444,7 +444,7 @@ Expected<Table> pipesched::generateZBAuto(const Placement &given,
     return formatError("zb-auto takes a memory of at least 2 activations, one "
                        "for each stage of a worker, found {0}",
                        memory);
-  // If all activations fit, the memory is no limit.
+  // If all activations fit, memory does not limit.
   int64_t numLocalPairs = 2 * placement->getNumMicrobatches();
   if (memory >= numLocalPairs)
     memory = std::max(numLocalPairs, 2 * numWorkers);

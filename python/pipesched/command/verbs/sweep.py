@@ -56,7 +56,7 @@ FLAGGED = {
     "family": "schedules",
     "memory": "activations",
 }
-"""The axes that have an option of their own, and its name."""
+"""The axes that have a separate option, and its name."""
 
 
 def _disturbance(text: str) -> str:

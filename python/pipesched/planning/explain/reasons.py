@@ -341,7 +341,7 @@ def _head(plan: Plan) -> list[str]:
     ]
 
 
-# What does not fit
+# Plans that do not fit
 
 
 def _effect(help: Help, middle: float) -> str:
@@ -368,7 +368,7 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
     )
 
 
-# What was moved and optimized
+# Moved and optimized configurations
 
 
 def _tell_move(move: Moved, middle: float) -> str:

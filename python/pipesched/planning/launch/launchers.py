@@ -24,7 +24,7 @@ from ..candidate import OPTIMIZED, Candidate
 from ..request import Request
 from .rules import VERSIONS, Layout, broken_rules, group_of, why_no_overlap
 
-# Exchanges of experts behind another microbatch
+# Exchanges of experts hidden by a microbatch
 
 FLAGS = ("--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute")
 

@@ -391,7 +391,7 @@ class Limits:
         """Whether workers may differ in speed."""
         return self.slow is not None or bool(self.space.request.groups)
 
-    # What the library knows
+    # State of the library
 
     def number(self, candidate: Candidate) -> int:
         """The number of a candidate of the space, for which there can be bounds."""

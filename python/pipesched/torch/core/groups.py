@@ -32,7 +32,7 @@ def own_gloo(workers: Sequence[int], watch: Watch, name: str) -> Any:
 
 
 def gloo_over(store: Store, number: int, size: int, watch: Watch, who: str) -> Any:
-    """Returns a process group of gloo of all ranks that meet in a store of their own."""
+    """Returns a process group of gloo of all ranks that meet in a separate store."""
     limit = datetime.timedelta(days=1)  # the watch limits waits itself
     made: list[Any] = []
     watch.wait(

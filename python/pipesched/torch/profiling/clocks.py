@@ -1,6 +1,6 @@
 """The differences of the clocks of ranks, and the recordings of all ranks on one clock.
 
-Rank 0 sends a message to each other rank, which returns the time of its own clock. If both
+Rank 0 sends a message to each other rank, which returns the time of its clock. If both
 directions took equally long, the answer is the time at the middle of the round trip:
 
     rank 0   t0 ------.            .------> t3        offset = t1 - (t0 + t3) / 2

@@ -8,7 +8,7 @@ the row, so the values between them are kept here, by microbatch:
     leaving     B or I to C, on that rank: the gradient of that output
     gradients   C to V: the same on all ranks
 
-Both kinds of collectives have a process group of their own, in which collectives follow each other
+Both kinds of collectives have a separate process group, in which collectives follow each other
 as in the row.
 """
 

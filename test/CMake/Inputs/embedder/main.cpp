@@ -1,4 +1,4 @@
-//===- main.cpp - A project that embeds the dialects alone ----------------===//
+//===- main.cpp - A project that embeds only the dialects -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Parses standard input and prints it, as a compiler does that has the dialects

@@ -1,4 +1,4 @@
-//===- PipeSlotsAttrs.td - How many slots cells take -------*- tablegen -*-===//
+//===- PipeSlotsAttrs.td - The lengths of cells in slots ---*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The slot lengths that a schedule carries, so that reading its table needs no
@@ -14,7 +14,7 @@ include "mlir/IR/AttrTypeBase.td"
 
 def Pipe_SlotsAttr : AttrDef<Pipe_Dialect, "Slots"> {
   let mnemonic = "slots";
-  let summary = "how many slots cells take";
+  let summary = "lengths of cells in slots";
   let description = [{
     Slots by phase: F, B, I, W, R, O, G, and FB for an overlapped pair, by the
     stage of its first cell. One number applies to every stage. A list has one
