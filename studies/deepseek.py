@@ -161,7 +161,7 @@ def _plain(system: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def ladder() -> Iterator[tuple[str, Configuration]]:
-    """The run with one more of its parts at a time, up to all, and the parts that are not stated."""
+    """The run with one more part at a time, up to all, and the parts that are not stated."""
     model = fields(pipesched.models()["deepseek-v3"])
     without = h800(communication=0)
     bare = costs(model, _plain(without))

@@ -63,7 +63,7 @@ def shared(paths):
 
 
 def clashes(folder, headers):
-    """Yields (name, places) of each name in several sources of a library, or in one and a header."""
+    """Yields (name, places) of each name in several sources, or in one and a header."""
     places = collections.defaultdict(dict)
     for path in sources(folder, ".cpp"):
         for name, line in names(path):

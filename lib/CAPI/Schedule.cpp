@@ -75,7 +75,7 @@ static pipe::ScheduleOp readSchedule(MlirOperation handle) {
   Operation *op = unwrap(handle);
   auto schedule = dyn_cast_or_null<pipe::ScheduleOp>(op);
   if (op && !schedule)
-    pipe::emitTableError(op) << "is no schedule, which alone has rows";
+    pipe::emitTableError(op) << "is not a schedule; only schedules have rows";
   return schedule;
 }
 

@@ -108,7 +108,6 @@ void CheckBuilder::require(Value condition, const Twine &text) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The checks of one op.
 class OpChecker {
 public:
   OpChecker(Operation *op, func::FuncOp function)

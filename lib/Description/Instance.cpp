@@ -255,7 +255,6 @@ optimize::readInstance(StringRef path, const std::atomic<bool> *interrupted) {
 
 namespace {
 
-/// A cell of an answer.
 struct AnswerCell {
   int64_t worker, start, end;
   Cell cell;

@@ -14,7 +14,6 @@
 
 namespace pipesched {
 
-/// Whether the system of the costs has groups.
 inline bool hasGroups(const CostInputs &costs) {
   return costs.system && !costs.system->groups.empty();
 }

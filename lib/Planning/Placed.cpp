@@ -27,7 +27,6 @@ static std::vector<int64_t> endsOf(llvm::ArrayRef<int64_t> counts,
   return ends;
 }
 
-/// The sums without the first layer.
 static Sums withoutFirst(const Sums &sums) {
   Sums found;
   for (double sum : sums)

@@ -43,7 +43,6 @@ static double errorOf(const Numbers &found, const Numbers &wanted) {
 
 namespace {
 
-/// The results for all tensors of one kind.
 struct KindResult {
   int64_t numTensors = 0, numEqual = 0;
   double error = 0;

@@ -508,7 +508,6 @@ static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
   return success();
 }
 
-/// Whether a shard of the stage runs `target`.
 static bool takesTarget(const Stage &stage) {
   return llvm::any_of(ArrayRef{Kind::Shard, Kind::ShardBackward},
                       [&](Kind kind) {

@@ -142,7 +142,6 @@ static StringRef nameOfSchedule(StringRef file) {
   return stem.empty() || file == "-" || file == "<stdin>" ? "schedule" : stem;
 }
 
-/// Emits an error at its position in the file.
 static void emitImportError(MLIRContext *context, StringRef file,
                             llvm::Error error) {
   llvm::handleAllErrors(std::move(error), [&](const TorchCsvError &csvError) {

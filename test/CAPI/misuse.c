@@ -35,7 +35,7 @@ static void checkOther(MlirOperation op) {
   printf(" %d %d\n", pipeschedInstructionGetCell(op, &cell),
          pipeschedInstructionGetOverlappedCell(op, &cell));
   // CHECK: {{^}}-1 -1 0 0 0 0 0
-  // CHECK: is no schedule
+  // CHECK: is not a schedule
   // CHECK: is neither a schedule nor a program
   // CHECK: {{^}} 0 0 0
 }

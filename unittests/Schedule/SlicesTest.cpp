@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All orders of the cells of three slices, against the rule of Seq1F1B (arXiv
-// 2406.03488) as pairs of cells, in a placement that numbers all its pairs and
-// in one in which the row has few of them.
+// 2406.03488) as pairs of cells. One placement numbers all its pairs; in the
+// other the row has few of them.
 //
 //===----------------------------------------------------------------------===//
 

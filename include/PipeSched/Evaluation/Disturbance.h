@@ -36,9 +36,9 @@ struct Disturbance {
 };
 
 /// Reads `worker3=1.3,stage5=1.2,jitter=5%,seed=7`, in any order; an empty text
-/// is no disturbance. Factors are decimal numbers from 0.001 to 1000 and jitter
-/// is below 100 %, both with at most six digits after the point as a fraction.
-/// Errors quote any other text and anything that is given twice.
+/// means no disturbance. Factors are decimal numbers from 0.001 to 1000 and
+/// jitter is below 100 %, both with at most six digits after the point as a
+/// fraction. Errors quote any other text and anything that is given twice.
 llvm::Expected<Disturbance> parseDisturbance(llvm::StringRef text);
 
 /// Multiplies the times of compute tasks: by the factor of the worker, the

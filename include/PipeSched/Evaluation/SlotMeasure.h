@@ -15,7 +15,6 @@
 
 namespace pipesched {
 
-/// The unit of one slot.
 enum class SlotMeasure : uint8_t {
   Unit,     ///< a phase of a stage; B is two
   Blocks,   ///< a phase of a block of the model; B of a block is two

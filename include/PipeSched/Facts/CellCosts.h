@@ -38,7 +38,6 @@ struct EnumNames<Resource> {
       {Resource::Copy, "copy", "Activations on their way to the host or back"}};
 };
 
-/// A value for each resource.
 template <typename T>
 struct ResourceMap : std::array<T, kNumEnumValues<Resource>> {
   T &operator[](Resource resource) {
@@ -113,7 +112,6 @@ public:
     return llvm::ArrayRef(segments).slice(begins[cell],
                                           begins[cell + 1] - begins[cell]);
   }
-  /// The segments of all cells.
   llvm::ArrayRef<Segment> all() const { return segments; }
   /// The sum over the segments that a cell has on one resource.
   Exchange on(Resource resource, Phase phase, int64_t slice = 0) const {

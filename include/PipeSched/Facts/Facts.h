@@ -404,10 +404,9 @@ struct HardwareFacts {
   /// in parts per million. Power limits and multiprocessors that communicate
   /// take the rest.
   int64_t peakSharePpm = 1000000;
-  /// The time of the host for an operation with its first kernel, for each
-  /// further kernel that it launches, and from the end of a kernel that it
-  /// waits for to the start of the next. 0: not known; then devices never wait
-  /// for the host.
+  /// Times of the host: for an operation with its first kernel, for each
+  /// further kernel, and from the end of a kernel that it waits for to the next
+  /// start. 0: not known; then devices never wait for the host.
   int64_t operationPs = 0, launchPs = 0, synchronizePs = 0;
   /// Whether a kernel computes while it moves data, so that its time is the
   /// longer of the two. Otherwise its time is their sum.

@@ -45,12 +45,11 @@ llvm::Expected<SystemFacts> deploy(HardwareFacts hardware,
                                    const Deployment &deployment);
 
 /// Errors: an option out of range; a context-parallel degree that does not
-/// divide the accelerators of a worker, or an expert-parallel degree that does
-/// not divide the accelerators of a stage in all pipelines, with the nearest
-/// degrees that do.
+/// divide the accelerators of a worker; an expert-parallel degree that does not
+/// divide the accelerators of a stage in all pipelines. They name the nearest
+/// degrees that divide.
 llvm::Error checkSplit(const SystemFacts &system);
 
-/// Adds the name of the system to an error.
 llvm::Error errorOfSystem(llvm::StringRef name, llvm::Error error);
 
 } // namespace pipesched

@@ -79,7 +79,6 @@ constexpr llvm::ArrayRef<EnumName<Enum>> enumValues() {
   return EnumNames<Enum>::values;
 }
 
-/// The name of a value.
 template <typename Enum>
 constexpr llvm::StringLiteral enumName(Enum value) {
   static_assert(detail::isInOrderAndUnique<Enum>(),
@@ -87,7 +86,6 @@ constexpr llvm::StringLiteral enumName(Enum value) {
   return EnumNames<Enum>::values[static_cast<std::size_t>(value)].name;
 }
 
-/// The meaning of a value.
 template <typename Enum>
 constexpr llvm::StringLiteral enumMeaning(Enum value) {
   return EnumNames<Enum>::values[static_cast<std::size_t>(value)].meaning;

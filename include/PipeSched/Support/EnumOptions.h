@@ -41,7 +41,6 @@ llvm::cl::ValuesClass makeOptionValuesWith(std::index_sequence<indices...>) {
 }
 } // namespace detail
 
-/// All values of an enum.
 template <typename Enum>
 llvm::cl::ValuesClass enumOptionValues() {
   return detail::makeOptionValues<Enum>(

@@ -33,7 +33,6 @@ public:
   uint32_t leaderOf(uint32_t node) const { return leaders[node]; }
   /// kNone for Wait.
   uint32_t nodeOf(uint32_t instruction) const { return nodes[instruction]; }
-  /// The worker of the leader.
   int32_t workerOf(uint32_t node) const { return workers[node]; }
   /// The second half of the overlapped pair that `leader` starts, or kNone.
   uint32_t secondHalfOf(uint32_t leader) const;

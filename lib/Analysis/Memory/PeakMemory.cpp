@@ -1,10 +1,10 @@
 //===- PeakMemory.cpp - Peak memory of each worker ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Merges the events of a worker's row, of its two copy queues and of the queues
-// that exchange the output of an embedding, each already in time order, and
-// adds up the bytes held (docs/CostModel.md, "Copies: D and U", "Activations,
-// tensor by tensor" and "Shards of a vocabulary").
+// Adds up the bytes that a worker holds (docs/CostModel.md, "Copies: D and U",
+// "Activations, tensor by tensor" and "Shards of a vocabulary"). Merges the
+// events of its row, of its two copy queues and of the queues for the output of
+// an embedding; each is in time order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -632,7 +632,6 @@ llvm::Error pipesched::verifyPosted(const Program &program,
 // A cycle of tasks as waits of instructions
 //===----------------------------------------------------------------------===//
 
-/// The first wait of `node` that waits for `awaitedNode`.
 static Wait findWait(const InstructionWaits &waits, uint32_t node,
                      uint32_t awaitedNode) {
   Wait found = {Program::kNone, Program::kNone, WaitReason::Need};

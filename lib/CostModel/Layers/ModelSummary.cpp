@@ -20,7 +20,6 @@ int64_t pipesched::forwardsOf(Phase phase) {
 }
 
 namespace {
-/// FLOPs of the forward's GEMMs in one block.
 struct GemmFlops {
   explicit GemmFlops(const BlockFacts &block) {
     for (const Kernel &kernel : block.kernels) {

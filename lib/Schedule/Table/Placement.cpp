@@ -614,9 +614,9 @@ static void reduce(std::vector<int64_t> &weights) {
     weight /= divisor;
 }
 
-/// With h = S/2, departures p of sum P and the ratio a:b, stage s of the first
-/// half has weight P(a+b) - h(b-a)p(s) and stage S-1-s has P(a+b) + h(b-a)p(s):
-/// the halves have the lengths 2hPa and 2hPb.
+/// Let h = S/2, let P be the sum of the departures p, and a:b the ratio. Stage
+/// s of the first half has weight P(a+b) - h(b-a)p(s), stage S-1-s has P(a+b) +
+/// h(b-a)p(s): the halves have the lengths 2hPa and 2hPb.
 Expected<std::vector<int64_t>>
 pipesched::asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way) {
   if (numStages < 2 || numStages % 2 != 0 || numStages > Cell::kMaxStages)

@@ -47,9 +47,9 @@ def _is_slower(step: Step, other: Step) -> bool:
 def order_of(steps: Sequence[Step]) -> Order:
     """The order of steps that all take time.
 
-    No two of the steps that may be the shortest can be ranked. A run of one of them leaves the
-    others as unknown relative to it as before, so that only runs of all of them decide, except for
-    steps that are as fast as another one on their layout.
+    No two of the steps that may be the shortest can be ranked. A run of one of them does not reduce
+    the uncertainty of the others relative to it, so only runs of all decide. Steps that are as fast
+    as another one on their layout need no run.
     """
     first = [i for i, s in enumerate(steps) if not any(_is_slower(s, each) for each in steps)]
     first.sort(key=lambda i: (steps[i].seconds, i))

@@ -113,7 +113,7 @@ def _ps(place: str, value: Time) -> int:
 
 
 def _part(place: str, part: str, value: Any) -> tuple[tuple[int, int, int], bool]:
-    """F, I and W of a part, and whether W is known. B means I for an exchange, and I + W otherwise."""
+    """F, I and W of a part, and whether W is known. B means I for an exchange, else I + W."""
     is_exchange = part in EXCHANGES
     what = 'times by phase, such as {"F": "1ms", "I": "1ms"' + ("}" if is_exchange else ', "W": 0}')
     given = _object(place, value, what)

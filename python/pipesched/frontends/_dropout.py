@@ -123,9 +123,9 @@ def dropout_mask(
     forward of the model runs, from 0. step, microbatch: from 0, modulo 2^32; a microbatch has the
     same number on all paths. seed: an integer of 64 bits, as for `export`.
 
-    Element e, in the order of memory, is kept if the first word of Philox4x32-10 with the counter
-    (e, site, microbatch, step) and the key (lower, upper half of the seed) is less than round((1 -
-    p) 2^32).
+    Philox4x32-10 gets the counter (e, site, microbatch, step) and the key (lower, upper half of the
+    seed). Element e, in the order of memory, is kept if the first word of the result is less than
+    round((1 - p) 2^32).
     """
     key = torch.tensor([check_seed(seed), site])
     made: Tensor = _mask(

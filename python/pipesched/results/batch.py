@@ -172,11 +172,11 @@ def simulate_batch(
     these are evaluated one after the other.
 
     Returns one row per configuration, in the given order; the number of threads does not change the
-    result. A row has the configuration, the single numbers of the report (memory of the bottleneck
-    worker, the maximum of peak activations), the results of `metrics` (a function from a
-    `Simulation` each), and `error`, which is None if there are numbers. `progress` is called from
-    time to time with the number of finished configurations. An exception from `progress` or a
-    metric, or Ctrl-C, ends the batch.
+    result. A row has the configuration and the single numbers of the report: memory of the
+    bottleneck worker, the maximum of peak activations. It also has the results of `metrics` (a
+    function from a `Simulation` each), and `error`, which is None if there are numbers. `progress`
+    is called from time to time with the number of finished configurations. An exception from
+    `progress` or a metric, or Ctrl-C, ends the batch.
 
     >>> points = [Configuration("1f1b", 4, n) for n in (4, 8, 0)]
     >>> frame = simulate_batch(points)
@@ -305,9 +305,9 @@ def check_formula(
     microbatches: Sequence[int] = (1, 2, 4, 8, 12, 16, 24),
     **options: Any,
 ) -> int:
-    """Compares the formula of a registered family with the table of its schedule, the idle slots of
-    all slots, at all these sizes for which the family has a schedule, and returns the number of
-    sizes. Raises a PipeSchedError that names the first size at which they differ.
+    """Compares the formula of a registered family with the idle part of all slots in the table, at
+    each of these sizes for which the family has a schedule. Returns the number of sizes. Raises a
+    PipeSchedError that names the first size at which they differ.
 
     >>> @register_family("one-by-one", formula=lambda workers, microbatches: 1 - 1 / workers)
     ... def one_by_one(problem):

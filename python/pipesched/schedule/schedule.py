@@ -608,9 +608,9 @@ class Schedule:
     ) -> Simulation:
         """Times it, with `costs` or with the arguments of `Costs`; the rest is taken from the
         schedule itself. `transport` (overlap, delay, blocking, pairs) says how messages occupy
-        workers, `receive_placement` (arrival, consumer) where receives are in their rows,
-        `forward_sends` (async, sync) whether forwards wait for sends, and `runtime` (table, torch)
-        whether cells have the times of the table or those in PyTorch's runtime.
+        workers, and `receive_placement` (arrival, consumer) where receives are in their rows.
+        `forward_sends` (async, sync) says whether forwards wait for sends, and `runtime` (table,
+        torch) whether cells have the times of the table or of PyTorch's runtime.
 
         >>> schedule = generate("1f1b", workers=8, microbatches=24)
         >>> times = {"F": "18.522ms", "B": "27.423ms", "comm": "0.601ms"}

@@ -63,13 +63,12 @@ PIPESCHED_RT_API void *pipesched_rt_world_block(PipeschedWorld *world,
 /// Lets instructions of a worker last, so that a machine with fewer cores than
 /// workers runs a step as another machine would: instruction i ends no earlier
 /// than `ns[i]` after its start, and its thread sleeps until then. For an
-/// instruction that starts an operation, the operation lasts instead: waits for
-/// a message that it sends, a copy or a sum return no earlier than `ns[i]`
-/// after the send, after the copy before it in the same direction, or after the
-/// last member of the sum. Entries of recvs have no meaning. `ns` has an entry
-/// for each instruction and is copied; NULL ends the pacing. Returns
-/// PIPESCHED_RT_OK, PIPESCHED_RT_MISUSE for a worker that does not exist, or
-/// PIPESCHED_RT_SYSTEM without memory.
+/// instruction that starts an operation, waits for the operation last instead.
+/// They return no earlier than `ns[i]` after the send, after the copy before it
+/// in the same direction, or after the last member of the sum. Entries of recvs
+/// have no meaning. `ns` has an entry for each instruction and is copied; NULL
+/// ends the pacing. Returns PIPESCHED_RT_OK, PIPESCHED_RT_MISUSE for a worker
+/// that does not exist, or PIPESCHED_RT_SYSTEM without memory.
 PIPESCHED_RT_API int32_t pipesched_rt_world_pace(PipeschedWorld *world,
                                                  int32_t worker,
                                                  const int64_t *ns);

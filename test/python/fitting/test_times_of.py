@@ -102,7 +102,7 @@ def test_times_of_messages_alone_are_no_obstacle(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("step", ["exposed", "overlapped"])
 def test_all_reduces_take_slots_beside_divided_ones(step: str, capsys: Capture) -> None:
-    """Both paths of Chimera and of DualPipe sum the gradients of their stages, in any comparison."""
+    """Both paths of Chimera and of DualPipe sum the gradients of their stages in any comparison."""
     line = ["simulate", "--pp", "4", "--microbatches", "8", "--optimizer-step", step]
     whole = rows_of(capsys, *line, "--schedules", "1f1b,chimera,dualpipe")
     beside = rows_of(capsys, *line, "--schedules", "1f1b,chimera,dualpipe,zb-v")

@@ -1,9 +1,9 @@
 //===- OverlappedLayers.h - Parts of layers on two streams ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The schedule of a forward and a backward that share a worker layer by layer
-// and part by part, so that rows of one are on their way to experts while the
-// other computes (docs/CostModel.md, "Parts of layers").
+// The schedule of a forward and a backward that share a worker part by part
+// (docs/CostModel.md, "Parts of layers"): while rows of one are on their way to
+// experts, the other computes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,7 +50,6 @@ struct Progress {
   uint64_t evaluations = 0;
 };
 
-/// The default limit on evaluations.
 inline constexpr uint64_t kDefaultMaxEvaluations = 2'000'000;
 inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 

@@ -31,7 +31,6 @@ struct EnumNames<ReductionPlace> {
       {ReductionPlace::None, "none", "Nowhere"}};
 };
 
-/// Which stages are reduced.
 enum class ReducedStages : uint8_t {
   Replicated, ///< stages that own blocks which other workers hold too
   All         ///< all stages that own blocks, for peers in other pipelines
@@ -59,7 +58,7 @@ struct OptimizerChange {
 ///
 /// `Eager` uses the slots of the unit alignment. The all-reduces of a piece
 /// (Replicas.h) are in all rows at the first slot at which its weight gradients
-/// are ready on all workers, so no worker waits for them longer than the slots
+/// are ready on all workers. So no worker waits for them longer than the slots
 /// say; pieces follow the order of these slots. A cycle of waits would have to
 /// lead back to an earlier slot, so an order that the slots allow
 /// (ReceivePlacement::Arrival, unless sends block) still finishes. A stage that

@@ -46,8 +46,8 @@ llvm::Expected<std::vector<Row>>
 spreadVocabulary(const TableView &table, VocabularyAlgorithm algorithm);
 
 /// The rows of a table with a shard of the embedding on each worker (same
-/// paper, section on the input layer): E looks up the rows of the shard, A sums
-/// the lookups for F of the first stage, C brings the gradient of that sum to
+/// paper, section on the input layer). E looks up the rows of the shard, A sums
+/// the lookups for F of the first stage; C brings the gradient of that sum to
 /// all workers, and V adds it to the gradients of the shard. The other cells
 /// keep their order and their unit slots. All workers run E in the order of the
 /// F of the first stage: each when the F two before it has ended, so that the

@@ -14,7 +14,6 @@
 
 namespace pipesched {
 
-/// The inputs of a formula.
 struct FormulaInputs {
   /// Times of one stage, the same for every stage and slice; commPs is the
   /// delay of one message (transport `delay`).

@@ -109,7 +109,6 @@ struct PhaseFlows {
   std::optional<Flow> takes = {}, makes = {};
 };
 
-/// The memory effects of the start and the end of a cell.
 struct PhaseMemory {
   MemoryEffect atStart = MemoryEffect::Same, atEnd = MemoryEffect::Same;
 };

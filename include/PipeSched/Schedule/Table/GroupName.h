@@ -36,7 +36,6 @@ struct GroupName {
   }
 };
 
-/// The name of a group of an instruction with this cell.
 inline GroupName nameGroup(InstructionKind kind, Cell cell, BlockSpan blocks) {
   GroupName name;
   name.kind = kind;

@@ -167,7 +167,6 @@ public:
     int64_t path = pathOf(unit);
     return pathPairs[path] + stage * counts[path] + rankOnPath(unit);
   }
-  /// The first pair of a global stage.
   int64_t firstPairOf(int64_t globalStage) const {
     return pairOffsets[globalStage];
   }

@@ -254,7 +254,6 @@ static bool isOfCompute(Value token, llvm::function_ref<bool(Cell)> wanted) {
   return wanted(*op.getInstructionCell()) || (second && wanted(*second));
 }
 
-/// Whether an instruction waits for a compute with a cell.
 static bool waitsForCompute(InstructionOpInterface op, Cell cell) {
   return llvm::any_of(op.getWaits(), [&](Value token) {
     return isOfCompute(token, [&](Cell other) { return other == cell; });

@@ -104,7 +104,6 @@ Attribute SlotsAttr::parse(AsmParser &parser, Type) {
                                       ArrayRef(counts), ArrayRef(numbers));
 }
 
-/// The numbers of a name.
 static ArrayRef<int64_t> numbersOf(SlotsAttr slots, unsigned name) {
   ArrayRef<int64_t> counts = slots.getCounts();
   int64_t first =

@@ -67,7 +67,6 @@ bool pipe::isNamedRole(StageRole role) {
          role == StageRole::Partial || role == StageRole::Partials;
 }
 
-/// Verifies one attribute of an argument or result of `function`.
 static LogicalResult verifyRole(Operation *function, NamedAttribute attribute) {
   StringRef name = attribute.getName().strref();
   if (!name.consume_front("pipe."))

@@ -188,10 +188,10 @@ formulas::evaluateInterleaved1F1B(StringRef family,
   return result;
 }
 
-/// The mean over workers of the idle time and of the ratio's work, in which
-/// w(r) = min((V-1)g + 2(D-1-r) + 1, NV) forwards and as many backwards run by
-/// themselves, and all others in pairs that take P. With W the mean of w(r)
-/// without that limit, (V-1)g + D, the makespan is
+/// The mean over workers of the idle time and of the ratio's work. w(r) =
+/// min((V-1)g + 2(D-1-r) + 1, NV) forwards and as many backwards run by
+/// themselves, all others in pairs that take P. With W the mean of w(r) without
+/// that limit, (V-1)g + D, the makespan is
 ///
 ///   W (F + B)  +  (NV - W + D - 1) P
 static double combinedRatio(const FormulaInputs &inputs,

@@ -112,7 +112,6 @@ Error pipesched::checkVPath(const Placement &placement, StringRef family) {
   return readWaves(placement, family).takeError();
 }
 
-/// Checks path `path` of a bidirectional placement.
 static Error checkPairedPath(const Placement &placement, int64_t path,
                              int64_t pairs, StringRef family) {
   int64_t numWorkers = placement.getNumWorkers();

@@ -10,13 +10,13 @@ parameters below it, I notes the gradients with which it was run:
               w1    w2                 W runs n1 with g1 for w1, and n2 with g2 for w2
 
 W runs these nodes again with the noted gradients, only for the parameters. Parameters that meet in
-a node are run together; if one of them hangs on several nodes (a weight that is used twice), these
-are run together, and each gets exactly the gradient that I noted, although the run reaches the
-lower one from the upper one too. A value that a stage computes only from its parameters has no node
-above the inputs: W starts there from the outputs. A node that gives the gradients of its parameters
-in I too, whichever gradients are requested (a custom function, a compiled graph), is not run again:
-W continues from the gradients that I has kept of it, and the node is free after I. All parameter
-gradients are accumulated by autograd itself, so that hooks of parameters run.
+a node are run together. If a parameter hangs on several nodes (a weight that is used twice), these
+are run together, and each gets exactly the gradient that I noted, even if the run reaches it from
+another one. A value that a stage computes only from its parameters has no node above the inputs: W
+starts there from the outputs. A node that gives the gradients of its parameters in I too, whichever
+gradients are requested (a custom function, a compiled graph), is not run again: W continues from
+the gradients that I has kept of it, and the node is free after I. All parameter gradients are
+accumulated by autograd itself, so that hooks of parameters run.
 
 `torch.distributed.pipelining` works in a similar way. But it notes nothing for such outputs, and so
 loses their gradients, and it passes hooks of tensors inside the stage a gradient that they have

@@ -9,10 +9,10 @@ An activation consists of the tensors that PyTorch really keeps after each of it
            with
     D, B, W  nothing
 
-In addition to activations there are outputs and gradients that wait to be sent, buffers of messages
-from the start of their receive, and buffers in which a G, or a mean over pipelines, sums small
-gradients. Gradients of parameters are not counted, unless gradients of earlier steps (`float16`,
-DTensors) are set aside from the first B or W of a stage until this step's are summed.
+In addition to activations it counts outputs and gradients that wait to be sent, and buffers of
+messages from the start of their receive. A G, or a mean over pipelines, has buffers in which it
+sums small gradients. Gradients of parameters are not counted, unless gradients of earlier steps
+(`float16`, DTensors) are set aside from the first B or W of a stage until this step's are summed.
 """
 
 from __future__ import annotations
