@@ -251,7 +251,8 @@ optimize(mlir::ModuleOp module, const NativeEntries *entries = nullptr) {
     return makeError("the module cannot be translated to LLVM IR");
   result.module->setTargetTriple(result.machine->getTargetTriple());
   result.module->setDataLayout(result.machine->createDataLayout());
-  // LLVM's default are vectors of 256 bits, for processors that slow down.
+  // LLVM limits vectors to 256 bits by default, since wider ones slow down the
+  // clock of some processors.
   for (llvm::Function &function : *result.module)
     function.addFnAttr("prefer-vector-width", "512");
   if (entries)

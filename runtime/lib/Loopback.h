@@ -91,7 +91,7 @@ struct PipeschedWorld {
   atomic_int status;
   char *error; // NULL while nothing failed
   struct Group *groups;
-  // Of the current run:
+  // The current run:
   int32_t numRunning;   // workers that neither wait nor have ended
   int32_t numInBarrier; // workers that wait for the next step
   int64_t numCopies;    // copies that have started and not ended

@@ -28,7 +28,7 @@ struct Compared {
   int walked = 0, pairs = 0, recomputed = 0, late = 0, queued = 0;
   int copied = 0, joined = 0, heldUp = 0; ///< heldUp: copies make it longer
   int reduced = 0, shared = 0;            ///< by several workers
-  int endsReduced = 0, awaited = 0;       ///< an all-reduce ends last, or not
+  int endsReduced = 0, awaited = 0; ///< an all-reduce ends last, or sooner
   int leapt = 0; ///< tables whose walk left out at least half
 };
 

@@ -276,8 +276,8 @@ TEST(ExpertParallel, AnAdapterSendsOneMessageAfterTheOther) {
   EXPECT_EQ(latencies(ExpertDispatch::PerRank), 2);
   system.expertBalancePpm = 2 * kEvenBalance;
   EXPECT_EQ(latencies(ExpertDispatch::AllToAll), 2 * 2);
-  // Eight nodes of one worker, and two pods of four of them: three ranks and
-  // four, or seven.
+  // Eight nodes with one worker each, in two pods of four: a rank sends to
+  // three ranks in its pod and four in the other, or to seven without pods.
   system.accelerators = 1;
   system.dataParallel = 8;
   system.expertParallel = 8;

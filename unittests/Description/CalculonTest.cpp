@@ -94,7 +94,7 @@ TEST(CalculonSystem, UnitsAndRoles) {
   EXPECT_EQ(system.accelerators, 1);
 }
 
-/// A share holds from its size up to the next size.
+/// The efficiency of a size applies up to the next larger size.
 TEST(CalculonSystem, EfficienciesAreSteps) {
   HardwareFacts system = llvm::cantFail(readSystemText(textOf("system")));
   const EfficiencyCurve &curve = system.matrix.efficiency;

@@ -26,7 +26,7 @@ struct ComparisonEntry {
   std::array<double, kNumIdleCauses> idleByCause = {}; ///< as kIdleCauses
   double exposed = 0; ///< part of the step that free messages would save
   std::optional<double> tableBubble, formulaBubble;
-  /// Of the bottleneck worker; absent without a model.
+  /// The bottleneck worker's; absent without a model.
   std::optional<WorkerMemory> memory;
   int64_t bottleneckWorker = 0;
   int64_t capacityBytes = 0; ///< 0: not known

@@ -28,7 +28,7 @@ namespace pipesched {
 /// backward waits, comes after all earlier ones.
 class LeavingKeys {
 public:
-  /// Without this call, or if microbatches have no slices, all leave.
+  /// Until this is called, and without slices, all keys and values leave.
   void init(const Placement &newPlacement) {
     placement = &newPlacement;
     if (placement->getNumSlices() > 1)

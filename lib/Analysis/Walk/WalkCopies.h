@@ -20,7 +20,7 @@ struct Delivery {
   Time arrivalPs{};
   Time freePs{};     ///< its arrival if communication took no time
   Time readyPs{};    ///< when everything that it needs was done
-  Time runBeginPs{}; ///< since when its queues have transferred without a gap
+  Time runBeginPs{}; ///< start of the gapless transfers of its queues
   /// The cell that made it, by flat index, if the critical path is asked for.
   uint32_t producer = Bindings::kNone;
 

@@ -108,7 +108,7 @@ class Found:
     unknown: dict[str, float] = field(default_factory=dict)
     """Seconds by name, of kernels without known work."""
     seconds: float = 0.0
-    """Of all kernels or operations in traces, with or without known work."""
+    """The time of all kernels or operations in traces, with or without known work."""
 
     def leave_out(self, name: str, seconds: float) -> None:
         """Counts time whose work is not known."""

@@ -20,7 +20,7 @@ LEAST_SHARE = 1e-6
 MOST_SHARE = 100.0
 """Times the highest rate of the samples; where only latency shows, steps would grow for ever."""
 MAX_POINTS = 6
-"""Of a curve. Shipped curves have one to four."""
+"""The most points of a curve. Shipped curves have one to four."""
 LEAST_RMS = 0.002
 """Relative errors below this are not worth another point."""
 GAIN = 0.9

@@ -152,7 +152,7 @@ class Masks:
     """The inputs of the masks of a forward."""
 
     key: Tensor
-    """Of int64: the seed, and the number of the first dropout."""
+    """Two int64: the seed, and the number of the first dropout."""
     microbatch: Tensor
     step: Tensor
     count: int = 0

@@ -18,7 +18,7 @@ from . import FrontendError
 Array = np.ndarray[Any, Any]
 
 ENDING = ".mlir"
-"""Of the names of files."""
+"""The ending of file names."""
 
 KINDS = ("forward", "recompute", "backward", "input_gradient", "weight_gradient", "update")
 """The functions that a stage may name, in the order of its clause."""

@@ -169,7 +169,7 @@ _NOISE = 0.02
 _BITS = 64
 """The number of last bits of a result that rounding may cost in any case."""
 _FACTOR = 16
-"""Of the measured effect of rounding."""
+"""The tolerance as a multiple of the measured effect of rounding."""
 _ZERO = 1e-2
 """In parts of the largest gradient: a smaller one may be zero except for rounding."""
 _CULPRIT = 100

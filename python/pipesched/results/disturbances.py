@@ -97,7 +97,7 @@ class Nodes:
 
     per_node: int
     accelerators: int
-    """Of a worker."""
+    """Per worker."""
     workers: int
     pipelines: int
     rank_order: str

@@ -24,7 +24,7 @@ LINE = ("--schedules", "1f1b", "--pp", "8", "--microbatches", "16", "--model", "
 
 @pytest.mark.parametrize("accelerators", ["1", "4"])
 def test_a_reserve_of_a_sweep_is_that_of_compare(capsys: Capture, accelerators: str) -> None:
-    """Of an accelerator, in bytes and in parts of its memory."""
+    """The reserve is per accelerator, in bytes and in parts of its memory."""
     line = (*LINE, "--set", f"accelerators={accelerators}")
     (row,) = rows_of(capsys, "simulate", *line)
     free = 80 * 2**30 - row["peak_bytes_per_gpu"]

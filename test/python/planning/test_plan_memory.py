@@ -49,7 +49,7 @@ class Sizes:
     """Width of all key heads."""
     heads: int
     feedforward: int
-    """Of a dense layer."""
+    """Width in a dense layer."""
     is_normed: bool = False
     """Whether queries and keys are normalized, each head by itself."""
     experts: int = 0

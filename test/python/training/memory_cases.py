@@ -18,7 +18,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 WIDE, ROWS = 128, 256
 """Sizes at which an activation is much larger than everything else."""
 TOKENS = 32
-"""Of a sample, if there is attention."""
+"""Tokens of a sample, if there is attention."""
 
 
 class Wide(nn.Module):

@@ -39,7 +39,7 @@ class PartResult:
     loss: float = 0.0
     gradients: float = 0.0
     norm: float = 0.0
-    """Of the norm of all gradients."""
+    """The relative error of the norm of all gradients."""
     experts: int = 0
     """The number of compared parameters of experts."""
     before: dict[str, Any] = field(default_factory=dict)

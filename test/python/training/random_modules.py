@@ -35,7 +35,7 @@ RATE = 2.0**20
 PRECISION = {"f32": 2e-5, "f64": 1e-9, "bf16": 0.03}
 FACTOR = {"f32": 8, "f64": 8, "bf16": 4}
 DIGITS = 1e-5
-"""Of a loss, as the tool prints it."""
+"""Relative precision of a loss, as the tool prints it."""
 LIMIT = 120
 """Seconds for a module of a few operations."""
 
@@ -67,7 +67,7 @@ def _front(draw: random.Random, kind: str, width: int) -> nn.Module:
 
 
 def _shapes(kind: str, width: int) -> tuple[list[int], list[int]]:
-    """Of an input, and of values between stages."""
+    """Returns the shapes of an input, and of values between stages."""
     if kind == "images":
         return [SIZE, 3, 6, 6], [SIZE, width, 6, 6]
     return [SIZE, 7, *([5] if kind == "numbers" else [])], [SIZE, 7, width]

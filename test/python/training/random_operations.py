@@ -48,7 +48,7 @@ class Residual(nn.Module):
         return found
 
 
-# Of each element
+# For each element
 
 
 def _tame(x: Tensor) -> Tensor:

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 WIDTH = 6
-"""Of all activations, so that a message in the place of another is not an error by its shape."""
+"""One width for all activations, so that the shape does not reveal an exchanged message."""
 SAMPLES = 2
-"""Of a microbatch."""
+"""Samples of a microbatch."""
 Value = Any
 
 

@@ -24,7 +24,7 @@ class Job:
     schedule: Schedule
     model: str = "plain"
     options: dict[str, Any] = field(default_factory=dict)
-    """Of the runtime."""
+    """Options of the runtime."""
     is_uneven: bool = False
     """Whether microbatches have different sizes, which change from step to step."""
     steps_inside: bool = False
@@ -52,7 +52,7 @@ class Result:
     losses: float = 0.0
     gradients: float = 0.0
     values: float = 0.0
-    """Of parameters and buffers after the steps."""
+    """The error of parameters and buffers after the steps."""
     trace: list[float] = field(default_factory=list)
     """Numbers of a run of one rank, to compare runs."""
     peak: int = 0

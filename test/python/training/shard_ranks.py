@@ -36,7 +36,7 @@ class ShardJob:
     name: str
     schedule: Schedule
     entries: int = 24
-    """Of the vocabulary."""
+    """Entries of the vocabulary."""
     kind: str = "plain"
     """plain, tied (to the embedding), biased, scaled (logits after the head), frozen, padded (an
     embedding with one row without a gradient), still (a frozen embedding).

@@ -149,8 +149,8 @@ def test_steps_are_compared_with_their_prediction() -> None:
     measured = recording.gather()
     assert measured.source == "pipesched.jax" and measured.steps == 3
     frame = measured.to_frame()
-    # A worker has 8 forwards and 8 backwards. One thread for all would take 56 times as long as a
-    # cell: the backward of stage 0 has no gradient to compute.
+    # A worker has 8 forwards and 8 backwards. Stage 0 has no gradient to compute, so one thread
+    # for all workers would take 56 cells, one after the other.
     assert 8 * SECONDS <= measured.step_s < 45 * SECONDS
     computes = frame[frame.kind == "compute"].sort_values(["step", "worker", "index"])
     for _, rows in computes.groupby(["step", "worker"]):

@@ -183,7 +183,7 @@ def test_perceptron_to_read(split: bool, tmp_path: Path) -> None:
 @needs_tools
 @pytest.mark.parametrize("name", MODELS)
 def test_split_and_whole_backwards_agree(name: str, tmp_path: Path) -> None:
-    """Of a file that has both, to the last bit."""
+    """In a file that has both, they agree to the last bit."""
     small = f"{SMALL} --layers 3" if name == "transformer" else "--microbatches 3"
     options = f"--stages 3 --backward both {small}"
     steps = []

@@ -19,7 +19,7 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 
 FORMATS = ("compute_only", "compute_comms")
 PRECISION = 1e-12
-"""Of losses and gradients in float64, relative to the largest of a tensor."""
+"""The largest error in float64, relative to the largest element of a tensor."""
 WRONG = 1e-2
 
 SPLIT = {"split_backward": True, "gradient_after": "I"}

@@ -18,7 +18,7 @@ from pipesched.torch import PipelineError, from_hugging_face, measure_layers  # 
 from torch import Tensor, nn  # noqa: E402
 
 PRECISION = 1e-9
-"""Of losses, gradients and parameters in float64."""
+"""The largest error of losses, gradients and parameters in float64."""
 TWO = generate("1f1b", workers=2, microbatches=2)
 FOUR = generate("1f1b", workers=4, microbatches=4)
 

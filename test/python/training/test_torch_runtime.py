@@ -16,7 +16,7 @@ from runtime_runs import Job, Result, phases_of, train
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 PRECISION = 1e-12
-"""Of losses, gradients and parameters in float64, relative to the largest of a tensor."""
+"""The largest error in float64, relative to the largest element of a tensor."""
 
 CROSSING = [Path([0, 1, 2], takes=[range(0, 5, 2)]), Path([2, 1, 0], takes=[range(1, 5, 2)])]
 ASYMMETRIC = [

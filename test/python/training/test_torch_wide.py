@@ -18,7 +18,7 @@ from runtime_runs import Job, Result, phases_of, train
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 PRECISION = 1e-12
-"""Of losses, gradients and parameters in float64, relative to the largest of a tensor."""
+"""The largest error in float64, relative to the largest element of a tensor."""
 ALL = os.environ.get("PIPESCHED_TEST_ALL") == "1"
 SEEDS = range(16 if ALL else 8)
 FAMILIES = WHOLE if ALL else ("1f1b", "zb-v", "interleaved-1f1b", "dualpipe")
@@ -26,7 +26,7 @@ FAMILIES = WHOLE if ALL else ("1f1b", "zb-v", "interleaved-1f1b", "dualpipe")
 MODELS = ("plain", "shared", "forked", "mapped")
 
 MIXED = [
-    # Of four stages, of seven, and of only two workers; each has all six blocks.
+    # Paths of four stages, of seven, and on only two workers; each has all six blocks.
     Path([0, 1, 2, 3], takes=[range(0, 9, 3)], weights=[2, 1, 1, 2]),
     Path([3, 2, 1, 0, 0, 3], takes=[range(1, 9, 3)]),
     Path([1, 2], takes=[range(2, 9, 3)]),

@@ -398,7 +398,7 @@ class Padded(nn.Module):
 
 @case(2)
 def warnings_of_tokens(rank: int) -> dict[str, str]:
-    """Of the last rank."""
+    """Returns the warnings of the last rank."""
     even = text_of(0, [6] * 6)
     sizes = [torch.randn(1, length, WIDTH, dtype=torch.float64) for length in (6, 6, 3, 2, 6, 6)]
     wide = [torch.zeros(*size.shape[:2], 9, dtype=torch.float64) for size in sizes]

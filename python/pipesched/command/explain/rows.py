@@ -31,7 +31,7 @@ class Saved:
     """Sizes of a training step by the IR of its schedule; None if it has none."""
 
     accelerators: int | None
-    """Of a worker."""
+    """Per worker."""
     pipelines: int
     sequence: int | None
     microbatch_size: int | None

@@ -307,7 +307,7 @@ def _columns(grid: Grid, cases: Sequence[str], is_uneven: bool) -> list[Column]:
 
 
 def _check_times(grid: Grid, cases: Sequence[str], metric: str) -> list[str]:
-    """The first lines if times of one stage are different work, which is ranked only on request."""
+    """Lines on cases in which the times of a stage are different work; only requests rank these."""
     groups: dict[str, dict[str, float]] = defaultdict(dict)
     found: dict[str, Any] = {}
     for point in grid.points():

@@ -31,7 +31,7 @@ class Within:
     pipelines: tuple[int, ...]
     """In each group."""
     microbatches: tuple[int, ...]
-    """Of each pipeline of a group."""
+    """By group: the microbatches of each of its pipelines."""
     step_s: float
 
 

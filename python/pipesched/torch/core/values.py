@@ -94,9 +94,7 @@ def _name_of_class(kind: type) -> dict[str, str]:
 
 
 def _class_of(name: str) -> type:
-    """Returns the class that another rank has named, which this process has imported and holds
-    values.
-    """
+    """Returns the class with a name from another rank. It must be imported here and hold values."""
     module, _, path = name.partition(":")
     found: Any = sys.modules.get(module)
     for part in path.split("."):

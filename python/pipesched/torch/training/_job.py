@@ -72,6 +72,6 @@ class Outcome:
     measurement: Measurement
     """The measurement of the steps that follow."""
     samples: int
-    """Of a step."""
+    """Samples per step."""
     tokens: int | None
-    """Of a step, if the model gives the number."""
+    """Tokens per step, if the model gives the number."""
