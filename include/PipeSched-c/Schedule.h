@@ -60,8 +60,8 @@ pipeschedScheduleGetRow(MlirOperation schedule, intptr_t worker,
                         intptr_t numCells, PipeschedCell *cells);
 
 /// Replaces the rows of a schedule, or fills a problem, and drops the name of
-/// its family. Errors, after which all is as before: no schedule; not one row
-/// per worker; a phase, stage or number that no cell has; rows that the
+/// its family. Errors, after which nothing has changed: not a schedule; not one
+/// row per worker; a phase, stage or number that no cell has; rows that the
 /// schedule's verifier refuses.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleSetRows(
     MlirOperation schedule, intptr_t numRows, const PipeschedRow *rows);

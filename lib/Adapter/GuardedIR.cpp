@@ -69,7 +69,7 @@ size_t DepthFinder::partDepth(Part part) {
   return known[key] = deepest + 1;
 }
 
-/// That of the attributes, types and locations of one operation.
+/// The depth of the attributes, types and locations of one operation.
 size_t DepthFinder::partsDepth(Operation &op) {
   size_t deepest =
       std::max(depthOf(op.getAttrDictionary()), depthOf(op.getLoc()));
@@ -155,8 +155,8 @@ static rlim_t addressSpace() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-/// A crash is to end this process and nothing else: handlers of the parent
-/// would print stacks and delete the files that it writes.
+/// A crash must end only this process: handlers of the parent would print
+/// stacks and delete the files that it writes.
 static void prepareToCrash(size_t size, unsigned seconds) {
   for (int signal : {SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGHUP, SIGILL, SIGINT,
                      SIGQUIT, SIGSEGV, SIGTERM, SIGTRAP, SIGXCPU})

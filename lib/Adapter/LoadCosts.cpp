@@ -77,8 +77,9 @@ static std::optional<int64_t> bytesOf(Type type) {
   return bytes.get();
 }
 
-/// `known` are the parameters of the stage whose tie another function has said.
-/// One without a name has its position as its name, as in StageFunctions.
+/// `known` are the parameters of the stage whose tie another function has
+/// stated. A parameter without a name is named by its position, as in
+/// StageFunctions.
 void TieReader::readFunction(FunctionOpInterface function, int64_t stage,
                              llvm::StringSet<> &known) {
   int64_t position = -1;

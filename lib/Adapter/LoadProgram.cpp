@@ -139,7 +139,7 @@ void ProgramLoader::addWork(WorkOpInterface instruction, uint32_t number) {
 }
 
 /// Names a join as tables do: by the first copy that it waits for. Its operands
-/// are the last ones so far.
+/// are the last ones read so far.
 Cell ProgramLoader::nameOfJoin() const {
   const Program &program = loaded.program;
   uint32_t first = program.operands[program.operandBegins.back()];

@@ -1,8 +1,8 @@
 //===- PrintableDiagnostics.cpp - IR and errors on a terminal -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MLIR's driver of optimizers creates its contexts and source managers itself.
-// We only give it the text and the registry. So lines are made printable in the
+// MLIR's driver of optimizers creates its contexts and source managers itself;
+// we only pass it the text and the registry. So lines are made printable in the
 // text, and messages by a handler that comes with a dialect.
 //
 //===----------------------------------------------------------------------===//

@@ -7,8 +7,9 @@
 //   for b                                 dimensions of A, B and C
 //     C[m][n] += A[m][k] * B[k][n]        a call of the runtime
 //
-// BLAS takes dimensions as one that follow each other in memory. An operand
-// where they do not, or whose elements are narrower than the sums, is copied.
+// BLAS takes dimensions that follow each other in memory as one. An operand
+// whose dimensions do not, or whose elements are narrower than the sums, is
+// copied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -147,8 +148,8 @@ private:
 };
 } // namespace
 
-/// The stride of dimensions that are taken as one; nothing where they do not
-/// follow each other. Dimensions of size 1 do not matter.
+/// The stride of dimensions that are merged; nothing if they do not follow each
+/// other. Dimensions of size 1 do not matter.
 std::optional<int64_t> CallEmitter::strideOf(const Matrix &matrix,
                                              ArrayRef<unsigned> dims,
                                              ArrayRef<int64_t> strides) {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // convert-math-to-llvm computes exp(x) - 1 and log(1 + x), which have no digits
-// left where x is near 0. So these two are calls before it.
+// left if x is near 0. So these two are calls before it.
 //
 //===----------------------------------------------------------------------===//
 

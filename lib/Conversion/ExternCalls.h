@@ -13,7 +13,8 @@
 namespace pipesched {
 
 /// Makes exec.call_extern of all calls of extern functions, and erases these
-/// functions where nothing else names them. Errors, emitted: as for readExtern.
+/// functions unless something else names them. Errors, emitted: as for
+/// readExtern.
 mlir::LogicalResult makeExternCalls(mlir::ModuleOp module);
 
 /// How exec.call_extern is inlined and bufferized.

@@ -197,7 +197,7 @@ private:
 };
 } // namespace
 
-/// The memref, or a copy of it where its elements have gaps.
+/// The memref, or a copy of it if its elements have gaps.
 Value CallLowering::contiguous(Value memref, bool reads, bool writes) {
   auto type = cast<MemRefType>(memref.getType());
   if (isContiguous(type))

@@ -511,7 +511,7 @@ void CheckLowering::fail(ImplicitLocOpBuilder &builder, func::FuncOp function,
     func::ReturnOp::create(builder, status.getResults());
     return;
   }
-  // A status, or nothing, has the size -2 or -1, which no dimension has.
+  // For a status the size is -2, without an index -1; no dimension has these.
   auto constant = [&](int64_t number) {
     return arith::ConstantIntOp::create(builder, number, 64);
   };

@@ -42,9 +42,9 @@ using linalg::LinalgOp;
 //===----------------------------------------------------------------------===//
 // Numbers
 //
-// A sum in bf16 stops to grow at 256 times its terms: the rest is below half a
-// unit of the last of 8 bits. So sums of bf16 and f16 are added up in f32, and
-// rounded once, as PyTorch and XLA do:
+// A sum in bf16 stops growing at 256 times its terms: a further term is below
+// half a unit of the last of 8 bits. So sums of bf16 and f16 are added up in
+// f32, and rounded once, as PyTorch and XLA do:
 //
 //   reduce ins(%x : bf16) outs(%s : bf16)
 //     -> truncf (reduce ins(%x : bf16) outs(extf %s : f32))
@@ -79,8 +79,8 @@ static Value truncate(OpBuilder &builder, Location loc, Value value,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The ops of a body from the sum so far to the next one, and products that
-/// only they add.
+/// The ops of a body from the sum so far to the next one, and products that are
+/// only added.
 using SumOps = llvm::SmallPtrSet<Operation *, 8>;
 
 /// Copies a body whose sums are f32.

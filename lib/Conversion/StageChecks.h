@@ -39,11 +39,10 @@ public:
   /// `op` is in `function`; both are named when a check fails.
   CheckBuilder(mlir::Operation *op, mlir::func::FuncOp function);
 
-  /// 0 <= index < size. Creates nothing where this is known.
+  /// 0 <= index < size. Creates nothing if this is known.
   void requireIndex(mlir::OpFoldResult index, mlir::OpFoldResult size,
                     const llvm::Twine &what);
-  /// `text` describes the error where the condition does not hold: "divides
-  /// ..".
+  /// `text` describes the error if the condition does not hold: "divides ..".
   void require(mlir::Value condition, const llvm::Twine &text);
 
   mlir::Value value(mlir::OpFoldResult number);

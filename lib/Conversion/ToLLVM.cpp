@@ -78,8 +78,8 @@ static void addDeallocation(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
 }
 
-/// Functions of stages become part of the kernels; results are computed where
-/// the kernels want them; other allocations of functions are freed.
+/// Functions of stages become part of the kernels; results are computed in the
+/// memory of the kernels; other allocations of functions are freed.
 static void addBufferization(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerAffinePass());

@@ -245,7 +245,8 @@ llvm::Error StageProfile::applyBackward(StageCost &cost,
 }
 
 /// The shares of all stages, if the profile has times that need them: O and G
-/// are measured for all blocks of a stage, but run for the blocks that it owns.
+/// are measured for all blocks of a stage, but run only for the blocks that it
+/// owns.
 static llvm::Expected<std::vector<StageShare>>
 sharesOf(const Placement &placement, const Profile &profile) {
   std::vector<StageShare> shares(placement.getNumGlobalStages());

@@ -50,7 +50,7 @@ public:
   explicit Shelf(llvm::ArrayRef<EmbeddedFile> files) : files(files) {}
 
   llvm::ArrayRef<EmbeddedFile> getFiles() const { return files; }
-  /// In the order of the files. Any thread may ask.
+  /// In the order of the files. Thread-safe.
   llvm::ArrayRef<std::vector<std::string>> getAliases() {
     std::call_once(isRead, [&] {
       for (const EmbeddedFile &file : files)

@@ -408,7 +408,6 @@ LayerSet HuggingFaceReader::readExpertLayers() {
   });
 }
 
-/// The width of all shared experts together.
 int64_t HuggingFaceReader::readSharedWidth() {
   const Experts &experts = *arch.experts;
   std::optional<int64_t> count = config.integer(kSharedCount, 0);

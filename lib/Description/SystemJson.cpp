@@ -376,7 +376,6 @@ static void checkGroup(const HardwareFacts &facts, const HardwareFacts &before,
                             facts.name + "' behind '" + before.name + "'");
 }
 
-/// Reads one of `groups`, to append to `found`.
 static void readGroup(const json::Value &value, Rates rates, FileErrors &errors,
                       std::vector<HardwareFacts> &found,
                       std::vector<int64_t> &ends) {

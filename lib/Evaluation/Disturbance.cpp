@@ -218,7 +218,7 @@ static __int128 scale(int64_t ps, int64_t worker, Cell cell,
                       std::optional<Cell> overlapped,
                       const CellFactors &factors, const Placement &placement,
                       const StageCosts &stageCosts) {
-  // In the units of the factor that is applied last.
+  // In the units of the last factor.
   constexpr uint64_t kParts = 1'000'000'000'000;
   __int128 factor =
       overlapped ? meanOf(cell, *overlapped, factors, placement, stageCosts)

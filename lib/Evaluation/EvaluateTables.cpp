@@ -1,8 +1,8 @@
 //===- EvaluateTables.cpp - Evaluation of tables --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Evaluates a table by a walk over its rows where that is possible, with one
-// walk for several scenarios, and by a task graph otherwise.
+// Evaluates a table by a walk over its rows if that is possible, with one walk
+// for several scenarios, and by a task graph otherwise.
 //
 //===----------------------------------------------------------------------===//
 

@@ -100,7 +100,7 @@ private:
   Samples pairs, messages;
   /// The times of cells of pairs: parts of the pair by their unit slots.
   PhaseMap<Samples> partsOfPairs;
-  /// By message: its send, and the worker of that.
+  /// By message: its send, and the worker of the send.
   std::vector<std::pair<int64_t, uint32_t>> sends;
   /// By group: worker and instruction of each all-reduce.
   std::map<int32_t, std::vector<std::pair<int64_t, uint32_t>>> sums;
@@ -236,9 +236,9 @@ void ProfileMaker::readArrival(int64_t worker, uint32_t i) {
   }
 }
 
-/// A sum runs from its last member's start until the first sees its end. A
-/// profile has the time for all blocks of a stage, as of O. It counts for the
-/// stage of its first member, from which predictions take it.
+/// A sum runs from its last member's start until the first sees its end. Like
+/// O, a profile has its time for all blocks of a stage. It counts for the stage
+/// of its first member, from which predictions take it.
 void ProfileMaker::readSum(int32_t group) {
   const auto &members = sums.at(group);
   uint32_t first = members.front().second;
@@ -312,8 +312,8 @@ void ProfileMaker::addIssues(int64_t worker, int64_t step,
 }
 
 /// By step and compute: the time until the next compute in which the worker
-/// neither computes nor waits nor copies; and the time to unpack messages
-/// before the compute itself.
+/// neither computes nor waits nor copies, and the time to unpack messages
+/// before the compute.
 std::vector<double> ProfileMaker::findIssues(int64_t worker) const {
   std::vector<double> issues(rows.workers[worker].ready.size());
   for (int64_t step = 0; step < rows.numSteps; ++step)

@@ -99,8 +99,8 @@ Candidates::balance(int32_t number, const std::vector<int32_t> &workers,
   return found;
 }
 
-/// How slow workers are, given and by their groups. Without the first and
-/// without groups, or where these cannot be costed: none.
+/// The slowdown of workers, given and by their groups. None without the first
+/// and without groups, or if these cannot be costed.
 llvm::Expected<std::vector<double>> Candidates::factorsOf(int32_t number) {
   const Shape &shape = shapes[number];
   std::vector<double> given = shape.slow.workers;

@@ -114,7 +114,8 @@ PlanBounds Placed::find(const PlanSchedule &schedule, double limitPs) const {
       // written, slices leave out up to half of them.
       step /= 2;
     } else {
-      // The last cell of a worker may be of a shard, which no gradient follows.
+      // The last cell of a worker may be of a shard, without a gradient after
+      // it.
       alive = each * held[schedule.isSplit][worker] / limitPs;
       step += readyPs[worker];
       step += hasTail ? tailPs[worker] : 0;

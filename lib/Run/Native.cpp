@@ -175,7 +175,8 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> makeMachine() {
     return builder.takeError();
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
   builder->setRelocationModel(llvm::Reloc::PIC_);
-  // That of ORC is large: each constant would be loaded by way of a register.
+  // ORC's code model is large: each constant would be loaded by way of a
+  // register.
   builder->setCodeModel(llvm::CodeModel::Small);
   return builder->createTargetMachine();
 }
@@ -288,8 +289,8 @@ run::compileObject(mlir::ModuleOp module, const NativeEntries *entries) {
 }
 
 #if defined(__x86_64__)
-// LLVM calls these of the compiler's library where the processor does not
-// convert halves itself.
+// LLVM calls these functions of the compiler's library if the processor does
+// not convert halves itself.
 extern "C" {
 void __extendhfsf2();
 void __truncdfhf2();

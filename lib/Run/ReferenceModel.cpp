@@ -1,7 +1,7 @@
 //===- ReferenceModel.cpp - Runs the unpipelined model --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each function that some stage has becomes one of C, which takes a table of
+// Each function of a stage gets an entry with C linkage, which takes a table of
 // pointers and numbers, in the order of its arguments and results:
 //
 //   func @pipesched_reference_call_3(%w: memref<..>, %m: i64, %y: memref<..>)
@@ -89,8 +89,8 @@ static void keepFunctions(ModuleOp module) {
   module->setAttrs(DictionaryAttr::get(module.getContext()));
 }
 
-/// Gives the functions of stages names that no library has: one that is called
-/// `malloc` would be asked for memory.
+/// Gives the functions of stages names that no library has: a function called
+/// `malloc` would be called to allocate memory.
 static void renameFunctions(ModuleOp module) {
   llvm::DenseMap<StringAttr, StringAttr> names;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -264,7 +264,7 @@ static Type toMemRef(Type type) {
 }
 
 /// Adds a function `number` that writes the results of `compute` on its
-/// arguments to memory that it is given for the results.
+/// arguments to given memory.
 static func::FuncOp
 addFunction(ModuleOp module, size_t number, TypeRange arguments,
             TypeRange results,

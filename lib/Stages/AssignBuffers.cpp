@@ -42,8 +42,8 @@ namespace {
 struct RowBuffers {
   RowLiveness liveness;
   ArenaUse use;
-  /// CSR by position in the row: the instructions that it must wait for
-  /// besides.
+  /// CSR by position in the row: the additional instructions that it must wait
+  /// for.
   std::vector<uint32_t> waitBegins, waits;
 
   llvm::ArrayRef<uint32_t> waitsOf(uint32_t position) const {

@@ -35,7 +35,8 @@ struct FullArena {
   std::vector<uint32_t> versions; ///< that live
 };
 
-/// Puts tensors where the ops of a row say, and notes who was at a place last.
+/// Puts tensors where the ops of a row say, and notes the last tensor of each
+/// place.
 class ArenaWalk {
 public:
   ArenaWalk(const LoadedProgram &loaded, const RowLiveness &row, int64_t worker)

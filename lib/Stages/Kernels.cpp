@@ -245,7 +245,7 @@ bool KernelBuilder::addBackward() {
   return isAdded;
 }
 
-/// Adds the calls of a cell of the phase. Returns false where a function is
+/// Adds the calls of a cell of the phase. Returns false if a function is
 /// missing, and for phases that run none.
 bool KernelBuilder::addCalls() {
   Phase phase = kernel.phase;

@@ -24,7 +24,7 @@ struct TensorVersion {
   bool isInHost = false;
   bool isActivation = false; ///< an input or a residual; false: a message
   /// The sends, copies and collectives that read it, or sum it in its place.
-  /// They may still run after the row has passed them.
+  /// They may still run when the row has continued.
   llvm::SmallVector<uint32_t, 1> readers;
   int64_t offset = -1; ///< set by the assignment
 };

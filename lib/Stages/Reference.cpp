@@ -210,7 +210,6 @@ void StepRunner::copyToEarlier(const Stage &stage) {
                       known.get(Role::Earlier, tensor.name), slice));
 }
 
-/// Calls a function of shard `number`.
 void StepRunner::callShard(int64_t number, Kind kind) {
   int64_t stage = functions.shards[number];
   const StageFunction *function = functions.stages[stage].get(kind);

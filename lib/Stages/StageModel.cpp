@@ -378,9 +378,8 @@ LogicalResult StageModelBuilder::joinSlices(const Stage &stage,
   return success();
 }
 
-/// Lets slices hold the tensors that they pass on until the microbatch has
-/// passed, and its gradients from the last slice on, as they do keys and
-/// values.
+/// Makes slices hold the tensors that they pass on until the microbatch has
+/// passed, and its gradients from the last slice on, like keys and values.
 void StageModelBuilder::addKeys(const Stage &stage, BlockFacts &block) {
   int64_t bytes = bytesOfEarlier(stage);
   if (bytes == 0)

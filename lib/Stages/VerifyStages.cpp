@@ -173,7 +173,7 @@ LogicalResult StageVerifier::collect(const StageFunction &function,
   return success();
 }
 
-/// One function that says that a parameter is tied is enough.
+/// It is enough that one function states the tie of a parameter.
 LogicalResult StageVerifier::unifyTies(const StageFunction &function,
                                        const RoleValue &value,
                                        std::string &known) {
@@ -369,7 +369,6 @@ static void completeGradient(Stage &stage, Stage &next) {
     stage.outputGradient = next.inputGradient;
 }
 
-/// Verifies that `found` is the tensor `wanted` of a stage.
 static LogicalResult verifySame(const StageFunction &function, Role role,
                                 RankedTensorType found, int64_t stage,
                                 Role stageRole, RankedTensorType wanted) {

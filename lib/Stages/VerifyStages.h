@@ -40,8 +40,8 @@ mlir::LogicalResult verifyShards(StageFunctions &functions);
 mlir::LogicalResult verifyShardPlaces(const StageFunctions &functions,
                                       pipe::PlacementOwnerOpInterface owner);
 
-/// Verifies that a stage with these phases has a shard where S runs, and that
-/// its function gives the tensors that Z sums.
+/// Verifies that a stage with these phases has a shard if S runs, and that its
+/// function gives the tensors that Z sums.
 mlir::LogicalResult verifyShardPhases(const StageFunctions &functions,
                                       const Stage &stage, PhaseSet phases);
 

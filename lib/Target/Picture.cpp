@@ -187,7 +187,7 @@ std::vector<int64_t> pipesched::movedBytesOf(const NamedEvaluation &result) {
     if (graph.is(task, InstructionRole::Copy))
       bytes[task] = work.bytesMoved.value_or(bytes[task]);
     else if (graph.is(task, InstructionRole::Collective) && work.messageBytes)
-      // Its time, which is known, comes from these bytes.
+      // The time of the collective was computed from these bytes.
       bytes[task] =
           llvm::cantFail(ringBytes(static_cast<double>(*work.messageBytes),
                                    graph.workersOf(graph.peer[task]).size()));

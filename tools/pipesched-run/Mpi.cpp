@@ -142,7 +142,7 @@ public:
     return hasPassed;
   }
 
-  std::string stopped; ///< the ranks that were, when the time was over
+  std::string stopped; ///< the ranks that were stopped at the timeout
 
 private:
   bool waitFor(int64_t seconds) {

@@ -577,8 +577,8 @@ def VerifyKernelStoresPass : Pass<"verify-kernel-stores", "::mlir::ModuleOp"> {
     - is used by one `to_tensor`, which has `restrict`, by one store, and by
       nothing else;
     - is stored to after all ops that read tensors or memory;
-    - gets a tensor whose memory, as far as bufferization may choose it, is that
-      memref, new, or a memref that no store in front of this one writes.
+    - gets a tensor in that memref, in new memory, or in a memref that no store
+      in front of this one writes, wherever bufferization may put it.
 
     Kernels of `convert-exec-to-func` have this form. A pass between it and
     bufferization may break it: `eliminate-empty-tensors` itself does if there

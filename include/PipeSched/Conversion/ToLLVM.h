@@ -59,9 +59,9 @@ void buildToLLVMPipeline(mlir::OpPassManager &manager,
                          const ToLLVMOptions &options);
 
 /// Adds passes that compute bf16 in f32 and round after each operation, in
-/// plain integer code, and that do the math of narrow floats in f32: otherwise
-/// LLVM calls functions that not every compiler's library has. Then one that
-/// calls the functions that upstream's arithmetic loses.
+/// plain integer code, and the math of narrow floats in f32: otherwise LLVM
+/// calls functions that some compilers' libraries lack. Then a pass that calls
+/// the functions that upstream's arithmetic loses.
 void addNumberPasses(mlir::OpPassManager &manager);
 
 /// Into MLIR's global registry.

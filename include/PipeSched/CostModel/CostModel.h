@@ -24,12 +24,12 @@ llvm::Expected<StageCosts> costUnit(const Placement &placement);
 
 /// Costs from profiled times, which are of whole microbatches: slices divide
 /// them evenly, messages too. B defaults to I + W, R to F, FB to F + B, and all
-/// others to 0. O and G of a stage that owns some of its blocks
-/// (ParameterSets.h) take the share of their time that these have among all its
-/// blocks. `phases` has a bit (1 << Phase) for each phase the table uses.
-/// Errors: a phase in use without a time (if only B is given for split cells,
-/// the error asks for I and W); a list with neither one nor S entries.
-/// Selective recompute has no default for R, so R must be given.
+/// others to 0. O and G of a stage that owns only some of its blocks
+/// (ParameterSets.h) take the share of their time of these blocks. `phases` has
+/// a bit (1 << Phase) for each phase the table uses. Errors: a phase in use
+/// without a time (if only B is given for split cells, the error asks for I and
+/// W); a list with neither one nor S entries. Selective recompute has no
+/// default for R, so R must be given.
 llvm::Expected<StageCosts> costProfile(const Placement &placement,
                                        const Profile &profile, PhaseSet phases,
                                        Recompute recompute = Recompute::Full);

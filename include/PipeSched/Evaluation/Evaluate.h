@@ -38,8 +38,8 @@ bool reducesEveryStage(const std::optional<SystemFacts> &system,
 struct TiedGradients {
   std::string name;
   int64_t bytes = 0; ///< of each of them
-  /// By stage in ascending order, one for each parameter: a stage that has
-  /// several is here as often.
+  /// By stage in ascending order, one for each parameter: a stage with several
+  /// parameters is repeated.
   std::vector<int64_t> stages;
 };
 
@@ -60,7 +60,7 @@ struct CostInputs {
   /// `recompute` replaces the model's own. Requires a model.
   ModelFacts modelFor(PhaseSet phases) const;
   /// Whether the gradients of every stage are reduced, with peers in other
-  /// pipelines or among the accelerators of a worker. They are if several
+  /// pipelines or among the accelerators of a worker. This is so if several
   /// accelerators hold the same parameters, or if the profile has a time for
   /// it.
   bool reducesEveryStage() const {

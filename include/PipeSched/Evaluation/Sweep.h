@@ -35,8 +35,8 @@ struct Configuration {
   /// Adds the end of the step, with all-reduces placed as pipe-add-optimizer
   /// does. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
-  /// Whether only numbers are asked of the result. Then configurations of one
-  /// table share walks, which leave out critical paths.
+  /// Whether the caller needs only numbers. Then configurations of one table
+  /// share walks, which leave out critical paths.
   bool numbersAlone = false;
 };
 

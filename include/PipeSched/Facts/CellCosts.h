@@ -80,7 +80,6 @@ struct Exchange {
   }
 };
 
-/// The sum over the segments of one resource.
 Exchange sumOn(Resource resource, llvm::ArrayRef<Segment> segments);
 
 /// The costs of the cells of one stage, by slice and phase. The segments of a

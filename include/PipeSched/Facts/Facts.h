@@ -114,8 +114,8 @@ struct Kernel {
                       optimizer = std::nullopt;
   /// The work in S and T, if the stage has a shard of a vocabulary.
   Work logits = {}, logitsGrad = {};
-  /// On the rows of experts: with expert parallelism, work of the rank that
-  /// holds the expert. A Link kernel is then not needed.
+  /// Whether it works on the rows of experts: with expert parallelism on the
+  /// rank that holds the expert. A Link kernel is then not needed.
   bool routed = false;
   /// The part of the bytes of each phase that are weights of experts with rows.
   int64_t weightBytes = 0;

@@ -114,7 +114,6 @@ struct StageCosts {
       return !stage.messagesOfSlices.empty();
     });
   }
-  /// The message of a cell with this flow.
   const MessageCost &message(const Placement &placement, Cell cell,
                              Flow flow) const {
     const StageCost &stage = stages[placement.globalStage(cell)];
@@ -161,7 +160,7 @@ struct StageMemory {
   /// The bytes of activations that a split I frees; negative if the gradients
   /// that it leaves for W are larger.
   int64_t inputGradFreedBytes = 0;
-  int64_t boundaryBytes = 0; ///< kept between F and R where R recomputes
+  int64_t boundaryBytes = 0; ///< kept between F and R if R recomputes
   /// Needed in addition while B or I runs: the block that the backward itself
   /// recomputes.
   int64_t workingBytes = 0;
@@ -175,8 +174,8 @@ struct StageMemory {
   /// The bytes that a shard of the vocabulary keeps between S and T: its
   /// logits, and the output of the last stage.
   int64_t shardBytes = 0;
-  /// The output of an embedding in shards: between E and the end of F where it
-  /// is the input of the stage, else between E and A. One of both is 0.
+  /// The output of an embedding in shards: between E and the end of F if it is
+  /// the input of the stage, else between E and A. One of both is 0.
   int64_t lookupSumBytes = 0, lookupPartBytes = 0;
   int64_t lookupGradBytes = 0; ///< its gradient, between C and V
 

@@ -57,7 +57,7 @@ struct PlanSchedule {
   bool isSplit = false;      ///< weight gradients have cells
   bool isSpread = false;     ///< workers have shards of the head
   bool hasPairs = false;     ///< cells overlap
-  bool needsExperts = false; ///< left out where nothing divides experts
+  bool needsExperts = false; ///< left out if nothing divides experts
   /// Whether pairs hide the exchange with experts, and the number of forwards
   /// of a stage that run in no pair.
   bool hides = false;

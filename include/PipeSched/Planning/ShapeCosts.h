@@ -22,8 +22,9 @@ llvm::Expected<CostSources> costsOn(const CostSources &whole,
                                     llvm::ArrayRef<int64_t> parameterBytes,
                                     bool hasHost);
 
-/// A step of some microbatches with a worker for each of some stages, which are
-/// given by their numbers of layers. Weight gradients have cells if `isSplit`.
+/// A step of some microbatches, with one worker for each of some stages, which
+/// are given by their numbers of layers. Weight gradients have cells if
+/// `isSplit`.
 Configuration probeOf(const CostSources &costs, llvm::ArrayRef<int64_t> stages,
                       int64_t microbatches, bool isSplit = false);
 

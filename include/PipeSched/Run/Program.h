@@ -29,7 +29,7 @@ struct PreparedProgram {
   exec::ProgramOp op;
   LoadedProgram loaded; ///< refers to `module`
   /// These and the layouts are known for runs and for executables. They refer
-  /// to `module`, or to the source where there is none.
+  /// to `module`, or without one to the source.
   StageFunctions functions;
   std::vector<PersistentLayout> layouts; ///< by worker
   bool updates = false;                  ///< whether it steps the parameters
@@ -37,7 +37,7 @@ struct PreparedProgram {
   std::vector<ExternLibrary> libraries;
 
   exec::ProgramOp getOp() const { return op; }
-  /// The program, or the schedule where there is none.
+  /// The program, or the schedule if there is none.
   pipe::PlacementOwnerOpInterface getOwner() const;
   llvm::StringRef getName() const { return name; }
 };
@@ -50,8 +50,8 @@ struct CodeOptions {
 };
 
 /// Lowers the source, which it takes, or a copy of the module to the LLVM
-/// dialect. Errors are emitted: a pipeline that is none; functions that its
-/// passes have made others of.
+/// dialect. Errors are emitted: a text that is not a pipeline; functions that
+/// its passes have replaced.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 lowerToLLVM(PreparedProgram &program, const CodeOptions &options);
 

@@ -30,8 +30,8 @@ public:
   /// by getLayout(). Fails if a check of a function fails, such as of an index;
   /// the contents of the block are then undefined.
   llvm::Error init(Memory &block) const;
-  /// Runs a step, where compiled: updates the parameters and states of `block`.
-  /// Fails as init.
+  /// Runs a step, if it was compiled: updates the parameters and states of
+  /// `block`. Fails as init.
   llvm::Error run(Memory &block, int64_t step) const;
 
 private:

@@ -1,9 +1,9 @@
 //===- AssignBuffers.h - Where tensors are ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gives the activations, gradients and messages of each worker places in an
-// arena, messages their tags, and instructions the waits without which a place
-// would be used again too early (docs/Buffers.md).
+// Assigns places in an arena to the activations, gradients and messages of each
+// worker, and tags to messages. Adds the waits to instructions without which a
+// place would be used again too early (docs/Buffers.md).
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,7 +33,8 @@ struct ArenaComparison {
   /// The same peak if copies start and end at their places in the row. It
   /// equals `predicted` in a row without copies.
   int64_t peakInRow = 0;
-  uint32_t instruction = 0; ///< at which the arena has grown, of the program
+  uint32_t instruction = 0; ///< at which the arena has grown; an index in the
+                            ///< program
 
   int64_t elsewhere = 0; ///< negative only in rows with copies
   int64_t unknown = 0;

@@ -124,8 +124,8 @@ public:
 
   const StageFunctions &getFunctions() const { return functions; }
 
-  /// The kernel of a cell of phase F, B, I, W, R, O, S or T; null where the
-  /// stage has no function for it.
+  /// The kernel of a cell of phase F, B, I, W, R, O, S or T; null if the stage
+  /// has no function for it.
   const StageKernel *find(int64_t stage, Phase phase) const;
 
 private:

@@ -76,7 +76,7 @@ struct Stage {
   }
 };
 
-/// Parameters of several stages that are one. Each stage has it for itself; the
+/// Parameters of several stages that are one. Each stage has its own copy; the
 /// gradients of all are added up before their first update.
 struct Tie {
   std::string name;

@@ -40,8 +40,8 @@ private:
   mlir::SymbolTableCollection symbols;
 };
 
-/// "function 'embed' (F of stages 0 to 2)", without the part in parentheses
-/// where uses are not known.
+/// "function 'embed' (F of stages 0 to 2)", without the part in parentheses if
+/// uses are not known.
 std::string describeWithStages(mlir::func::FuncOp function);
 
 } // namespace pipesched

@@ -14,11 +14,11 @@
 
 namespace pipesched {
 
-/// While one of these lives, SIGINT sets a flag (SolverOptions::interrupted)
-/// instead of going to the handler of the process, which gets it when the last
+/// While one of these exists, SIGINT sets a flag (SolverOptions::interrupted)
+/// instead of calling the handler of the process, which is called when the last
 /// of them ends. In a process without a handler the signal still ends the
-/// process. Any number may live, on any threads. Does nothing where there are
-/// no POSIX signals.
+/// process. Any number may exist, on any threads. Does nothing on systems
+/// without POSIX signals.
 class InterruptWatch {
 public:
   InterruptWatch();

@@ -1,8 +1,8 @@
 //===- Nesting.h - How deeply a text is nested ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The parsers of JSON and of MLIR recurse, so that a text that is nested deeply
-// enough ends the process. It is found before they read it.
+// The parsers of JSON and of MLIR recurse, so a text that is nested too deeply
+// ends the process. This finds such texts before they are parsed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ inline constexpr size_t kMaxIRDepth = 256;
 std::string placeInFile(llvm::StringRef file, llvm::StringRef text,
                         size_t offset);
 
-/// The string literal at the start of `rest`, with its quotes, which is taken
-/// off; everything if the literal does not end.
+/// Takes the string literal off the start of `rest`, with its quotes;
+/// everything if the literal does not end.
 llvm::StringRef takeString(llvm::StringRef &rest);
 
 } // namespace pipesched

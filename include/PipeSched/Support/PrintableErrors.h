@@ -13,9 +13,9 @@
 
 namespace pipesched {
 
-/// While this lives, the standard error of the process is made printable line
-/// by line. Lines arrive a little later than without, so that it is for cases
-/// that are known to need it.
+/// While this exists, the standard error of the process is made printable line
+/// by line. Lines arrive a little later, so it is only for cases that are known
+/// to need it.
 class PrintableErrors {
 public:
   explicit PrintableErrors(bool isNeeded = true);

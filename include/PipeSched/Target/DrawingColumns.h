@@ -1,9 +1,8 @@
 //===- DrawingColumns.h - A timeline as columns -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All that a drawing of a timeline can show, as columns of numbers, for
-// drawings that are made elsewhere: the page of `pipesched` and its readers in
-// Python.
+// The contents of a drawing of a timeline, as columns of numbers, for drawings
+// that are made elsewhere: the page of `pipesched` and its readers in Python.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +20,7 @@ namespace pipesched {
 ///   item      0 .. rowBegins.back() - 1      rowBegins.back() .. size() - 1
 ///             cells                          messages, copies, all-reduces
 ///
-/// Times are in ps. A Send and its Recv are one item of kind Send, except where
+/// Times are in ps. A Send and its Recv are one item of kind Send, unless
 /// messages hold rows.
 struct DrawingColumns {
   static constexpr int32_t kNone = -1;

@@ -87,7 +87,7 @@ private:
     if (!previousInSecond.empty() && previousInSecond[instruction] != kNone)
       callback(instruction, previousInSecond[instruction], WaitReason::Queue);
   }
-  /// One end of a message waits until its worker has reached it.
+  /// A message waits until both workers have reached its ends.
   template <typename Callback>
   void forIssue(uint32_t instruction, Callback &&callback) const {
     if (!issuedBehind.empty() && issuedBehind[instruction] != kNone)

@@ -85,7 +85,7 @@ struct MemoryChange {
   }
 };
 
-/// An activation of one stage and microbatch. Its cells are entered in the
+/// An activation of one stage and microbatch. Its cells are recorded in the
 /// order in which they allocate and free.
 struct HeldActivation {
   int64_t deviceBytes = 0, hostBytes = 0;

@@ -67,8 +67,8 @@ private:
   int64_t row = 0;
   uint32_t begin = 0, end = 0;
   PhaseSet run, received;
-  /// By the cell that a source runs or receives: who reads it without naming
-  /// it, ascending.
+  /// By the cell that a source runs or receives: the instructions that read it
+  /// without naming it, ascending.
   std::unordered_map<uint64_t, llvm::SmallVector<uint32_t, 1>> readers;
   std::vector<uint32_t> awaited; ///< see awaitedBy()
 };

@@ -103,11 +103,11 @@ private:
   std::vector<uint32_t> meetingOf;  ///< by call: the leading call
   /// By meeting, under Fifo only: the one before it in its channel, or kNone.
   std::vector<uint32_t> previousInChannel;
-  /// By call: the collective alongside rows that is before it in its queue, or
-  /// kNone. Empty if there are none.
+  /// By call: the previous collective in its queue during which rows continue,
+  /// or kNone. Empty if there are none.
   std::vector<uint32_t> previousDetached;
-  /// Pairs of a call, ascending, and an instruction alongside rows that it
-  /// awaits.
+  /// Pairs of a call, ascending, and an awaited collective during which rows
+  /// continue.
   std::vector<std::pair<uint32_t, uint32_t>> awaited;
   std::vector<uint32_t> stepBegins;   ///< by step: its first call; and the end
   std::vector<uint32_t> previousStep; ///< by step: in its row, or kNone

@@ -237,7 +237,7 @@ public:
     (isOffload ? row.offloads : row.reloads)
         .push_back({isOffload ? endPs : startPs, *step.cells, step.stage(0)});
   }
-  /// Applies the copies that no later step of the row follows.
+  /// Applies the copies after the last step of the row.
   void end() {
     for (int32_t row = 0, size = copies.size(); row != size; ++row)
       catchUp(row, std::numeric_limits<int64_t>::max());

@@ -102,7 +102,7 @@ static bool subtractMeasuredPairs(const TableView &table,
 }
 
 /// Whether some pair is measured while the model gives waits to cells, which
-/// the measured time does not contain separately.
+/// the measured time includes.
 static bool hasMeasuredWaits(const StageCosts &costs) {
   auto isMeasured = [](const StageCost &cost) {
     return cost.overlappedPs.has_value();

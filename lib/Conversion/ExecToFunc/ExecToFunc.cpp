@@ -103,7 +103,8 @@ static void allowInlining(func::FuncOp function, SymbolTable &symbols) {
   }
 }
 
-/// Functions of stages, so that they disappear when they have been inlined.
+/// Makes functions of stages private, so that they disappear when they have
+/// been inlined.
 static void makePrivate(StepPlan &plan, SymbolTable &symbols) {
   for (KernelPlan &kernel : plan.kernels)
     for (const KernelCall &call : kernel.kernel->calls) {

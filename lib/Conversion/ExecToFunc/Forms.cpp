@@ -326,8 +326,8 @@ void WalkEmitter::emitCase(Block &block, uint32_t opcode, ValueRange state) {
   scf::YieldOp::create(builder, ValueRange{next, result, instruction});
 }
 
-/// The opcodes that the workers use: only these need code and the runtime
-/// functions that they call.
+/// The opcodes that the workers use: only these, and the runtime functions that
+/// they call, need code.
 static SmallVector<int64_t> collectOpcodes(const ActionTable &table) {
   SmallVector<int64_t> used;
   for (size_t opcode = 0; opcode < table.usedOpcodes.size(); ++opcode)

@@ -60,7 +60,7 @@ private:
   SmallVector<Slot> slots;
   int64_t numSlices;
   Value unit, step;
-  Value shard; ///< null where the kernel does not take it
+  Value shard; ///< null if the kernel does not take it
 };
 } // namespace
 

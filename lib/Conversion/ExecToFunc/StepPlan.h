@@ -39,7 +39,7 @@ enum Opcode : uint32_t {
   kCopy,        ///< persistent slots to copy to and from, size in bytes
   kFirstKernel, ///< this and above: slot of the stage in the persistent block,
                 ///< slot of the losses, unit, slot of each buffer, and the
-                ///< number of the shard where the kernel takes it
+                ///< number of the shard if the kernel takes it
 };
 
 /// Words of an action below kFirstKernel, the opcode included.

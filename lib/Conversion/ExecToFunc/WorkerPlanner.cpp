@@ -294,7 +294,7 @@ LogicalResult WorkerPlanner::planBroadcast(uint32_t instruction) {
 }
 
 /// The result of a shard becomes the sum over shards. Partials of one shard are
-/// zero where others have theirs, so that their sum has all of them.
+/// zero at the places of others, so that the sum has all of them.
 LogicalResult WorkerPlanner::planShardSums(uint32_t instruction) {
   const StageFunctions &functions = step.functions;
   int64_t path =

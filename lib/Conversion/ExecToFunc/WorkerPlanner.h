@@ -101,7 +101,7 @@ private:
   uint32_t rowBegin, rowEnd;
   int64_t losses; ///< offset in the persistent block
   /// By stage: the offset of its tensors, and the bytes of messages that carry
-  /// its output and the gradient of its input, -1 where there is none.
+  /// its output and the gradient of its input, -1 if there is none.
   std::vector<int64_t> stageBegins, outputBytes, gradientBytes;
 
   std::vector<bool> summedTies; ///< by tie

@@ -133,7 +133,8 @@ struct Sizes {
   CheckedInt n;    ///< number of attention scores
 };
 
-/// The bits in which a precision keeps tensors where the model does not say it.
+/// The bits in which a precision keeps tensors if the model does not state
+/// them.
 SavedBits savedBitsOf(const Architecture &arch, Precision precision);
 
 /// FLOPs per element of a vector kernel.

@@ -1,7 +1,7 @@
 //===- BlockTimes.cpp - Times of blocks by phase --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times of the blocks of a model, which the times of stages are sums of.
+// Times of the blocks of a model, which add up to the times of stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -180,8 +180,8 @@ static llvm::Error checkRates(const ModelFacts &model,
   return llvm::Error::success();
 }
 
-/// Checks that blocks have work for the split backwards of a schedule. One that
-/// splits some backwards only is not checked.
+/// Checks that blocks have work for the split backwards of a schedule. A block
+/// that splits only some backwards is not checked.
 llvm::Error pipesched::checkBackwards(const ModelFacts &model,
                                       PhaseSet phases) {
   if (!phases.intersects(kSplitBackward) || phases.contains(Phase::Backward))

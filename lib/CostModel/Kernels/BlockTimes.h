@@ -1,7 +1,7 @@
 //===- BlockTimes.h - Times of blocks by phase ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times of the blocks of a model, which the times of stages are sums of.
+// Times of the blocks of a model, which add up to the times of stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,6 @@ struct BlockTimes {
   BlockTimes(const BlockFacts &block, const SystemFacts &system,
              Recompute recompute);
 
-  /// Adds `count` times the times of a block.
   void add(const BlockTimes &block, int64_t count);
 
   /// The host launches ahead of the device, so the time of a run of blocks is
@@ -67,8 +66,8 @@ std::vector<BlockTimes> timesOfBlocks(const ModelFacts &model,
 /// model's kernels need.
 llvm::Error checkSystem(const ModelFacts &model, const SystemFacts &system);
 
-/// Checks that blocks have work for the split backwards of a schedule. One that
-/// splits some backwards only is not checked.
+/// Checks that blocks have work for the split backwards of a schedule. A block
+/// that splits only some backwards is not checked.
 llvm::Error checkBackwards(const ModelFacts &model, PhaseSet phases);
 
 } // namespace pipesched

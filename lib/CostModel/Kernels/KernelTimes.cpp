@@ -324,7 +324,7 @@ bool KernelTimes::isNeeded(const Kernel &kernel) const {
   case Engine::MatrixFp8:
   case Engine::Vector:
   case Engine::Attention:
-    // One copy for a rank or node is put in order as it arrives.
+    // Copies for a rank or node are sorted on arrival, without this kernel.
     return !kernel.exchanged ||
            (dividesExperts &&
             system.expertDispatch == ExpertDispatch::AllToAll);
@@ -489,7 +489,7 @@ static double sumImplied(const Kernel &kernel, Phase phase, Recompute recompute,
   return sum;
 }
 
-/// All that the kernels of a block run in a phase.
+/// The sum over the kernels that a block runs in a phase.
 static double sumPhase(const BlockFacts &block, Phase phase,
                        Recompute recompute, RunCost costOf) {
   PhaseWork stated = phase == Phase::Backward    ? &Kernel::backward
@@ -568,7 +568,7 @@ ContextSums pipesched::contextSums(const BlockFacts &block, Phase phase,
                      : 0;
         });
   };
-  // Alongside no attention at all, everything would be waited for.
+  // Without attention to overlap with, all of the exchange is exposed.
   auto unhiddenPs = [](double bytes, const Kernel &kernel, bool isBackward,
                        const SystemFacts &facts) {
     return contextPs(bytes, kernel, /*attentionPs=*/0, isBackward, facts);

@@ -219,7 +219,7 @@ private:
   int64_t before(int64_t whole, int64_t end) const {
     return static_cast<int64_t>(static_cast<__int128>(whole) * end / sequence);
   }
-  /// Pairs of one of the first `count` tokens and one that it sees.
+  /// The pairs of one of the first `count` tokens and a token that it sees.
   static __int128 pairsBefore(int64_t count, int64_t seen) {
     __int128 ramp = std::min(count, seen);
     return ramp * (ramp + 1) / 2 + (__int128(count) - ramp) * seen;

@@ -202,7 +202,7 @@ namespace {
 constexpr size_t kNumStreams = kNumEnumValues<Stream>;
 constexpr int64_t kNone = -1;
 
-/// Runs parts in their order of issue. Each waits for one other at most.
+/// Runs parts in their order of issue. Each waits for at most one other.
 class Streams {
 public:
   Streams(const PairLayers &layers, const PairPattern &pattern,

@@ -82,8 +82,8 @@ public:
         blockTimes(timesOfBlocks(model, system)) {}
 
   /// `owned` are the entries of `blocks` whose parameters the stage steps,
-  /// which have the bytes in `stepped`. `link`, if not null, leads to the
-  /// worker that the slice shares its attention with.
+  /// which have the bytes in `stepped`. `link`, if not null, is the link to the
+  /// worker with which the slice shares its attention.
   llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
                    const StageMemory &memory, const StageMemory &stepped,
                    const LinkFacts *link, CellCosts &cells,
@@ -361,7 +361,8 @@ struct RooflineInputs {
   PhaseSet phases;
   llvm::ArrayRef<StageBlocks> blocks, owned;
   const MemoryFacts &memory, &stepped;
-  /// With whom cells share their attention, by stage and slice; empty: none do.
+  /// The partners with which cells share their attention, by stage and slice;
+  /// empty: none.
   std::vector<SlicePartner> partners = {};
 };
 
@@ -379,7 +380,7 @@ public:
       made = std::make_unique<Made>(modelOf(partner), bytesOf(partner), inputs);
     return made->builder;
   }
-  /// That of the slice by itself.
+  /// The model of the slice by itself.
   const ModelFacts &model() {
     (void)of(-1);
     return byPartner[-1]->model;

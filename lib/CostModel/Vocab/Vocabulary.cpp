@@ -92,8 +92,8 @@ public:
   Error reduce(Phase phase, double bytes, CellCosts &cells) const {
     return exchange(phase, {toRing(bytes), 0}, cells);
   }
-  /// In a broadcast all bytes pass each link, where in a half of an all-reduce
-  /// of n parts one does not.
+  /// In a broadcast all bytes pass each link; in a half of an all-reduce, one
+  /// of n parts does not.
   double toRing(double bytes) const {
     return numShards > 1 ? bytes * double(numShards) / double(numShards - 1)
                          : bytes;

@@ -41,8 +41,8 @@ struct Item {
 
 } // namespace
 
-/// An upper bound on the value that fits into the capacity. It is exact where
-/// all items weigh the same; otherwise an item may be cut (Dantzig 1957).
+/// An upper bound on the value that fits into the capacity. It is exact if all
+/// items weigh the same; otherwise an item may be cut (Dantzig 1957).
 static Area packAtMost(llvm::SmallVectorImpl<Item> &items, Area capacity) {
   llvm::erase_if(items, [](const Item &item) { return item.value <= 0; });
   llvm::sort(items, [](const Item &a, const Item &b) {
@@ -535,7 +535,7 @@ Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
 }
 
 /// With copies or recomputation, only the search from event to event is exact;
-/// the other one is faster at refuting, where it can refute.
+/// branch and bound refutes faster, if it can.
 Outcome Prover::attemptShaved(const Windows &windows, int64_t makespan,
                               const Deadline &limit) {
   if (isRelaxed && events.isSmall()) {

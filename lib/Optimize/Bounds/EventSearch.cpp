@@ -282,7 +282,7 @@ bool EventSearch::isRowLate(const EventState &state, uint32_t worker) {
 }
 
 /// Adds the R, or the U, of activations that are not on the worker. In the best
-/// case their I are the last ones of the stage.
+/// case their I come last on the stage.
 void EventSearch::addReturns(const EventState &state, uint32_t worker,
                              ActivationState wanted) {
   bool isCopy = wanted == ActivationState::Host;
@@ -376,7 +376,7 @@ void EventSearch::describe(const EventState &state, Reached &reached) {
     int64_t frees = worker.frees[ComputeQueue];
     int64_t end = worker.queueEnds[ComputeQueue];
     reached.times.push_back(frees > 0 ? timeOf(end) : state.now);
-    // A state in which a cell takes memory at a later end is at least as good.
+    // A state is at least as good if a cell takes memory at a later end.
     reached.times.push_back(frees < 0 ? -end : 0);
   }
 }

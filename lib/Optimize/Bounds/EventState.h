@@ -22,7 +22,7 @@ enum class ActivationState : uint8_t {
   Host,    ///< D has started
   Back,    ///< U or R has started
   Used,    ///< I has started
-  Done,    ///< W has started; only where gradients follow W
+  Done,    ///< W has started; only if gradients follow W
 };
 
 /// The queues of a worker. D and U share one if the problem says so.

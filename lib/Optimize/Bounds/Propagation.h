@@ -67,7 +67,7 @@ struct RowEdge {
 };
 
 /// All orders a row can have: the paths through its states, as edges in
-/// topological order. Without edges where there would be too many.
+/// topological order. Without edges if there would be too many.
 struct RowPaths {
   std::vector<RowEdge> edges;
   int32_t numStates = 0, last = 0; ///< state 0 is the first

@@ -385,7 +385,7 @@ bool RowReader::readCell(uint32_t worker, Cell cell) {
     return false;
   hasExtras |= *type >= CellType::Recompute;
   if (*type == CellType::WeightGrad && !encoding.splitBackward)
-    return true; // part of its B, which is in place of I
+    return true; // part of its B, which replaces I
   uint32_t rank = placement.rankOf(cell);
   if (!add(worker, encoding.token(stage, *type, rank)))
     return false;

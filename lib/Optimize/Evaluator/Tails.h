@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The longest chain from the end of each cell of a plan to the end of the step,
-// updated where a row has changed.
+// updated after changes of a row.
 //
 //===----------------------------------------------------------------------===//
 

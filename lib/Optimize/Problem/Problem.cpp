@@ -64,8 +64,8 @@ private:
 
 } // namespace
 
-/// "stage 3", or "slice 2 on stage 3 of path 1" where there are slices and
-/// several paths.
+/// "stage 3", or "slice 2 on stage 3 of path 1" if there are slices and several
+/// paths.
 std::string ProblemCheck::nameOf(int64_t stage) const {
   int64_t path = 0;
   while (stage >= placement.stageOffset(path) + placement.getNumStages(path))
@@ -390,8 +390,8 @@ private:
 } // namespace
 
 /// A slice of a stage runs while all slices up to it, on all stages up to its
-/// own, hold the memory that they need: they ran before it, and their backwards
-/// come after its own.
+/// own, hold the memory that they need: they have run before it, and their
+/// backwards come after its backward.
 void LonePath::raise(std::vector<int64_t> &least) {
   for (int64_t slice = 0; slice < problem.numSlices; ++slice) {
     for (int64_t s = 0; s < placement.getNumStages(path); ++s)

@@ -49,8 +49,8 @@ constexpr uint64_t kMinConstructions = 4, kMaxConstructions = 1500;
 /// than a share of the limits.
 constexpr uint64_t kUsualConstructions = 64;
 constexpr double kConstructionShare = 0.6;
-/// The product of the ways in which a plan is fitted to the memory and its
-/// cells.
+/// The product of the ways in which a plan and its cells are fitted to the
+/// memory.
 constexpr uint64_t kFitWork = 1'600'000;
 constexpr uint64_t kMinFits = 1, kMaxFits = 12;
 

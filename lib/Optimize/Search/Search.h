@@ -35,7 +35,7 @@ public:
   /// Adds the plan that runs one microbatch after the other, which is feasible
   /// if any plan is.
   virtual void start() = 0;
-  /// Adds the plan. One that exceeds the memory is fitted to it.
+  /// Adds the plan. A plan that exceeds the memory is fitted to it.
   virtual void offer(const Candidate &candidate, Stopper &stopper) = 0;
   /// Offers random list schedules.
   virtual void construct(Stopper &stopper) = 0;
@@ -45,8 +45,8 @@ public:
   virtual int64_t getBestObjective() const = 0;
   /// The best plan, then others to continue with, the best first.
   virtual std::vector<RankedPlan> getPlans() const = 0;
-  /// The rows of a plan. If the period is the objective, cells have joins where
-  /// they wait for memory in one of many steps. The memory has to suffice for
+  /// The rows of a plan. If the period is the objective, cells have the joins
+  /// for which they wait in steady state. The memory has to suffice for
   /// the first step too, so a second version follows if the first step needs
   /// other joins.
   virtual std::vector<std::vector<Row>> rowsOf(const Plan &plan) = 0;

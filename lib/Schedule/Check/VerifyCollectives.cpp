@@ -134,7 +134,6 @@ private:
   int64_t startOf(CellRef at) const {
     return slots.start[index.rowBegin(at.row) + at.index];
   }
-  /// The slot from which a row is free for a cell.
   int64_t freeSlotFor(CellRef at) const {
     while (at.index > 0)
       if (--at.index; cellAt(table, at).isCompute())

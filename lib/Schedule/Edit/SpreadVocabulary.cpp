@@ -144,7 +144,8 @@ private:
   std::vector<int64_t> ends;      ///< by flat index; kNever: has not started
   std::vector<Worker> workers;
   std::vector<Row> rows;
-  // By unit: the workers that are done with X, S and T, and when the last was.
+  // By unit: the workers that are done with X, S and T, and the slot at which
+  // the last was.
   struct Meeting {
     int64_t count = 0, slot = 0;
   };

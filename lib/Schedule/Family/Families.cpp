@@ -607,7 +607,7 @@ static Expected<Placement> placeSlices(const Family &family,
                            wanted);
 }
 
-/// The table of a family where all stages train.
+/// The table of a family if all stages train.
 static Expected<Table> generateTrained(const Family &family,
                                        const Placement &placement,
                                        const FamilyOptions &options) {
@@ -640,7 +640,7 @@ static void keepRunCells(const Placement &placement, Row &row) {
   row = std::move(kept);
 }
 
-/// The table of a family where some stages do not train.
+/// The table of a family if some stages do not train.
 static Expected<Table> generateFrozen(const Family &family,
                                       const Placement &placement,
                                       const FamilyOptions &options) {

@@ -24,7 +24,7 @@ static std::optional<Cell> nextBusyCell(ArrayRef<Cell> row, size_t &index) {
   return index < row.size() ? std::optional(row[index]) : std::nullopt;
 }
 
-/// Describes which cell the family has where the row has another one.
+/// Describes the cell that the family has in place of the row's cell.
 static std::string describeWanted(const Placement &placement, Cell found,
                                   std::optional<Cell> wanted) {
   if (!wanted)

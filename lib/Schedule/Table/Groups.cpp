@@ -68,8 +68,8 @@ GroupName Groups::nameOfKey(Phase phase, int64_t key) const {
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// Whether a cell of the table is the first one of its stage and path. Only
-/// that counts where an invalid table has it twice.
+/// Whether a cell of the table is the first one of its stage and path. Only the
+/// first counts if an invalid table has it twice.
 bool Groups::isFirst(CellRef at, Cell cell) const {
   int64_t first = firstIndex[cell.getPhase()];
   return first < 0 || indices[first + placement->globalStage(cell)] == at.index;

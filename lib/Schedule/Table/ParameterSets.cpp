@@ -72,7 +72,6 @@ void ParameterSets::addWorker(ArrayRef<int64_t> local) {
   setBegins.push_back(getNumSets());
 }
 
-/// Adds the stages of the sets from `firstSet` on, and the sets of the stages.
 void ParameterSets::addStages(ArrayRef<int64_t> local, int64_t firstSet) {
   stages.resize(stageBegins.back());
   std::vector<int64_t> next(stageBegins.begin() + firstSet,

@@ -28,7 +28,7 @@ mlir::FailureOr<SlotOptions> readSlotOptions(mlir::Operation *root,
                                              llvm::StringRef slot);
 
 /// The lengths of the cells that a schedule has or will get, by global stage;
-/// empty for unit slots. Remarks say where durations are rounded, and where the
+/// empty for unit slots. Remarks say if durations are rounded, and if the
 /// longest common slot is very short. Errors: costs that cannot be loaded; as
 /// for slotsByBlocks, computeStageCosts and slotsByDurations.
 mlir::FailureOr<std::vector<StageSlots>>

@@ -1,8 +1,8 @@
 //===- VerifyStages.cpp - pipe-verify-stages ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifies the functions of stages: their roles, their types, and that they
-// cover the cells of the rows.
+// Verifies the functions of stages: their roles, their types, and that the
+// cells of the rows have functions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -293,7 +293,7 @@ def test_times_of_layers_in_verbs(tmp_path: Path, capsys: Capture) -> None:
 
 
 def test_lists_of_stages_in_verbs(capsys: Capture) -> None:
-    """Eight stages' times are divided for two chunks, and the ranking is of equal work."""
+    """Times of eight stages are divided for two chunks, so that equal work is ranked."""
     line = ["simulate", "--pp", "8", "--microbatches", "16", "--schedules", "1f1b,VPP"]
     assert main([*line, "--times", EIGHT]) == 0
     second = capsys.readouterr().out.splitlines()[1]

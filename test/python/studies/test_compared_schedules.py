@@ -47,7 +47,7 @@ def test_seq1f1b_holds_what_was_measured(sliced: pd.DataFrame) -> None:
     nearest = whole.error_percent.abs().to_numpy().argmin()
     assert abs(whole.error_percent.iloc[nearest]) < 6
     assert abs(ratio.error_percent.iloc[nearest]) < 5
-    # More of the savings of slices is left where less is recomputed.
+    # The less is recomputed, the more memory slices save.
     assert ratio.ours.is_monotonic_increasing and whole.ours.is_monotonic_decreasing
 
 

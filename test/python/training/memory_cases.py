@@ -184,8 +184,8 @@ def in_parts(number: int, mesh: DeviceMesh) -> nn.Module:
 
 @case(4)
 def memory_of_parts_of_tensors(rank: int) -> dict[str, list[float]]:
-    """The same of DTensors, with gradients that are averaged over two pipelines of one rank each
-    and its other half.
+    """The same for DTensors: two halves of each tensor, and gradients that are averaged over two
+    pipelines of one rank each.
     """
     mesh = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("dp", "tp", "pp"))
     group = mesh["pp"].get_group()

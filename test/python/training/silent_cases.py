@@ -290,7 +290,7 @@ def optimizers_in_hooks(rank: int) -> None:
 
 
 class Bounded(nn.Module):
-    """A table whose forward changes it, which is right."""
+    """A table that its forward changes, which is allowed."""
 
     def __init__(self) -> None:
         super().__init__()

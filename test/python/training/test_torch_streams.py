@@ -312,7 +312,7 @@ def test_sent_buffers_live_until_they_are_sent(monkeypatch: pytest.MonkeyPatch) 
     rank = Rank(monkeypatch)
     rank.run()
     sends = sum(each.kind == "send" for each in rank.program)
-    assert len(rank.link.sending) == sends  # None was known to be over.
+    assert len(rank.link.sending) == sends  # No send is known to have ended.
     assert len(rank.messages.coming()) == sends
     for batch in rank.batches[:-1]:
         batch.is_over = True

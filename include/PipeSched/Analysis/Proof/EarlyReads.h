@@ -1,7 +1,7 @@
 //===- EarlyReads.h - Instructions that do not wait -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds an instruction that may start before the data that it reads is there.
+// Finds an instruction that may start before its input data has arrived.
 // Programs of a table wait for it; a program that was written by hand may not.
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ struct EarlyRead {
 ///
 /// An instruction waits for its operands, for the operands of the joins that
 /// hold it, for all that these wait for, and if it is a compute, for the
-/// computes before it. Linear where each instruction names its sources itself.
+/// computes before it. Linear if each instruction names its sources itself.
 std::optional<EarlyRead> findEarlyRead(const Program &program,
                                        const Placement &placement,
                                        GradientAfter gradientAfter);

@@ -238,7 +238,7 @@ struct RecomputedOutputs {
                               ///< norms inside latent attention
   bool upProjections = false; ///< of latent attention: queries, keys, values
   bool activations = false;   ///< of activation functions
-  /// All but outputs of attention and of every second linear layer:
+  /// All except outputs of attention and of every second linear layer:
   /// torchtitan's selective checkpointing of operations.
   bool operations = false;
   bool mlps = false;    ///< all of an MLP
@@ -335,8 +335,8 @@ struct Architecture {
   /// Whether tensor-parallel ranks gather the logits, so that each computes
   /// such a loss of all of them.
   bool gatheredLoss = false;
-  /// Whether tensor-parallel ranks keep the gathered inputs of linear layers,
-  /// where others gather them again in the backward.
+  /// Whether tensor-parallel ranks keep the gathered inputs of linear layers;
+  /// otherwise they gather them again in the backward.
   bool gatheredInputs = false;
   int64_t bytesPerElement = 2;
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,

@@ -44,7 +44,7 @@ double enginePs(const BlockFacts &block, Phase phase, Engine engine,
 struct HostTime {
   double launchPs = 0;
   double synchronizePs = 0; ///< after the kernels that it waits for
-  /// Whether it waits for the device, so that it launches nothing ahead.
+  /// Whether it waits for the device, so that no launch runs ahead.
   bool waits = false;
 };
 HostTime hostTime(const BlockFacts &block, Phase phase,

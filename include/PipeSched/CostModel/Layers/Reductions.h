@@ -57,7 +57,6 @@ llvm::Expected<int64_t> ringBytes(double bytes, int64_t numWorkers);
 /// is not less.
 int64_t portionOf(int64_t ps, int64_t part, int64_t whole);
 
-/// The costs of reductions, one by one.
 using CostReductions =
     llvm::function_ref<llvm::Expected<std::vector<MessageCost>>(
         llvm::ArrayRef<Reduction>)>;

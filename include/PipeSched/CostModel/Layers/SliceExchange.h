@@ -15,7 +15,7 @@
 
 namespace pipesched {
 
-/// With which cell one of a stage and slice evens out its attention.
+/// The cell with which a cell of a stage and slice evens out its attention.
 struct SlicePartner {
   int64_t worker = -1; ///< -1: with none
   int64_t slice = -1;

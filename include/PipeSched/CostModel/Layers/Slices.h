@@ -24,8 +24,8 @@ struct TokenSpan {
   }
 };
 
-/// The work of one sequence, in any unit: each of its tokens, and each pair of
-/// a token and one that it sees, itself counted as a half.
+/// The work of one sequence, in any unit, for each token and for each pair of a
+/// token and a token that it sees; a token with itself counts as half a pair.
 struct SequenceWork {
   double perToken = 0, perPair = 0;
 };

@@ -72,7 +72,7 @@ using PairPattern = llvm::SmallVector<PartPhase, 10>;
 PairPattern patternOf(PairOrder order, bool delaysWeights);
 
 /// Reads "combine.I,attention.F,...". Errors: a name that no part or phase has;
-/// W of a dispatch or combine; parts that are missing or there twice.
+/// W of a dispatch or combine; parts that are missing or repeated.
 llvm::Expected<PairPattern> parsePairPattern(llvm::StringRef text,
                                              bool delaysWeights);
 
@@ -139,9 +139,9 @@ struct PairSchedule {
 /// layers, by branch and bound: an order of the compute stream is left out if,
 /// with any number of exchanges at once, it ends no earlier than the best.
 ///
-/// Errors: negative times; factors out of range; order `Fluid`, which is none;
-/// an order whose streams wait for each other, with the cycle; times over
-/// int64.
+/// Errors: negative times; factors out of range; order `Fluid`, which has no
+/// parts; an order whose streams wait for each other, with the cycle; times
+/// over int64.
 llvm::Expected<PairSchedule> schedulePair(llvm::ArrayRef<LayerTimes> forward,
                                           llvm::ArrayRef<LayerTimes> backward,
                                           const PairOptions &options);

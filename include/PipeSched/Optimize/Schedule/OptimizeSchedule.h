@@ -81,7 +81,7 @@ struct OptimizeOptions {
   bool explain = true;
 };
 
-/// The choices of a candidate; nothing where there was no choice.
+/// The choices of a candidate; nothing if there was no choice.
 struct CandidateChoice {
   std::optional<PlacementKind> placement;
   std::optional<int64_t> microbatchSize; ///< in sequences

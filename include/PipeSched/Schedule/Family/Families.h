@@ -37,8 +37,8 @@ struct FamilyOptions {
   std::optional<int64_t> chunks, group, waves, pairs, memory, slices, backward;
   std::optional<ChimeraConstruction> construction;
   std::optional<VocabularyAlgorithm> vocabulary;
-  /// Whether the shards of the embedding have separate cells (E, A, C, V)
-  /// where a vocabulary is spread over workers.
+  /// Whether the shards of the embedding have separate cells (E, A, C, V) if a
+  /// vocabulary is spread over workers.
   std::optional<bool> embedding;
   std::optional<bool> splitBackward;
   /// Whether no path has a backward.

@@ -78,8 +78,8 @@ struct InterleavedOptions : LoopOptions {
   std::optional<int64_t> group;
 };
 
-/// All forwards of each stage, stages ascending; then all backwards of each in
-/// reverse, stages descending (looped BFS, Lamy-Poirier 2023, arXiv
+/// All forwards of each stage, stages ascending; then all backwards of each
+/// stage in reverse, stages descending (looped BFS, Lamy-Poirier 2023, arXiv
 /// 2211.05953).
 llvm::Expected<Table> generateLoopedBFS(const Placement &placement,
                                         const LoopOptions &options = {});
@@ -107,8 +107,8 @@ generateInterleavedZB(const Placement &placement,
                       const InterleavedOptions &options = {});
 
 /// The interleaved order with one more forward in the warm-up, min((V-1)group +
-/// 2(D-1-r) + 1, NV); then each forward overlaps the backward after it, which
-/// so needs nothing that the forward makes (Megatron-Core, combined_1f1b.py and
+/// 2(D-1-r) + 1, NV). Then each forward overlaps the backward after it, which
+/// so does not depend on that forward (Megatron-Core, combined_1f1b.py and
 /// schedules.py). V may be 1, where the group does not matter. Whole backwards.
 /// Peak: min((V-1)group + 2D, NV).
 llvm::Expected<Table>
@@ -150,7 +150,8 @@ llvm::Expected<Table> generateTeraPipe(const Placement &placement,
 enum class ChimeraConstruction : uint8_t {
   Concat,   ///< units one after the other
   Doubling, ///< two microbatches in each forward, so that it is as long as a B
-  Halving,  ///< Doubling's order, where a microbatch is half of one
+  Halving,  ///< Doubling's order, with halves of microbatches in place of
+            ///< microbatches
 };
 
 template <>

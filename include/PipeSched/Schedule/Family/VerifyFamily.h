@@ -1,8 +1,8 @@
 //===- VerifyFamily.h - Check of the family of rows -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks the family of a schedule. One that was written or changed by hand may
-// carry the name of a family whose formula does not hold for its rows.
+// Checks the family of a schedule. A schedule that was written or changed by
+// hand may carry the name of a family whose formula does not hold for its rows.
 //
 //===----------------------------------------------------------------------===//
 

@@ -349,8 +349,8 @@ constexpr bool areMessagesMerged(Transport transport) {
   return !holdsRow(InstructionKind::Send, transport);
 }
 /// Whether instructions that need it wait for the arrival of its data. A Send
-/// is done when its message has left its queues; where messages have no queue,
-/// it is done when they arrive.
+/// is done when its message has left its queues; if messages have no queue, it
+/// is done when they arrive.
 constexpr bool endsWithArrival(InstructionKind kind, Transport transport) {
   return traitsOf(kind).hasArrival || (kind == InstructionKind::Send &&
                                        heldPart(transport) == HeldPart::None);

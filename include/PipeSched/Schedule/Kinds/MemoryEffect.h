@@ -25,9 +25,9 @@ enum class MemoryEffect : uint8_t {
   CopyOut,            ///< frees the bytes that a copy to the host has moved
   CopyIn,             ///< allocates the bytes that a copy from the host brings
   AllocateShard,      ///< tensors that a vocabulary shard keeps from S to T
-  FreeShard,          ///< that
+  FreeShard,          ///< the tensors of AllocateShard
   AllocateLookup,     ///< the rows that E looks up
-  FreePart,           ///< that, on workers that only give it to the sum
+  FreePart,           ///< likewise, on workers that only give it to the sum
   FreeSum,            ///< that, on the worker whose F takes the sum
   AllocateLookupGrad, ///< the gradient of the embedding's output
   FreeLookupGrad,     ///< that
@@ -39,8 +39,8 @@ struct HeldAmounts {
   int64_t kept;       ///< the part that a recomputed F keeps until R
   int64_t inputGrad;  ///< the part that I frees
   int64_t shard = 0;  ///< alongside it, tensors of a shard between S and T
-  /// Besides it, the output of an embedding in shards: where it is the input of
-  /// F, and where only the sum of the lookups takes it. One of both is 0.
+  /// In addition, the output of an embedding in shards: if it is the input of
+  /// F, and if only the sum of the lookups takes it. One of both is 0.
   int64_t lookupSum = 0, lookupPart = 0;
   int64_t lookupGrad = 0; ///< alongside it, the gradient of that output
 };

@@ -1,8 +1,8 @@
 //===- Phase.h - Phases of cells --------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The phases, and sets of them that do without the table of phases (Phases.h).
-// Headers that only name phases need no more than this.
+// The phases, and the sets of them that do not need the table of phases
+// (Phases.h). Headers that only name phases need no more than this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ enum class Phase : uint8_t {
   LookupGrad         ///< it is added to the gradients of the shard's rows
 };
 
-/// Letters are PyTorch's where it has them; the zero-bubble papers' "B" is I.
+/// Letters are PyTorch's if it has them; the zero-bubble papers' "B" is I.
 template <>
 struct EnumNames<Phase> {
   static constexpr EnumName<Phase> values[] = {

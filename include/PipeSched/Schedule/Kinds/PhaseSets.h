@@ -41,7 +41,7 @@ inline constexpr PhaseSet kAllPhases =
 /// Phases that have a cost: all but joins and idle entries.
 inline constexpr PhaseSet kCostedPhases =
     phasesWith([](const PhaseTraits &traits) { return traits.isCosted; });
-/// The longest cell where a table has unit slots.
+/// The longest cell in unit slots.
 inline constexpr uint64_t kMaxUnitSlots = [] {
   uint64_t most = 0;
   for (const PhaseTraits &traits : kPhaseTraits)
@@ -364,7 +364,7 @@ inline std::optional<Cell> fromStored(uint64_t bits) {
   return cell;
 }
 
-/// Slots of a cell where a table has unit slots.
+/// Slots of a cell in unit slots.
 inline int64_t unitSlots(Cell cell) {
   return cell.isIdle() ? cell.getIdleSlots()
                        : traitsOf(cell.getPhase()).unitSlots;

@@ -130,7 +130,7 @@ struct PhaseTraits {
   /// never given to another phase.
   uint8_t code;
   CellNumber number;
-  /// Slots where a table has unit slots. Idle entries count their own.
+  /// Slots in a table with unit slots. Idle entries count their own.
   uint8_t unitSlots;
   /// The instruction that the cell becomes; idle entries become none.
   std::optional<InstructionKind> instruction;
@@ -280,7 +280,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      {},
      {{0xee, 0xf0, 0xf2}, {0xee, 0xf0, 0xf2}},
      /*isCosted=*/false},
-    // S, which the paper calls so too (arXiv 2411.05288)
+    // S, as in the paper (arXiv 2411.05288)
     {12,
      CellNumber::Unit,
      /*unitSlots=*/1,

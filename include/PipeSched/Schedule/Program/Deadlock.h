@@ -1,8 +1,9 @@
 //===- Deadlock.h - A cycle of waits ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Why a program cannot finish, as waits between its instructions. Both the
-// proof under message semantics and the task graph return this counterexample.
+// The reason why a program cannot finish, as waits between its instructions.
+// Both the proof under message semantics and the task graph return this
+// counterexample.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,7 +12,7 @@
 
 namespace pipesched {
 
-/// A cell as separate numbers; `slice` is 0 where microbatches are whole.
+/// A cell as separate numbers; `slice` is 0 if microbatches are not divided.
 struct CellNumbers {
   uint32_t phase = 0; ///< PhaseTraits::code
   int64_t stage = 0, number = 0, slice = 0;

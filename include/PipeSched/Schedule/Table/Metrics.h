@@ -23,7 +23,7 @@ struct TableMetrics {
   std::vector<int64_t> drainSlots; ///< idle after the last cell
   /// Most activations (of one stage and microbatch) held at once: +1 at F, or
   /// at the R that recomputes them, -1 after B or W. Copies to the host have no
-  /// slots; an evaluation of a table that has some counts at its times
+  /// slots; with copies an evaluation counts at the times of the cells
   /// (countActivations).
   std::vector<int64_t> peakActivations;
   /// Slots from the start of the F or R that makes activations to the end of

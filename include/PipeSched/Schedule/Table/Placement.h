@@ -130,7 +130,7 @@ public:
   int64_t rankOf(Cell cell) const { return rankOnPath(cell.getUnit()); }
   /// The number of units on a path.
   int64_t countOnPath(int64_t path) const { return counts[path]; }
-  /// The path on which a cell's stage is a position (for O and G, its number).
+  /// The path that contains the stage of a cell (for O and G, its number).
   int64_t pathOf(Cell cell) const {
     return cell.isPerPath() ? cell.getPath() : pathOf(cell.getUnit());
   }

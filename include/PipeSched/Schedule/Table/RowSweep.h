@@ -58,7 +58,7 @@ public:
     return cycle;
   }
 
-  /// The same, but visits all that can run also where there is a cycle.
+  /// The same, but if there is a cycle it visits all entries that can run.
   template <typename Visit>
   std::vector<CellWait> runPastCycles(Visit &&visit) {
     std::vector<CellWait> first;

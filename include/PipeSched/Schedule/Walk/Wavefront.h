@@ -54,9 +54,8 @@ namespace pipesched {
 ///       follows for each
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
-/// periods. If only clocks, ranks and indices differ, everything that follows
-/// would be the same again, and the walk leaps over it. For this the handler
-/// has
+/// periods. If only clocks, ranks and indices differ, later periods repeat the
+/// same steps, and the walk leaps over them. For this the handler has
 ///
 ///   Time   of one scenario, or of several side by side (Lanes.h): the rows of
 ///       all are the same, so one walk times them all; it leaps if all repeat
@@ -162,9 +161,9 @@ private:
 
   void watchPeriod(const TableView &table);
   void endPeriod(uint64_t slot);
-  /// Whether the walk since the last state was taken down has taken about as
-  /// long as taking it down. So a walk that never leaps takes at most about
-  /// twice as long.
+  /// Whether the walk since the last state was recorded has taken about as long
+  /// as recording it. So a walk that never leaps takes at most about twice as
+  /// long.
   bool mayTakeDown() const {
     constexpr int64_t kNumbersPerCell = 2;
     return numWalked * kNumbersPerCell >=

@@ -313,7 +313,7 @@ static LogicalResult verifyUnitMember(InstructionOpInterface op) {
                << "; add the token of 'compute " << nameCell(op, need).str()
                << "' of this worker to 'after'";
   });
-  // A table has one of the phases that it uses, such as B and I.
+  // A table has either B, or I and W, of the phases that it uses.
   PhaseSet uses = traitsOf(cell.getPhase()).order.uses;
   bool waits = uses.isEmpty();
   uses.forEach([&](Phase phase) {

@@ -48,7 +48,6 @@ const Field *findField(llvm::ArrayRef<Field> table, llvm::StringRef name);
 std::string unknownField(llvm::ArrayRef<Field> table, llvm::StringRef what,
                          llvm::StringRef name);
 
-/// Whether a field of this kind may have this value.
 bool hasKind(mlir::Attribute value, FieldKind kind);
 
 /// Parses `<name = value, ...>`, in any order. Errors, each at its place: an

@@ -55,8 +55,8 @@ llvm::Error checkOneStagePerWorker(llvm::StringRef family,
 llvm::Error checkStagesPerWorker(llvm::StringRef family,
                                  const FormulaInputs &inputs);
 
-/// The formula of rows on a placement where some stages do not train
-/// (Frozen.cpp). Errors: a family or frozen stages without one.
+/// The formula of rows on a placement if some stages do not train (Frozen.cpp).
+/// Errors: a family or frozen stages without one.
 llvm::Expected<FormulaResult> evaluateFrozen(const Family &family,
                                              const Placement &placement,
                                              const FormulaInputs &inputs);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rows without the cells that stages do not run (Families.cpp). Their times
-// follow from the forwards, or, where the first stages are frozen, from the
+// follow from the forwards, or, if the first stages are frozen, from the
 // pipeline after them:
 //
 //   D = 3, k = 1     F0 F1 F2 F3

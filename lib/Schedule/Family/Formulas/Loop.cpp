@@ -224,7 +224,7 @@ static StringRef whyNoCombined(const FormulaInputs &inputs,
   return "";
 }
 
-/// Pairs change nothing where F&B = F + B: the order is then as long as
+/// Pairs change nothing if F&B = F + B: the order is then as long as
 /// interleaved 1F1B.
 Expected<FormulaResult>
 formulas::evaluateCombined1F1B(StringRef family, const FormulaInputs &inputs) {

@@ -134,8 +134,8 @@ formulas::evaluateEager1F1B(StringRef family, const FormulaInputs &inputs) {
 //===----------------------------------------------------------------------===//
 // Shards of a vocabulary
 //
-// All workers run as much of the head as each other, so that a worker idles as
-// long as in 1F1B.
+// All workers run equal parts of the head, so that a worker idles as long as in
+// 1F1B.
 //===----------------------------------------------------------------------===//
 
 static constexpr StringRef kVocabularyPaper =

@@ -160,8 +160,8 @@ Expected<Table> pipesched::generateVocab1F1B(const Placement &placement,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// In which cycles a worker runs the cells of microbatch 0. In each cycle all
-/// workers run S and T of one microbatch, then one F and one B.
+/// The cycles in which a worker runs the cells of microbatch 0. In each cycle
+/// all workers run S and T of one microbatch, then one F and one B.
 struct CyclePlace {
   bool isBackwardFirst = true;
   int64_t forward = -1, backward = 0;

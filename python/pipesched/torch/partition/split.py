@@ -52,7 +52,7 @@ def check_plain(module: nn.Sequential, what: str) -> None:
 
 
 def check_own(module: nn.Module, what: str) -> None:
-    """Refuses a module that has more than its children."""
+    """Refuses a module with parameters, buffers or hooks besides its children."""
     for name, value in (*module._parameters.items(), *module._buffers.items()):
         if value is not None:
             kind = "parameter" if isinstance(value, nn.Parameter) else "buffer"

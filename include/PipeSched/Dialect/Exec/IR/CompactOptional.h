@@ -1,8 +1,8 @@
 //===- CompactOptional.h - Optional values without a flag -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs have millions of instructions, nearly all without the facts that
-// they may state. std::optional would take twice the size of these facts.
+// Programs have millions of instructions, and nearly all state no facts.
+// std::optional would take twice the size of these facts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -41,7 +41,7 @@ def Exec_CallExternOp : Exec_Op<"call_extern", [
 
     Constraints:
     - `call_extern_c1`: `in_place` has a number for each of `outs`, -1 or a
-      place that no other one has.
+      place that no other result has.
     - `call_extern_c2`: shapes are static.
     - `call_extern_c3`: operands are all tensors and numbers, with a result for
       each of `outs`, or all memrefs and numbers, without results.

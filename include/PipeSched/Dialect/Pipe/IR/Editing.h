@@ -53,9 +53,9 @@ private:
 /// known.
 mlir::Location locationOfCell(WorkerOp row, int64_t index);
 
-/// Further checks of schedules, as part of their verification. A tool adds one
-/// where a schedule that is being edited should show at once an error that a
-/// pass would find later.
+/// Further checks of schedules, as part of their verification. A tool adds a
+/// check if a schedule that is being edited should show an error at once that
+/// otherwise a pass finds later.
 class ScheduleChecks : public mlir::DialectInterface::Base<ScheduleChecks> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleChecks)

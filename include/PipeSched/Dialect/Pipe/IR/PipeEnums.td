@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Enums of models, schedules and programs that the parser reads. They repeat
-// enums of Facts/Facts.h, and a unit test holds their names and values equal.
+// enums of Facts/Facts.h, and a unit test compares names and values.
 //
 //===----------------------------------------------------------------------===//
 

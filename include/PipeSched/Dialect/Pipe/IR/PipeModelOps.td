@@ -280,8 +280,8 @@ def Pipe_BlockOp : Pipe_Op<"block", [
       activation bytes.
     - `block_c4`: active parameters are a part of the parameters, and tied
       parameters a part of the active ones.
-    - `block_c5`: there are three whole bytes, each a part of the number that
-      it belongs to.
+    - `block_c5`: there are three whole numbers of bytes, each a part of the
+      number that it belongs to.
     - `block_c6`: there are three state bytes and two message bytes, if any.
     - `block_c7`: parameters and bytes of the experts are each a part of the
       block's.

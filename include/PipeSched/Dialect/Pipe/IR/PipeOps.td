@@ -202,8 +202,8 @@ def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
     - `worker_c6`: exactly two cells overlap, and both compute.
     - `worker_c7`: the forwards of a microbatch's slices on a stage are in the
       order of the slices, its backwards (B, I and W) in the reverse order.
-    - `worker_c8`: a stage that does not train has no cell that only others have
-      (`pipe.path`).
+    - `worker_c8`: a stage that does not train has no cell that only training
+      stages have (`pipe.path`).
   }];
   let arguments = (ins I64Prop:$worker, Pipe_CellsProp:$cells);
   let assemblyFormat = "$worker `runs` custom<Row>($cells) attr-dict";

@@ -72,7 +72,7 @@ def Pipe_StageOp : Pipe_Op<"stage", [
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The name of the function of this kind, null where there is none. Not for
+    /// The name of the function of this kind, null if there is none. Not for
     /// data, target and loss, which belong to no stage.
     ::mlir::FlatSymbolRefAttr getFunction(StageFunctionKind kind);
   }];

@@ -25,7 +25,7 @@ bool describesWorkers(mlir::TargetSystemSpecInterface target);
 
 /// Puts a system into a target, which may be null, in place of the system that
 /// it has; entries of other dialects stay. Errors: an entry of another dialect
-/// where one of the system belongs.
+/// under a key of the system.
 mlir::FailureOr<mlir::TargetSystemSpecInterface>
 addSystem(mlir::TargetSystemSpecInterface target, mlir::MLIRContext *context,
           const SystemFacts &facts,
