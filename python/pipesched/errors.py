@@ -66,7 +66,7 @@ class OutOfRange(PipeSchedError, IndexError):
 
 
 class VerificationError(PipeSchedError):
-    """A schedule or program was examined, and the proof failed; the diagnostics say where."""
+    """A schedule or program was examined, and the proof failed; the diagnostics give the place."""
 
 
 class PipeSchedWarning(UserWarning):

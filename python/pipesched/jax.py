@@ -123,7 +123,7 @@ class PipelineRuntime:
     loss: from the output of the last stage and the targets of a microbatch to its loss.
     devices: one for each worker; by default the first devices of JAX.
 
-    Raises PipeSchedError where these do not fit together.
+    Raises PipeSchedError if these do not fit together.
     """
 
     def __init__(

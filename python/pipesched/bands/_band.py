@@ -57,7 +57,7 @@ class Band:
     traits: Traits
     found: Resembling
     low: float | None
-    """The lower end in terms of the predicted step; None if no rows resemble it."""
+    """The lower end relative to the predicted step; None if no rows resemble it."""
     high: float | None
     middle: float = 1.0
     """The step to be expected in terms of the predicted one: the median of the runs; 1 if no rows
@@ -73,7 +73,7 @@ class Band:
 
     @property
     def runs(self) -> int:
-        """The number of runs that they are of."""
+        """The number of runs of its rows."""
         return len(runs_of(self.found.rows))
 
     @property

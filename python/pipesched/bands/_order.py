@@ -31,7 +31,7 @@ class Order(NamedTuple):
     runs: tuple[int, ...]
     """The first steps whose runs decide; empty if one is enough."""
     alike: tuple[tuple[int, int], ...]
-    """The others of them, each with the one on its layout that it is as fast as within `TIE`."""
+    """The other steps, each with a step on its layout that is as fast within `TIE`."""
 
 
 def _tolerance(step: Step, other: Step) -> Tolerance:
@@ -83,7 +83,7 @@ def _from(tolerance: Tolerance) -> str:
 
 
 def _tolerances_of(steps: Sequence[Step]) -> str:
-    """From where on published rows rank steps: `schedules of one layout from 7 % on`."""
+    """The differences that published rows rank: `schedules of one layout from 7 % on`."""
     known = tolerances(steps[0].traits)
     layouts = {step.layout for step in steps}
     found = []

@@ -14,7 +14,7 @@ FILE = "residuals.json"
 
 LEAST_RUNS = 4
 """The number of runs from which on no further trait is dropped. A run is one publication, model and
-chip: its rows are off in common, so that they count as one.
+chip: its rows have a common error, so they count as one.
 """
 
 

@@ -28,7 +28,7 @@ class Tolerance(NamedTuple):
     ratio: float
     """The slower step in terms of the faster one."""
     differences: int
-    """The number of independent differences of published rows that it is made of."""
+    """The number of independent differences of published rows behind the tolerance."""
     runs: int
     """The publications, models and chips of these. A schedule or a layout has the same error
     throughout one of them, so each counts as one degree of freedom.
@@ -40,7 +40,7 @@ class Tolerance(NamedTuple):
 
     @property
     def quantile(self) -> float:
-        """That of Student's distribution for a band, which is larger for few runs."""
+        """The quantile of Student's distribution for a band, which is larger for few runs."""
         return student(self.runs)
 
     @property
@@ -121,9 +121,10 @@ def like(traits: Traits, rows: Iterable[Residual]) -> list[Residual]:
 
 @cache
 def tolerances(traits: Traits) -> Tolerances:
-    """The tolerances for steps with these traits. Layouts are from dense models or from models with
-    experts, under the same rates, of all chips; schedules are from all rows, since one publication
-    has nearly all of them. With given times layouts are from all rows.
+    """The tolerances for steps with these traits. Layout tolerances come from dense models or from
+    models with experts, under the same rates, of all chips. Schedule tolerances come from all rows,
+    since one publication has nearly all of them. With given times layout tolerances come from all
+    rows, too.
 
     >>> made = tolerances(Traits("computed", "Hopper", "under load", "dense"))
     >>> 1 < made.schedules.ratio < made.layouts.ratio

@@ -1,4 +1,4 @@
-"""The steps of one's own to which a system is corrected, and the band that they leave.
+"""Own steps to which a system is corrected, and the remaining band.
 
 The common error of a cluster is known then. The rest is the error of single layouts of one cluster,
 and the uncertainty of the common part, which comes from few steps.
@@ -58,7 +58,7 @@ def rates_before(system: Mapping[str, Any]) -> str | None:
 
 
 def ratios_of(system: Mapping[str, Any]) -> tuple[float, ...]:
-    """The own steps to which a system is corrected, measured in terms of predicted; none for
+    """The own steps to which a system is corrected, measured relative to predicted; none for
     others, and for a source that someone has changed.
 
     >>> ratios_of({"sources": {"description": source_of([1.0125, 0.99])}})

@@ -214,7 +214,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from .options.arguments import Run, UsageError  # With the verb's module, which has imported it.
+    from .options.arguments import Run, UsageError  # Imported with the verb's module.
     from .options.names import settle_tensor
     from .options.paths import check
 

@@ -241,11 +241,11 @@ class Costs(Deployment):
     the state of the optimizer (ZeRO-1), gradients too (ZeRO-2), or weights as well (FSDP).
     docs/CostModel.md explains these and the other options.
 
-    `rates` are rates of accelerators under the load of a training where the system has them
-    (`auto`), or have to be such (`load`), or are the peaks of data sheets (`data-sheet`). With a
-    model and a system, `sharding`, `tensor_exposed`, `expert_dispatch`, `kernel_launch`,
-    `used_per_node`, `attention` and `parameter_bytes` are by default as the `framework` has them
-    ("megatron", "torchtitan"); with "none" as in the passes: nothing sharded or hidden.
+    `rates` chooses the rates of accelerators: `auto` takes rates under the load of a training if
+    the system has them, `load` requires them, `data-sheet` takes the peaks. With a model and a
+    system, `sharding`, `tensor_exposed`, `expert_dispatch`, `kernel_launch`, `used_per_node`,
+    `attention` and `parameter_bytes` have the defaults of the `framework` ("megatron",
+    "torchtitan"); with "none" the defaults of the passes: nothing sharded or hidden.
 
     >>> Costs(times={"F": "18.522ms", "I": "18.086ms", "W": "9.337ms", "comm": "0.601ms"})
     Costs(times={'F': '18.522ms', 'I': '18.086ms', 'W': '9.337ms', 'comm': '0.601ms'})
@@ -275,7 +275,7 @@ class Costs(Deployment):
     _raw: _core.Costs = field(init=False, compare=False)
     """The costs without times of layers, since these depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
-    """For given times of stages: the costs with them."""
+    """For given times of stages: the costs with these times."""
     _division: Division = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -474,9 +474,9 @@ def read_simulation(
 
 
 NATURAL_BALANCE = 1.57
-"""Rows of the fullest rank divided by the mean, where a router chooses freely. Fitted to one of
-four measured slowdowns of Qwen3-235B with EP 8, without and with forced balance;
-`studies/routing.py` predicts the others.
+"""Rows of the fullest rank divided by the mean, if a router chooses freely. Fitted to one of four
+measured slowdowns of Qwen3-235B with EP 8, without and with forced balance; `studies/routing.py`
+predicts the others.
 """
 
 

@@ -119,7 +119,7 @@ class Division:
         return self.by_number(workers)
 
     def by_number(self, workers: Sequence[int]) -> Counts:
-        """As equal numbers of layers as possible."""
+        """Numbers of layers that are as equal as possible."""
         return tuple(_core.balance_loads(list(workers), [self.layers], [1], 0, 0))
 
 

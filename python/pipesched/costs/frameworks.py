@@ -82,8 +82,8 @@ UNSAID_BYTES: ParameterBytes = 2, 2, 12
 
 
 TENSOR_EXPOSED = {"megatron": 75, "torchtitan": 100}
-"""Percent of the collectives of tensor parallelism that no linear layer hides. Megatron-LM shows
-all of a forward, and of a backward one half, since the other runs while gradients of weights are
+"""Percent of the collectives of tensor parallelism that no linear layer hides. Megatron-LM exposes
+all of a forward's, and half of a backward's, since the others run while gradients of weights are
 computed (`megatron/core/tensor_parallel/layers.py`).
 """
 
@@ -158,9 +158,9 @@ def exchanges_of(launcher: LauncherName) -> tuple[ContextExchange, ...]:
 
 
 def pair_order_of(launcher: LauncherName) -> PairOrder:
-    """In which order the framework issues the parts of layers of an overlapped pair: Megatron-Core
-    by `model_chunk_schedule_plan.py`; PyTorch's DualPipeV, and torchtitan with it, sends when both
-    cells have run, as DualPipe does.
+    """The order in which the framework issues the parts of layers of an overlapped pair:
+    Megatron-Core by `model_chunk_schedule_plan.py`; PyTorch's DualPipeV, and torchtitan with it,
+    sends when both cells have run, as DualPipe does.
     """
     return "megatron" if launcher == "megatron" else "deepseek"
 

@@ -76,8 +76,7 @@ def _name_errors(times: Any) -> Iterator[None]:
 
 
 def names_layers(times: Any) -> bool:
-    """Whether times say by themselves that they are times of layers: they name `layers`,
-    `embedding` or `head`.
+    """Whether times are times of layers by their keys: they name `layers`, `embedding` or `head`.
 
     >>> names_layers("F=1ms,B=2ms"), names_layers("F=1ms,B=2ms,head.F=3ms,head.B=6ms")
     (False, True)
@@ -327,7 +326,7 @@ class LayerTimes:
 
     def text_on(self, places: Sequence[Place]) -> str:
         """The times of the stages of all paths. Raises an error if they differ by path, which a
-        profile cannot say.
+        profile cannot express.
         """
         texts = {self.text(self.counts_on(place)) for place in places}
         if len(texts) > 1:

@@ -35,14 +35,14 @@ _UNSAID = {
     ),
     "system": (),
 }
-"""Fields that no description that ships may state, but that all have by default."""
+"""Fields that no shipped description states, but that all have by default."""
 
 Fields = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One changed field, as it was given."""
+    """One changed field, in the given form."""
 
     text: str
     what: str
@@ -153,7 +153,7 @@ def _paths(value: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 
 def _list_fields(what: str, fields: Fields) -> set[str]:
-    """The fields that this description has, or one that ships, or that have a default."""
+    """The fields of this description or of a shipped one, and fields with a default."""
     shipped: Iterable[Fields] = models().values()
     if what == "system":
         shipped = (take_rates(system, "auto") for system in systems().values())

@@ -64,7 +64,7 @@ RATE = re.compile(r"\b(?:tps|tokens/s/GPU) *[:=] *(?P<rate>[0-9][0-9.,]*)", re.I
 """Tokens per second and device as torchtitan prints them."""
 
 WARM_UP = 0.2
-"""The first part of the lines of a log, which is left out."""
+"""The part before the message in the lines of a log, which is dropped."""
 
 MOST_LOG = 1 << 28
 
@@ -291,7 +291,7 @@ def _parent(system: System, field: str) -> tuple[dict[str, Any] | None, str]:
 
 
 def _value(system: System, field: str) -> float | None:
-    """The value of a field; the sustained share is 1 where nothing says otherwise."""
+    """The value of a field; the sustained share is 1 by default."""
     parent, name = _parent(system, field)
     value = None if parent is None else parent.get(name, 1.0 if field == "sustained" else None)
     return float(value) if isinstance(value, (int, float)) else None

@@ -406,7 +406,7 @@ def _short(name: str) -> str:
 
 
 def _on_host(trace: Trace, found: Found) -> list[_Timed]:
-    """Operations with the time that they spend themselves."""
+    """Operations with the time that they spend outside of the operations that they call."""
     operations = trace.of("operation")
     nesting = _Nesting(operations)
     own = {id(event): event.duration for event in operations}

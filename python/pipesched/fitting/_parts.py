@@ -200,7 +200,7 @@ def fit_engine(
 
 
 def sample_size(part: str, sample: Sample) -> float:
-    """The quantity over which the curve of the part is."""
+    """The quantity on the axis of the curve of the part."""
     return sample.bytes if part == "memory" else sample.flops
 
 

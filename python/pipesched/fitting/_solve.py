@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 LEAST_SHARE = 1e-6
 """System files have shares in parts per million."""
 MOST_SHARE = 100.0
-"""Times the highest rate of the samples; where only latency shows, steps would grow for ever."""
+"""A multiple of the samples' highest rate: with only latency, steps would grow forever."""
 MAX_POINTS = 6
 """The most points of a curve. Shipped curves have one to four."""
 LEAST_RMS = 0.002

@@ -128,7 +128,7 @@ class Transfer:
 
 
 def transfer_of(sample: Sample, accelerators: int) -> Transfer:
-    """How the cost model computes this transfer. Each accelerator of a worker sends its part."""
+    """Computes a transfer as the cost model does. Each accelerator sends its part."""
     total = sample.bytes * (accelerators if sample.part == "network" else 1)
     members = sample.group
     if sample.kind not in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all"):

@@ -209,7 +209,7 @@ class _Stream:
             except RecursionError:
                 raise self.fail("a value of fewer levels") from None
             except json.JSONDecodeError as error:
-                # A value that is not complete fails where the text ends, or at its open quote.
+                # A value that is not complete fails at the end of the text, or at its open quote.
                 rest = len(self._text) - error.pos
                 is_open = rest < 16 or error.msg.startswith("Unterminated")
                 if len(self._text) - self._at > _MOST or not (is_open and self._more()):

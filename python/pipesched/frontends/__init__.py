@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 EXTRA = "install the extra that has it: pip install 'pipesched[frontends]'"
-"""The advice where a package is missing."""
+"""The advice if a package is missing."""
 
 
 class FrontendError(PipeSchedError):

@@ -1,8 +1,8 @@
 """Operations of PyTorch in terms of operations that come through to linalg.
 
 Scatters do not: PyTorch's own decompositions write the gradient of an embedding and of a choice by
-class numbers to places that the data says. Here both are products with masks of zeros and ones, and
-so is each write to places that a tensor of numbers says.
+class numbers to places that depend on data. Here both are products with masks of zeros and ones,
+and so is each write to places that a tensor of numbers gives.
 
 Operations for which torch-mlir has other formulas than PyTorch are decomposed here too: its GELU
 has 22/7 for pi, and its sums of bf16 are rounded at each summand.
@@ -26,7 +26,7 @@ aten = torch.ops.aten
 def _maximum(first: Tensor, second: Tensor) -> Any:
     if not (first.is_floating_point() and second.is_floating_point()):
         return NotImplemented
-    # One of them is NaN where neither comparison holds, and so is the sum.
+    # One of them is NaN if neither comparison holds, and so is the sum.
     rest = torch.where(second >= first, second, first + second)
     return torch.where(first > second, first, rest)
 
@@ -310,7 +310,7 @@ def _find_places(value: Tensor, dimension: int, index: Tensor) -> Tensor:
 
 
 def _grow(value: Tensor, like: Tensor, number: float = 0) -> Tensor:
-    """With rows at the ends of dimensions in which `like` is larger."""
+    """Adds rows at the ends of dimensions in which `like` is larger."""
     amounts: list[int] = []
     for size, wanted in zip(reversed(value.shape), reversed(like.shape), strict=True):
         amounts += [0, wanted - size]
@@ -380,7 +380,7 @@ def _index_put(
 def _put_masked(
     value: Tensor, given: list[tuple[int, Tensor]], source: Tensor, accumulate: bool
 ) -> Tensor:
-    """Writes one number where a mask says."""
+    """Writes one number at the places of a mask."""
     (place, mask), *others = given
     if others or place or source.numel() != 1:
         raise NotImplementedError("writing tensors to the places of a mask")
@@ -457,7 +457,7 @@ def _pool_gradient(
 
 
 def _pool(value: Tensor, kernel: list[int], *options: Any) -> Any:
-    """With a batch, and of narrow numbers in float32."""
+    """With a batch, and with narrow numbers in float32."""
     has_batch, is_narrow = value.dim() == len(kernel) + 2, value.dtype in _NARROW
     if has_batch and not is_narrow:
         return NotImplemented
@@ -489,7 +489,7 @@ def _convolution_gradient(
     groups: int,
     wanted: list[bool],
 ) -> Any:
-    """That of a transposed convolution by one that is not."""
+    """A transposed convolution, computed by a plain one."""
     if not transposed:
         return NotImplemented
     how = (stride, padding, dilation, False, [0] * len(stride), groups)

@@ -41,7 +41,7 @@ _OTHERS = {
     functional.dropout3d: True,
     functional.feature_alpha_dropout: False,
 }
-"""Dropouts that have no mask here, and whether they are in training where a call does not say."""
+"""Dropouts that have no mask here, and whether they are in training if a call does not say."""
 
 
 def module_name() -> str:
@@ -115,8 +115,8 @@ MASK = torch.ops.pipesched.dropout_mask.default
 def dropout_mask(
     shape: Sequence[int], p: float, *, site: int, step: int, microbatch: int, seed: int = 0
 ) -> Tensor:
-    """The mask of one dropout in exported models: true where an element is kept, and then divided
-    by 1 - p.
+    """The mask of one dropout in exported models: true for an element that is kept and divided by 1
+    - p.
 
     shape: of the tensor of one microbatch, of at most 2^32 elements. p: the probability that an
     element is dropped, from 0 to 1, to 2^-32. site: the number of the dropout among all that a
@@ -245,9 +245,9 @@ def dropout_masks(
                 output = model(x)
             (loss(output, y) / len(microbatches)).backward()
 
-    It covers one forward of the whole model; one that runs again in the backward
-    (`torch.utils.checkpoint`) has other masks there. `step`, `microbatch`, `seed`: as of
-    `dropout_mask`. `device`: where the model is. Raises FrontendError for other kinds of dropout.
+    It covers one forward of the whole model; a forward that runs again in the backward
+    (`torch.utils.checkpoint`) has other masks there. `step`, `microbatch`, `seed`: as for
+    `dropout_mask`. `device`: the model's. Raises FrontendError for other kinds of dropout.
     """
     key = torch.tensor([check_seed(seed), 0], device=device)
     counts = (torch.tensor(number, device=device) for number in (microbatch, step))

@@ -123,7 +123,7 @@ def sample_function(
 
 @dataclass
 class ExportedModel:
-    """A model as functions of stages, with the arrays that it starts from."""
+    """A model as functions of stages, with its first arrays."""
 
     text: str
     """The file: a schedule whose stages name functions."""

@@ -31,13 +31,13 @@ _PIPELINES = (
     "builtin.module(torchdynamo-export-to-torch-backend-pipeline{extra-library=})",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
 )
-"""The same passes as `torch_mlir.fx`, which prints errors and leaves a file where one occurs.
+"""The same passes as `torch_mlir.fx`, which prints errors and leaves a file after one.
 """
 _LAST = f"builtin.module({CLEAN_UP})"
 
 
 def torch_mlir() -> Any:
-    """The module `torch_mlir.fx`. Raises FrontendError where it is not installed."""
+    """The module `torch_mlir.fx`. Raises FrontendError if it is not installed."""
     try:
         import torch_mlir.fx as found
     except ImportError as error:
@@ -206,7 +206,7 @@ class _Difference:
 def compare(
     joint: Joint, lowering: Lowering, made: Sequence[tuple[Part, Function]], worker: Worker
 ) -> None:
-    """Raises FrontendError where functions give other results than PyTorch beyond rounding."""
+    """Raises FrontendError if functions give other results than PyTorch beyond rounding."""
     found: list[_Difference] = []
     given: list[Tensor] = []
     for seed in range(_TRIES):
@@ -304,7 +304,7 @@ def _norm(tensor: Tensor) -> float:
 
 
 def _error(found: Tensor, wanted: Tensor) -> float:
-    """In parts of the norm; infinite where non-finite elements differ."""
+    """The error relative to the norm; infinite if non-finite elements differ."""
     found, wanted = found.double(), wanted.double()
     other = ~wanted.isfinite() | ~found.isfinite()
     if not torch.equal(found[other].nan_to_num(), wanted[other].nan_to_num()):

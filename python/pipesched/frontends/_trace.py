@@ -66,7 +66,7 @@ class Packing:
 
     spec: Any
     leaves: tuple[Any, ...]
-    """In the place of each tensor its shape and dtype."""
+    """A shape and a dtype in place of each tensor."""
     dtype: torch.dtype
 
     @property
@@ -400,7 +400,7 @@ class Part:
 
 
 def _is_cheap(node: fx.Node) -> bool:
-    """Whether the node is computed again where it is read, as masks of dropout, which need no
+    """Whether the node is computed again for each reader, like masks of dropout, which need no
     tensor.
     """
     if node.op != "call_function":

@@ -216,7 +216,7 @@ def _element(array: Any) -> str:
 
 
 def _require_passes() -> None:
-    """Raises FrontendError where torch-mlir is not installed."""
+    """Raises FrontendError if torch-mlir is not installed."""
     if importlib.util.find_spec("torch_mlir") is None:
         raise FrontendError(f"torch-mlir, whose passes lower StableHLO, is not there; {EXTRA}")
 

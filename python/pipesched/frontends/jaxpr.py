@@ -1,4 +1,4 @@
-"""Stages of JAX as flat lists of equations, and the functions that they are cut into."""
+"""Stages of JAX as flat lists of equations, and the functions into which they are cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .partition import Graph, Piece, Role, loss_piece, stage_pieces
 _CALLS = frozenset(
     "pjit jit closed_call core_call custom_jvp_call custom_vjp_call checkpoint remat2".split()
 )
-"""Equations that only call others, which take their place."""
+"""Equations that only call others, which replace them."""
 
 _VIEWS = frozenset(
     "broadcast_in_dim reshape squeeze transpose iota copy stop_gradient expand_dims slice".split()

@@ -107,7 +107,7 @@ class _Cut(Generic[Value]):
         inner = self.piece("input_gradient", [*inputs, *left], self.front)
         kept = [each for each in self._read([whole, weight, inner]) if each[1] not in self.inner]
         if all(role != "output_gradient" for (role, _), _ in whole.taken):
-            # The next stage sends it also where nothing needs it.
+            # The next stage sends it even if nothing needs it.
             given = [(role, n) for n, role in graph.roles.items() if role[0] == "output_gradient"]
             for piece in (whole, inner):
                 piece.taken += given
@@ -122,7 +122,7 @@ class _Cut(Generic[Value]):
     def piece(
         self, kind: str, results: list[tuple[Role, Value]], known: set[Value]
     ) -> Piece[Value]:
-        """The function that gives `results`, where values of `known` need not be computed."""
+        """The function that gives `results`, if values of `known` need not be computed."""
         graph = self.graph
         computed: set[Value] = set()
         taken: set[Value] = set()

@@ -249,7 +249,7 @@ class _Export:
             tensor = stage.tensors[name]
             if (rule := self.rules.get(id(tensor))) is not None:
                 stepped.append(Stepped(name, tuple(tensor.shape), _element(tensor), rule))
-        if self.rules:  # The schedule runs O of each stage, also where it steps nothing.
+        if self.rules:  # The schedule runs O of each stage, even if it steps nothing.
             stage.functions["update"] = self.functions.add(
                 f"stage{stage.number}_update", update_function(stepped)
             )
@@ -398,8 +398,8 @@ def _rule(kind: type[torch.optim.Optimizer], group: dict[str, Any]) -> Rule:
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """By name a name in which numbers count from 0 in their order: `blocks.4.weight` and
-    `blocks.5.weight` are `blocks.0.weight` and `blocks.1.weight`.
+    """By name a name whose numbers count from 0 in their order: `blocks.4.weight` and
+    `blocks.5.weight` become `blocks.0.weight` and `blocks.1.weight`.
     """
     numbers: dict[tuple[str, ...], dict[str, str]] = {}
     made = {}

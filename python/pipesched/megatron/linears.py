@@ -49,7 +49,7 @@ class WeightQueues:
     def __init__(self, chunks: Sequence[nn.Module]) -> None:
         self.waiting: dict[tuple[int, int], Queue] = {}
         self.current: Queue | None = None
-        """The queue that the running cell fills; None where backwards are whole."""
+        """The queue that the running cell fills; None if backwards are whole."""
         for chunk in chunks:
             for name, module in chunk.named_modules():
                 if isinstance(module, (ColumnParallelLinear, RowParallelLinear)):

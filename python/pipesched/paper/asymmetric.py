@@ -37,7 +37,7 @@ def sequences(microbatches: int) -> int:
 
 def _parts(ratio: str, workers: int) -> int:
     """The blocks must be a multiple of this, so that they can be placed evenly and by the ratio; 1
-    for sizes that placing refuses.
+    for sizes that the placement refuses.
 
     >>> _parts("2:4", 4)
     12

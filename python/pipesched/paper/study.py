@@ -20,7 +20,7 @@ Pictures = Mapping[str, "Figure"]
 
 @dataclass(frozen=True)
 class Check:
-    """One part of a finding: its statement, whether it holds here, and the numbers for that."""
+    """One part of a finding: its statement, whether it holds here, and its numbers."""
 
     says: str
     holds: bool

@@ -241,8 +241,8 @@ def table1(
     settings: Sequence[str] = (),
 ) -> Study:
     """Runtime and idle time of Chimera and Hanayo on all systems, with the durations of the model's
-    operations or the durations for which the printed runtimes solve. Other systems, sizes and
-    settings vary the assumptions of the paper; printed numbers are then left out.
+    operations or with durations solved from the printed runtimes. Other systems, sizes and settings
+    vary the assumptions of the paper; printed numbers are then left out.
 
     >>> frame = table1().frame
     >>> bool(frame.runtime_error_percent.abs().max() < 1.5)

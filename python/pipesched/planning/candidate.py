@@ -105,7 +105,7 @@ class Candidate(NamedTuple):
 
     @property
     def row(self) -> tuple[object, ...]:
-        """Degrees and schedule, which a plan lists once. Rows of the optimizer are all listed."""
+        """Degrees and schedule, which a plan lists once; rows of the optimizer are all listed."""
         own = self.options if self.schedule == OPTIMIZED else ()
         return self.shape.degrees, self.schedule, self.vocabulary, own
 
@@ -143,8 +143,8 @@ def receives_text(candidate: Candidate) -> str:
 
 
 def describe(candidate: Candidate, names_context: bool = False) -> str:
-    """The configuration in words; `names_context` names the context where sequences are whole too,
-    for lists in which others divide theirs.
+    """The configuration in words; `names_context` also names the context of whole sequences, for
+    lists in which others divide theirs.
     """
     shape, chunks = candidate.shape, candidate.chunks
     batch = plural(shape.microbatches, "microbatch")

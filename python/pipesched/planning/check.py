@@ -52,7 +52,7 @@ class Finding:
 
 
 class _Stop(Exception):
-    """Raised where a finding leaves nothing more to check."""
+    """Raised if a finding leaves nothing more to check."""
 
 
 class Check:

@@ -137,7 +137,7 @@ TIGHT = 0.98
 """The part of the usable memory above which a configuration is marked as nearly full."""
 
 OWN_RUNTIME = "pipesched.torch"
-"""The runtime of all that no framework runs."""
+"""The runtime of all configurations that no framework runs."""
 
 MOST_ALIKE = 8
 """The maximal number of schedules to compare with the best on its shape."""

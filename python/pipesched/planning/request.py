@@ -402,7 +402,7 @@ class Request(Held):
 
     @property
     def has_tied_head(self) -> bool:
-        """Whether the head is the embedding, which a pipeline holds twice."""
+        """Whether the head shares the embedding's weights, which a pipeline holds twice."""
         parameters = self._summary.get("parameters")
         return bool(parameters and self._summary["weight_bytes"] % parameters)
 

@@ -42,7 +42,7 @@ from .space.space import Space
 
 OFFLOADS = ("all", "half")
 NOTHING = 0.0005
-"""A part of the step below which a difference is not worth a word."""
+"""The share of the step below which a difference is not mentioned."""
 
 MOST_REASONS = 3
 
@@ -82,7 +82,7 @@ class Result:
 
     case: Case
     step_s: float
-    """As computed; tables show the one that is to be expected."""
+    """As computed; tables show the expected one."""
     parts_s: dict[str, float]
     """The uses of the time of a mean worker: compute, and idle time by cause."""
     peak_bytes: int | None

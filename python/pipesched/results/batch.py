@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Point: TypeAlias = Configuration | Schedule | Simulation
-"""A schedule to time, which takes the costs that it names, or a configuration."""
+"""A schedule to time, with the costs that it names, or a configuration."""
 
 Metric = Callable[[Simulation], Any]
 """A metric of the caller: a function from a report with its timeline to a value."""
@@ -71,7 +71,7 @@ class Evaluated:
     """The results of some points, in their order."""
 
     columns: Mapping[str, Any]
-    """The summaries, an array each; -1 or NaN where they are not known."""
+    """The summaries, an array each; -1 or NaN if they are not known."""
     errors: list[str | None]
     metrics: list[dict[str, Any]]
     simulations: list[Simulation] = field(default_factory=list)

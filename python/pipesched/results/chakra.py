@@ -52,8 +52,9 @@ _FIELDS = {
     "Node": """id=1:uint64 name=2:string type=3:int32 data_deps=5:uint64*
         start_time_micros=6:uint64 duration_micros=7:uint64 attr=10:AttributeProto*""",
 }
-"""By message: its fields with number and type; `*` marks repeated fields, and the fields
-`.._val` are one oneof. NodeType is an int32, which has the same bytes."""
+"""By message: its fields with number and type; `*` marks repeated fields, and the fields `.._val`
+are one oneof. NodeType is an int32, which has the same encoding.
+"""
 
 
 @cache
@@ -176,7 +177,7 @@ class _Writer:
         self, instruction: Instruction, deps: set[int], start: int, end: int, size: int
     ) -> Any:
         chakra = messages()
-        # A message of an overlapped pair may start before the pair ends, which no node can.
+        # A message of an overlapped pair may start before the pair ends, but no node can.
         start = max([start, *(self._ends[each] for each in deps)])
         self._ends[instruction.index] = end = max(start, end)
         node = chakra.Node(

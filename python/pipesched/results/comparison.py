@@ -1,4 +1,4 @@
-"""A measured step next to the predicted one, and where the difference comes from.
+"""A measured step next to the predicted one, and the causes of the difference.
 
 The time of each worker, from the start of the step to its end, is divided into causes, once as
 measured and once as predicted:
@@ -219,7 +219,7 @@ def _divide_wait(
     divider: _Divider, program: WorkerProgram, instruction: Instruction, stamps: Stamps, step: int
 ) -> None:
     """Divides the time from ready to start among the awaited instructions, in the order in which
-    they were seen to be done. After the arrival of a message the wait is for unpacking it.
+    they were seen to be done. After the arrival of a message the wait is time to unpack it.
     """
     start = int(stamps.start[step, instruction.index])
     awaited = {other.index: other for other in _find_awaited(program, instruction.index)}

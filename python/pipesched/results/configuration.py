@@ -134,8 +134,8 @@ class Configuration:
 
     @cached_property
     def made_options(self) -> FamilyOptions:
-        """The options. For a family whose order depends on B besides F, the costs say it, at most
-        two F with receives at arrival: messages of longer ones overtake each other.
+        """The options. If the order of a family depends on B besides F, the costs give it; with
+        receives at arrival it is at most two F, since longer ones let messages overtake each other.
         """
         if self.costs is None or self.options.get("backward") or not takes_backward(self.family):
             return self.options

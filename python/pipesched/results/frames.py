@@ -1,5 +1,5 @@
-"""Converts results to data frames. Importing pandas takes longer than timing most schedules, so the
-others import this module where they make a frame.
+"""Converts results to data frames. Importing pandas takes longer than timing most schedules, so
+other modules import this one only to make a frame.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Stamps:
 
 @dataclass(frozen=True)
 class Clock:
-    """How the clocks of workers were brought together. One process has one clock."""
+    """The alignment of the clocks of workers. One process has one clock."""
 
     error_s: float
     """The largest possible difference between the clock of a worker and worker 0's after alignment.
@@ -89,7 +89,7 @@ class Measurement:
     def from_torch_traces(
         schedule: Schedule, files: Iterable[str | os.PathLike[str]]
     ) -> Measurement:
-        """Reads the traces that PyTorch's profiler has of PyTorch's own pipeline runtime or of
+        """Reads traces that PyTorch's profiler made of PyTorch's own pipeline runtime or of
         `pipesched.torch`: one file per rank, in any order, as `export_chrome_trace` writes it,
         plain or compressed by gzip. Reads traces of Chakra (`.et`) likewise. `schedule` is the
         schedule of the run. Waits for receives, which are part of the ranges of computes of
@@ -340,7 +340,7 @@ class _Reader:
         return Stamps(*columns)
 
     def _check(self, measurement: Measurement) -> None:
-        """Checks that sizes match the programs, and that no time runs backwards."""
+        """Checks that sizes match the programs, and that no time decreases."""
         programs = measurement.programs
         if len(programs) != len(measurement.stamps):
             found, wanted = len(measurement.stamps), len(programs)

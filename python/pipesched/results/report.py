@@ -143,7 +143,7 @@ class Execution(_Section):
     """Time of the copy queue to the host, which overlaps with the cells."""
     reload_ps: Integers
     critical_path: tuple[str, ...] | None
-    """None, like the next two, where several evaluations of one table shared a walk."""
+    """None, like the next two, if several evaluations of one table shared a walk."""
     critical_path_messages: int | None
     critical_path_copies: int | None
     all_to_all_ps: Integers | None = None

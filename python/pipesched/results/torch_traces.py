@@ -142,8 +142,8 @@ def _action(kind: str, phase: str, stage: int, microbatch: str | int) -> str:
 
 
 def _read_name(name: str) -> tuple[str, bool] | None:
-    """The action that a range is of, and whether its name is one of ours; None for other ranges,
-    such as UNSHARD, for which a schedule has no instruction.
+    """The action of a range, and whether its name is one of ours; None for other ranges, such as
+    UNSHARD, which have no instruction in a schedule.
     """
     if name.startswith("PP:"):
         action = name.removeprefix("PP:")

@@ -16,9 +16,9 @@ from .registry import key_of, own_families, own_family
 
 @dataclass(frozen=True)
 class Family:
-    """A schedule family. `sizes` says which numbers of workers D and microbatches N it supports.
-    For a registered family without a separate source, `source` says where its function is;
-    `sizes` is empty.
+    """A schedule family. `sizes` gives the supported numbers of workers D and microbatches N. For a
+    registered family without a separate source, `source` gives the place of its function; `sizes`
+    is empty.
     """
 
     name: str

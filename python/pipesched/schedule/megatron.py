@@ -32,7 +32,7 @@ class Hidden:
     hidden_ps: dict[Part, int]
 
     def share(self, *parts: Part) -> float | None:
-        """The part of the exchanges that is hidden, in all or some parts; None without any."""
+        """The hidden share of the exchanges, in all or some parts; None without any."""
         chosen = parts or PARTS
         exchange = sum(self.exchange_ps[part] for part in chosen)
         return sum(self.hidden_ps[part] for part in chosen) / exchange if exchange else None

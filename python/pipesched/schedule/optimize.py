@@ -63,7 +63,7 @@ class Alternative:
     placement: PlacementName | None
     """None: `placements` were not given."""
     microbatch_size: int | None
-    """In sequences; None: `microbatch_sizes` were not given."""
+    """In sequences; None if `microbatch_sizes` were not given."""
     objective_ps: int | None
     """None: no schedule exists."""
     is_bound: bool
@@ -175,7 +175,7 @@ def the_pass(options: OptimizeOptions) -> str:
 def optimize(
     search: Callable[[str], tuple[Schedule, Sequence[Mapping[str, Any]]]], options: OptimizeOptions
 ) -> Optimization:
-    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; where SIGINT
+    """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; if SIGINT
     does not raise, the result is the best until then.
     """
     optimized, (found,) = search(the_pass(options))

@@ -32,12 +32,13 @@ FamilyFunction: TypeAlias = Callable[..., "Schedule | Rows"]
 
 BubbleFormula: TypeAlias = Callable[..., "float | None"]
 """From workers, microbatches and the family's options, as keywords, to the part of all slots that
-is idle in the step; None where the formula says nothing."""
+is idle in the step; None if the formula does not apply.
+"""
 
 
 def digest_of(function: Callable[..., Any]) -> str:
-    """A digest that changes with the source of a function, not with the functions that it calls;
-    for a callable object, with the state that pickle keeps of it.
+    """A digest that changes with the source of a function, but not of the functions that it calls;
+    for a callable object, with its state in pickle.
     """
     try:
         source = inspect.getsource(function).encode()
@@ -60,15 +61,15 @@ class OwnFamily:
     summary: str
     options: tuple[str, ...]
     source: str = ""
-    """The publication that it is from."""
+    """The publication of the family."""
     formula: BubbleFormula | None = None
     """The part of all slots that is idle, as the publication states it."""
 
     def bubble_ratio(
         self, workers: int, microbatches: int, options: Mapping[str, Any]
     ) -> float | None:
-        """The ratio by the formula for the options that it has keywords for; None if it says
-        nothing.
+        """The ratio by the formula for the options that are its keywords; None if it does not
+        apply.
         """
         if self.formula is None:
             return None
@@ -318,7 +319,7 @@ def used(names: Iterable[str]) -> dict[str, OwnFamily]:
 
 
 def options_for_own(options: Mapping[str, Any]) -> FamilyOptions:
-    """Options of a registered family where options of shipped families are expected."""
+    """Passes options of a registered family as options of shipped families."""
     return cast(FamilyOptions, dict(options))
 
 

@@ -76,7 +76,7 @@ def _pair(entries: Sequence[list[RawCell] | None]) -> list[RawCell] | None:
 
 
 def _cells_of(entry: Any) -> list[RawCell] | None:
-    """The cells of an entry; None if it is none."""
+    """The cells of an entry; None if it is not an entry."""
     if isinstance(entry, str):
         return _read(entry)
     if entry is None:

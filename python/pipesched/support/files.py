@@ -74,8 +74,8 @@ def _umask() -> int:
 
 
 def _open_unnamed(folder: str) -> int | None:
-    """A file without a name, which vanishes with the process even by SIGKILL; None if there are
-    none.
+    """A file without a name, which is removed with the process even by SIGKILL; None if the system
+    has no such files.
     """
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)

@@ -211,7 +211,7 @@ _INT64_MAX = 2**63 - 1
 
 @cache
 def _codes_of(choices: object) -> dict[str, int]:
-    """The numbers of the names of an enum. They are kept, as Python hashes a Literal slowly."""
+    """The numbers of the names of an enum, cached since Python hashes a Literal slowly."""
     names = names_of(choices)
     listed = _LISTED[ENUMS[choices]] if choices in ENUMS else names
     return {name: listed.index(name) for name in names}
@@ -346,7 +346,7 @@ def raw_timing(options: TimingOptions) -> RawTiming:
     chosen = tuple(given.get(name, default) for name, (_, default) in _TIMING.items())
     disturbed = options.get("disturbance", "")
     for name, value in zip(_TIMING, chosen, strict=True):
-        if not isinstance(value, str):  # Not all other values can be keys of the cache.
+        if not isinstance(value, str):  # Other values may not be keys of the cache.
             code_of(_TIMING[name][0], name, value)
     return *_codes_of_timing(chosen), text_of("disturbance", disturbed)
 

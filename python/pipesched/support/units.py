@@ -21,10 +21,10 @@ PARTS = {
     "workspaces": "0.2GiB",
     "fragmentation": "2.4%",
 }
-"""Memory that no tensor holds, by docs/Planning.md, "The reserve"."""
+"""Memory outside of tensors, by docs/Planning.md, "The reserve"."""
 
 OF_EXPERTS = {"collectives": "9.5GB"}
-"""Memory of collectives where groups of ranks divide experts."""
+"""Memory of collectives if groups of ranks divide experts."""
 
 MOST_RESERVE = "15%"
 """The largest reserve of all parts together: on small accelerators they are not known."""

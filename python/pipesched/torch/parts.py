@@ -130,7 +130,7 @@ def through(exchange: Exchange) -> Tensor:
 class LayerInParts(nn.Module):
     """A layer that defines its parts. As a module it runs them one after the other.
 
-    A part must not change its input in place, and hands everything on that later parts need, such
+    A part must not change its input in place, and passes on everything that later parts need, such
     as the residual: a value that it keeps in the layer would belong to another microbatch.
     """
 

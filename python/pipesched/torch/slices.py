@@ -41,7 +41,7 @@ def scaled_dot_product_attention(
 
 @cache
 def _lower_right(tokens: int, seen: int) -> Any:
-    """Returns the mask. PyTorch cannot make it where slices are compared."""
+    """Returns the mask. PyTorch cannot make it during the comparison of slices."""
     return causal_lower_right(tokens, seen)
 
 

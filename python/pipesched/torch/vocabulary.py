@@ -17,9 +17,8 @@ An embedding is divided likewise (`VocabularyEmbedding`):
     V   that gradient, added to the shard's row gradients              `backward`
 
 With Vocab-2 the input's gradient is summed in Y, before T: `VocabularyHead.logits` with `early`.
-Nothing of it is recorded by autograd. Exponentials are of differences from the maximum over all
-shards, so that they do not overflow, however large logits are. The runtime runs the collectives
-(`vocab_parallel`).
+Autograd records none of it. Exponentials are of differences from the maximum over all shards, so
+that they do not overflow for large logits. The runtime runs the collectives (`vocab_parallel`).
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ class VocabularyHead(_Shard):
         return self._whole[0] if self._whole else None
 
     def tie(self, whole: nn.Parameter, names: Sequence[str] = ()) -> None:
-        """Ties the head to a parameter of the rest of the model, which has all of its rows, and
+        """Ties the head to a parameter of the rest of the model, which has all of its rows, with
         these names there.
         """
         self._whole = [whole]  # in a list, so that it is not a parameter of this module
@@ -304,8 +303,8 @@ def take_head(
     name: str | None = None,
     ignored: int = -100,
 ) -> VocabularyHead:
-    """Takes the head out of a whole model, and gives the shard of this rank of it. In its place is
-    a `HeadInput`, so that the model ends in the input of the head. Cut the model afterwards.
+    """Takes the head out of a whole model, and returns this rank's shard of it. A `HeadInput`
+    replaces it, so that the model ends in the input of the head. Cut the model afterwards.
 
     group: the ranks with shards, in their order; all ranks by default. name: of the `nn.Linear`
     that is the head; by default the last one in the last child. ignored: targets that do not count.
@@ -439,8 +438,8 @@ def take_vocabulary(
     embedding: str | None = None,
     ignored: int = -100,
 ) -> tuple[VocabularyHead, VocabularyEmbedding]:
-    """Takes the head and the embedding out of a whole model, and gives the shards of this rank of
-    both. In place of the embedding is an `EmbeddingOutput`. Cut the model afterwards.
+    """Takes the head and the embedding out of a whole model, and returns this rank's shards of
+    both. An `EmbeddingOutput` replaces the embedding. Cut the model afterwards.
 
     group, name, ignored: as in `take_head`, of the head.
     embedding: the name of the `nn.Embedding`; by default the first one in the first child.

@@ -331,7 +331,7 @@ class _Colours:
         return self._names.setdefault(digits, f"pipesched{digits}")
 
     def definitions(self) -> Iterator[str]:
-        """One line of LaTeX for each."""
+        """A line of LaTeX for each."""
         for digits, name in self._names.items():
             yield f"  \\definecolor{{{name}}}{{HTML}}{{{digits}}}"
 

@@ -1,5 +1,5 @@
-"""The streams of a worker, compute and exchange, within its cells, where costs are from a model
-with experts (docs/Pictures.md).
+"""The streams of a worker, compute and exchange, within its cells, if costs are from a model with
+experts (docs/Pictures.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .pictures import Pictures
 
 MOST_CELLS = 200_000
-"""Schedules with more cells have no parts drawn, which are many for each cell."""
+"""Schedules with more cells are drawn without parts, of which each cell has many."""
 
 THREADS = {stream: 10 + at for at, stream in enumerate(STREAMS)}
 """The threads of a worker in traces, after its other threads."""
@@ -132,7 +132,7 @@ class Streams:
 
     @cached_property
     def numbers(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """By cell, the number of its kind, or -1 where parts do not add up to its time."""
+        """By cell, the number of its kind, or -1 if parts do not add up to its time."""
         items, letters = self.items, [each["letter"] for each in self.facts["phases"]]
         count = int(items["row_begins"][-1])
         found = np.full(count, -1, dtype=np.int64)
@@ -241,7 +241,7 @@ class Streams:
 
 
 def streams_of(simulation: Any) -> Streams | None:
-    """The streams of a simulation; None where experts exchange nothing or times are not of layers
+    """The streams of a simulation; None if experts exchange nothing or times are not of layers
     (docs/CostModel.md, "Overlapped pairs").
     """
     known: tuple[Origin, ...] = getattr(simulation, "_origin", ())
@@ -264,7 +264,7 @@ def streams_of(simulation: Any) -> Streams | None:
 
 
 def chrome_trace(simulations: Iterable[Pictures]) -> str:
-    """Timelines for Perfetto, with the streams of workers where they are known."""
+    """Timelines for Perfetto, with the streams of workers if they are known."""
     listed = list(simulations)
     text = _core.chrome_trace([each._evaluation for each in listed])
     first, events = 0, []

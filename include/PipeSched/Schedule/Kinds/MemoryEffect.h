@@ -27,10 +27,10 @@ enum class MemoryEffect : uint8_t {
   AllocateShard,      ///< tensors that a vocabulary shard keeps from S to T
   FreeShard,          ///< the tensors of AllocateShard
   AllocateLookup,     ///< the rows that E looks up
-  FreePart,           ///< likewise, on workers that only give it to the sum
-  FreeSum,            ///< that, on the worker whose F takes the sum
+  FreePart,           ///< frees them where they only go into the sum
+  FreeSum,            ///< frees them on the worker whose F takes the sum
   AllocateLookupGrad, ///< the gradient of the embedding's output
-  FreeLookupGrad,     ///< that
+  FreeLookupGrad,     ///< the gradient of AllocateLookupGrad
 };
 
 /// Memory of a stage for a unit, in bytes or in any other unit.

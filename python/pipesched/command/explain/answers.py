@@ -135,7 +135,7 @@ NAMED = 4
 
 
 def _routing_keys(entry: Entry) -> dict[str, float | None]:
-    """The step with natural routing; null where that makes no difference or a balance is given."""
+    """The step with natural routing; null if that makes no difference or a balance is given."""
     costs = with_natural_routing(entry.costs)
     if costs is None:
         return {NATURAL: None}

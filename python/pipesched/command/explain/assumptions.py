@@ -53,7 +53,7 @@ OF_SLICED = {
     "slimpipe": {"chunks": "one", "slices": "D"},
     "terapipe": {"slices": "4"},
 }
-"""And of families over slices, where it differs."""
+"""Also of families over slices, if it differs."""
 
 
 def was_given(arguments: argparse.Namespace) -> Given:
@@ -131,7 +131,7 @@ def are_messages_free(costs: Costs | None) -> bool:
 
 
 def assume_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False) -> Facts:
-    """Whose memory is counted, and the reserve where rows say whether they fit."""
+    """The framework whose memory is counted, and the reserve if rows say whether they fit."""
     found: Facts = {}
     if costs is None or costs.model is None or costs.system is None:
         return found
@@ -145,7 +145,7 @@ def assume_memory(costs: Costs | None, is_given: Given, *, reserve: bool = False
 
 
 def assume_rates(costs: Costs) -> Facts:
-    """Which rates of accelerators are assumed, if the system does not say that it has others."""
+    """The assumed rates of accelerators, unless the system gives others."""
     if costs.rates != "auto":
         return {}
     if _core.sizes(costs._raw)["is_under_load"]:
@@ -191,7 +191,7 @@ def assume_costs(
 
 
 def assume_times(costs: Costs) -> Facts:
-    """That measured times cover compute only, where more happens in cells."""
+    """That measured times cover only compute, if cells do more."""
     moves = costs.sharding in MOVED_IN_CELLS and costs.data_parallel * costs.context_parallel > 1
     if costs.times is None or costs.model is None or not moves:
         return {}

@@ -122,7 +122,7 @@ def _scale_cut(costs: Costs, sequence: int) -> str:
 
 
 def _least(points: Iterable[Configuration]) -> list[float]:
-    """The step of each point, infinite where it cannot be timed."""
+    """The step of each point, infinite if it cannot be timed."""
     frame = simulate_batch(list(points))
     known = frame.makespan_ps.astype("Float64").fillna(math.inf)
     return [float(value) for value in known]

@@ -215,7 +215,7 @@ def choose(
     arguments: argparse.Namespace,
     settings: dict[str, Any],
 ) -> list[Chosen]:
-    """For each schedule its best variant."""
+    """The best variant of each schedule."""
     found = []
     for entry in entries:
         tried = [_try(each, budget, settings) for each in variants_of(entry, arguments)]
@@ -308,7 +308,7 @@ def _bound(
 
 
 def bounds_of(found: Sequence[Chosen], budget: Budget, arguments: argparse.Namespace) -> list[Pair]:
-    """For each size a row with the optimizer's lower bound."""
+    """A row for each size with the optimizer's lower bound."""
     rows: list[Pair] = []
     groups: dict[Size, list[Chosen]] = {}
     for each in found:

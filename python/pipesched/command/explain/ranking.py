@@ -183,7 +183,7 @@ def remarks(pairs: Iterable[Pair]) -> list[str]:
 
 
 def fit_remarks(pairs: Sequence[Pair]) -> list[str]:
-    """That a schedule does not fit, as a line under a table."""
+    """The line under a table that a schedule does not fit."""
     return [f"- {line}" for line in _memory_findings(pairs)]
 
 

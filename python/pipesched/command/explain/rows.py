@@ -76,7 +76,7 @@ _BACKWARD = re.compile(r"\d+[BIW]\d+")
 
 
 def ending_of(schedule: Schedule) -> str | None:
-    """The pass that adds the end that a schedule has. All-reduces before the last backward are
+    """The pass that adds the existing end of a schedule. All-reduces before the last backward are
     eager.
     """
     cells = [[cell for entry in row for cell in entry.split("+")] for row in schedule.rows]

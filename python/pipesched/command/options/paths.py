@@ -123,7 +123,7 @@ READ: dict[str, Callable[[str], Found]] = {
 """The files that arguments read, by their names in Python."""
 
 _OF_VERBS = {("run", "model"): _find_model, ("fit", "files"): _find_measured}
-"""The same of verbs where an argument of that name is another one."""
+"""The same for verbs with another argument of that name."""
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -147,7 +147,7 @@ class Column:
     show: Callable[[Any], str] = str
     left: bool = False
     detail: int = 0
-    """Columns of the largest detail are left out first where a terminal is too narrow; 0 stays."""
+    """Columns of the largest detail are left out first if a terminal is too narrow; 0 stays."""
     wraps: bool = False
     behind: Callable[[Row], str] = lambda row: ""
     """The text after the value."""
@@ -162,7 +162,7 @@ class View:
     width: int | None = None
     """The width of a terminal; None for a file or a pipe, which take all columns."""
     names: tuple[str, ...] | None = None
-    """The columns that were asked for; None for all that fit."""
+    """The requested columns; None for all that fit."""
 
 
 def view_of(arguments: argparse.Namespace) -> View:
@@ -420,7 +420,7 @@ def _draw(rows: Sequence[Row], columns: Sequence[Column], width: int | None) -> 
     is_narrow = width is not None and sum(_widths(rows, columns).values()) - 2 > width
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        # Columns that do not wrap keep their width, also where a terminal has to break lines.
+        # Columns that do not wrap keep their width, even if a terminal has to break lines.
         wraps = is_narrow and column.wraps
         table.add_column(
             column.heading,

@@ -59,7 +59,7 @@ def _show(column: Column, row: Row) -> str:
 
 
 def _number(column: Column, row: Row) -> str:
-    """The number by which the page sorts a cell, as an attribute; empty if it is a text."""
+    """The number by which the page sorts a cell, as an attribute; empty for a text."""
     value = plain(row.get(column.key))
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return f' data-value="{value!r}"' if is_number else ""

@@ -257,7 +257,7 @@ def _make_combined(arguments: argparse.Namespace) -> pipesched.Schedule:
 
 
 def _steps(arguments: argparse.Namespace, pair: Pair) -> list[Hidden]:
-    """The step without and with pairs, and DualPipe-V where it has the same stages."""
+    """The step without and with pairs, and DualPipe-V if it has the same stages."""
     workers, chunks, microbatches = arguments.workers, arguments.chunks or 1, arguments.microbatches
     found = [
         plain(pair, workers, microbatches, chunks, arguments.group),

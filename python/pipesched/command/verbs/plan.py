@@ -131,7 +131,7 @@ def _add_costs(parser: argparse.ArgumentParser) -> None:
     )
     names = ("times_of", "attention", "sequence_parallel", *_deployment.HELD)
     rare = {name: RARE[name] for name in names}
-    # By default as the framework does, or all that it has.
+    # By default the framework's, or all that it has.
     exchange = RARE["context_exchange"]
     rare |= {
         "context_exchange": replace(exchange, default=None),
@@ -231,7 +231,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
 def _whole_step(proposal: Proposal, schedule: Schedule) -> Schedule:
     if proposal.optimized:
         return proposal.optimized.step
-    with TemporaryDirectory() as folder:  # for descriptions that no name and no file has
+    with TemporaryDirectory() as folder:  # for descriptions without a name and a file
         return schedule.transform(",".join([*_costs_of(proposal, folder), ENDING]))
 
 

@@ -85,7 +85,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _simulated(schedule: Schedule, output: str | None) -> Simulation:
-    """The schedule in its slots. One that deadlocks is drawn up to there before it is refused."""
+    """The schedule in its slots. A deadlock is drawn up to its place and then refused."""
     try:
         return schedule.simulate()
     except PipeSchedError:

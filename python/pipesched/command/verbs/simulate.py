@@ -216,7 +216,7 @@ def _do_unlike_work(entries: Sequence[Entry]) -> bool:
 
 
 def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
-    """The entry with divided slots, and times for all-reduces only where the schedule has some."""
+    """The entry with divided slots; times for all-reduces only if the schedule has some."""
     reduces = arguments.optimizer_step == "none"
     with contextlib.suppress(PipeSchedError):  # its row has the error
         reduces = reduces or len({workers for workers, _ in entry.places}) > 1
@@ -231,7 +231,7 @@ def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
 def _with_equal_work(
     arguments: argparse.Namespace,
 ) -> tuple[argparse.Namespace, Costs | None, list[Entry]]:
-    """The entries to time. Slots are divided among stages where work would differ."""
+    """The entries to time. Slots are divided among stages if work would differ."""
     costs = read_costs(arguments)
     entries = _make_entries(arguments, costs)
     if costs is not None or have_own_costs(entries) or not _do_unlike_work(entries):
@@ -377,7 +377,7 @@ def _free(entries: Sequence[Entry]) -> assumptions.Facts:
 
 
 def _names_model(entry: Entry) -> bool:
-    """Whether the file of an entry names the model that it is timed with."""
+    """Whether the file of an entry names the model that gives its times."""
     if entry.costs is not None or not isinstance(entry, FromFile):
         return False
     facts = entry.schedule._facts

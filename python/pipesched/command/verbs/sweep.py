@@ -1,4 +1,4 @@
-"""`pipesched sweep`: every combination of values, and which schedule wins where."""
+"""`pipesched sweep`: every combination of values, and the best schedule of each case."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def words_of(axis: str) -> Callable[[str], list[Any]]:
 
 
 def _rare(axis: str) -> Rare:
-    """An axis that `--set` gives. Sizes of slices are further values where they are given again."""
+    """An axis that `--set` gives. Repeated sizes of slices are further values."""
     is_sizes = axis in OPTIONS_OF_TRAINING and OPTIONS_OF_TRAINING[axis].kind == "sizes"
     summary = table.RARE[axis].summary if axis in table.RARE else axis.replace("_", " ")
     return Rare(summary, _cuts(axis) if is_sizes else words_of(axis), extends=is_sizes)

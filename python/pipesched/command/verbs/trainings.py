@@ -49,7 +49,7 @@ COLUMNS = (
 
 
 class Result:
-    """One schedule: its run, its prediction, and both side by side."""
+    """One schedule: its run, its prediction, and their comparison."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -65,7 +65,7 @@ class Result:
 
     @cached_property
     def idle_ratio(self) -> float:
-        """The part of the workers' time in the median step in which they compute nothing."""
+        """The share of the workers' time in the median step without compute."""
         measurement = self.measurement
         step, busy = measurement.median_step, 0
         for program, stamps in zip(measurement.programs, measurement.stamps, strict=True):

@@ -247,9 +247,7 @@ def _tell_order(plan: Plan) -> list[str]:
 
 
 def order_keys(plan: Plan) -> list[dict[str, Any]]:
-    """For each proposal whether it may be the fastest that fits and its run decides; None if
-    unknown.
-    """
+    """For each proposal: whether it may be the fastest that fits and needs a run, or None."""
     found = _order(plan)
     keys: list[dict[str, Any]] = [
         {"may_be_first": None, "run_decides": None} for _ in plan.proposals
@@ -272,7 +270,7 @@ class _Made(NamedTuple):
 
 
 def _spread(best: Proposal) -> Iterator[_Made]:
-    """The schedules of `--vocabulary` on the same shape, where they can be timed."""
+    """The schedules of `--vocabulary` on the same shape, if they can be timed."""
     space = Space(replace(best.request, vocabulary=SHARDS))
     candidates = [c for c in space.candidates_of(best.shape) if c.vocabulary != "whole"]
     found = evaluate_points([space.configuration(each) for each in candidates])

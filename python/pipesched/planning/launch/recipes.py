@@ -106,7 +106,7 @@ class Recipe:
         return PipeSchedError(f"{place}: {key}: expected {wanted}, found {str(value)!r}")
 
     def text(self, name: str) -> str | None:
-        """The value as text; None if it is not given. Raises an error if it is not known."""
+        """The value as text; None if it is not given. Raises an error if its value is not known."""
         value = str(self.values.get(name, ("",))[0])
         if why := reason_of(value):
             raise PipeSchedError(f"{self.values[name][2]}: {why}")

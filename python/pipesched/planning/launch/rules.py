@@ -75,7 +75,7 @@ SCHEDULES = "megatron/core/pipeline_parallel/schedules.py"
 
 
 def group_of(microbatches: int, pipeline: int) -> int:
-    """Microbatches in a group of interleaved 1F1B where none is given, as PyTorch has them.
+    """Microbatches in a group of interleaved 1F1B by default, as in PyTorch.
 
     >>> group_of(8, 4), group_of(10, 4), group_of(6, 4)
     (4, 5, 6)
@@ -209,7 +209,7 @@ _RULES: dict[LauncherName, tuple[tuple[Check, str], ...]] = {
         (_pieces, "torchtitan/distributed/parallel_dims.py: seq_len_divisor"),
     ),
 }
-"""The checks of each framework, which its versions share, and where it makes them."""
+"""The checks of each framework, common to its versions, and their places."""
 
 
 def broken_rules(framework: LauncherName, version: str, layout: Layout) -> tuple[Broken, ...]:

@@ -106,7 +106,7 @@ _SAID_BY_ARGUMENTS: dict[str, tuple[object, ...]] = {
     "biases": (False, True),
     "final_norm": (True,),
 }
-"""The values of fields that `model_arguments` can say, the default first where there is one."""
+"""The values of fields that `model_arguments` supports, the default first if there is one."""
 
 _EXPERTS_UNKNOWN = ("layers", "groups", "shared_gate", "router_bias", "biases")
 """Parts of experts for which `model_arguments` has none."""
@@ -118,7 +118,7 @@ def _continued(words: Sequence[str]) -> str:
 
 
 def _head(proposal: Proposal, title: str) -> list[str]:
-    """The comment, and where the processes are."""
+    """The comment, and the places of the processes."""
     request = proposal.request
     per_node = min(request.node, request.gpus)
     memory = f", {gib(proposal.peak_bytes)} an accelerator" if request.model is not None else ""
@@ -190,7 +190,7 @@ def _torchtitan(proposal: Proposal, lines: Sequence[str]) -> str:
 
 
 def model_arguments(fields: Mapping[str, Any]) -> list[str] | None:
-    """The arguments of Megatron-LM for a model with our fields; None if they cannot say it."""
+    """The arguments of Megatron-LM for a model with our fields; None if it has none for them."""
     known = ("hidden", "layers", "attention_heads", "vocabulary", "activation", "norm")
     experts = fields.get("experts", {})
     if any(name not in fields for name in known) or any(map(experts.get, _EXPERTS_UNKNOWN)):
@@ -396,7 +396,7 @@ all of which has to be replaced. Llama 3 70B comes with 5 stages a worker.
 
 
 def _assignments(lines: Sequence[str]) -> list[str] | None:
-    """The lines of Megatron-LM as assignments; None if one has no counterpart that is known."""
+    """The lines of Megatron-LM as assignments; None if one has no known counterpart."""
     found: dict[str, Any] = {}
     for line in lines:
         flag, *given = shlex.split(line)

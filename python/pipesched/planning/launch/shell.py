@@ -1,8 +1,8 @@
 """Reads the flags of the training that a shell script starts, without running the script.
 
 It understands assignments, arrays, `$((...))`, `${X:-default}`, continued lines and quotes. A value
-that only a shell can know, such as `$(...)` or one that a condition sets, becomes a mark: a word
-that holds the reason. Only a setting that needs such a value is refused.
+that only a shell can know, such as `$(...)` or one under a condition, becomes a mark: a word that
+holds the reason. Only a setting that needs such a value is refused.
 """
 
 from __future__ import annotations

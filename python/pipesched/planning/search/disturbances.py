@@ -56,7 +56,7 @@ class Slow:
         return " and ".join(each.name for each in found if each.strength is not None)
 
     def least(self) -> float:
-        """Returns the factor that no cell falls below."""
+        """Returns the least factor of all cells."""
         factors = [*self.workers.values(), *self.stages.values(), *self.nodes.values()]
         found = 1.0
         for each in disturbances(dict(enumerate(factors)), jitter=self.jitter):

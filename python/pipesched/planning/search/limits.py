@@ -51,7 +51,7 @@ class Layers(NamedTuple):
     """The sums over the layers of a base, without additions of sharding."""
 
     number: int
-    """By which the library knows them."""
+    """Their numbers in the library."""
     held: float
     """Bytes multiplied by the time for which they are held, of all layers, with split backwards."""
     headless: float

@@ -1,4 +1,4 @@
-"""Other numbers of accelerators, where the one of a plan divides badly: fewer that are faster, and
+"""Other numbers of accelerators, if the number of a plan divides badly: fewer that are faster, and
 the best just above.
 
 An estimate chooses the numbers that are worth a search: the accelerators times the part of a step

@@ -132,8 +132,8 @@ class Space:
 
     @cached_property
     def needs_python(self) -> bool:
-        """Whether the library cannot make all configurations itself: where times of layers are
-        added up, where families are Python functions, or take the time of their backward.
+        """Whether Python must make some configurations: if times of layers are added up, or if
+        families are Python functions or depend on the time of their backward.
         """
         return self.request.times is not None or any(
             own_family(name) or takes_backward(name) for name in self.families
@@ -256,7 +256,7 @@ class Space:
         return ""
 
     def _entries_of(self, pipeline: int) -> list[Entry]:
-        """The schedules of a number of workers, which the library knows from then on."""
+        """The schedules of a number of workers; adds them to the library."""
         if pipeline not in self._entries:
             self._entries[pipeline] = [*self._schedules(pipeline)]
             for entry in self._entries[pipeline]:
@@ -288,7 +288,7 @@ class Space:
     # Numbers
 
     def number(self, shape: Shape) -> int:
-        """The number of a shape, by which the library knows it from then on."""
+        """The number of a shape in the library, which is added if it is new."""
         if shape not in self._numbers:
             entries = self._entries_of(shape.pipeline)
             is_whole = self.request.times is not None or self.request.groups

@@ -215,7 +215,7 @@ def _outside(node: Node, inner: set[Node]) -> list[int]:
 def _release(
     groups: Iterable[_Group], nodes: Sequence[Node], kept: dict[int, Gradients], inner: set[Node]
 ) -> None:
-    """Replaces the nodes of groups, where I gave all that W would compute from them."""
+    """Replaces the nodes of groups if I gave all that W would compute from them."""
     number_of = {node: number for number, node in enumerate(nodes)}
     for group in groups:
         if all(number_of[node] in kept for node in group.nodes):
@@ -260,7 +260,7 @@ def leaves_of(outputs: Iterable[Tensor], ends: Iterable[GradientEdge]) -> list[T
 
 
 def _reach(starts: Iterable[Node], above: dict[Node, list[Node]]) -> set[Node]:
-    """Returns the nodes from which a gradient flows to the starts, these included."""
+    """Returns the nodes from which a gradient flows to the starts, which are included."""
     found = {start for start in starts if start in above}
     stack = list(found)
     while stack:

@@ -75,7 +75,7 @@ class Injected:
         """Keys of graphs whose leaves have hooks in this step."""
         self._hooks: dict[int, tuple[Tensor, Any]] = {}
         self._decided: dict[tuple[StageKey, int], bool] = {}
-        """By stage and microbatch, whose slices give each other gradients."""
+        """By stage and microbatch, whose slices exchange gradients."""
         self._is_on = False
         self._count = 1
 

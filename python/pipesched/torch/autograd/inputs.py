@@ -66,11 +66,11 @@ class Inputs:
         """Empty once the forward that needs them has run."""
         self.count = len(tensors)
         self.wanted: list[int] = []
-        """The numbers of the tensors for which a gradient is wanted."""
+        """The numbers of the tensors that need a gradient."""
         self.edges: list[GradientEdge] = []
         """The place where their gradients arrive, unless only whole backwards need it."""
         self._overlaps: dict[int, int] = {}
-        """The versions of the tensors that had memory in common where they were made."""
+        """The versions of the tensors that shared memory in the stage that made them."""
         self._arrived: list[Tensor | None] = []
         self._sources: list[tuple[Tensor, Tensor, int]] = []
         """Tensors of the stage before, and the tensors here with their versions."""
@@ -115,7 +115,7 @@ class Inputs:
         self._sources = []
 
     def check_apart(self, changed: Sequence[int]) -> None:
-        """Refuses changes in place of tensors that shared memory where they were made."""
+        """Refuses changes in place of tensors that shared memory in the stage that made them."""
         for number in changed:
             if number in self._overlaps:
                 others = [other for other in self._overlaps if other != number]

@@ -7,8 +7,8 @@ numbers of F's output with R's.
 F keeps no graph, by hooks of autograd. A stage that uses transforms of torch.func, which refuse
 hooks, or computes gradients in its forward, keeps its graph until the end of its F.
 
-R needs the input as it was. In the first step each F that R repeats gets a copy, which shows the
-stages that change their input in place; later only these get one, in F and in R.
+R needs the unchanged input. In the first step each F that R repeats gets a copy, which shows the
+stages that change their input in place; later only these stages get one, in F and in R.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Again:
 
     @contextmanager
     def copy_input(self, cell: Cell, activation: Activation) -> Iterator[None]:
-        """Runs an F that R repeats, or R, on a copy of the input where that may be needed."""
+        """Runs an F that R repeats, or R, on a copy of the input if that may be needed."""
         key = cell.path, cell.stage
         if not ((self._is_first and cell.phase == "F") or key in self._changing):
             yield

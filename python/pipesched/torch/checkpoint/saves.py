@@ -44,7 +44,7 @@ from ..core.watch import Watch
 # Progress
 
 TELL_SECONDS = 1.0
-"""How often a rank notes that it has moved on."""
+"""The interval at which a rank reports progress."""
 
 
 class Progress:

@@ -1,7 +1,7 @@
 """Messages between stages, over process groups with tags and without.
 
 With tags (gloo, MPI) every message is sent when its row reaches it, and only its users wait. A
-trailer says whether the receiver knows the header, so that it can post its buffer before it knows
+trailer says whether the receiver has the header, so that it can post its buffer before it knows
 whether shapes have changed:
 
     tag + 0   tensors [0 | message | 0]              as the last time
@@ -72,7 +72,7 @@ def _check_parameters(placement: Placement, device: torch.device) -> None:
 
 def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ordered: bool) -> None:
     """Makes an accelerator the current one, and connects the ranks: groups such as NCCL's connect
-    at the first call, which has to be of all ranks.
+    at their first call, which all ranks have to make.
     """
     if device.type != "cuda":
         return
@@ -126,7 +126,7 @@ class Link:
     buffers: torch.device
     """The device on which the process group takes tensors."""
     host: Any = None
-    """A ProcessGroupGloo of the same ranks, where the group itself has no tags."""
+    """A ProcessGroupGloo of the same ranks, if the group itself has no tags."""
     observe: Callable[[Instruction, Any], Any] | None = None
     """Wraps the work of a receive into host memory."""
     sending: list[tuple[Sequence[Any], Tensor, Callable[[], str]]] = field(default_factory=list)

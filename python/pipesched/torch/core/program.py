@@ -32,9 +32,8 @@ def early_receives(
     program: Sequence[Instruction], in_order: bool = False
 ) -> dict[int, list[Instruction]]:
     """By index of an instruction: the receives that start before it, AHEAD computes before their
-    position (AHEAD_OF_SPLIT where backwards are split), after their dependences, and with
-    `in_order` in their order. Nothing waits for the start of a receive, so programs cannot hang by
-    it.
+    position (AHEAD_OF_SPLIT if backwards are split), after their dependences, and with `in_order`
+    in their order. No instruction waits for the start of a receive, so programs cannot hang by it.
     """
     found: dict[int, list[Instruction]] = {}
     computes: list[int] = []

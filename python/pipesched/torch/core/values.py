@@ -111,7 +111,7 @@ def _class_of(name: str) -> type:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Returns whether a tensor is a dense one of PyTorch itself, whose memory is all that it is."""
+    """Returns whether a tensor is PyTorch's own dense one, with no state besides memory."""
     kind = type(tensor)
     is_own = kind is Tensor or kind is torch.nn.Parameter
     return is_own and tensor.layout is torch.strided and not tensor.is_nested
@@ -328,7 +328,7 @@ class Spec:
 
     @cached_property
     def wants(self) -> list[bool]:
-        """For which tensors a gradient is wanted."""
+        """The tensors that need a gradient."""
         return [tensor.requires_grad for tensor in self.tensors]
 
     def to_bytes(self) -> bytes:
@@ -369,7 +369,7 @@ class Packet:
         self.wants = wants
         self.structure = structure
         self.overlaps = overlaps
-        """The numbers of tensors that had memory in common where they were made."""
+        """The numbers of tensors that shared memory in the stage that made them."""
 
     def spec(self) -> Spec:
         specs = []
@@ -432,7 +432,7 @@ def stamp(buffer: Tensor, flag: int, message: int, size: int = 0) -> None:
 
 
 def local(tensor: Tensor) -> Tensor:
-    """Returns the part of a tensor, which may be sharded, that this rank has."""
+    """Returns this rank's part of a tensor, which may be sharded."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 

@@ -50,7 +50,7 @@ BEHIND_SECONDS = 1.5
 SPIN_SECONDS = 0.0002
 """The time to poll for a message before another thread waits for it, which takes as long."""
 BREAK_TAG = 32_767
-"""A tag that no message has, since these are multiples of 4 and up to 2 more."""
+"""A tag without messages: tags of messages are multiples of 4 plus at most 2."""
 MOVE_SECONDS = 1.0
 """The interval of checks whether something that all ranks do together makes progress."""
 KEPT_BYTES = 1 << 16

@@ -1,5 +1,6 @@
-"""The norm of the gradients of the whole model, and clipping by it. Each gradient counts once: a
-replica or tied parameter on its first rank, shards of all ranks, of other pipelines only experts.
+"""The norm of the gradients of the whole model, and clipping by it. Each gradient counts once: of a
+replica or tied parameter on its first rank, of shards on all ranks, of other pipelines only for
+experts.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Divided(Peers):
         self.rank, self.size, self.divisor = 0, 1, beside.size
 
     def begin_sum(self, buffer: Tensor) -> Any:
-        """There is nothing to be summed."""
+        """There is nothing to sum."""
         return _Done()
 
     def meet(self, name: str, saying: Any) -> list[Any]:

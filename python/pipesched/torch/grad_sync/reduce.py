@@ -38,7 +38,7 @@ _groups: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _over(group: dist.ProcessGroup, host: Any = None) -> Sum:
-    """Returns the sum over a group, by one of gloo for tensors of the host where it takes none."""
+    """Returns the sum over a group; if it takes no tensors of the host, over one of gloo."""
 
     def begin(tensor: Tensor) -> Any:
         if host is not None and tensor.device.type == "cpu":

@@ -144,7 +144,7 @@ class Sums:
         return found
 
     def of_blocks(self, blocks: range) -> list[nn.Parameter]:
-        """Returns the parameters of blocks that no tie is about."""
+        """Returns the parameters of blocks that are in no tie."""
         tied = self.find_tied()
         return [p for p in self._placement.parameters_of(blocks) if id(p) not in tied]
 
@@ -216,7 +216,7 @@ class Sums:
             around.add(cells, keys, partial(mean.start, self._watch))
 
     def _find_uncovered(self, key: StageKey, covered: Sequence[Shared]) -> list[nn.Parameter]:
-        """Returns the averaged parameters of a stage that no other sum is about."""
+        """Returns the averaged parameters of a stage that are in no other sum."""
         seen = {id(p) for each in covered for p in each.parameters}
         found = self._placement.modules[key].parameters()
         return [p for p in found if id(p) not in seen and self._averages.of(p) is not None]
@@ -252,8 +252,8 @@ class Sums:
         return {key for key in keys if self._placement.elsewhere or self._is_shared(key)}
 
     def check(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
-        """Refuses a stage or loss that uses a parameter that no module has, whose gradient nothing
-        would sum, or that another rank trains. Looks once, and after changes.
+        """Refuses a stage or loss that uses a parameter outside of all modules, whose gradient
+        would not be summed, or one that another rank trains. Looks once, and after changes.
         """
         if key not in self._unchecked:
             return
@@ -309,7 +309,7 @@ class Sums:
             shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
 
     def _find_unstepped(self) -> Iterator[nn.Parameter]:
-        """Yields the parameters that no O steps and that have hooks which could do so."""
+        """Yields the parameters that no O steps and whose hooks could step them."""
         if self.check_steps is None:
             for parameter in self._placement.all_parameters():
                 untyped: Any = parameter

@@ -165,7 +165,7 @@ def _given_stages(
 
 
 def _pieces(placement: Placement, places: Iterable[Place]) -> set[Any]:
-    """Returns the parts of the model, which the same stages hold whole, that have these places."""
+    """Returns the parts of the model with these places, which the same stages hold whole."""
     pieces = placement.pieces()
     found: set[Any] = set()
     for first, end, name in places:
@@ -353,7 +353,7 @@ class _Copy(NamedTuple):
 
 
 def _digest(parameter: nn.Parameter) -> str | None:
-    """Returns a text of the values of a parameter; None if they do not seem to be drawn."""
+    """Returns a digest of the values of a parameter; None if they do not seem to be drawn."""
     values = local(parameter).detach()
     if values.is_meta or values.layout != torch.strided or values.numel() < LEAST:
         return None
@@ -402,7 +402,7 @@ class Copies:
         return list(self._here)
 
     def check(self, said: Sequence[Sequence[str]], watch: Watch) -> None:
-        """Refuses or warns of copies, from the messages of all ranks. All ranks call it."""
+        """Refuses copies or warns about them, from the messages of all ranks. All ranks call it."""
         seen: dict[str, int] = {}
         for text in (text for theirs in said for text in theirs):
             seen[text] = seen.get(text, 0) + 1

@@ -140,7 +140,7 @@ class Chain:
 
 @dataclass
 class _Ran:
-    """A link as it ran: where gradients enter its graph, and where they leave it."""
+    """A link as it ran: the places where gradients enter and leave its graph."""
 
     inputs: list[GradientEdge | None]
     outputs: list[GradientEdge | None] = field(default_factory=list)
@@ -151,7 +151,7 @@ class _Ran:
 
 
 Look = Callable[[list[Tensor], list[GradientEdge]], None]
-"""Looks at the outputs of a link, and at where its gradients end."""
+"""Reads the outputs of a link, and the ends of its gradients."""
 
 
 def _list_tensors(value: Any) -> list[Tensor]:

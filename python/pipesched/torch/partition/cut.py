@@ -161,7 +161,7 @@ def _trace(module: nn.Module, names: Sequence[str], inputs: Sequence[str] | None
 
 
 def part_of_nodes(graph: fx.Graph, cuts: Mapping[str, SplitPoint]) -> dict[fx.Node, int]:
-    """In which part each node runs."""
+    """The part that runs each node."""
     left, number, part = dict(cuts), 0, {}
     for node in graph.nodes:
         name = str(node.target) if node.op == "call_module" else ""

@@ -89,9 +89,7 @@ class _Behind(_Elsewhere):
 
 
 def _edge(layer: nn.Module, given: _Given | None, ends: bool) -> nn.Module:
-    """Returns a layer that is the first or last of the model but not of the parts, which is
-    refused.
-    """
+    """Returns a layer that takes the given input, and with `ends` stops the forward after it."""
     kind: Any = type(layer)
 
     class Edge(kind):  # type: ignore[misc]
@@ -318,7 +316,7 @@ def trying(model: nn.Module) -> Iterator[None]:
 
 
 def _example(model: nn.Module) -> dict[str, Tensor]:
-    """Returns a few tokens, where the model's parameters are."""
+    """Returns a few tokens on the device of the model's parameters."""
     device = next(model.parameters()).device
     return {"input_ids": torch.arange(1, TOKENS + 1, device=device).unsqueeze(0)}
 
@@ -398,8 +396,8 @@ def _plan(model: nn.Module, layers: str | None, example: Mapping[str, Any]) -> _
 
 
 def _place_others(plan: _Plan, known: Mapping[str, nn.Module], watch: _Watch) -> None:
-    """Finds where the modules with parameters next to the layers run. Refuses towers of images or
-    audio, which tokens do not run.
+    """Finds whether modules with parameters outside of the layers run before or after them. Refuses
+    towers of images or audio, which tokens do not run.
     """
     start = watch.calls.index(f"{plan.layers}.0")
     around = {*plan.outer(), plan.layers}

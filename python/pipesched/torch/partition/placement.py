@@ -267,7 +267,7 @@ class Placement:
         return (p for module in self.roots() for p in module.parameters())
 
     def empty_stage(self) -> Stage | None:
-        """Returns a stage without blocks whose module has parameters, which no G or O is about."""
+        """Returns a stage without blocks whose module has parameters, which are in no G or O."""
         for key, stage in self.stages.items():
             if not stage.blocks and select_trained(self.modules[key].parameters()):
                 return stage

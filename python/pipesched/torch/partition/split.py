@@ -127,7 +127,7 @@ def split_sequential(
     check_plain(module, "the module")
     count, children = schedule.blocks, len(module)
     sizes = sizes_of(children, count, sizes, times, ("child", "children"))
-    # Not `named_children`, which leaves out a child that is there a second time.
+    # Not `named_children`, which leaves out repeated children.
     named = list(module._modules.items())
     ends = itertools.accumulate(sizes)
     blocks = [

@@ -165,7 +165,7 @@ class DeviceTimes:
         self._calls: list[Callable[[], Any]] = []
 
     def begin(self) -> None:
-        torch.cuda.synchronize(self._device)  # so that it meets the event at once
+        torch.cuda.synchronize(self._device)  # so that it reaches the event at once
         self._base, self._base_ns, self._calls = self.now(), time.perf_counter_ns(), []
 
     def now(self) -> Any:

@@ -86,7 +86,7 @@ class Parts:
     shards: Shards | None
     """The shard of the head, if the ranks divide it."""
     order: str
-    """In which order pairs issue the parts of layers."""
+    """The order in which pairs issue the parts of layers."""
 
 
 class Executor:
@@ -134,7 +134,7 @@ class Executor:
         self._again.clear()
 
     def place(self) -> str:
-        """Returns where this rank is, in words."""
+        """Returns the place of this rank in words."""
         waits = self._watch.waits_for
         doing = "running" if waits is None else f"waiting for {waits()}"
         return f"{self.where()}, {doing}"
@@ -488,7 +488,7 @@ class Executor:
         return tensors, Packet(sent, wants, structure, overlapping(sent))
 
     def _check(self, key: StageKey, outputs: Sequence[Tensor], activation: Activation) -> None:
-        """Refuses a forward that uses parameters which no sum knows; looks once at each stage."""
+        """Refuses a forward that uses parameters outside of all sums; looks once at each stage."""
         if self.sums.is_unchecked(key):
             self.sums.check(key, outputs, activation.ends)
 

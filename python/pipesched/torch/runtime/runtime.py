@@ -164,7 +164,7 @@ class PipelineRuntime:
         self._executor = self._make_executor()
 
     def _make_executor(self) -> Executor:
-        """Makes it, and lets the watch report where it is without keeping it alive."""
+        """Makes the executor, and lets the watch report its place without keeping it alive."""
         made = Executor(self._parts)
         place = weakref.WeakMethod(made.place)
         self._watch.place = lambda: ((call := place()) is not None and call()) or "no step"
@@ -250,8 +250,8 @@ class PipelineRuntime:
         `nn.Module.parameters` gives them: they may be unfrozen later. On ranks that compute losses
         also the parameters of the loss, if it is a module.
 
-        They are a part of the model: `torch.nn.utils.clip_grad_norm_` of them would clip each rank
-        by its own norm. Use `clip_grad_norm_` of the runtime.
+        They are a part of the model: `torch.nn.utils.clip_grad_norm_` would clip each rank by its
+        own norm. Use `clip_grad_norm_` of the runtime.
         """
         return self._parts.placement.distinct_parameters()
 
@@ -314,8 +314,8 @@ class PipelineRuntime:
     @contextmanager
     def measure_memory(self) -> Iterator[Memory]:
         """Measures the memory of this rank in the training steps of the block: `peak`, in bytes,
-        the memory of a microbatch on each stage, and by `predict` the peak of other schedules. With
-        it the runtime looks at every tensor that autograd keeps.
+        the memory of a microbatch on each stage, and by `predict` the peak of other schedules. The
+        runtime then reads every tensor that autograd keeps.
         """
         messages = self._parts.messages
         found = Memory(self._units, self.rank, messages.has_tags, messages.begins_early)
@@ -374,7 +374,7 @@ class PipelineRuntime:
     ) -> None:
         """Writes a checkpoint of `torch.distributed.checkpoint`, with "model" and, if there are
         optimizers, "optimizer". All ranks of all pipelines call it, the ranks of `process_group`;
-        by default the ranks of the pipeline, or of the job if that has pipelines alongside it.
+        by default the ranks of the pipeline, or of the job if it has other pipelines.
 
         others: other objects with a state that is the same on all ranks, by any names: schedulers
             of learning rates, a GradScaler. That of the first rank is written. Random states of
@@ -537,7 +537,7 @@ class PipelineRuntime:
         scale = self._scaler.get_scale()
         device = self._parts.link.device
         found = torch.tensor([0.0, scale, -scale], dtype=torch.float64, device=device)
-        for gradient in gradients:  # on the device, for which only the last line waits
+        for gradient in gradients:  # on the device; only the last line waits for it
             found[:1] += (~gradient.isfinite()).any()
         for group in (self._group, *(peers.group for peers in self._averages.known)):
             work = dist.all_reduce(found, dist.ReduceOp.MAX, group=group, async_op=True)

@@ -1,7 +1,7 @@
 """Checks whether stages give the same results for slices as for whole microbatches: a stage whose
-attention does not call `with_earlier` trains another model without a word. So the first step also
-runs the first microbatch of each stage whole and compares, once more without random numbers if
-these differ.
+attention does not call `with_earlier` silently trains another model. So the first step also runs
+the first microbatch of each stage whole and compares, once more without random numbers if these
+differ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2}
 """How far outputs may differ, relative to the largest of them; a stage that does not see earlier
 tokens is off by about one."""
 OF_OTHERS = 0.1
-"""That of types with fewer digits."""
+"""The tolerance for types with fewer digits."""
 
 
 @dataclass

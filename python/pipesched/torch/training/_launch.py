@@ -67,7 +67,7 @@ class Failure:
 
 
 def failure_of(error: BaseException, rank: int) -> Failure:
-    """Describes an exception without the frames that only pass calls on."""
+    """Describes an exception without the frames that only pass on calls."""
     if isinstance(error, RemoteError):
         return Failure("remote", rank, f"rank {rank}: {error}")
     if isinstance(error, PipelineTimeout):

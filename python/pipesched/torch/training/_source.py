@@ -126,7 +126,7 @@ def _parameters(function: Callable[..., Any], skip: int) -> dict[str, inspect.Pa
 
 
 def _is_cut_by_itself(model: nn.Module) -> bool:
-    """Whether a model says where it may be cut."""
+    """Whether a model gives its places to cut."""
     if isinstance(model, nn.Sequential):
         return True
     library: Any = sys.modules.get("transformers")  # Who has made such a model has imported it.

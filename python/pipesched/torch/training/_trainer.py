@@ -81,7 +81,7 @@ class Trainer:
             self.child_times(False)
 
     def child_times(self, is_spread: bool) -> list[float] | None:
-        """The times of the children of the model, by rank 0; None if it is divided otherwise."""
+        """The times of the children of the model, by rank 0; None for another division."""
         if self.job.divide != "measured":
             return None
         if is_spread not in self._times:

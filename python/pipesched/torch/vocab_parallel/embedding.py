@@ -158,7 +158,7 @@ class Lookups:
 
     @contextmanager
     def enter_stage(self, cell: Cell, inputs: Inputs) -> Iterator[None]:
-        """Gives the model the output of the embedding for an F or R, which it has to take."""
+        """Gives the model the output of the embedding for an F or R, which must read it."""
         entrance = self.embedding.entrance
         if entrance is None:
             raise PipelineError(

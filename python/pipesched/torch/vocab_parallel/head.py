@@ -395,7 +395,7 @@ class Shards:
         if self._rows_of(cell) < 0:  # other ranks do not know the number of tokens
             size = torch.tensor([rows], device=self._device)
             self._sizes[instruction.index] = size, self._send(self._gradients, size, instruction)
-            if len(self._sources) > 1:  # All ranks start in one order, whoever is the source.
+            if len(self._sources) > 1:  # All ranks start in one order, for any source.
                 return
         if rows >= 0:
             self._works[instruction.index] = own, self._send(self._inputs, own, instruction)
@@ -466,7 +466,7 @@ class Shards:
         self._jobs[instruction.index] = later(join, what), later(wait, what)
 
     def _use_side_stream(self) -> Any:
-        """Returns where the rest of a Y runs on an accelerator."""
+        """Returns the stream of the rest of a Y on an accelerator."""
         return nullcontext() if self._side is None else torch.cuda.stream(self._side)
 
     def _await_early(self, index: int, is_first: bool) -> None:

@@ -33,7 +33,7 @@ _LEAST_USES = 4  # uses of each word of a dictionary, on average
 
 
 class _Writer:
-    """Collects columns. Each starts at a multiple of 8 bytes, as typed arrays want it."""
+    """Collects columns. Each starts at a multiple of 8 bytes, as typed arrays require."""
 
     def __init__(self) -> None:
         self.layout: list[list[Any]] = []
@@ -141,8 +141,8 @@ def _add_idle(writer: _Writer, idle: dict[str, Column]) -> None:
 
 
 def _events(items: dict[str, Column], begins: Column, at: Column) -> Column:
-    """By time the number of the first start or end of a cell of the row then: 2 * cell, or one more
-    for its end; -1 if there is none.
+    """By time the number of the first start or end of a cell of the row at that time: 2 * cell, or
+    one more for its end; -1 if there is none.
     """
     count = int(items["row_begins"][-1])
     times = np.stack([items["start_ps"][:count], items["release_ps"][:count]], axis=1).ravel()
@@ -158,7 +158,7 @@ def _events(items: dict[str, Column], begins: Column, at: Column) -> Column:
 
 
 def _add_memory(writer: _Writer, items: dict[str, Column], memory: dict[str, Column]) -> None:
-    """Samples, at the events of cells, or in `memory_at` where they are at another time."""
+    """Samples, at the events of cells, or in `memory_at` if they are at another time."""
     begins = memory["row_begins"].astype(np.int64)
     event = _events(items, begins, memory["at_ps"])
     is_event = event >= 0
