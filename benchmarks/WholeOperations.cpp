@@ -13,7 +13,7 @@
 using namespace pipesched;
 using namespace pipesched::bench;
 
-/// Whether no check has a finding.
+/// Whether all checks accept the table.
 static bool verify(const TableView &table) {
   for (auto [row, cells] : llvm::enumerate(table.rows))
     if (verifyRow(*table.placement, row, cells))

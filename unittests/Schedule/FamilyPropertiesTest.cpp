@@ -25,7 +25,7 @@ enum class Literature { Inexact, OfMakespan, OfSpan };
 
 /// The promises of a case; an empty member promises nothing.
 struct Promise {
-  /// Each is a part of a refusal; empty if there is a table.
+  /// Texts that the refusal contains; empty if the family has a table.
   std::vector<std::string> refusals;
   std::vector<int64_t> peaks;        ///< activations, by worker
   std::optional<int64_t> peak;       ///< of the worker that holds most

@@ -101,7 +101,7 @@ def test_slices_are_parts_of_activations(slices: int, capsys: Capture) -> None:
 
 @pytest.mark.parametrize("times", ["", "F=1us,B=2us,D=1us,U=1us", "F=1us,B=2us,D=2us,U=2us"])
 def test_offloaded_activations_are_on_the_host(times: str) -> None:
-    """They are as many as a budget at the same times allows."""
+    """Activations are counted as in a memory budget at the same times."""
     rows = generate("gpipe", workers=2, microbatches=8)
     if times:
         rows = rows.transform(f"pipe-attach-profile{{times={times}}}")

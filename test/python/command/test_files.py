@@ -62,7 +62,7 @@ def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
 def test_new_files_have_the_permissions_of_others(
     isNamed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if isNamed:  # as where the system has no files without names
+    if isNamed:  # as on a system without unnamed files
         monkeypatch.setattr("pipesched.support.files._open_unnamed", lambda folder: None)
     other, made = tmp_path / "other", tmp_path / "made"
     other.write_bytes(b"")
@@ -152,7 +152,7 @@ def test_outputs_are_checked_first(
 def test_checked_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A check writes nothing, and says that writing would."""
     for is_named in (False, True):
-        if is_named:  # as where the system has no files without names
+        if is_named:  # as on a system without unnamed files
             monkeypatch.setattr("pipesched.support.files._open_unnamed", lambda folder: None)
         check_file(str(tmp_path / "new"))
         check_folder(str(tmp_path / "a" / "b"))

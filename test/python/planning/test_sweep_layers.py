@@ -12,7 +12,7 @@ def _run(part: str) -> list[int]:
 
 
 def test_layers_of_stages(capsys: Capture) -> None:
-    """As `compare` says them; the table has them if they differ."""
+    """The layers are the same as in `simulate`; the table shows them if they differ."""
     given = ["--pp", "4", "--microbatches", "8", "--schedules", "1f1b,zb-v"]
     for times in ("F=1ms,I=1ms,W=1ms,layers=16", "F=1ms,I=1ms,W=1ms,layers=10"):
         rows = rows_of(capsys, "sweep", *given, "--times", times)

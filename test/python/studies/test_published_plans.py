@@ -121,7 +121,7 @@ def test_published_layouts_fit() -> None:
 
 
 def test_chosen_degrees_are_kept() -> None:
-    """A plan of the printed fields has the printed fields."""
+    """A plan with the published choices keeps them."""
     run = next(run for run in plans.RUNS if run.key == "nemotron")
     found = plans.theirs(run).to_dict()
     names = {"tensor": "tensor", "pp": "pipeline", "context": "context", "chunks": "chunks"}

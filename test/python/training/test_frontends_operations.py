@@ -43,7 +43,7 @@ ONCE_REFUSED = [
 @needs_tool
 @pytest.mark.parametrize("name", random_modules.TYPES)
 def test_operations_compute_what_pytorch_computes(name: str, tmp_path: Path) -> None:
-    """In one model, each with the same input, so that a gradient shows each of them."""
+    """All in one model, with the same input, so that its gradient depends on each operation."""
 
     def together(x: Tensor) -> Tensor:
         found: Tensor = sum(0.1 * each(x) for each in ONCE_REFUSED)

@@ -171,7 +171,7 @@ def variants_of(entry: Entry, arguments: argparse.Namespace) -> Iterator[Variant
             try:
                 moved = _offload(made, amount, arguments)
             except PipeSchedError:
-                continue  # nothing can be moved, or the plain row has the error
+                continue  # no copies fit, or the plain row reports the error
             yield Variant(moved, entry.label, entry.family, kind, amount)
         for limit in _limits(entry):
             assert isinstance(made, FromFamily)

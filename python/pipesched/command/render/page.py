@@ -50,7 +50,7 @@ def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:
 
 
 def _show(column: Column, row: Row) -> str:
-    """A cell of the page, in which both ends of a band are one."""
+    """The text of a cell of the page; one cell shows both ends of a band."""
     low, high = plain(row.get("step_low_s")), plain(row.get("step_high_s"))
     if column.key != "step_low_s" or low is None or high is None:
         return show_cell(column, row)

@@ -269,7 +269,7 @@ _MOST = 8
 
 
 def draw_deadlock(schedule: Schedule) -> str | None:
-    """Returns the picture. None if the rows do not deadlock, or have another mistake too."""
+    """Returns the picture; None for rows without a deadlock or with a further mistake."""
     found = schedule._module.deadlock(0)
     if found is None:
         return None

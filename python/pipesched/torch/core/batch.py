@@ -142,7 +142,7 @@ class Batch:
     weights: Sequence[float] | None = None
     """The weights of the losses of microbatches; None if they are equal."""
     tokens: Tokens | None = None
-    """Checks whether they should not."""
+    """Checks whether equal weights are wrong."""
     losses: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Any] = field(default_factory=dict)
 

@@ -33,7 +33,7 @@ def own_gloo(workers: Sequence[int], watch: Watch, name: str) -> Any:
 
 def gloo_over(store: Store, number: int, size: int, watch: Watch, who: str) -> Any:
     """Returns a process group of gloo of all ranks that meet in a separate store."""
-    limit = datetime.timedelta(days=1)  # the watch limits waits itself
+    limit = datetime.timedelta(days=1)  # the watch has its own limit
     made: list[Any] = []
     watch.wait(
         lambda: made.append(dist.ProcessGroupGloo(store, number, size, limit)),
