@@ -58,8 +58,6 @@ void pipesched::registerAllTranslations() {
   registerExchangeTranslations();
 }
 
-const char *pipesched::version() { return PIPESCHED_VERSION; }
-
 bool pipesched::hasCompiler() {
 #ifdef PIPESCHED_ENABLE_COMPILE
   return true;

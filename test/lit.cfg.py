@@ -46,6 +46,7 @@ config.substitutions += [
     ("%negate_plugin", os.path.join(os.path.dirname(config.plugin_path), "NegatePlugin.so")),
     ("%twice_plugin", os.path.join(os.path.dirname(config.plugin_path), "TwicePlugin.so")),
     ("%llvm_tools", config.llvm_tools_dir),
+    ("%version", config.pipesched_version),
     ("%cmake", config.cmake_command),
     ("%ninja", config.ninja_command),
     ("%cc", config.c_compiler),

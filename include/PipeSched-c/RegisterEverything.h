@@ -23,7 +23,7 @@ pipeschedRegisterAllDialects(MlirDialectRegistry registry);
 /// called more than once.
 MLIR_CAPI_EXPORTED void pipeschedRegisterAllPasses(void);
 
-/// The version of the library, `0.1.0`.
+/// The version of the library, `0.2.0`.
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedGetVersion(void);
 
 /// Whether this build compiles schedules (PIPESCHED_ENABLE_COMPILE of CMake).

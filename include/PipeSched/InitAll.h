@@ -9,6 +9,8 @@
 #ifndef PIPESCHED_INITALL_H
 #define PIPESCHED_INITALL_H
 
+#include "PipeSched/Support/Version.h"
+
 namespace mlir {
 class DialectRegistry;
 } // namespace mlir
@@ -24,9 +26,6 @@ void registerAllPasses();
 
 /// All imports and exports, into MLIR's global registry.
 void registerAllTranslations();
-
-/// The version of the library, `0.1.0`.
-const char *version();
 
 /// Whether this build compiles schedules (PIPESCHED_ENABLE_COMPILE of CMake).
 bool hasCompiler();

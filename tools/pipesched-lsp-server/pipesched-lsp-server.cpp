@@ -15,6 +15,7 @@
 #include "Requests.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -53,5 +54,6 @@ int main(int argc, char **argv) {
     llvm::errs() << "error: no memory to read the standard input\n";
     return 1;
   }
+  llvm::cl::SetVersionPrinter(printVersion);
   return failed(MlirLspServerMain(argc, argv, registry));
 }

@@ -18,6 +18,7 @@
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
 #include "PipeSched/Support/StandardStreams.h"
+#include "mlir/Bytecode/Encoding.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/FileUtilities.h"
@@ -38,6 +39,18 @@ static mlir::LogicalResult report(llvm::Error error) {
   return mlir::failure();
 }
 
+/// MLIR writes an old version of bytecode without properties, such as cells.
+static mlir::LogicalResult checkVersion(const mlir::MlirOptMainConfig &config) {
+  std::optional<int64_t> version = config.bytecodeVersionToEmit();
+  if (!version || *version >= mlir::bytecode::kNativePropertiesEncoding)
+    return mlir::success();
+  return report(llvm::createStringError(
+      "--emit-bytecode-version=" + llvm::Twine(*version) +
+      ": expected at least " +
+      llvm::Twine(int(mlir::bytecode::kNativePropertiesEncoding)) +
+      "; files of older versions lack what schedules and programs have"));
+}
+
 /// Runs MLIR's driver on a file. Options that only list passes or dialects need
 /// none.
 static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
@@ -47,6 +60,8 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::MlirOptMain(argc, argv, input, output, registry);
   llvm::InitLLVM init(argc, argv);
+  if (failed(checkVersion(config)))
+    return mlir::failure();
   if (input == "-" && llvm::sys::Process::StandardInIsUserInput())
     llvm::errs() << "(processing input from stdin now, hit ctrl-c/ctrl-d to "
                     "interrupt)\n";
@@ -81,7 +96,7 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
 static void printNoOpsByDefault() {
   mlir::registerMLIRContextCLOptions();
   llvm::cl::Option *option =
-      llvm::cl::getRegisteredOptions().lookup("mlir-print-op-on-diagnostic");
+      llvm::cl::getRegisteredOptions().lookup(kPrintOpOption);
   if (option)
     static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
 }
@@ -92,7 +107,7 @@ static void printNoOpsByDefault() {
 static const std::string &keepFromPlugins() {
   static std::string found;
 #ifdef PIPESCHED_STATIC
-  for (const char *name : {"load-pass-plugin", "load-dialect-plugin"})
+  for (const char *name : kPluginOptions)
     if (auto *option = llvm::cl::getRegisteredOptions().lookup(name))
       static_cast<llvm::cl::list<std::string> *>(option)->setCallback(
           [name](const std::string &) {
@@ -113,6 +128,7 @@ int main(int argc, char **argv) {
   registerAllPasses();
   mlir::registerTransformsPasses();
   printNoOpsByDefault();
+  llvm::cl::SetVersionPrinter(printVersion);
   return runWithWholeOutput(argc, argv, [&](int argc, char **argv) {
     std::string help =
         mlir::registerCLIOptions("PipeSched optimizer\n", registry);

@@ -16,6 +16,7 @@
 #include "PipeSched/Support/PrintableErrors.h"
 #include "PipeSched/Support/PrintableText.h"
 #include "PipeSched/Support/StandardStreams.h"
+#include "PipeSched/Support/Version.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
@@ -652,10 +653,6 @@ static int optimizeAll(const Options &options) {
   if (!rows.empty() && options.output != "-")
     writeTable(rows, options.format, llvm::outs());
   return isInterrupted ? kExitInterrupted : exitStatus;
-}
-
-static void printVersion(llvm::raw_ostream &os) {
-  os << "PipeSched version " PIPESCHED_VERSION "\n";
 }
 
 int main(int argc, char **argv) {

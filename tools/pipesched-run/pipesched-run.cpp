@@ -451,10 +451,6 @@ static int runAll(const Options &options) {
   return holds ? 0 : kFailed;
 }
 
-static void printVersion(llvm::raw_ostream &os) {
-  os << "PipeSched version " PIPESCHED_VERSION "\n";
-}
-
 /// Memory that is freed is used again: tables of long steps are copied from one
 /// form to the next, and fresh pages would take longer than the copies.
 static void keepFreedMemory() {

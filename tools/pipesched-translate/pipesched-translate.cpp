@@ -14,6 +14,7 @@
 #include "PipeSched/Support/StandardStreams.h"
 #include "mlir/Support/LogicalResult.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/WithColor.h"
 #include <cstdio>
@@ -67,6 +68,7 @@ int main(int argc, char **argv) {
   static pipesched::OutputErrors outputErrors;
   static pipesched::PrintableErrors errors(argc, argv);
   pipesched::registerAllTranslations();
+  llvm::cl::SetVersionPrinter(pipesched::printVersion);
   if (llvm::Error error = checkDevices({argv, size_t(argc)})) {
     llvm::WithColor::error() << llvm::toString(std::move(error)) << "\n";
     return 1;

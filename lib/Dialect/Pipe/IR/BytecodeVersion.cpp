@@ -7,12 +7,21 @@
 
 #include "PipeSched/Dialect/Pipe/IR/BytecodeVersion.h"
 #include "PipeSched/Dialect/Pipe/IR/Cells.h"
+#include "mlir/Bytecode/Encoding.h"
+#include "mlir/IR/Location.h"
 
 using namespace mlir;
 using namespace pipesched;
 
 void VersionedBytecode::writeVersion(DialectBytecodeWriter &writer) const {
   pipe::dropWrittenCells();
+  // A writer of versions cannot fail: the file is written without properties.
+  if (writer.getBytecodeVersion() < bytecode::kNativePropertiesEncoding)
+    emitError(UnknownLoc::get(getContext()))
+        << "version " << writer.getBytecodeVersion()
+        << " of bytecode has no place for what dialect '"
+        << getDialect()->getNamespace() << "' writes; expected at least "
+        << int(bytecode::kNativePropertiesEncoding);
   writer.writeVarInt(BytecodeVersion::kCurrent);
 }
 
