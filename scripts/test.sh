@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds the release and asan presets and runs the lit tests with each,
 # and the unit tests with asan. Builds the wheel and checks it in an empty Debian, installs the
-# Python package into .venv and runs its tests. Runs the fuzzer for a minute (FUZZ_SECONDS). A part
+# Python package into .venv and runs its tests. Builds the site of the documentation. Runs the fuzzer
+# for a minute (FUZZ_SECONDS). A part
 # that leaves a core idle runs in parallel with another one. At the end it prints the time of each
 # part and the failed tests; the last line is `N passed, N failed`, and the exit status is 0 when
 # none failed.
@@ -146,6 +147,10 @@ python_tests() {
   .venv/bin/python -m pytest -rs -n $(($(nproc) + 1)) --dist loadfile
 }
 
+site() {
+  scripts/docs.sh && printf '  Passed: 1\n'
+}
+
 lint() {
   scripts/lint.sh --fast && printf '  Passed: 1\n'
 }
@@ -161,6 +166,7 @@ run "build, sanitizers" build asan all pipesched-unittests
 run "all tests, sanitizers" build asan check
 finish_beside
 run_beside "fuzzing" fuzz
+run "site of the documentation" site
 run "Python" python_tests
 finish_beside
 
