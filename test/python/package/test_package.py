@@ -23,6 +23,18 @@ def test_version() -> None:
     assert f"VERSION {pipesched.__version__} " in (ROOT / "CMakeLists.txt").read_text()
 
 
+def test_page_of_the_package() -> None:
+    """Its README is its page; only its own tests need fixed versions of others."""
+    metadata = importlib.metadata.metadata("pipesched").json
+    assert metadata["license_expression"] == "Apache-2.0 WITH LLVM-exception"
+    assert metadata["description_content_type"] == "text/markdown"
+    assert str(metadata["description"]).lstrip().startswith("# PipeSched\n")
+    needed = importlib.metadata.requires("pipesched") or []
+    assert not [line for line in needed if "torch" in line and "extra ==" not in line]
+    fixed = [line for line in needed if "==" in line.split(";")[0]]
+    assert {line.split(";")[1].strip() for line in fixed} == {'extra == "test"'}
+
+
 def test_all_is_there() -> None:
     assert all(hasattr(pipesched, name) for name in pipesched.__all__)
     assert sorted(pipesched.__all__) == pipesched.__all__
