@@ -33,6 +33,8 @@ from ._core import (
     Context,
     DenseI32ArrayAttr,
     DenseI64ArrayAttr,
+    DiagnosticHandler,
+    ExternalPass,
     FlatSymbolRefAttr,
     InsertionPoint,
     IntegerAttr,
@@ -62,8 +64,10 @@ __all__ = [
     "Context",
     "DenseI32ArrayAttr",
     "DenseI64ArrayAttr",
+    "DiagnosticHandler",
     "DiagnosticInfo",
     "DiagnosticSeverity",
+    "ExternalPass",
     "FlatSymbolRefAttr",
     "InsertionPoint",
     "IntegerAttr",
@@ -105,6 +109,9 @@ class DiagnosticInfo:
     message: str
     notes: list[DiagnosticInfo]
 
+    def __str__(self) -> str:
+        return self.message
+
 
 class MLIRError(Exception):
     """MLIR has refused an operation; `error_diagnostics` are the errors that it emitted."""
@@ -123,14 +130,15 @@ class MLIRError(Exception):
         return text
 
 
-def _info(raw: _Raw) -> DiagnosticInfo:
+def info_of(raw: _Raw) -> DiagnosticInfo:
+    """The diagnostic of what the library collected."""
     severity, location, message, notes = raw
-    return DiagnosticInfo(DiagnosticSeverity(severity), location, message, [*map(_info, notes)])
+    return DiagnosticInfo(DiagnosticSeverity(severity), location, message, [*map(info_of, notes)])
 
 
 def error_of(message: str, diagnostics: list[_Raw]) -> MLIRError:
     """The error of the collected diagnostics."""
-    return MLIRError(message, [*map(_info, diagnostics)])
+    return MLIRError(message, [*map(info_of, diagnostics)])
 
 
 def get_row(operation: Operation) -> list[str]:

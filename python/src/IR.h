@@ -34,6 +34,10 @@ struct Context {
   llvm::DenseMap<mlir::Operation *, Root *> roots;
   /// The ops that Python has.
   llvm::DenseMap<mlir::Operation *, Op *> live;
+  /// The ops on which passes of Python run now, the innermost last.
+  llvm::SmallVector<mlir::Operation *, 1> inPasses;
+  /// Whether a handler of diagnostics runs now.
+  bool inHandler = false;
 };
 using ContextRef = std::shared_ptr<Context>;
 
@@ -116,8 +120,12 @@ private:
 
 /// Raises an error with the diagnostics of MLIR unless the op is right.
 void verify(const Op &op, const char *error);
-/// For the op and its contents: MLIR verifies ops before it prints them, which
-/// is only safe if all values that they use are in the same tree.
+/// Raises an error if passes of Python run and may not change what is in `op`,
+/// or erase or move `op` itself: MLIR lets a pass change the inside of its op.
+void checkMayChangeInside(const Op &op);
+void checkMayMove(const Op &op);
+/// For the op and its contents: MLIR verifies ops before it prints them,
+/// which is only safe if all values that they use are in the same tree.
 mlir::OpPrintingFlags flagsFor(mlir::Operation *op);
 
 /// Reads text or bytecode of one op.
@@ -176,6 +184,10 @@ Location locationOr(const Location *given);
 
 /// Raises an error if an argument of a call belongs to another context.
 void checkContext(const ContextRef &context, const ContextRef &other);
+
+/// Raises an error while a handler of diagnostics runs: MLIR must not get
+/// another handler or diagnostic then.
+void checkOutsideHandler(const Context &context);
 
 /// Collects the errors of a context during its own lifetime.
 class ErrorCapture {
@@ -253,6 +265,7 @@ inline auto none(const char *name) {
 }
 
 void bindContext(nanobind::module_ &module);
+void bindPasses(nanobind::module_ &module);
 void bindOps(nanobind::module_ &module);
 
 } // namespace pipesched::python::ir

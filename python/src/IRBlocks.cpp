@@ -1,7 +1,7 @@
-//===- IRBlocks.cpp - Regions, blocks, modules and pass managers ----------===//
+//===- IRBlocks.cpp - Regions, blocks and modules -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Binds the classes that hold ops, read them and run passes on them.
+// Binds the holders of ops: regions, blocks, modules and rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,8 +10,6 @@
 #include "Module.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassRegistry.h"
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -52,6 +50,7 @@ static ir::Block createBlock(const ir::Region &region, bool isAtStart,
   if (places->size() != types.size())
     throw nb::value_error("Expected as many locations as types of arguments");
   const ContextRef &context = region.owner->context();
+  checkMayChangeInside(*region.owner);
   for (size_t i = 0; i < types.size(); ++i) {
     checkContext(context, types[i].context);
     checkContext(context, (*places)[i].context);
@@ -303,61 +302,6 @@ static void bindModules(nb::module_ &m) {
 }
 
 //===----------------------------------------------------------------------===//
-// Passes
-//===----------------------------------------------------------------------===//
-
-struct Passes {
-  ContextRef context;
-  std::unique_ptr<mlir::PassManager> manager;
-};
-
-static Passes parsePasses(std::string_view pipeline, ContextRef given) {
-  ContextRef context = contextOr(std::move(given));
-  ErrorCapture errors(context);
-  std::string error;
-  llvm::raw_string_ostream stream(error);
-  mlir::FailureOr<mlir::OpPassManager> parsed =
-      mlir::parsePassPipeline(pipeline, stream);
-  if (failed(parsed))
-    throw nb::value_error((error.empty()
-                               ? std::string("Unable to parse pass pipeline")
-                               : toValid(errorOf(error)))
-                              .c_str());
-  auto manager = std::make_unique<mlir::PassManager>(&context->context,
-                                                     parsed->getOpAnchorName());
-  static_cast<mlir::OpPassManager &>(*manager) = std::move(*parsed);
-  return {context, std::move(manager)};
-}
-
-/// Forgets everything that passes may replace. Passes trust their input, so it
-/// is verified first.
-static void runOn(Passes &passes, const Op &op) {
-  checkContext(passes.context, op.context());
-  ir::verify(op, "Verification failed before the pass pipeline");
-  op.forgetNested();
-  ErrorCapture errors(passes.context);
-  if (failed(passes.manager->run(op.get())))
-    errors.raise("Failure while executing pass pipeline");
-}
-
-static void bindPasses(nb::module_ &m) {
-  nb::class_<Passes>(m, "PassManager")
-      .def_static("parse", parsePasses, nb::arg("pipeline"), none("context"))
-      .def(
-          "enable_verifier",
-          [](Passes &self, bool enable) {
-            self.manager->enableVerifier(enable);
-          },
-          nb::arg("enable"))
-      .def("run", runOn, nb::arg("operation"))
-      .def("__str__", [](Passes &self) {
-        return collect([&](llvm::raw_ostream &os) {
-          self.manager->printAsTextualPipeline(os);
-        });
-      });
-}
-
-//===----------------------------------------------------------------------===//
 // Rows
 //===----------------------------------------------------------------------===//
 
@@ -395,7 +339,7 @@ void pipesched::python::bindIR(nb::module_ &m) {
   ir::bindOps(m);
   bindPoints(m);
   bindModules(m);
-  bindPasses(m);
+  ir::bindPasses(m);
   m.def("get_row", readRow, nb::arg("operation"));
   m.def("set_row", writeRow, nb::arg("operation"), nb::arg("cells"));
 }

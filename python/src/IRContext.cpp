@@ -10,6 +10,7 @@
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -79,7 +80,7 @@ void ir::enter(Defaults entered) {
   defaults().push_back(std::move(entered));
 }
 
-static void bindContexts(nb::module_ &m) {
+static nb::class_<Context> bindContexts(nb::module_ &m) {
   auto bound = nb::class_<Context>(m, "Context")
                    .def(nb::new_([] { return std::make_shared<Context>(); }))
                    .def_prop_rw(
@@ -102,13 +103,21 @@ static void bindContexts(nb::module_ &m) {
   bindWith(bound, "Context", [](Context &, nb::handle self) {
     return Defaults{nb::cast<ContextRef>(self), std::nullopt, std::nullopt};
   });
+  return bound;
 }
 
 //===----------------------------------------------------------------------===//
 // Errors
 //===----------------------------------------------------------------------===//
 
+void ir::checkOutsideHandler(const Context &context) {
+  if (context.inHandler)
+    throw std::runtime_error("a diagnostic handler cannot do what may emit "
+                             "diagnostics or change handlers");
+}
+
 ErrorCapture::ErrorCapture(ContextRef given) : context(std::move(given)) {
+  checkOutsideHandler(*context);
   handler = context->context.getDiagEngine().registerHandler(
       [this](mlir::Diagnostic &diagnostic) {
         if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
@@ -142,6 +151,84 @@ void ErrorCapture::raise(const char *what) {
   PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())),
                   error.ptr());
   throw nb::python_error();
+}
+
+namespace {
+/// A function of Python that MLIR calls with the diagnostics that no later
+/// handler has taken. The context owns it until it is detached.
+struct Handling {
+  nb::object callback;
+  bool hadError = false;
+  mlir::LogicalResult handle(Context &context, mlir::Diagnostic &diagnostic);
+};
+
+struct DiagnosticHandler {
+  ContextRef context;
+  std::shared_ptr<Handling> handling;
+  std::optional<mlir::DiagnosticEngine::HandlerID> id;
+};
+} // namespace
+
+/// An exception cannot pass through MLIR: Python reports it as one that nobody
+/// can catch.
+mlir::LogicalResult Handling::handle(Context &context,
+                                     mlir::Diagnostic &diagnostic) {
+  llvm::SaveAndRestore running(context.inHandler, true);
+  try {
+    auto kept = nb::cast<ContextRef>(nb::find(context));
+    nb::object info = nb::module_::import_("pipesched.ir")
+                          .attr("info_of")(toTuple(kept, diagnostic));
+    return mlir::success(nb::cast<bool>(callback(info)));
+  } catch (nb::python_error &error) {
+    error.discard_as_unraisable(callback);
+  } catch (const nb::cast_error &) {
+    PyErr_SetString(PyExc_TypeError, "a diagnostic handler returns a bool");
+    PyErr_WriteUnraisable(callback.ptr());
+  }
+  hadError = true;
+  return mlir::failure();
+}
+
+static DiagnosticHandler attachHandler(const ContextRef &context,
+                                       nb::callable callback) {
+  checkOutsideHandler(*context);
+  auto handling = std::make_shared<Handling>(Handling{std::move(callback)});
+  mlir::DiagnosticEngine &engine = context->context.getDiagEngine();
+  auto id = engine.registerHandler(
+      [handling, owner = context.get()](mlir::Diagnostic &diagnostic) {
+        return handling->handle(*owner, diagnostic);
+      });
+  return {context, handling, id};
+}
+
+static void detachHandler(DiagnosticHandler &self) {
+  if (!self.id)
+    return;
+  checkOutsideHandler(*self.context);
+  self.context->context.getDiagEngine().eraseHandler(
+      *std::exchange(self.id, std::nullopt));
+}
+
+static void bindHandlers(nb::module_ &m, nb::class_<Context> &context) {
+  nb::class_<DiagnosticHandler>(m, "DiagnosticHandler")
+      .def("detach", detachHandler)
+      .def_prop_ro(
+          "attached",
+          [](const DiagnosticHandler &self) { return self.id.has_value(); })
+      .def_prop_ro(
+          "had_error",
+          [](const DiagnosticHandler &self) { return self.handling->hadError; })
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> DiagnosticHandler"))
+      .def(
+          "__exit__",
+          [](DiagnosticHandler &self, nb::args) { detachHandler(self); },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
+  context.def("attach_diagnostic_handler", attachHandler, nb::arg("callback"),
+              nb::sig("def attach_diagnostic_handler(self, "
+                      "callback: typing.Callable[[typing.Any], bool]) "
+                      "-> DiagnosticHandler"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -423,13 +510,15 @@ static void bindLocations(nb::module_ &m) {
   bound.def(
       "emit_error",
       [](const Location &self, std::string_view message) {
+        checkOutsideHandler(*self.context);
         mlir::emitError(self.value, llvm::StringRef(message));
       },
       nb::arg("message"));
 }
 
 void ir::bindContext(nb::module_ &m) {
-  bindContexts(m);
+  nb::class_<Context> context = bindContexts(m);
+  bindHandlers(m, context);
   bindAttributes(m);
   bindTypes(m);
   bindLocations(m);

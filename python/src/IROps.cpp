@@ -131,9 +131,22 @@ void Op::keepIn(const std::shared_ptr<Root> &kept) const {
   root = kept;
 }
 
+static void checkInPasses(const Op &op, bool isInside) {
+  for (mlir::Operation *running : op.context()->inPasses)
+    if (topOf(op.get()) == topOf(running) &&
+        !running->isProperAncestor(op.get()) &&
+        !(isInside && op.get() == running))
+      throw std::runtime_error("a pass can change only what is inside of the "
+                               "operation that it runs on");
+}
+
+void ir::checkMayChangeInside(const Op &op) { checkInPasses(op, true); }
+void ir::checkMayMove(const Op &op) { checkInPasses(op, false); }
+
 void Op::insertInto(const Op &owner, mlir::Block *block,
                     mlir::Operation *before) const {
   checkContext(context(), owner.context());
+  checkMayChangeInside(owner);
   if (get()->getBlock())
     throw nb::value_error(
         "Attempt to insert operation that is already attached");
@@ -148,6 +161,7 @@ void Op::insertInto(const Op &owner, mlir::Block *block,
 void Op::detach() const {
   if (!get()->getBlock())
     throw nb::value_error("Detached operation has no parent.");
+  checkMayMove(*this);
   std::shared_ptr<Root> former = root;
   get()->remove();
   keepIn(std::make_shared<Root>(context(), get()));
@@ -170,6 +184,7 @@ void Op::forgetNested() const {
 }
 
 void Op::erase() const {
+  checkMayMove(*this);
   if (!usersOutside(get()).empty())
     throw nb::value_error("Attempt to erase operation whose results are used");
   forgetNested();

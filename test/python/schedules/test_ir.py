@@ -35,6 +35,41 @@ TEXT = """
 """
 
 
+def passes_and_handlers(mlir: ModuleType, manager: Any, see: Any) -> None:
+    """Functions of Python that MLIR calls."""
+    module = mlir.Module.parse('"a.x"() : () -> ()')
+
+    def mark(op: Any, running: Any) -> None:
+        op.regions[0].blocks[0].operations[0].operation.attributes["marked"] = mlir.UnitAttr.get()
+        see(op.name, type(running).__name__)
+
+    passes = manager("builtin.module")
+    passes.add(mark, argument="mark")
+    passes.add(lambda op, _: see(op), name="show", argument="show")
+    see(passes)
+    passes.run(module.operation)
+    failing = manager()
+    failing.add(lambda op, running: running.signal_pass_failure())
+    see(told(lambda: failing.run(module.operation)))
+    notes: list[str] = []
+    context = module.context
+
+    def handler(name: str, is_handled: bool) -> Any:
+        def note(told: Any) -> bool:
+            notes.append(f"{name}: {told} {told.location} {len(told.notes)}")
+            return is_handled
+
+        return note
+
+    with context.attach_diagnostic_handler(handler("outer", True)) as outer:
+        inner = context.attach_diagnostic_handler(handler("inner", False))
+        mlir.Location.file("f.py", 1, 2, context).emit_error("lost")
+        inner.detach()
+        mlir.Location.unknown(context).emit_error("lost again")
+        see(inner.attached, outer.attached, outer.had_error)
+    see(outer.attached, *notes)
+
+
 def script(mlir: ModuleType, manager: Any) -> list[str]:
     """The view of a program that reads, walks and changes IR."""
     seen: list[str] = []
@@ -110,6 +145,7 @@ def script(mlir: ModuleType, manager: Any) -> list[str]:
         body.operations[0].operation.move_after(body.operations[1].operation)
         see(told(body.owner.verify))
         manager.parse("builtin.module()").run(module.operation)
+        passes_and_handlers(mlir, manager, see)
     see(told(lambda: mlir.Module.parse("")), told(lambda: mlir.Operation.create("a.b")))
     return seen
 
@@ -249,6 +285,69 @@ def test_wrong_callbacks_and_pipelines() -> None:
             module.operation.walk(lambda op: 1 // 0)  # type: ignore[arg-type, return-value]
         with pytest.raises(ValueError, match="'no' does not refer to a registered pass"):
             ir.PassManager.parse("builtin.module(no)")
+        with pytest.raises(ValueError, match="'no' does not refer to a registered pass"):
+            ir.PassManager().add("no")
+
+
+def test_passes_keep_to_their_operation() -> None:
+    module = pipesched.generate("1f1b", workers=2, microbatches=2).module
+    kept: list[Any] = []
+
+    def run(action: Any, op_name: str = "") -> ir.PassManager:
+        manager = ir.PassManager("builtin.module", module.context)
+        manager.add(action, op_name=op_name)
+        manager.run(module.operation)
+        return manager
+
+    wrong: list[Any] = [lambda op, _: op.erase(), lambda op, _: op.detach_from_parent()]
+    wrong += [lambda op, _: parent_of(op).regions[0].blocks.append()]
+    wrong += [lambda op, _: ir.PassManager.parse("any()", op.context).run(parent_of(op))]
+    for action in wrong:
+        with pytest.raises(RuntimeError, match="only what is inside of the operation"):
+            run(action, "pipe.schedule")
+    with pytest.raises(ZeroDivisionError):
+        run(lambda op, _: 1 // 0)
+    with pytest.raises(ir.MLIRError, match=r"(?s)after a pass .*7F0"):
+        run(lambda op, _: ir.set_row(op.regions[0].blocks[0].operations[1], "7F0"), "pipe.schedule")
+    module = pipesched.generate("1f1b", workers=2, microbatches=2).module
+    manager = run(lambda op, running: kept.extend([op, running]), "pipe.schedule")
+    lost: list[Any] = [lambda: kept[0].name, lambda: kept[1].signal_pass_failure()]
+    for use in lost:
+        with pytest.raises(RuntimeError, match="has been invalidated|has ended"):
+            use()
+    manager.add(lambda op, _: manager.run(op))
+    with pytest.raises(RuntimeError, match="is running"):
+        manager.run(module.operation)
+    with pytest.raises(ir.MLIRError, match="Failure while executing"):
+        run(lambda op, running: running.signal_pass_failure())
+
+
+def test_handlers_do_not_disturb_the_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ir.Context()
+    seen: list[str] = []
+
+    def handler(info: ir.DiagnosticInfo) -> bool:
+        seen.append(f"{info.severity.name}: {info}")
+        for action in (lambda: ir.Module.parse("no", context), lambda: attached.detach()):
+            with pytest.raises(RuntimeError, match="a diagnostic handler cannot"):
+                action()
+        return True
+
+    attached = context.attach_diagnostic_handler(handler)
+    ir.Location.unknown(context).emit_error("lost")
+    with pytest.raises(ir.MLIRError):
+        ir.Module.parse("no", context)
+    assert seen == ["ERROR: lost"]
+    attached.detach()
+    attached.detach()
+    lost: list[Any] = []
+    wrong_handlers: list[Any] = [lambda _: 1 // 0, lambda _: None]
+    monkeypatch.setattr("sys.unraisablehook", lambda told: lost.append(told.exc_type))
+    for action in wrong_handlers:
+        with context.attach_diagnostic_handler(action) as wrong:
+            ir.Location.unknown(context).emit_error("printed")
+            assert wrong.had_error
+    assert lost == [ZeroDivisionError, TypeError]
 
 
 def test_what_is_gone_is_refused() -> None:
