@@ -41,8 +41,10 @@ from ._core import (
     IntegerType,
     Location,
     Operation,
+    OperationBase,
     OpOperand,
     OpResult,
+    OpView,
     PassManager,
     Region,
     StringAttr,
@@ -77,6 +79,7 @@ __all__ = [
     "Module",
     "OpOperand",
     "OpResult",
+    "OpView",
     "Operation",
     "PassManager",
     "Region",
@@ -141,18 +144,30 @@ def error_of(message: str, diagnostics: list[_Raw]) -> MLIRError:
     return MLIRError(message, [*map(info_of, diagnostics)])
 
 
-def get_row(operation: Operation) -> list[str]:
-    """The text entries of a `pipe.worker`, in order: cells (`2F0`), pairs (`2F3+1B0`), idle slots
-    (`_12`) and joins (`2d0`).
+def get_row(operation: OperationBase) -> list[str]:
+    """The entries of a `pipe.worker`, in order and as they are written: cells (`2F0`), pairs
+    (`2F3+1B0`), idle slots (`_12`) and joins (`2d0`).
     """
-    return _core.get_row(operation)
+    _check_row(operation)
+    return _core.texts_of_cells(operation, list(operation.attributes["cells"]))
 
 
-def set_row(operation: Operation, cells: str | Iterable[Entry]) -> None:
-    """Replaces the entries of a `pipe.worker` by text or by rows as for `Schedule.from_rows`. The
-    schedule then has no family; `operation.parent.verify()` checks the row.
+def set_row(operation: OperationBase, cells: str | Iterable[Entry]) -> None:
+    """Replaces the entries of a `pipe.worker` by text or what `Schedule.from_rows` takes. The
+    schedule is then of no family; `operation.parent.verify()` checks the row.
     """
+    fill_row(operation, cells)
+    _core.drop_family(operation)
+
+
+def fill_row(operation: OperationBase, cells: str | Iterable[Entry]) -> None:
+    """The same for a row that is the one of the schedule's family."""
+    _check_row(operation)
+    worker = operation.attributes["worker"].value
+    bits = _core.bits_of_cells(operation, cells_of_row(worker, cells))
+    operation.attributes["cells"] = DenseI64ArrayAttr.get(bits, operation.context)
+
+
+def _check_row(operation: OperationBase) -> None:
     if operation.name != "pipe.worker":
         raise ValueError(f"the row of {operation.name} is wanted; only pipe.worker has one")
-    worker = operation.attributes["worker"].value
-    _core.set_row(operation, cells_of_row(worker, cells))

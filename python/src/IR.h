@@ -82,7 +82,15 @@ private:
 };
 using OpRef = std::shared_ptr<Op>;
 
-class Op : public std::enable_shared_from_this<Op> {
+/// An op, or a view of one by the class of its name.
+class OpBase {
+public:
+  virtual ~OpBase() = default;
+  virtual OpRef ref() const = 0;
+};
+
+/// It has one base class at its beginning, as nanobind assumes.
+class Op : public OpBase, public std::enable_shared_from_this<Op> {
 public:
   /// The object of an op.
   static OpRef of(Context &context, mlir::Operation *op);
@@ -90,8 +98,11 @@ public:
   static OpRef own(const ContextRef &context, mlir::Operation *op);
   Op(std::shared_ptr<Root> root, mlir::Operation *op);
   Op(const Op &) = delete;
-  ~Op();
+  ~Op() override;
 
+  OpRef ref() const override {
+    return const_cast<Op *>(this)->shared_from_this();
+  }
   mlir::Operation *get() const;
   bool isLive() const { return op != nullptr; }
   const ContextRef &context() const { return root->context; }
@@ -118,7 +129,18 @@ private:
   mutable mlir::Operation *op; ///< null if it is forgotten
 };
 
-/// Raises an error with the diagnostics of MLIR unless the op is right.
+class OpView : public OpBase {
+public:
+  explicit OpView(OpRef op) : op(std::move(op)) {}
+  OpRef ref() const override { return op; }
+
+private:
+  OpRef op;
+};
+/// A view of the class that is registered for the name of the op.
+nanobind::object viewOf(const OpRef &op);
+
+/// Raises an error with what MLIR says unless the op is right.
 void verify(const Op &op, const char *error);
 /// Raises an error if passes of Python run and may not change what is in `op`,
 /// or erase or move `op` itself: MLIR lets a pass change the inside of its op.

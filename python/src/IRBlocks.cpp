@@ -8,6 +8,7 @@
 #include "Bindings.h"
 #include "IR.h"
 #include "Module.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
 #include <nanobind/stl/optional.h>
@@ -36,7 +37,7 @@ static nb::tuple blocksOf(const ir::Region &region) {
 static nb::tuple operationsOf(const ir::Block &block) {
   nb::list ops;
   for (mlir::Operation &op : *block.get())
-    ops.append(block.owner->other(&op));
+    ops.append(viewOf(block.owner->other(&op)));
   return nb::tuple(ops);
 }
 
@@ -126,11 +127,11 @@ static void bindBlocks(nb::module_ &m) {
       "arguments", argumentsOf,
       nb::sig("def arguments(self) -> tuple[BlockArgument, ...]"));
   bound.def_prop_ro("operations", operationsOf,
-                    nb::sig("def operations(self) -> tuple[Operation, ...]"));
+                    nb::sig("def operations(self) -> tuple[OpView, ...]"));
   bound.def(
       "__iter__",
       [](const ir::Block &self) { return nb::iter(operationsOf(self)); },
-      nb::sig("def __iter__(self) -> typing.Iterator[Operation]"));
+      nb::sig("def __iter__(self) -> typing.Iterator[OpView]"));
   bound.def("__str__", [](const ir::Block &self) {
     mlir::Operation *owner = self.owner->get();
     mlir::AsmState state(owner, flagsFor(owner));
@@ -139,7 +140,8 @@ static void bindBlocks(nb::module_ &m) {
   });
   bound.def(
       "append",
-      [](const ir::Block &self, const OpRef &op) {
+      [](const ir::Block &self, const OpBase &base) {
+        OpRef op = base.ref();
         if (op->get()->getBlock())
           op->detach();
         InsertionPoint{self, nullptr}.insert(*op);
@@ -184,8 +186,8 @@ static void bindPoints(nb::module_ &m) {
       nb::arg("block"));
   bound.def(
       "__init__",
-      [](Point *self, const OpRef &before) {
-        new (self) Point{blockOf(before), before};
+      [](Point *self, const OpBase &before) {
+        new (self) Point{blockOf(before.ref()), before.ref()};
       },
       nb::arg("beforeOperation"));
   bound.def_static(
@@ -205,12 +207,13 @@ static void bindPoints(nb::module_ &m) {
       nb::arg("block"));
   bound.def_static(
       "after",
-      [](const OpRef &op) {
-        return pointBefore(blockOf(op), op->get()->getNextNode());
+      [](const OpBase &op) {
+        return pointBefore(blockOf(op.ref()), op.ref()->get()->getNextNode());
       },
       nb::arg("op"));
   bound.def(
-      "insert", [](const Point &self, const OpRef &op) { self.insert(*op); },
+      "insert",
+      [](const Point &self, const OpBase &op) { self.insert(*op.ref()); },
       nb::arg("operation"));
   bound.def_prop_ro("block", [](const Point &self) { return self.block; });
   bound.def_prop_ro(
@@ -305,30 +308,39 @@ static void bindModules(nb::module_ &m) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-static pipe::WorkerOp rowOf(const Op &op) {
-  auto row = llvm::dyn_cast<pipe::WorkerOp>(op.get());
-  if (!row)
-    throw nb::value_error("the operation is no pipe.worker");
-  return row;
+/// Of an op outside of a schedule and a program, microbatches are whole.
+static int64_t slicesOf(mlir::Operation *op) {
+  if (auto schedule = op->getParentOfType<pipe::ScheduleOp>())
+    return schedule.getSlices();
+  auto program = op->getParentOfType<exec::ProgramOp>();
+  return program ? program.getSlices() : 1;
 }
 
-/// In a row outside of a schedule, microbatches have one slice.
-static int64_t slicesOf(pipe::WorkerOp row) {
-  auto schedule = row->getParentOfType<pipe::ScheduleOp>();
-  return schedule ? schedule.getSlices() : 1;
+/// The entries of cells in the form of attributes of an op.
+static std::vector<std::string> textsOf(const OpBase &base,
+                                        const std::vector<int64_t> &bits) {
+  std::vector<Cell> cells;
+  for (int64_t stored : bits)
+    if (std::optional<Cell> cell = fromStored(stored))
+      cells.push_back(*cell);
+    else
+      throw nb::value_error("the number is not a cell");
+  return wordsOf(cells, slicesOf(base.ref()->get()));
 }
 
-static std::vector<std::string> readRow(const Op &op) {
-  pipe::WorkerOp row = rowOf(op);
-  return wordsOf(row.getCells(), slicesOf(row));
+static std::vector<int64_t> bitsOf(const OpBase &base,
+                                   const std::vector<RawCell> &cells) {
+  auto made = valueOf(
+      pipesched::makeRows(toNumbers({cells}), slicesOf(base.ref()->get())));
+  std::vector<int64_t> bits;
+  for (Cell cell : made.front())
+    bits.push_back(toStored(cell));
+  return bits;
 }
 
-/// As `replaceRows`, it drops the name of the family, which others verify.
-static void writeRow(const Op &op, const std::vector<RawCell> &cells) {
-  pipe::WorkerOp row = rowOf(op);
-  auto made = valueOf(pipesched::makeRows(toNumbers({cells}), slicesOf(row)));
-  row.takeCells(std::move(made.front()));
-  if (auto schedule = row->getParentOfType<pipe::ScheduleOp>())
+/// As `replaceRows` does.
+static void dropFamily(const OpBase &row) {
+  if (auto schedule = row.ref()->get()->getParentOfType<pipe::ScheduleOp>())
     schedule.dropFamily();
 }
 
@@ -340,6 +352,7 @@ void pipesched::python::bindIR(nb::module_ &m) {
   bindPoints(m);
   bindModules(m);
   ir::bindPasses(m);
-  m.def("get_row", readRow, nb::arg("operation"));
-  m.def("set_row", writeRow, nb::arg("operation"), nb::arg("cells"));
+  m.def("texts_of_cells", textsOf, nb::arg("operation"), nb::arg("bits"));
+  m.def("bits_of_cells", bitsOf, nb::arg("operation"), nb::arg("cells"));
+  m.def("drop_family", dropFamily, nb::arg("row"));
 }

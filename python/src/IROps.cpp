@@ -1,14 +1,13 @@
-//===- IROps.cpp - Ops, regions, blocks and values ------------------------===//
+//===- IROps.cpp - Ops, their views and values ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ownership: a Root owns an op that is in no block, and every object of Python
-// keeps the Root that its memory belongs to.
+// Binds ops and what belongs to them. A view is an object of the class that is
+// registered for the name of its op.
 //
 //===----------------------------------------------------------------------===//
 
 #include "IR.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Verifier.h"
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -18,259 +17,6 @@ namespace nb = nanobind;
 namespace ir = pipesched::python::ir;
 using namespace pipesched::python;
 using namespace pipesched::python::ir;
-
-//===----------------------------------------------------------------------===//
-// Ownership
-//===----------------------------------------------------------------------===//
-
-Root::Root(ContextRef context, mlir::Operation *op)
-    : context(std::move(context)), op(op) {
-  this->context->roots[op] = this;
-}
-
-Root::~Root() { destroy(); }
-
-void Root::destroy() {
-  if (!op)
-    return;
-  context->roots.erase(op);
-  std::exchange(op, nullptr)->destroy();
-}
-
-void Root::use(const std::shared_ptr<Root> &other) {
-  if (other.get() != this && !llvm::is_contained(used, other))
-    used.push_back(other);
-}
-
-void Root::mergeInto(Root &other) {
-  context->roots.erase(op);
-  op = nullptr;
-  for (const std::shared_ptr<Root> &kept : used)
-    other.use(kept);
-  llvm::erase_if(other.used, [&](auto &kept) { return kept.get() == this; });
-  used.assign(1, other.shared_from_this());
-}
-
-/// Calls `visit` for the results of the ops in `op` and the arguments of
-/// blocks.
-static void forEachValue(mlir::Operation *op,
-                         llvm::function_ref<void(mlir::Value)> visit) {
-  op->walk([&](mlir::Operation *nested) {
-    llvm::for_each(nested->getResults(), visit);
-    for (mlir::Region &region : nested->getRegions())
-      for (mlir::Block &block : region)
-        llvm::for_each(block.getArguments(), visit);
-  });
-}
-
-/// The ops outside of `op` that use values inside.
-static llvm::SmallVector<mlir::Operation *> usersOutside(mlir::Operation *op) {
-  llvm::SmallVector<mlir::Operation *> users;
-  forEachValue(op, [&](mlir::Value value) {
-    for (mlir::Operation *user : value.getUsers())
-      if (!op->isAncestor(user))
-        users.push_back(user);
-  });
-  return users;
-}
-
-static mlir::Operation *topOf(mlir::Operation *op) {
-  while (mlir::Operation *parent = op->getParentOp())
-    op = parent;
-  return op;
-}
-
-/// The op that holds the memory of a value.
-static mlir::Operation *holderOf(mlir::Value value) {
-  mlir::Operation *op = value.getDefiningOp();
-  return op ? op : value.getParentBlock()->getParentOp();
-}
-
-Op::Op(std::shared_ptr<Root> root, mlir::Operation *op)
-    : root(std::move(root)), op(op) {
-  context()->live[op] = this;
-}
-
-Op::~Op() {
-  if (op)
-    context()->live.erase(op);
-}
-
-OpRef Op::of(Context &context, mlir::Operation *op) {
-  if (Op *known = context.live.lookup(op))
-    return known->shared_from_this();
-  Root *root = context.roots.at(topOf(op));
-  return std::make_shared<Op>(root->shared_from_this(), op);
-}
-
-OpRef Op::own(const ContextRef &context, mlir::Operation *op) {
-  OpRef owned = std::make_shared<Op>(std::make_shared<Root>(context, op), op);
-  owned->useOperands();
-  return owned;
-}
-
-void Op::useOperands() const {
-  get()->walk([&](mlir::Operation *nested) {
-    for (mlir::Value operand : nested->getOperands())
-      if (!op->isAncestor(holderOf(operand)))
-        use(*other(holderOf(operand)));
-  });
-}
-
-mlir::Operation *Op::get() const {
-  if (!op)
-    throw std::runtime_error("the operation has been invalidated");
-  return op;
-}
-
-void Op::keepIn(const std::shared_ptr<Root> &kept) const {
-  get()->walk([&](mlir::Operation *nested) {
-    if (Op *known = context()->live.lookup(nested); known && known != this)
-      known->root = kept;
-  });
-  root = kept;
-}
-
-static void checkInPasses(const Op &op, bool isInside) {
-  for (mlir::Operation *running : op.context()->inPasses)
-    if (topOf(op.get()) == topOf(running) &&
-        !running->isProperAncestor(op.get()) &&
-        !(isInside && op.get() == running))
-      throw std::runtime_error("a pass can change only what is inside of the "
-                               "operation that it runs on");
-}
-
-void ir::checkMayChangeInside(const Op &op) { checkInPasses(op, true); }
-void ir::checkMayMove(const Op &op) { checkInPasses(op, false); }
-
-void Op::insertInto(const Op &owner, mlir::Block *block,
-                    mlir::Operation *before) const {
-  checkContext(context(), owner.context());
-  checkMayChangeInside(owner);
-  if (get()->getBlock())
-    throw nb::value_error(
-        "Attempt to insert operation that is already attached");
-  if (get()->isAncestor(owner.get()))
-    throw nb::value_error("Attempt to insert operation into itself");
-  block->getOperations().insert(before ? before->getIterator() : block->end(),
-                                get());
-  root->mergeInto(*owner.root);
-  keepIn(owner.root);
-}
-
-void Op::detach() const {
-  if (!get()->getBlock())
-    throw nb::value_error("Detached operation has no parent.");
-  checkMayMove(*this);
-  std::shared_ptr<Root> former = root;
-  get()->remove();
-  keepIn(std::make_shared<Root>(context(), get()));
-  useOperands();
-  for (mlir::Operation *user : usersOutside(op))
-    other(user)->use(*this);
-}
-
-void Op::forgetNested() const {
-  mlir::Operation *kept = get();
-  llvm::DenseMap<mlir::Operation *, Op *> &live = context()->live;
-  kept->walk([&](mlir::Operation *nested) {
-    if (nested == kept)
-      return;
-    if (Op *known = live.lookup(nested)) {
-      live.erase(nested);
-      known->op = nullptr;
-    }
-  });
-}
-
-void Op::erase() const {
-  checkMayMove(*this);
-  if (!usersOutside(get()).empty())
-    throw nb::value_error("Attempt to erase operation whose results are used");
-  forgetNested();
-  mlir::Operation *erased = op;
-  context()->live.erase(erased);
-  op = nullptr;
-  if (erased->getBlock())
-    return erased->erase();
-  root->destroy();
-}
-
-mlir::Block *ir::Block::get() const {
-  for (mlir::Region &region : owner->get()->getRegions())
-    for (mlir::Block &kept : region)
-      if (&kept == block)
-        return block;
-  throw std::runtime_error("the block has been invalidated");
-}
-
-mlir::Value ir::Value::get() const {
-  owner->get();
-  if (block &&
-      !llvm::is_contained(Block{owner, block}.get()->getArguments(), value))
-    throw std::runtime_error("the value has been invalidated");
-  return value;
-}
-
-nb::object ir::toPython(const OpRef &any, mlir::Value value) {
-  OpRef holder = any->other(holderOf(value));
-  if (llvm::isa<mlir::OpResult>(value))
-    return nb::cast(OpResult{{holder, value, nullptr}});
-  return nb::cast(BlockArgument{{holder, value, value.getParentBlock()}});
-}
-
-void ir::InsertionPoint::insert(const Op &op) const {
-  mlir::Block *target = block.get();
-  if (before && before->get()->getBlock() != target)
-    throw std::runtime_error("the insertion point has been invalidated");
-  op.insertInto(*block.owner, target, before ? before->get() : nullptr);
-}
-
-/// Inserts a new op where `place` says: an insertion point, none by False, the
-/// default by None.
-static void insertAt(const Op &op, nb::handle place) {
-  if (nb::isinstance<InsertionPoint>(place))
-    return nb::cast<InsertionPoint &>(place).insert(op);
-  if (place.is_none() && !defaults().empty() && defaults().back().point)
-    return defaults().back().point->insert(op);
-  if (!place.is_none() && !place.is(nb::handle(Py_False)))
-    throw nb::type_error("ip is an InsertionPoint, None or False");
-}
-
-//===----------------------------------------------------------------------===//
-// Verifying and printing
-//===----------------------------------------------------------------------===//
-
-/// An op of the same tree that uses a value outside of its blocks.
-static mlir::Operation *findStrayUse(mlir::Operation *op) {
-  mlir::Operation *top = topOf(op), *found = nullptr;
-  top->walk([&](mlir::Operation *nested) {
-    for (mlir::Value operand : nested->getOperands())
-      if (holderOf(operand) == nested || !operand.getParentBlock() ||
-          topOf(holderOf(operand)) != top)
-        found = nested;
-    return found ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
-  });
-  return found;
-}
-
-void ir::verify(const Op &op, const char *error) {
-  ErrorCapture errors(op.context());
-  mlir::Operation *stray = findStrayUse(op.get());
-  if (stray)
-    mlir::emitError(stray->getLoc())
-        << "'" << stray->getName()
-        << "' op uses a value of an operation that is elsewhere";
-  if (stray || failed(mlir::verify(op.get())))
-    errors.raise(error);
-}
-
-mlir::OpPrintingFlags ir::flagsFor(mlir::Operation *op) {
-  mlir::OpPrintingFlags flags;
-  if (findStrayUse(op))
-    flags.printGenericOpForm();
-  return flags;
-}
 
 //===----------------------------------------------------------------------===//
 // Attributes of ops
@@ -415,6 +161,17 @@ static void bindOperands(nb::module_ &m) {
 // Making and walking ops
 //===----------------------------------------------------------------------===//
 
+/// Inserts a new op where `place` says: an insertion point, none by False, the
+/// default by None.
+static void insertAt(const Op &op, nb::handle place) {
+  if (nb::isinstance<InsertionPoint>(place))
+    return nb::cast<InsertionPoint &>(place).insert(op);
+  if (place.is_none() && !defaults().empty() && defaults().back().point)
+    return defaults().back().point->insert(op);
+  if (!place.is_none() && !place.is(nb::handle(Py_False)))
+    throw nb::type_error("ip is an InsertionPoint, None or False");
+}
+
 using Attributes = std::vector<std::pair<std::string, Attr>>;
 
 static OpRef create(std::string_view name,
@@ -554,60 +311,154 @@ static std::optional<OpRef> parentOf(const Op &op) {
   throw nb::value_error("Detached operations have no parent");
 }
 
-static void bindOpFields(nb::class_<Op> &bound) {
-  bound.def_prop_ro("context", [](const Op &op) { return op.context(); })
+using BaseClass = nb::class_<OpBase>;
+
+static void bindOpFields(BaseClass &bound) {
+  bound
+      .def_prop_ro("context",
+                   [](const OpBase &op) { return op.ref()->context(); })
       .def_prop_ro("name",
-                   [](const Op &op) {
-                     return toValid(op.get()->getName().getStringRef());
+                   [](const OpBase &op) {
+                     return toValid(op.ref()->get()->getName().getStringRef());
                    })
       .def_prop_ro("location",
-                   [](const Op &op) {
-                     return Location{op.context(), op.get()->getLoc()};
+                   [](const OpBase &op) {
+                     return Location{op.ref()->context(),
+                                     op.ref()->get()->getLoc()};
                    })
-      .def_prop_ro("operation", [](const OpRef &op) { return op; })
+      .def_prop_ro("operation", &OpBase::ref)
+      .def_prop_ro(
+          "opview", [](const OpBase &op) { return viewOf(op.ref()); },
+          nb::sig("def opview(self) -> OpView"))
       .def_prop_ro("attached",
-                   [](const Op &op) { return op.get()->getBlock() != nullptr; })
-      .def_prop_ro("parent", parentOf)
+                   [](const OpBase &op) {
+                     return op.ref()->get()->getBlock() != nullptr;
+                   })
+      .def_prop_ro("parent",
+                   [](const OpBase &op) { return parentOf(*op.ref()); })
       .def_prop_ro("block",
-                   [](const Op &op) -> std::optional<Block> {
-                     mlir::Block *block = op.get()->getBlock();
+                   [](const OpBase &base) -> std::optional<Block> {
+                     OpRef op = base.ref();
+                     mlir::Block *block = op->get()->getBlock();
                      if (!block)
                        return std::nullopt;
-                     return Block{op.other(block->getParentOp()), block};
+                     return Block{op->other(block->getParentOp()), block};
                    })
       .def_prop_ro("attributes",
-                   [](const OpRef &op) { return OpAttributeMap{op}; })
+                   [](const OpBase &op) { return OpAttributeMap{op.ref()}; })
       .def_prop_ro("operands",
-                   [](const OpRef &op) { return OpOperandList{op}; })
+                   [](const OpBase &op) { return OpOperandList{op.ref()}; });
+}
+
+static void bindOpParts(BaseClass &bound) {
+  bound
       .def_prop_ro(
           "results",
-          [](const OpRef &op) {
+          [](const OpBase &base) {
+            OpRef op = base.ref();
             std::vector<nb::object> results;
             for (mlir::Value result : op->get()->getResults())
               results.push_back(toPython(op, result));
             return tupleOf(results);
           },
           nb::sig("def results(self) -> tuple[OpResult, ...]"))
-      .def_prop_ro("result", resultOf, nb::sig("def result(self) -> OpResult"))
+      .def_prop_ro(
+          "result", [](const OpBase &op) { return resultOf(op.ref()); },
+          nb::sig("def result(self) -> OpResult"))
       .def_prop_ro(
           "regions",
-          [](const OpRef &op) {
+          [](const OpBase &base) {
+            OpRef op = base.ref();
             std::vector<nb::object> regions;
             for (unsigned i = 0; i < op->get()->getNumRegions(); ++i)
               regions.push_back(nb::cast(Region{op, i}));
             return tupleOf(regions);
           },
           nb::sig("def regions(self) -> tuple[Region, ...]"));
+  bindEquality(
+      bound, [](const OpBase &op) -> const void * { return op.ref()->get(); });
 }
 
-static void bindOp(nb::module_ &m) {
-  auto bound = nb::class_<Op>(m, "Operation");
-  bindOpFields(bound);
-  bindEquality(bound, [](const Op &op) -> const void * { return op.get(); });
+static void bindOpText(BaseClass &bound) {
   bound
-      .def_static("parse", parseOp, nb::arg("source"), nb::kw_only(),
-                  nb::arg("source_name") = "",
-                  nb::arg("context").none() = nb::none())
+      .def("__str__",
+           [](const OpBase &op) {
+             return print(*op.ref(), flagsFor(op.ref()->get()));
+           })
+      .def(
+          "get_asm",
+          [](const OpBase &op, bool hasDebugInfo, bool isPretty, bool isGeneric,
+             bool isLocal) {
+            return getAsm(*op.ref(), hasDebugInfo, isPretty, isGeneric,
+                          isLocal);
+          },
+          nb::kw_only(), nb::arg("enable_debug_info") = false,
+          nb::arg("pretty_debug_info") = false,
+          nb::arg("print_generic_op_form") = false,
+          nb::arg("use_local_scope") = false)
+      .def("verify",
+           [](const OpBase &op) {
+             ir::verify(*op.ref(), "Verification failed");
+             return true;
+           })
+      .def(
+          "walk",
+          [](const OpBase &op, const nb::callable &callback, WalkOrder order) {
+            walk(op.ref(), callback, order);
+          },
+          nb::arg("callback"), nb::arg("walk_order") = WalkOrder::POST_ORDER,
+          nb::sig("def walk(self, "
+                  "callback: typing.Callable[[Operation], WalkResult], "
+                  "walk_order: WalkOrder = ...) -> None"));
+}
+
+static void bindOpChanges(BaseClass &bound) {
+  bound
+      .def(
+          "clone",
+          [](const OpBase &base, nb::handle ip) {
+            OpRef op = base.ref();
+            OpRef copy = Op::own(op->context(), op->get()->clone());
+            insertAt(*copy, ip);
+            return viewOf(copy);
+          },
+          nb::arg("ip").none() = nb::none(),
+          nb::sig("def clone(self, ip: InsertionPoint | bool | None = None) "
+                  "-> OpView"))
+      .def(
+          "detach_from_parent",
+          [](const OpBase &op) {
+            op.ref()->detach();
+            return viewOf(op.ref());
+          },
+          nb::sig("def detach_from_parent(self) -> OpView"))
+      .def("erase", [](const OpBase &op) { op.ref()->erase(); })
+      .def(
+          "move_after",
+          [](const OpBase &op, const OpBase &other) {
+            moveTo(*op.ref(), other.ref(), true);
+          },
+          nb::arg("other"))
+      .def(
+          "move_before",
+          [](const OpBase &op, const OpBase &other) {
+            moveTo(*op.ref(), other.ref(), false);
+          },
+          nb::arg("other"));
+}
+
+static void bindOperation(nb::module_ &m) {
+  nb::class_<Op, OpBase>(m, "Operation")
+      .def_static(
+          "parse",
+          [](std::string_view source, std::string_view name,
+             ContextRef context) {
+            return viewOf(parseOp(source, name, std::move(context)));
+          },
+          nb::arg("source"), nb::kw_only(), nb::arg("source_name") = "",
+          nb::arg("context").none() = nb::none(),
+          nb::sig("def parse(source: str, *, source_name: str = '', "
+                  "context: Context | None = None) -> OpView"))
       .def_static(
           "create", create, nb::arg("name"),
           nb::arg("results").none() = nb::none(),
@@ -620,52 +471,58 @@ static void bindOp(nb::module_ &m) {
                   "operands: typing.Sequence[Value] | None = None, "
                   "attributes: typing.Mapping[str, Attribute] | None = None, "
                   "*, regions: int = 0, loc: Location | None = None, "
-                  "ip: InsertionPoint | bool | None = None) -> Operation"))
-      .def("__str__",
-           [](const Op &op) { return print(op, flagsFor(op.get())); })
-      .def("get_asm", getAsm, nb::kw_only(),
-           nb::arg("enable_debug_info") = false,
-           nb::arg("pretty_debug_info") = false,
-           nb::arg("print_generic_op_form") = false,
-           nb::arg("use_local_scope") = false)
-      .def("verify",
-           [](const Op &op) {
-             ir::verify(op, "Verification failed");
-             return true;
-           })
+                  "ip: InsertionPoint | bool | None = None) -> Operation"));
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+/// The classes of ops by their names. Never destroyed, as Python may end first.
+static nb::dict &viewClasses() {
+  static auto *classes = new nb::dict();
+  return *classes;
+}
+
+nb::object ir::viewOf(const OpRef &op) {
+  mlir::OperationName name = op->get()->getName();
+  llvm::StringRef dialect = name.getDialectNamespace();
+  if (dialect == "pipe" || dialect == "exec")
+    nb::module_::import_(("pipesched.dialects." + dialect.str()).c_str());
+  nb::object key = nb::cast(toValid(name.getStringRef()));
+  nb::object found = nb::borrow(nb::type<OpView>());
+  if (viewClasses().contains(key))
+    found = viewClasses()[key];
+  nb::object view = nb::inst_alloc(found);
+  new (nb::inst_ptr<OpView>(view)) OpView(op);
+  nb::inst_mark_ready(view);
+  return view;
+}
+
+static void bindViews(nb::module_ &m) {
+  nb::class_<OpView, OpBase>(m, "OpView")
       .def(
-          "walk",
-          [](const OpRef &op, const nb::callable &callback, WalkOrder order) {
-            walk(op, callback, order);
-          },
-          nb::arg("callback"), nb::arg("walk_order") = WalkOrder::POST_ORDER,
-          nb::sig("def walk(self, "
-                  "callback: typing.Callable[[Operation], WalkResult], "
-                  "walk_order: WalkOrder = ...) -> None"))
-      .def(
-          "clone",
-          [](const Op &op, nb::handle ip) {
-            OpRef copy = Op::own(op.context(), op.get()->clone());
-            insertAt(*copy, ip);
-            return copy;
-          },
-          nb::arg("ip").none() = nb::none(),
-          nb::sig("def clone(self, ip: InsertionPoint | bool | None = None) "
-                  "-> Operation"))
-      .def("detach_from_parent",
-           [](const OpRef &op) {
-             op->detach();
-             return op;
-           })
-      .def("erase", [](const Op &op) { op.erase(); })
-      .def(
-          "move_after",
-          [](const Op &op, const OpRef &other) { moveTo(op, other, true); },
-          nb::arg("other"))
-      .def(
-          "move_before",
-          [](const Op &op, const OpRef &other) { moveTo(op, other, false); },
-          nb::arg("other"));
+          "__init__",
+          [](OpView *self, const OpBase &op) { new (self) OpView(op.ref()); },
+          nb::arg("operation"));
+  m.def(
+      "register_operation",
+      [](nb::object viewed) {
+        viewClasses()[viewed.attr("OPERATION_NAME")] = viewed;
+        return viewed;
+      },
+      nb::arg("op_class"),
+      nb::sig("def register_operation(op_class: type) -> type"));
+}
+
+static void bindOp(nb::module_ &m) {
+  auto bound = BaseClass(m, "OperationBase");
+  bindOpFields(bound);
+  bindOpParts(bound);
+  bindOpText(bound);
+  bindOpChanges(bound);
+  bindOperation(m);
+  bindViews(m);
 }
 
 //===----------------------------------------------------------------------===//

@@ -28,7 +28,7 @@ namespace ir = pipesched::python::ir;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a run of a pass manager is about.
+/// A run of a pass manager.
 struct Run {
   OpRef root;
   std::exception_ptr raised;
@@ -47,7 +47,7 @@ struct Passes {
   }
 };
 
-/// What Python gets as the pass that runs.
+/// The pass that runs, for Python.
 struct RunningPass {
   MlirExternalPass pass;
   void signalFailure() const {
@@ -106,7 +106,8 @@ static void addPipeline(Passes &passes, std::string_view pipeline) {
 
 /// What passes may replace is forgotten. Passes trust their input, so it is
 /// verified first.
-static void runOn(Passes &passes, const OpRef &op) {
+static void runOn(Passes &passes, const OpBase &base) {
+  OpRef op = base.ref();
   checkContext(passes.context, op->context());
   passes.checkIsIdle();
   checkMayChangeInside(*op);

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
+import re
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pipesched
 import pytest
+from conftest import ROOT
 from pipesched import ir
+from pipesched.dialects import exec as exec_
+from pipesched.dialects import pipe
 
 # The same script on both
 
@@ -162,7 +170,7 @@ def test_as_in_the_bindings_of_mlir() -> None:
 # Schedules
 
 
-def parent_of(op: ir.Operation) -> ir.Operation:
+def parent_of(op: ir.Operation | ir.OpView) -> ir.Operation:
     assert op.parent is not None
     return op.parent
 
@@ -230,7 +238,7 @@ def test_wrong_rows() -> None:
         ir.set_row(row, [(2**40, "F", 0)])
     with pytest.raises(ValueError, match="only pipe.worker has one"):
         ir.set_row(path, ["0F0"])
-    with pytest.raises(ValueError, match=r"no pipe\.worker"):
+    with pytest.raises(ValueError, match="only pipe.worker has one"):
         ir.get_row(path)
     assert ir.get_row(row) == ROWS[0]
     ir.set_row(row, ["5F0"])
@@ -265,6 +273,84 @@ def test_errors_of_passes_point_at_cells() -> None:
         with pytest.raises(ir.MLIRError, match='"-":3:17: .* 0B0') as error:
             ir.PassManager.parse("builtin.module(pipe-verify)").run(module.operation)
     assert str(error.value).startswith("Failure while executing pass pipeline:\nerror: ")
+
+
+def test_classes_of_operations() -> None:
+    text = pipesched.generate("zb-v", workers=2, microbatches=2).to_text()
+    program = pipesched.Schedule.from_text(text).transform("convert-pipe-to-exec")
+    named = [*vars(pipe).values(), *vars(exec_).values()]
+    classes = {each.OPERATION_NAME: each for each in named if hasattr(each, "OPERATION_NAME")}
+    for schedule in (text, program.to_text()):
+        context = ir.Context()
+        for op in ir.Module.parse(schedule, context).body:
+            seen: list[ir.OpView] = []
+
+            def see(each: ir.Operation, seen: list[ir.OpView] = seen) -> ir.WalkResult:
+                seen.append(each.opview)
+                return ir.WalkResult.ADVANCE
+
+            op.walk(see)
+            for view in seen:
+                assert type(view) is classes[view.operation.name]
+                assert view == view.operation and hash(view) == hash(view.operation)
+    assert len(classes) == 25 and all(map(context.is_registered_operation, classes))
+
+
+def test_fields_of_operations() -> None:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        with ir.InsertionPoint(module.body):
+            program = exec_.ProgramOp("p", workers=2, microbatches=1, slices=2)
+        with ir.InsertionPoint(program.bodyRegion.blocks.append()):
+            pipe.PathOp([0, 1], takes=[0, 1, 1])
+            first, second = exec_.WorkerOp(0), exec_.WorkerOp(1)
+        with ir.InsertionPoint(first.bodyRegion.blocks.append()):
+            made = exec_.ComputeOp("0F0.1", flops=7)
+            sent = exec_.SendOp("0F0.1", 1, [made], tag=3)
+        with ir.InsertionPoint(second.bodyRegion.blocks.append()):
+            exec_.ComputeOp("1F0.1", [exec_.RecvOp("0F0.1", 0, tag=3)])
+        assert program.verify()
+        assert [str(made.cell), made.flops.value, made.overlapped] == ["0F0.1", 7, None]
+        assert sent.tag.value == 3 and sent.waits[0] == made.done and sent.messageBytes is None
+        sent.messageBytes, sent.tag, made.overlapped = 5, None, "0B0.1"
+        assert re.search(r"send 0F0\.1 to 1 after %\w+ bytes 5", str(module))
+        assert made.overlapped == "0B0.1" and program.workers.value == 2
+        kernel = pipe.KernelOp("k", "matrix")
+        assert (kernel.name_.value, kernel.kept, kernel.forward) == ("k", False, None)
+        work = ir.Attribute.parse("#pipe.work<5 flops, 8 bytes>")
+        kernel.kept, kernel.forward, kernel.count, kernel.engine = True, work, 3, "vector"
+        assert (kernel.kept, kernel.forward, kernel.count.value) == (True, work, 3)
+        assert kernel.engine == "vector" and kernel.attributes["engine"].value == 1
+        kernel.kept = kernel.forward = None
+        assert not kernel.kept and kernel.forward is None
+        with pytest.raises(TypeError, match="forward of pipe.kernel is an Attribute; got 5"):
+            kernel.forward = 5
+        with pytest.raises(ValueError, match="engine of pipe.kernel is one of .*; got 'none'"):
+            kernel.engine = "none"
+        with pytest.raises(pipesched.PipeSchedError, match="'x' is no entry"):
+            made.cell = "x"
+        with pytest.raises(ValueError, match="is one cell; got '0F0.0\\+0B0.0'"):
+            made.cell = "0F0.0+0B0.0"
+        with pytest.raises(ir.MLIRError, match="'cell'"):
+            made.cell = ir.UnitAttr.get()
+
+
+def test_example_writes_a_test(tmp_path: Path) -> None:
+    path = tmp_path / "order.mlir"
+    line = [sys.executable, str(ROOT / "examples" / "build_schedule.py"), str(path)]
+    printed = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert re.findall("takes .*", printed) == ["takes 17 ms", "takes 19 ms"]
+    assert "worker 0 runs [0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3]" in path.read_text()
+    run = path.read_text().splitlines()[0].removeprefix("// RUN: ").replace("%s", str(path))
+    places = [str(ROOT / "build" / "release" / "bin"), "/usr/lib/llvm-22/bin", os.environ["PATH"]]
+    environment = {**os.environ, "PATH": ":".join(places)}
+
+    def status(line: str) -> int:
+        shell = ["bash", "-o", "pipefail", "-c", line]
+        return subprocess.run(shell, env=environment, capture_output=True).returncode
+
+    assert status(run) == 0
+    assert status(run.replace("convert-pipe-to-exec", "pipe-align-slots")) != 0
 
 
 # Inputs that must not end the process
