@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from . import _core
 from ._core import (
@@ -55,7 +57,11 @@ from ._core import (
     WalkResult,
 )
 from ._core import IRModule as Module
+from .errors import PipeSchedError
 from .schedule.rows import Entry, cells_of_row
+
+if TYPE_CHECKING:
+    from .schedule.schedule import Schedule
 
 __all__ = [
     "ArrayAttr",
@@ -171,3 +177,34 @@ def fill_row(operation: OperationBase, cells: str | Iterable[Entry]) -> None:
 def _check_row(operation: OperationBase) -> None:
     if operation.name != "pipe.worker":
         raise ValueError(f"the row of {operation.name} is wanted; only pipe.worker has one")
+
+
+# Pipelines with passes of Python
+
+
+def run_places(schedule: Schedule, pipeline: str) -> str | None:
+    """The text after a pipeline with places of functions; None for other pipelines."""
+    from .schedule.registry import elements_of, function_at, is_place
+
+    elements = elements_of(pipeline)
+    if not any(map(is_place, elements)):
+        return None
+    module = schedule.module
+    manager = PassManager("builtin.module", module.context)
+    try:
+        for are_places, group in groupby(elements, is_place):
+            if not are_places:
+                manager.add(",".join(group))
+                continue
+            for element in group:
+                function = function_at(element, "pass")
+                assert function is not None
+                manager.add(function, name=element, argument=element)
+        manager.run(module.operation)
+    except PipeSchedError:
+        raise
+    except MLIRError as error:
+        raise PipeSchedError(str(error)) from error
+    except Exception as error:
+        raise PipeSchedError(f"{pipeline}: {type(error).__name__}: {error}") from error
+    return str(module)

@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import os
 import pickle
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -272,25 +273,47 @@ def _load_file(path: str) -> ModuleType:
     return module
 
 
-def _module_of(place: str) -> ModuleType:
+def _module_of(place: str, what: str) -> ModuleType:
     try:
         return _load_file(place) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:
         raise PipeSchedError(
-            f"family function: cannot import {place!r}: {type(error).__name__}: {error}"
+            f"{what} function: cannot import {place!r}: {type(error).__name__}: {error}"
         ) from error
+
+
+def function_at(name: str, what: str) -> Callable[..., Any] | None:
+    """The function at a place; None if the name is of no place."""
+    place, colon, attribute = name.rpartition(":")
+    if not colon or not place:
+        return None
+    function = getattr(_module_of(place, what), attribute, None)
+    if not callable(function):
+        raise PipeSchedError(f"{place} has no function {attribute!r}, which would be a {what}")
+    return cast(Callable[..., Any], function)
+
+
+_ELEMENT = re.compile(r"""(?:"[^"]*"|'[^']*'|\{[^{}]*\}|\([^()]*\)|[^,])+""")
+_PLACE = re.compile(r"[^\s,:(){}=]+:\w+")
+
+
+def elements_of(pipeline: str) -> list[str]:
+    """The passes of a pipeline; commas inside of brackets and quotes do not end one."""
+    return [element.strip() for element in _ELEMENT.findall(pipeline)]
+
+
+def is_place(element: str) -> bool:
+    """Whether a pass is the place of a function, such as `file.py:function`."""
+    return bool(_PLACE.fullmatch(element))
 
 
 def own_family(name: str) -> OwnFamily | None:
     """The registered family of this name, or the one at this place; None if it is neither."""
     if name in _own:
         return _own[name]
-    place, colon, attribute = name.rpartition(":")
-    if not colon or not place:
+    function = function_at(name, "family")
+    if function is None:
         return None
-    function = getattr(_module_of(place), attribute, None)
-    if not callable(function):
-        raise PipeSchedError(f"{place} has no function {attribute!r}, which would be a family")
     said = {key: getattr(function, key, None) for key in ("source", "formula")}
     register_family(name, function, source=said["source"] or "", formula=said["formula"])
     return _own[name]

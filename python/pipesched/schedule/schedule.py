@@ -528,8 +528,17 @@ class Schedule:
           }
         }
         <BLANKLINE>
+
+        A pass may be a function of the module's operation and the running pass
+        (`pipesched.ir.PassManager.add`), by its place: `path/to/file.py:function`.
         """
-        return Schedule(chosen(self._module.run(text_of("pipeline", pipeline)), None))
+        text = text_of("pipeline", pipeline)
+        if ":" in text:
+            from ..ir import run_places
+
+            if (changed := run_places(self, text)) is not None:
+                return Schedule.from_text(changed)
+        return Schedule(chosen(self._module.run(text), None))
 
     def _search(self, pipeline: str) -> tuple[Schedule, list[dict[str, Any]]]:
         """Runs a pipeline with a long search, which Ctrl-C ends; also returns the findings of its

@@ -16,6 +16,7 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import ir
+from pipesched.command import main
 from pipesched.dialects import exec as exec_
 from pipesched.dialects import pipe
 
@@ -351,6 +352,53 @@ def test_example_writes_a_test(tmp_path: Path) -> None:
 
     assert status(run) == 0
     assert status(run.replace("convert-pipe-to-exec", "pipe-align-slots")) != 0
+
+
+PASS = """
+from pipesched import ir
+from pipesched.dialects import pipe
+
+
+def last_first(op, running):
+    def visit(each):
+        row = each.opview
+        if isinstance(row, pipe.WorkerOp):
+            row.cells = [cell for phase in "FB" for cell in row.cells if phase in cell]
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+
+
+def wrong(op, running):
+    op.regions[0].blocks[0].operations[0].attributes["lost"]
+
+
+value = 5
+"""
+
+
+def test_passes_by_their_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text(PASS)
+    schedule = pipesched.generate("1f1b", workers=2, microbatches=3)
+    mine = f"{tmp_path}/mine.py"
+    changed = schedule.transform(f"pipe-verify{{messages=fifo}},{mine}:last_first, pipe-verify")
+    assert changed.rows == pipesched.generate("gpipe", workers=2, microbatches=3).rows
+    sizes = ["convert", "1f1b", "--pp", "2", "--microbatches", "3", "--pipeline"]
+    assert main([*sizes, f"{mine}:last_first"]) == 0
+    assert pipesched.Schedule.from_text(capsys.readouterr().out).rows == changed.rows
+    for element, message in {
+        f"{mine}:lost": "has no function 'lost', which would be a pass",
+        f"{mine}:value": "has no function 'value', which would be a pass",
+        f"{tmp_path}/no.py:lost": "pass function: cannot import",
+        f"{mine}:wrong": "KeyError: 'attempt to access",
+        f"{mine}:last_first,no-pass": "'no-pass' does not refer to a registered pass",
+        f"{mine}:last_first,pipe-verify{{schedule=lost}}": "lost",
+    }.items():
+        with pytest.raises(pipesched.PipeSchedError, match=re.escape(message)):
+            schedule.transform(element)
+    assert main([*sizes, f"{mine}:last_first", "--show-passes"]) == 2
+    assert main([*sizes, f"{mine}:last_first", "-o", mine]) == 2
+    assert (tmp_path / "mine.py").read_text() == PASS
 
 
 # Inputs that must not end the process

@@ -17,6 +17,7 @@ from typing import Any
 
 import pipesched
 from pipesched.costs.costs import _looks_like_path
+from pipesched.schedule.registry import elements_of, is_place
 from pipesched.support.files import check_file, check_folder, descriptor_of
 
 from .arguments import UsageError, source
@@ -102,9 +103,12 @@ _FILE_OPTION = re.compile(r"""\bfile=("[^"]*"|'[^']*'|[^\s,{}]+)""")
 
 
 def _pipeline(text: str) -> Found:
-    """The files that options of passes name."""
+    """The files that options of passes name, and the files of passes written in Python."""
     for each in _FILE_OPTION.findall(text):
         yield each.strip("\"'"), None
+    for each in filter(is_place, elements_of(text)):
+        if each.rpartition(":")[0].endswith(".py"):
+            yield each.rpartition(":")[0], None
 
 
 _MODEL = _find_in_catalogue(pipesched.models)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipesched import PipeSchedError, Schedule
 from pipesched.results.chakra import ENDING, names_of_groups
+from pipesched.schedule.registry import elements_of, is_place
 from pipesched.support.files import write_whole
 
 from ..options import files, input, passes, table
@@ -136,6 +137,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show_passes:
         if format in (*DRAWN[1:], "cells", "chakra"):
             raise UsageError(f"no tool writes {format}; --to svg has a line of passes")
+        for each in filter(is_place, elements_of(arguments.pipeline or "")):
+            raise UsageError(f"pipesched-opt runs no Python, such as {each} of --pipeline")
         made = [*input.generate(arguments), *made]
         origin = input.origin_of(arguments)
         write_text(passes.command_line(made, origin, export=EXPORTS.get(format, "")) + "\n")
