@@ -587,6 +587,19 @@ def erase(op: ir.Operation) -> ir.WalkResult:
     return ir.WalkResult.ADVANCE
 
 
+def change_in_a_pass(chance: random.Random, held: list[Any]) -> None:
+    """Changes under a pass, on an operation that may be the one that the pass runs on."""
+
+    def run(*_: object) -> None:
+        for _each in range(4):
+            change(chance, held)
+
+    op = chance.choice(held[:3])
+    passes = ir.PassManager(context=op.context)
+    passes.add(run)
+    passes.run(op)
+
+
 def change(chance: random.Random, held: list[Any]) -> None:
     """One change, which may be refused."""
     op = chance.choice(held)
@@ -606,6 +619,7 @@ def change(chance: random.Random, held: list[Any]) -> None:
             lambda: op.verify(),
             lambda: str(op),
             lambda: op.walk(erase),
+            lambda: change_in_a_pass(chance, held),
         ]
         chance.choice(changes)()
     except (ValueError, RuntimeError, IndexError, ir.MLIRError):
