@@ -30,6 +30,7 @@ tools = [
     "pipesched-capi-misuse-test",
     "pipesched-lsp-server",
     "pipesched-optimize",
+    "pipesched-reduce",
     "pipesched-run",
     "pipesched-runtime-faults-test",
     "pipesched-runtime-ring-test",
@@ -42,6 +43,7 @@ llvm_config.use_default_substitutions()
 llvm_config.add_tool_substitutions(tools, tool_dirs)
 
 config.substitutions += [
+    ("%pipesched_opt", opt),
     ("%plugin", config.plugin_path),
     ("%negate_plugin", os.path.join(os.path.dirname(config.plugin_path), "NegatePlugin.so")),
     ("%twice_plugin", os.path.join(os.path.dirname(config.plugin_path), "TwicePlugin.so")),
