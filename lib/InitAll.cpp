@@ -12,6 +12,7 @@
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "PipeSched/Target/Translations.h"
+#include "PipeSched/TransformOps/PipeTransformOps.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -33,9 +34,11 @@ void pipesched::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect,
                   mlir::linalg::LinalgDialect, mlir::math::MathDialect,
                   mlir::scf::SCFDialect, mlir::tensor::TensorDialect>();
-  registry.insert<mlir::bufferization::BufferizationDialect,
-                  mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
-                  mlir::memref::MemRefDialect>();
+  registry
+      .insert<mlir::bufferization::BufferizationDialect,
+              mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
+              mlir::memref::MemRefDialect, mlir::transform::TransformDialect>();
+  registerPipeTransformOps(registry);
 #ifdef PIPESCHED_ENABLE_COMPILE
   registerToLLVMInterfaces(registry);
 #endif

@@ -17,8 +17,9 @@ class DialectRegistry;
 
 namespace pipesched {
 
-/// The dialects of PipeSched; DLTI, in which `pipe` states the system; and
-/// dialects in which functions of stages are written.
+/// The dialects of PipeSched; DLTI, in which `pipe` states the system; dialects
+/// in which functions of stages are written; and the transform dialect, with
+/// ops for schedules.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
 /// All passes, into MLIR's global registry.

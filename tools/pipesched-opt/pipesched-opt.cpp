@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // MLIR's optimizer with PipeSched's dialects and passes, and the upstream
-// passes that make sense on any IR (canonicalize, cse, view-op-graph, ...). The
-// output file appears only if all passes succeed; it may be the input, which
-// MLIR maps into memory. The input may start with a byte order mark, and names
-// in it may hold control characters of terminals.
+// passes that make sense on any IR (canonicalize, cse, transform-interpreter).
+// The output file appears only if all passes succeed; it may be the input,
+// which MLIR maps into memory. The input may start with a byte order mark, and
+// names in it may hold control characters of terminals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +19,7 @@
 #include "PipeSched/Support/PrintableText.h"
 #include "PipeSched/Support/StandardStreams.h"
 #include "mlir/Bytecode/Encoding.h"
+#include "mlir/Dialect/Transform/Transforms/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/FileUtilities.h"
@@ -127,6 +128,7 @@ int main(int argc, char **argv) {
   makeDiagnosticsPrintable(registry);
   registerAllPasses();
   mlir::registerTransformsPasses();
+  mlir::transform::registerTransformPasses();
   printNoOpsByDefault();
   llvm::cl::SetVersionPrinter(printVersion);
   return runWithWholeOutput(argc, argv, [&](int argc, char **argv) {
