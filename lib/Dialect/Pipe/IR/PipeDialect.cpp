@@ -1,7 +1,7 @@
 //===- PipeDialect.cpp - The pipe dialect ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Registers the ops and attributes of the dialect.
+// Registers the ops, attributes and canonicalizations of the dialect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +10,7 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/PatternMatch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -33,4 +34,53 @@ void PipeDialect::initialize() {
 #include "PipeSched/Dialect/Pipe/IR/PipeOps.cpp.inc"
       >();
   addInterfaces<CellPlaces, VersionedBytecode>();
+}
+
+//===----------------------------------------------------------------------===//
+// Canonicalization
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Writes neighbouring idle slots as one entry.
+struct MergeIdleSlots final : OpRewritePattern<WorkerOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(WorkerOp op,
+                                PatternRewriter &rewriter) const override {
+    Row merged;
+    for (Cell cell : op.getCells()) {
+      int64_t slots = cell.isIdle() ? cell.getIdleSlots() : 0;
+      if (slots && !merged.empty() && merged.back().isIdle() &&
+          merged.back().getIdleSlots() <= Cell::kMaxMicrobatches - slots)
+        merged.back() = Cell::idle(merged.back().getIdleSlots() + slots);
+      else
+        merged.push_back(cell);
+    }
+    if (merged.size() == op.getCells().size())
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { op.takeCells(std::move(merged)); });
+    return success();
+  }
+};
+
+/// A schedule without a cell is a problem: there is something to fill.
+struct DropEmptyRows final : OpRewritePattern<ScheduleOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ScheduleOp op,
+                                PatternRewriter &rewriter) const override {
+    auto isFilled = [](WorkerOp row) { return !row.getCells().empty(); };
+    if (op.isProblem() || llvm::any_of(op.getRows(), isFilled))
+      return failure();
+    for (WorkerOp row : llvm::make_early_inc_range(op.getRows()))
+      rewriter.eraseOp(row);
+    rewriter.modifyOpInPlace(op, [&] { op.dropFamily(); });
+    return success();
+  }
+};
+} // namespace
+
+void PipeDialect::getCanonicalizationPatterns(
+    RewritePatternSet &patterns) const {
+  patterns.add<MergeIdleSlots, DropEmptyRows>(getContext());
 }

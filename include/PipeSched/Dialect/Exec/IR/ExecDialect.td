@@ -40,6 +40,7 @@ def Exec_Dialect : Dialect {
   }];
   let cppNamespace = "::pipesched::exec";
   let dependentDialects = ["::pipesched::pipe::PipeDialect"];
+  let hasCanonicalizer = 1;
   let useDefaultTypePrinterParser = 1;
 }
 

@@ -48,6 +48,7 @@ def Pipe_Dialect : Dialect {
   }];
   let cppNamespace = "::pipesched::pipe";
   let dependentDialects = ["::mlir::DLTIDialect"];
+  let hasCanonicalizer = 1;
   let useDefaultAttributePrinterParser = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
