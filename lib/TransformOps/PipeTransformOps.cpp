@@ -24,25 +24,27 @@ using namespace mlir::transform;
 using namespace pipesched;
 using pipe::ScheduleOp;
 
-namespace {
-class PipeTransformOps final
-    : public TransformDialectExtension<PipeTransformOps> {
-public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PipeTransformOps)
-  using Base::Base;
-
-  void init() {
-    declareDependentDialect<pipe::PipeDialect>();
-    registerTransformOps<
-#define GET_OP_LIST
-#include "PipeSched/TransformOps/PipeTransformOps.cpp.inc"
-        >();
-  }
-};
-} // namespace
+/// Adds ops to the dialect. `TransformDialectExtension` would, in builds with
+/// assertions, call functions that MLIR has only if it was built with them.
+template <typename... Ops>
+static void insertOps(TransformDialect &dialect) {
+  auto insert = [&](auto *op) {
+    using Op = std::remove_pointer_t<decltype(op)>;
+    if (!RegisteredOperationName::lookup(TypeID::get<Op>(),
+                                         dialect.getContext()))
+      RegisteredOperationName::insert<Op>(dialect);
+  };
+  (insert(static_cast<Ops *>(nullptr)), ...);
+}
 
 void pipesched::registerPipeTransformOps(DialectRegistry &registry) {
-  registry.addExtensions<PipeTransformOps>();
+  registry.addExtension(+[](MLIRContext *context, TransformDialect *dialect) {
+    context->loadDialect<pipe::PipeDialect>();
+    insertOps<
+#define GET_OP_LIST
+#include "PipeSched/TransformOps/PipeTransformOps.cpp.inc"
+        >(*dialect);
+  });
 }
 
 //===----------------------------------------------------------------------===//
