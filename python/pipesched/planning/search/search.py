@@ -274,7 +274,7 @@ class Search:
         if found and not fitting:
             self.only_run, fitting = False, found
         fitting = self._improve(self._others(fitting))
-        missing = self._nearest(large, fitting, misses)
+        missing = self._nearest(large, fitting, misses) if misses or not fitting else []
         if not self.counts.considered:
             raise self.space.nothing()
         self.counts.fitting = len(found)
