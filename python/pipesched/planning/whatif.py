@@ -33,6 +33,7 @@ from ..support.text import closest, gib, plural
 from . import layer_times as _own_times
 from .candidate import ALONE, INTERLACED, Candidate, Shape
 from .expenses import expenses
+from .launch.launchers import why_not_tensor
 from .launch.passes import ENDING, attach_costs, attach_times
 from .request import Request, divisors, renew
 from .search.disturbances import Slow
@@ -363,7 +364,7 @@ def _own_times_hold(request: Request, shape: Shape, changes: Mapping[str, Any]) 
 def _check_degrees(request: Request, shape: Shape) -> None:
     """Refuses degrees that the model does not allow. A node need not hold whole workers."""
     heads = request.sizes["key_value_heads"]
-    if heads and heads % shape.tensor:
+    if why_not_tensor(request, shape.tensor):
         _whole("tensor", heads, shape.tensor, "key-value heads")
     tokens = request.sizes["sequence"]
     if shape.context > 1 and tokens % (2 * shape.context):

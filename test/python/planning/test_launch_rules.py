@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pipesched
@@ -106,6 +107,22 @@ def test_rules_refuse_what_megatron_core_refuses(
         build({**dispatcher, **recompute, **values}, model)
     known = Layout(heads=32, key_value_heads=4, experts=128, **layout)
     assert broken_rules("megatron", "0.16.1", known)
+
+
+def test_heads_may_have_copies() -> None:
+    """Megatron-Core copies key-value heads to several ranks; plans that name such a degree agree,
+    and so do checks of recipes, by the same rule.
+    """
+    model = dict(pipesched.models()["llama3-8b"])
+    given: dict[str, Any] = {"recompute": ["full"], "top": 1, "pp": [1], "memory": "500GiB"}
+    for tensor, is_run in ((8, True), (16, True), (12, False), (64, False)):
+        limits = {"gpus": 192, "global_batch": 48, "tensor": [tensor], **given}
+        values = {"tensor_model_parallel_size": tensor}
+        with nullcontext() if is_run else pytest.raises(ValueError):
+            build(values, model)
+        with nullcontext() if is_run else pytest.raises(pipesched.PipeSchedError, match="tensor"):
+            (best,) = pipesched.plan("llama3-8b", "dgx-h100", **limits).fitting
+            assert best.shape.tensor == tensor and best.launchers().megatron.lines
 
 
 def test_groups_are_those_that_megatron_core_runs() -> None:

@@ -95,7 +95,7 @@ def test_ranks_divide_what_recurrences_share() -> None:
     given: dict[str, Any] = {"gpus": 8, "global_batch": 8, "pp": [1], "top": 1}
     given["recompute"] = ["full"]
     assert plan(fields, "dgx-h100", tp=[2], **given).proposals
-    with pytest.raises(pipesched.PipeSchedError, match="tensor 4 does not divide 2"):
+    with pytest.raises(pipesched.PipeSchedError, match="4 only if it divides the 2 key-value"):
         plan(fields, "dgx-h100", tp=[4], **given)
 
 

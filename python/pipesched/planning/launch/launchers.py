@@ -22,7 +22,7 @@ from ...schedule.megatron import NAME as COMBINED
 from ...support.options import Path, Recompute, Sharding
 from ..candidate import OPTIMIZED, Candidate
 from ..request import Request
-from .rules import VERSIONS, Layout, broken_rules, group_of, why_no_overlap
+from .rules import VERSIONS, Layout, broken_rules, group_of, refused_heads, why_no_overlap
 
 # Exchanges of experts hidden by a microbatch
 
@@ -49,14 +49,29 @@ def layout_of(request: Request, candidate: Candidate) -> Layout:
     shape, sizes = candidate.shape, request.sizes
     return Layout(
         **_divided(candidate),
-        key_value_heads=sizes["key_value_heads"] or None,
+        **_heads(request),
         experts=request.experts,
         sequence=sizes["sequence"] or None,
         sequence_parallel=request.sequence_parallel,
         overlaps_experts=candidate.schedule == COMBINED and shape.expert > 1,
-        recurrence=request.recurrence,
         is_tied=request.has_tied_head,
     )
+
+
+def _heads(request: Request) -> dict[str, Any]:
+    """The heads of the model that ranks divide, with the recurrence that may share them."""
+    heads, key_value_heads = (
+        request.sizes[name] or None for name in ("attention_heads", "key_value_heads")
+    )
+    return {
+        **{"heads": heads, "key_value_heads": key_value_heads},
+        "recurrence": request.recurrence,
+    }
+
+
+def why_not_tensor(request: Request, tensor: int) -> str | None:
+    """Why the launcher that the request names, or every one, does not divide the heads so."""
+    return refused_heads(request.launcher, Layout(tensor=tensor, **_heads(request)))
 
 
 def _divided(candidate: Candidate) -> dict[str, Any]:

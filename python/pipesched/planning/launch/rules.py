@@ -107,13 +107,15 @@ def _groups(layout: Layout) -> str | None:
 def _heads(layout: Layout) -> str | None:
     if layout.heads is not None and layout.heads % layout.tensor:
         return f"Megatron-LM divides no {layout.heads} attention heads by tensor {layout.tensor}"
-    heads = layout.key_value_heads or layout.tensor
-    if heads % layout.tensor and layout.tensor % heads:
-        return (
-            f"Megatron-LM takes tensor {layout.tensor} only if it divides the {heads} key-value"
-            " heads or is a multiple of them"
-        )
-    return None
+    heads, tensor = layout.key_value_heads or layout.tensor, layout.tensor
+    if heads % tensor == 0:
+        return None
+    # Ranks hold copies of heads of attention, but no copies of those of a recurrence.
+    has_copies = not layout.recurrence
+    if has_copies and tensor % heads == 0:
+        return None
+    more = " or is a multiple of them" if has_copies else ""
+    return f"Megatron-LM takes tensor {tensor} only if it divides the {heads} key-value heads{more}"
 
 
 def _hybrid(layout: Layout) -> str | None:
@@ -210,6 +212,19 @@ _RULES: dict[LauncherName, tuple[tuple[Check, str], ...]] = {
     ),
 }
 """The checks of each framework, common to its versions, and their places."""
+
+
+def refused_heads(framework: LauncherName | None, layout: Layout) -> str | None:
+    """Returns why a framework, or every one if none is named, does not divide the heads.
+
+    >>> refused_heads(None, Layout(tensor=16, heads=32, key_value_heads=8))
+    >>> refused_heads("torchtitan", Layout(tensor=16, heads=32, key_value_heads=8))
+    'torchtitan divides no 8 key-value heads by tensor 16'
+    """
+    checks = {"megatron": _heads, "torchtitan": _torch_heads}
+    named = checks.values() if framework is None else (checks[framework],)
+    reasons = [check(layout) for check in named]
+    return reasons[0] if all(reasons) else None
 
 
 def broken_rules(framework: LauncherName, version: str, layout: Layout) -> tuple[Broken, ...]:

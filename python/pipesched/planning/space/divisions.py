@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...costs.frameworks import no_pipeline, sharding_of
 from ...support.options import ContextExchange, Recompute, Sharding
 from ..candidate import Shape
+from ..launch.launchers import why_not_tensor
 from ..request import Request, divisors
 
 ALONE_EXCHANGE: tuple[ContextExchange, ...] = ("ring",)
@@ -67,8 +68,8 @@ class Divisions:
             elif tensor > 1 and request.experts and not request.sequence_parallel:
                 # Megatron-Core's router raises an error (transformer/moe/moe_layer.py).
                 self.left_out["experts and tensors need sequence parallelism"] += 1
-            elif heads % tensor:
-                self.left_out[f"tensor {tensor} does not divide {heads} key-value heads"] += 1
+            elif reason := why_not_tensor(request, tensor):
+                self.left_out[reason] += 1
             else:
                 found.append(tensor)
         return found
