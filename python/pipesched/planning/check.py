@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 from pathlib import Path as FilePath
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from ..costs.catalogue import models
@@ -15,6 +16,7 @@ from ..costs.costs import Description
 from ..costs.division import counts_text
 from ..errors import PipeSchedError, said_by
 from ..results.configuration import Configuration
+from ..results.simulation import Simulation
 from ..schedule.families import canonical, families, placement_kind
 from ..schedule.generation import problem
 from ..schedule.schedule import Schedule
@@ -23,6 +25,7 @@ from ..support.text import gib, plural
 from ..support.units import PARTS, bytes_of
 from .candidate import ALONE, Candidate, Shape, describe
 from .launch.launchers import layout_of
+from .launch.passes import ENDING, attach_costs
 from .launch.recipes import Recipe
 from .launch.rules import VERSIONS, broken_rules
 from .proposals import Proposal, plan
@@ -62,6 +65,8 @@ class Check:
         self, recipe: Recipe, model: Description | None, system: Description | None, gpus: int
     ) -> None:
         self.recipe, self.findings = recipe, list[Finding]()
+        self.rows: Schedule | None = None
+        """The rows of a file that the recipe names."""
         self.assumed: list[str] = []
         self.degrees = {
             name: recipe.number(name, 1) for name in ("tensor", "pipeline", "context", "expert")
@@ -246,9 +251,9 @@ class Check:
             for kind, (workers, count) in zip(kinds, sizes, strict=True)
         )
         is_same = found == wanted
-        other = f"; the step is that of {family}" if is_same else f"; {family} is {wanted}"
+        other = "" if is_same else f"; {family} is {wanted}"
         self._add("schedule", is_same, f"{csv} is {found}{other}", True)
-        self._try("messages", lambda: rows.verify("batched"))
+        self.rows = rows
 
     def _try(self, check: str, function: Callable[[], T]) -> T:
         """Calls a function; an error of it becomes a finding, and the check ends."""
@@ -261,9 +266,10 @@ class Check:
     def _time(self, request: Request, candidate: Candidate) -> Proposal:
         """Checks messages and memory, and says the step to expect."""
         configuration = Space(request).configuration(candidate)
-        self._try("messages", lambda: configuration.generate().verify("batched"))
+        rows = self.rows or configuration.generate()
+        self._try("messages", lambda: rows.verify("batched"))
         self._add("messages", True, "no deadlock with batched messages")
-        report = configuration.simulate()
+        report = self._simulate_rows(candidate, request) or configuration.simulate()
         memory, worker = report.memory, candidate.shape.worker
         peaks = [-(-int(size) // worker) for size in memory.peak_bytes] if memory else [0]
         step = report.execution.makespan_ps / 1e12
@@ -283,6 +289,20 @@ class Check:
         said = f"{proposal.expected_s:.4g} s{band}; idle {report.execution.idle_ratio:.1%}"
         self._add("step", True, said + self._ramp_up(configuration, candidate.shape))
         return proposal
+
+    def _simulate_rows(self, candidate: Candidate, request: Request) -> Simulation | None:
+        """The step of the rows of a file on the layers of the candidate; None without a file."""
+        if self.rows is None:
+            return None
+        rows = Schedule.from_rows(
+            self.rows.rows,
+            microbatches=self.rows.microbatches,
+            paths=candidate.raw_paths,
+            gradient_after=self.rows.gradient_after,
+        )
+        with TemporaryDirectory() as folder:
+            passes = [*attach_costs(request, candidate.shape, folder), ENDING]
+            return rows.transform(",".join(passes)).simulate(transport=request.transport)
 
     def _ramp_up(self, configuration: Configuration, shape: Shape) -> str:
         """The idle time of the first steps, if the batch grows."""

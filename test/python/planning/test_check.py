@@ -187,6 +187,22 @@ def test_placement_fits_the_name(
     assert answer == "yes" or status == 1
 
 
+def test_the_step_is_that_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of the named schedule take its step; those that run all forwards first take longer."""
+    steps = []
+    for csv in (None, "1f1b", "gpipe"):
+        text = TITAN.format(schedule="1F1B")
+        if csv is None:
+            text = text.replace('pipeline_parallel_schedule_csv = "rows.csv"\n', "")
+        else:
+            file = str(tmp_path / "rows.csv")
+            assert main(["convert", csv, "--pp", "4", "--microbatches", "8", "-o", file]) == 0
+        capsys.readouterr()
+        _, found, _ = _check(tmp_path, "a.toml", text, capsys)
+        steps.append((found["memory"][1], found["step"][1]))
+    assert steps[0] == steps[1] != steps[2]
+
+
 WRONG = {
     "cycle.yaml": ("bases: [cycle.yaml]\nnum_layers: 8\n", "include each other"),
     "lost.yaml": ("extends: [none.yaml]\n", "none.yaml, which is not found"),
