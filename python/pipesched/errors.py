@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,6 +56,18 @@ class PipeSchedError(Exception):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.diagnostics))
+
+
+@contextmanager
+def needing(module: str, package: str, advice: str) -> Iterator[None]:
+    """Names a package that a module imports inside of the block, and how to install it, if that
+    fails.
+    """
+    try:
+        yield
+    except ImportError as error:
+        text = f"{module} needs {package}, which pipesched does not install"
+        raise ImportError(f"{text} ({error}): {advice}") from error
 
 
 class WrongType(PipeSchedError, TypeError):

@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from pipesched import Schedule
+from pipesched.errors import needing
 
 from . import EXTRA, FrontendError
 
-try:
+with needing(__name__, "JAX", EXTRA):
     import jax
     import jax.numpy as jnp
-except ImportError as error:
-    raise ImportError(f"pipesched.frontends.jax needs JAX ({error}); {EXTRA}") from error
 
 from ._file import (
     Array,

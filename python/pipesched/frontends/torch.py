@@ -13,15 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipesched import Schedule
+from pipesched.errors import needing
 
 from . import EXTRA, FrontendError
 
-try:
+with needing(__name__, "PyTorch", EXTRA):
     import torch
     from torch import Tensor, nn
     from torch.utils import _pytree as pytree
-except ImportError as error:
-    raise ImportError(f"pipesched.frontends.torch needs PyTorch ({error}); {EXTRA}") from error
 
 from pipesched.torch import SequentialStages, split_sequential
 

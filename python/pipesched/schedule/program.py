@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ..errors import OutOfRange, WrongType
+from ..errors import OutOfRange, PipeSchedError, WrongType
 from ..support.options import InstructionKind, Phase, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from .schedule import Schedule
 
 PHASES: tuple[Phase, ...] = _core.phases()  # type: ignore[assignment]
 """By `Columns.phase`: the number that the library has for a phase. `_`, idle, is among them."""
@@ -303,3 +305,20 @@ class WorkerProgram(Sequence[Instruction]):
 
     def __repr__(self) -> str:
         return f"<program of worker {self.worker}: {len(self)} instructions>"
+
+
+def programs_of(schedule: Schedule, phases: str, runtime: str) -> list[tuple[Instruction, ...]]:
+    """Returns the programs of all workers for a runtime that runs these phases. Raises an error
+    for workers without stages and for anything else that they run.
+    """
+    programs = [tuple(schedule.program(worker)) for worker in range(schedule.workers)]
+    for worker, program in enumerate(programs):
+        if not schedule.stages(worker):
+            raise PipeSchedError(f"worker {worker} of {schedule.name!r} has no stages")
+        for each in program:
+            if any(cell.phase not in phases for cell in each.cells):
+                raise PipeSchedError(
+                    f"worker {worker} of {schedule.name!r} runs {each}, which {runtime} does not; "
+                    f"it runs cells of {', '.join(phases)}"
+                )
+    return programs

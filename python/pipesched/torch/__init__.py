@@ -8,13 +8,10 @@ docs/Torch.md is the guide. PyTorch is imported here and nowhere else in pipesch
 
 from __future__ import annotations
 
-try:
-    import torch as _torch  # noqa: F401
+from ..errors import needing as _needing
+
+with _needing(__name__, "PyTorch", "pip install torch"):
     import torch.distributed as _distributed
-except ImportError as error:
-    raise ImportError(
-        "pipesched.torch needs PyTorch, which pipesched does not install: pip install torch"
-    ) from error
 if not _distributed.is_available():
     raise ImportError("pipesched.torch needs a PyTorch that is built with torch.distributed")
 

@@ -23,6 +23,7 @@ from megatron.core.pipeline_parallel.schedules import get_forward_backward_func
 from megatron.core.transformer import TransformerConfig
 from pipesched import PipeSchedError
 from pipesched.megatron import build_chunks, forward_backward, layer_layout
+from pipesched.torch import PipelineError
 from runtime_ranks import difference, main, train_each
 from test_megatron import MegatronJob, Refusal
 from torch import Tensor
@@ -169,20 +170,20 @@ def reference(job: MegatronJob) -> Any:
 
 
 def chunks_of(job: MegatronJob) -> Any:
-    workers = job.table.workers
+    workers, own = job.table.workers, {"virtual_pipeline_model_parallel_size": 2}
+    layout = layer_layout(job.table, LAYERS)
+    virtual = layout.virtual_pipeline_model_parallel_size
     if job.loop:
         start(workers, 2)
-        given = config(workers, None, virtual_pipeline_model_parallel_size=2)
+        given = config(workers, layout) if virtual == 2 else config(workers, None, **own)
         rank = parallel_state.get_pipeline_model_parallel_rank()
         ends = [(rank == 0, False), (False, rank == workers - 1)]
         return given, [
             gpt(given, job.tied, pre_process=first, post_process=last, vp_stage=number)
             for number, (first, last) in enumerate(ends)
         ]
-    layout = layer_layout(job.table, LAYERS)
-    virtual = layout.virtual_pipeline_model_parallel_size
     start(workers, virtual if virtual > 1 else None)
-    given = config(workers, layout)
+    given = config(workers, None, **own) if job.plain else config(workers, layout)
     chunks = build_chunks(job.table, partial(gpt, given, job.tied))
     for name, value in job.config.items():  # Megatron itself refuses some of them on CPUs
         setattr(given, name, value)
@@ -199,14 +200,19 @@ def run(job: MegatronJob, _: dist.ProcessGroup) -> Any:
         try:
             _, chunks = chunks_of(job)
             train(forward_backward(job.table), chunks, False)
-        except PipeSchedError as error:
+        except (PipeSchedError, PipelineError) as error:
             return str(error)
         return "not refused"
     wanted = reference(job)
     given, chunks = chunks_of(job)
     fill(chunks)
     chunks = wrapped(chunks, given, overlap=True) if job.ddp else chunks
-    found = train(forward_backward(job.table, messages=job.messages), chunks, job.ddp)
+    step: Any = forward_backward(job.table, messages=job.messages)
+    found = train(step, chunks, job.ddp)
+    if job.name == "zb-v":
+        with step.runtime.record() as recording:
+            train(step, chunks, job.ddp)
+        assert recording.gather().steps == STEPS
     losses = gradients = 0.0
     for (mine, own), (theirs, like) in zip(found, wanted, strict=True):
         assert len(mine) == len(theirs) == MICROBATCHES and own.keys() == like.keys()

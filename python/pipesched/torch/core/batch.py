@@ -135,6 +135,7 @@ class Batch:
     """A GradScaler, or None."""
     number: int
     count: int
+    """The divisor of losses."""
     record: Callable[[Any], Any] | None = None
     """Called with the `Event` of each instruction."""
     note_done: Callable[[int, int], Any] | None = None
@@ -143,6 +144,8 @@ class Batch:
     """The weights of the losses of microbatches; None if they are equal."""
     tokens: Tokens | None = None
     """Checks whether equal weights are wrong."""
+    adds_up: bool = False
+    """Whether the loss is the sum of the losses of the microbatches."""
     losses: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Any] = field(default_factory=dict)
 
@@ -152,7 +155,7 @@ class Batch:
         return scaled / self.count if self.weights is None else scaled * self.weights[number]
 
     def mean(self) -> Tensor | None:
-        """Returns the mean of the losses that this rank has computed."""
+        """Returns the mean, or the sum, of the losses that this rank has computed."""
         numbers = sorted(self.losses)
         if self.weights is not None:
             numbers = [number for number in numbers if self.weights[number]] or numbers
@@ -160,7 +163,7 @@ class Batch:
             return None
         losses = torch.stack([self.losses[number].reshape(()) for number in numbers])
         if self.weights is None:
-            return losses.mean()
+            return losses.sum() if self.adds_up else losses.mean()
         weights = losses.new_tensor([self.weights[number] for number in numbers])
         return (losses * weights).sum() / weights.sum()
 

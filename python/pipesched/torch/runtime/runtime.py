@@ -90,6 +90,7 @@ class PipelineRuntime:
     count: the tokens of which the loss of a microbatch is a mean, from its target, as `lambda
     target: (target != -100).sum()`. The loss of a step is then the mean over all tokens of all
     pipelines; otherwise microbatches weigh alike.
+    adds_up: whether the loss of a step is the sum of those of the microbatches, not their mean.
     check_slices: whether the first step compares slices with whole microbatches in each stage.
     parts_order: the order of parts of an overlapped pair (`pipesched.torch.parts`) on all ranks:
     "deepseek", "megatron", "in-turn", or the parts, "combine.I,attention.F,...".
@@ -126,6 +127,7 @@ class PipelineRuntime:
         messages: MessageKind | None = None,
         static_shapes: bool = True,
         count: Count | None = None,
+        adds_up: bool = False,
         check_slices: bool = True,
         parts_order: PairOrder | str = "deepseek",
         memory_budget: int | str | None = None,
@@ -144,11 +146,13 @@ class PipelineRuntime:
             memory_budget,
             *beside,
             parts_order,
-            count is not None,
+            (count is not None, adds_up),
         )
         self.schedule, self.on_instruction = schedule, on_instruction
         self._group, self._scaler = found, scaler
-        self._count, self._tokens = count, Tokens()
+        if adds_up and count is not None:
+            raise PipelineError("`count` weighs losses, which with `adds_up` do not have weights")
+        self._count, self._tokens, self._adds_up = count, Tokens(), adds_up
         self._receives = receives or "arrival" if schedule.kind == "schedule" else None
         self._watch = self._watch_over(found, timeout)
         with self._guard(lambda: "making the runtime"):
@@ -325,6 +329,11 @@ class PipelineRuntime:
         finally:
             self._executor.memory = None
 
+    def after_backwards(self, path: int, stage: int, call: Callable[[], Any]) -> None:
+        """Calls something in each training step after the last backward of a stage."""
+        cells = [c for i in self._parts.program if i.kind == "compute" for c in i.cells]
+        self._parts.around.add(cells, {(path, stage)}, call)
+
     # State
 
     def state_dict(self) -> dict[str, Any]:
@@ -423,7 +432,7 @@ class PipelineRuntime:
     # Inside
 
     def _batch(self, mode: Mode, inputs: Any, targets: Any) -> Batch:
-        count = self._units.microbatches
+        count = 1 if self._adds_up else self._units.microbatches
         with self._guard(lambda: "cutting the batch"):
             given = None if inputs is None else cut_units(inputs, self.schedule, "inputs")
             wanted = None if targets is None else cut_units(targets, self.schedule, "targets")
@@ -432,6 +441,7 @@ class PipelineRuntime:
                 refuse_graphs(wanted, "targets")
         number, self._passes = self._passes, self._passes + 1
         found = Batch(mode, given, wanted, self._scaler, number, count, self.on_instruction)
+        found.adds_up = self._adds_up
         if mode == "train" and self._count is None and count > 1 and self._tokens.is_on:
             found.tokens = self._tokens
         if self._recording is not None:

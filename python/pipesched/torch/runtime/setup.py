@@ -82,7 +82,8 @@ class Options:
     expert_parallel: tuple[str, ...]
     buffers: BufferRule | None
     order: str
-    weighs: bool
+    weighs: tuple[bool, bool]
+    """Whether losses of microbatches have weights, and whether they add up."""
     has_tags: bool = field(init=False)
 
     def __post_init__(self) -> None:
