@@ -1,48 +1,42 @@
-"""Schedules that train functions of JAX: one controller, with a thread for each worker.
-
-from pipesched.jax import PipelineRuntime
-
-runtime = PipelineRuntime(schedule, [embed, block, block, head], params, loss, jax.devices())
-loss, gradients = runtime.step(inputs, targets)
-
-docs/Jax.md is the guide.
-"""
+"""Schedules that train functions of JAX: one controller, a thread for each worker (docs/Jax.md)."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from . import Cell, Instruction, Measurement, PipeSchedError, Schedule
+from .errors import PipeSchedError, needing
+from .results.measurement import NEVER, Clock, Measurement, Stamps
+from .schedule.program import Cell, Instruction, Passed, programs_of
+from .schedule.schedule import Schedule
 
-try:
+with needing(__name__, "JAX", "pip install jax"):
     import jax
     import jax.numpy as jnp
-except ImportError as error:
-    raise ImportError(f"pipesched.jax needs JAX ({error}): pip install jax") from error
 
 from .frontends.jaxpr import Part, flatten, loss_part, name_leaves, stage_parts
 from .frontends.partition import Role, count_stages
-from .results.measurement import NEVER, Clock, Stamps
-
-__all__ = ["PipelineRuntime", "Recording"]
 
 BACKWARDS = {"B": "backward", "I": "input_gradient", "W": "weight_gradient"}
+KINDS = {"F": "forward", "R": "forward", **BACKWARDS}
 """The function that a cell calls."""
-INPUT, OUTPUT = ("input", ""), ("output", "")
+LATER = {"F": BACKWARDS.values(), "R": BACKWARDS.values(), "I": ("weight_gradient",)}
+"""Functions that read values of a cell."""
+INPUT, OUTPUT, TARGET = ("input", ""), ("output", ""), ("target", "")
 INPUT_GRADIENT, OUTPUT_GRADIENT = ("input_gradient", ""), ("output_gradient", "")
 
 Values = dict[Role, Any]
 """The values of a stage and one microbatch."""
-Key = tuple[bool, int, int]
-"""The key of a value for another stage: whether it is an output, its stage and microbatch."""
+Message = tuple[Any, int] | None
+"""A value and when it arrived; None if a worker has failed."""
 
 
 class _Stopped(Exception):
@@ -62,68 +56,56 @@ class _Plan:
         self.constants: list[dict[str, Any]] = []
         known: dict[str, dict[str, Part]] = {}
         value: Any = jnp.asarray(inputs)
-        for number, (function, own) in enumerate(zip(runtime.stages, runtime.params, strict=True)):
-            what = f"stage {number}"
-            with _noting(f"while tracing {what}"):
+        try:
+            for number, function in enumerate(runtime.stages):
+                what, own = f"stage {number}", runtime.params[number]
                 flat = flatten(function, own, value, number > 0, what)
-            if flat.key not in known:
-                known[flat.key] = {part.kind: _jitted(part) for part in stage_parts(flat)}
-            self.stages.append(known[flat.key])
-            names = name_leaves(own, what)[0]
-            self.constants.append({k: v for k, v in flat.used.items() if k not in names})
-            value = flat.value
-        with _noting("while tracing the loss"):
+                if flat.key not in known:
+                    known[flat.key] = {part.kind: _jitted(part) for part in stage_parts(flat)}
+                self.stages.append(known[flat.key])
+                names = name_leaves(own, what)[0]
+                self.constants.append({k: v for k, v in flat.used.items() if k not in names})
+                value = flat.value
+            what = "the loss"
             count = runtime.schedule.microbatches
             self.loss = _jitted(loss_part(runtime.loss, value, jnp.asarray(targets), count))
+        except Exception as error:
+            error.add_note(f"while tracing {what}")
+            raise
 
-    def kept(self, stage: int, *kinds: str) -> set[Role]:
-        """Returns the roles that functions of a stage read."""
-        return {role for kind in kinds for role in self.stages[stage][kind].arguments}
-
-
-@contextmanager
-def _noting(where: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        error.add_note(where)
-        raise
+    def kept(self, cell: Cell) -> set[Role]:
+        """Returns the roles that later cells of a stage and microbatch read."""
+        if cell.phase == "F" and cell.recomputed:
+            return {INPUT}
+        kinds = LATER.get(cell.phase, ())
+        return {role for kind in kinds for role in self.stages[cell.stage][kind].arguments}
 
 
-class Recording:
-    """The times of the steps that run while it is open."""
+class Recording(list[list[Any]]):
+    """The times of steps: by step and worker the five rows of `Stamps`, in ns."""
 
     def __init__(self, schedule: Schedule) -> None:
+        super().__init__()
         self._schedule = schedule
-        self.steps: list[list[Any]] = []
-        """By step and worker: the five rows of `Stamps`, by instruction, in ns."""
 
     def gather(self) -> Measurement:
         """Returns the `Measurement` of the steps. All threads have one clock."""
-        if not self.steps:
+        if not self:
             raise PipeSchedError("no step ran while times were recorded")
         zeros = (0.0,) * self._schedule.workers
-        by_worker = zip(*self.steps, strict=True)
         return Measurement(
             schedule=self._schedule,
             receives="arrival" if self._schedule.kind == "schedule" else None,
-            numbers=tuple(range(len(self.steps))),
-            stamps=tuple(Stamps(*np.stack(tables, axis=1)) for tables in by_worker),
+            numbers=tuple(range(len(self))),
+            stamps=tuple(Stamps(*np.stack(tables, axis=1)) for tables in zip(*self, strict=True)),
             clock=Clock(0.0, zeros, zeros),
             source="pipesched.jax",
         )
 
 
 class PipelineRuntime:
-    """Trains functions of JAX by a schedule.
-
-    schedule: a schedule or program of F, B, I, W and R cells.
-    stages: for each stage a function from its parameters and one array to one array.
-    params: for each stage its parameters, any tree of arrays. Floats are trained.
-    loss: from the output of the last stage and the targets of a microbatch to its loss.
-    devices: one for each worker; by default the first devices of JAX.
-
-    Raises PipeSchedError if these do not fit together.
+    """Trains functions of JAX by a schedule of F, B, I, W and R cells. docs/Jax.md says what the
+    arguments are. Raises PipeSchedError where they do not fit together.
     """
 
     def __init__(
@@ -137,81 +119,63 @@ class PipelineRuntime:
         workers = schedule.workers
         self.schedule, self.stages, self.loss = schedule, list(stages), loss
         self.devices = list(jax.devices()[:workers] if devices is None else devices)
-        held = [[each.stage for each in schedule.stages(worker)] for worker in range(workers)]
-        for worker, found in enumerate(held):
-            if not found:
-                raise PipeSchedError(f"worker {worker} of {schedule.name!r} has no stages")
-        count = count_stages(schedule)
-        if len(self.stages) != count:
-            raise PipeSchedError(
-                f"there are {len(self.stages)} functions; {schedule.name!r} has {count} stages"
-            )
+        self.programs = programs_of(schedule, "FBIWR", "pipesched.jax")
+        count_stages(schedule, functions=self.stages)
         if len(self.devices) != workers:
             raise PipeSchedError(
                 f"there are {len(self.devices)} devices; {schedule.name!r} has {workers} workers"
             )
-        self.holders = [[w for w in range(workers) if stage in held[w]] for stage in range(count)]
-        """By stage: the workers that have it; several if it has replicas."""
         schedule.verify()
-        self.programs = [tuple(schedule.program(worker)) for worker in range(workers)]
-        self._refuse_others()
         self._pool = ThreadPoolExecutor(workers, "pipesched.jax")
         self._plans: dict[Any, _Plan] = {}
         self._recording: Recording | None = None
         self.params = params
 
-    def _refuse_others(self) -> None:
-        for worker, program in enumerate(self.programs):
-            for each in program:
-                if each.kind not in ("compute", "send", "recv") or any(
-                    cell.phase not in "FBIWR" for cell in each.cells
-                ):
-                    raise PipeSchedError(
-                        f"worker {worker} runs {each}, which this runtime has not; it runs "
-                        "schedules of F, B, I, W and R cells"
-                    )
-
     @property
     def params(self) -> list[Any]:
-        """By stage its parameters, on the device of the first worker that has it. Setting them
-        places them on all devices that need them.
-        """
+        """By stage its parameters. Setting them places them on all devices that need them."""
         return self._params
 
     @params.setter
     def params(self, params: Sequence[Any]) -> None:
-        if len(params) != len(self.stages):
-            raise PipeSchedError(
-                f"there are {len(params)} trees of parameters; {self.schedule.name!r} has "
-                f"{len(self.stages)} stages"
-            )
-        self._params, self.own = [], {}
-        for stage, (tree, workers) in enumerate(zip(params, self.holders, strict=True)):
-            placed = [jax.device_put(tree, self.devices[worker]) for worker in workers]
-            self._params.append(placed[0])
-            for worker, copy in zip(workers, placed, strict=True):
-                self.own[worker, stage] = name_leaves(copy, f"stage {stage}")[0]
+        count_stages(self.schedule, trees_of_parameters=params)
+        first: dict[int, Any] = {}
+        self.own: dict[tuple[int, int], dict[str, Any]] = {}
+        for worker, device in enumerate(self.devices):
+            for stage in {each.stage for each in self.schedule.stages(worker)}:
+                placed = jax.device_put(params[stage], device)
+                first.setdefault(stage, placed)
+                self.own[worker, stage] = name_leaves(placed, f"stage {stage}")[0]
+        self._params = [first[stage] for stage in range(len(first))]
 
     def step(self, inputs: Any, targets: Any) -> tuple[Any, list[Any]]:
-        """Runs one step. Returns the mean of the losses of all microbatches, and its gradients: a
-        tree for each stage, like `params`. Arrays are cut along dimension 0 into equal
-        microbatches.
+        """Runs one step. Returns the mean of the losses of all microbatches, and its gradients as a
+        tree for each stage. Arrays are cut along dimension 0 into equal microbatches.
         """
-        parts = [self._cut(inputs, "inputs"), self._cut(targets, "targets")]
-        examples = [jnp.asarray(each[0]) for each in parts]
-        shapes = [jax.tree.map(lambda a: (a.shape, str(a.dtype)), examples)]
-        shapes += [jax.tree.map(lambda a: (a.shape, str(a.dtype)), self.params)]
-        plan = self._plans.get(repr(shapes))
-        if plan is None:
-            plan = self._plans[repr(shapes)] = _Plan(self, *examples)
-        step = _Step(self, plan, parts, self._recording is not None)
-        jobs = [self._pool.submit(step.run, worker) for worker in range(len(self.programs))]
+        batch = [self._cut(inputs, "inputs"), self._cut(targets, "targets")]
+        examples = [jnp.asarray(each[0]) for each in batch]
+        shapes = repr(jax.tree.map(lambda a: (a.shape, str(a.dtype)), [examples, self.params]))
+        if shapes not in self._plans:
+            self._plans[shapes] = _Plan(self, *examples)
+        sent = [i.message for program in self.programs for i in program if i.kind == "send"]
+        self.messages: dict[Any, SimpleQueue[Message]] = {each: SimpleQueue() for each in sent}
+        workers = [_Worker(self, self._plans[shapes], batch, n) for n in range(len(self.programs))]
+        jobs = [self._pool.submit(worker.run) for worker in workers]
         errors = [error for job in jobs if (error := job.exception()) is not None]
         for error in sorted(errors, key=lambda error: isinstance(error, _Stopped)):
             raise error
         if self._recording is not None:
-            self._recording.steps.append(step.times)
-        return step.sum_losses(), step.sum_gradients()
+            self._recording.append([worker.times for worker in workers])
+        sums = [worker.sums for worker in workers]
+        gradients = [self._gather(stage, sums) for stage in range(len(self.stages))]
+        return _sum([each["loss"] for each in sums if "loss" in each]), gradients
+
+    def _gather(self, stage: int, sums: list[dict[Any, Any]]) -> Any:
+        """Returns the gradients of a stage, of which replicas add up."""
+        own, tree = name_leaves(self.params[stage], f"stage {stage}")
+        found = _sum([each[stage] for each in sums if stage in each])
+        leaves = [found[name] if name in found else jnp.zeros_like(own[name]) for name in own]
+        return jax.tree_util.tree_unflatten(tree, leaves)
 
     def _cut(self, batch: Any, what: str) -> list[Any]:
         count = self.schedule.microbatches
@@ -239,154 +203,98 @@ def _add(first: Any, second: Any) -> Any:
     return jax.tree.map(jnp.add, first, second)
 
 
-class _Step:
-    """One step. Each worker runs its program in a thread, and waits only for messages."""
+def _sum(parts: list[Any]) -> Any:
+    """Adds up trees on the device of the first one."""
+    if not parts:
+        return {}
+    device = jax.tree.leaves(parts[0])[0].sharding
+    return reduce(_add, [jax.device_put(part, device) for part in parts])
 
-    def __init__(
-        self, runtime: PipelineRuntime, plan: _Plan, batch: list[list[Any]], is_timed: bool
-    ) -> None:
-        self._runtime, self._plan, self._is_timed = runtime, plan, is_timed
+
+class _Worker:
+    """A worker in one step. It runs its program in a thread, and waits only for messages."""
+
+    def __init__(self, runtime: PipelineRuntime, plan: _Plan, batch: Any, number: int) -> None:
+        self._runtime, self._plan, self._number = runtime, plan, number
         self._inputs, self._targets = batch
+        self._program, self._device = runtime.programs[number], runtime.devices[number]
         # The CPU client may run the cells of one device side by side.
-        self._blocks = is_timed or runtime.devices[0].platform == "cpu"
-        workers = range(len(runtime.programs))
-        self.times = [np.full((5, len(p)), NEVER, np.int64) for p in runtime.programs]
-        self._losses: list[Any] = [None for _ in workers]
-        self._gradients: list[dict[int, Any]] = [{} for _ in workers]
-        self._passed: list[dict[Key, Any]] = [{} for _ in workers]
-        self._held: list[dict[tuple[int, int], Values]] = [{} for _ in workers]
-        self._messages: dict[int, tuple[Any, int]] = {}
-        self._has_changed, self._has_failed = threading.Condition(), False
+        self._blocks = runtime._recording is not None or self._device.platform == "cpu"
+        self.times = np.full((5, len(self._program)), NEVER, np.int64)
+        self.sums: dict[Any, Any] = {}  # the loss, and by stage the gradients
+        self._passed: dict[Passed, Any] = {}
+        self._held: dict[tuple[int, int], Values] = {}
 
-    def run(self, worker: int) -> None:
-        """Runs the program of a worker."""
-        for instruction in self._runtime.programs[worker]:
+    def run(self) -> None:
+        """Runs the program."""
+        for instruction in self._program:
             try:
-                self._run(worker, instruction)
+                self._run(instruction)
             except BaseException as error:
                 if not isinstance(error, _Stopped):
-                    error.add_note(f"worker {worker}, at {instruction}")
-                with self._has_changed:
-                    self._has_failed = True
-                    self._has_changed.notify_all()
+                    error.add_note(f"worker {self._number}, at {instruction}")
+                for message in self._runtime.messages.values():
+                    message.put(None)
                 raise
 
-    def _run(self, worker: int, instruction: Instruction) -> None:
-        now, program = time.perf_counter_ns, self._runtime.programs[worker]
-        times, index = self.times[worker], instruction.index
+    def _run(self, instruction: Instruction) -> None:
+        now, times, index = time.perf_counter_ns, self.times, instruction.index
         times[0, index] = now()
-        for awaited in instruction.waits:
-            if program[awaited].kind == "recv" and times[3, awaited] == NEVER:
-                value, times[4, awaited] = self._take(program[awaited])
-                times[3, awaited] = now()
-                self._passed[worker][_key(program[awaited].cell)] = value
+        for each in (self._program[awaited] for awaited in instruction.waits):
+            if each.kind == "recv" and times[3, each.index] == NEVER:
+                message = self._runtime.messages[each.message].get()
+                if message is None:
+                    raise _Stopped
+                self._passed[each.cell.gives], times[4, each.index] = message
+                times[3, each.index] = now()
         times[1, index] = now()
         made: Any = None
         if instruction.kind == "compute":
-            made = [self._compute(worker, cell) for cell in instruction.cells]
+            made = [self._compute(cell) for cell in instruction.cells]
         elif instruction.kind == "send":
-            assert instruction.message is not None and instruction.peer is not None
-            value = self._passed[worker].pop(_key(instruction.cell))
+            assert instruction.peer is not None
+            value = self._passed.pop(instruction.cell.gives)
             made = jax.device_put(value, self._runtime.devices[instruction.peer])
-        for each in jax.tree.leaves(made) if self._blocks else ():
-            each.block_until_ready()
+        if self._blocks:
+            jax.block_until_ready(made)  # type: ignore[no-untyped-call]
         if instruction.kind == "send":
-            with self._has_changed:
-                self._messages[instruction.message or 0] = made, now()
-                self._has_changed.notify_all()
+            self._runtime.messages[instruction.message].put((made, now()))
         times[2, index] = now()
 
-    def _take(self, receive: Instruction) -> tuple[Any, int]:
-        """Waits for a message; returns it and when it arrived."""
-        assert receive.message is not None
-        with self._has_changed:
-            self._has_changed.wait_for(
-                lambda: receive.message in self._messages or self._has_failed
-            )
-            if receive.message not in self._messages:
-                raise _Stopped
-            return self._messages.pop(receive.message)
-
-    def _compute(self, worker: int, cell: Cell) -> Any:
-        """Runs a cell; returns its result."""
-        at, held = (cell.stage, cell.microbatch), self._held[worker]
-        if cell.phase in "FR":
-            return self._forward(worker, cell)
-        values = held.pop(at)
-        is_last = cell.stage == len(self._plan.stages) - 1
-        if cell.phase != "W" and not is_last:
-            given = self._passed[worker].pop((False, cell.stage + 1, cell.microbatch))
-            values[OUTPUT_GRADIENT] = given
-        made = self._call(worker, cell.stage, BACKWARDS[cell.phase], values)
-        if cell.phase == "I":
-            kept = self._plan.kept(cell.stage, BACKWARDS["W"])
-            held[at] = {role: each for role, each in (values | made).items() if role in kept}
-        if cell.phase != "W" and cell.stage > 0:
-            self._passed[worker][_key(cell)] = made[INPUT_GRADIENT]
-        found = {name: each for (role, name), each in made.items() if role == "gradient"}
-        if found:
-            sums = self._gradients[worker]
-            sums[cell.stage] = _add(sums[cell.stage], found) if cell.stage in sums else found
+    def _compute(self, cell: Cell) -> Values:
+        """Runs a cell; returns its results."""
+        stage, microbatch = at = cell.stage, cell.microbatch
+        is_last, plan = stage == len(self._plan.stages) - 1, self._plan
+        values = self._held.pop(at, {})
+        if cell.phase == "F" and stage == 0:
+            values[INPUT] = jax.device_put(self._inputs[microbatch], self._device)
+        elif cell.phase == "F":
+            values[INPUT] = self._passed.pop(cell.takes)
+        elif cell.phase in "BI" and not is_last:
+            values[OUTPUT_GRADIENT] = self._passed.pop(cell.takes)
+        own = plan.constants[stage] | self._runtime.own[self._number, stage]
+        known = values | {("param", name): array for name, array in own.items()}
+        made = _call(plan.stages[stage][KINDS[cell.phase]], known)
+        if cell.phase in "FR" and is_last:
+            target = jax.device_put(self._targets[microbatch], self._device)
+            loss = _call(plan.loss, {OUTPUT: made[OUTPUT], TARGET: target})
+            made[OUTPUT_GRADIENT] = loss[OUTPUT_GRADIENT]
+            if cell.phase == "F":
+                self._add_up("loss", loss["loss", ""])
+        elif cell.phase == "F":
+            self._passed[cell.gives] = made[OUTPUT]
+        elif cell.phase in "BI" and stage > 0:
+            self._passed[cell.gives] = made[INPUT_GRADIENT]
+        if found := {name: each for (role, name), each in made.items() if role == "gradient"}:
+            self._add_up(stage, found)
+        if kept := plan.kept(cell):
+            self._held[at] = {role: each for role, each in (values | made).items() if role in kept}
         return made
 
-    def _forward(self, worker: int, cell: Cell) -> Values:
-        """Runs F or R. A recomputed F has kept only its input."""
-        at, held, passed = (cell.stage, cell.microbatch), self._held[worker], self._passed[worker]
-        device = self._runtime.devices[worker]
-        if cell.phase == "R":
-            given = held[at][INPUT]
-        elif cell.stage == 0:
-            given = jax.device_put(self._inputs[cell.microbatch], device)
-        else:
-            given = passed.pop((True, cell.stage - 1, cell.microbatch))
-        values = {INPUT: given}
-        values |= self._call(worker, cell.stage, "forward", values)
-        if cell.stage == len(self._plan.stages) - 1:
-            target = jax.device_put(self._targets[cell.microbatch], device)
-            piece, both = self._plan.loss, {OUTPUT: values[OUTPUT], ("target", ""): target}
-            arguments = [both[role] for role in piece.arguments]
-            loss, values[OUTPUT_GRADIENT] = piece.function(*arguments)
-            if cell.phase == "F":
-                before = self._losses[worker]
-                self._losses[worker] = loss if before is None else _add(before, loss)
-        elif cell.phase == "F":
-            passed[_key(cell)] = values[OUTPUT]
-        kept = {INPUT}
-        if cell.phase == "R" or not cell.recomputed:
-            kept = {OUTPUT_GRADIENT} | self._plan.kept(cell.stage, *BACKWARDS.values())
-        held[at] = {role: each for role, each in values.items() if role in kept}
-        return values
-
-    def _call(self, worker: int, stage: int, kind: str, values: Values) -> Values:
-        piece, own = self._plan.stages[stage][kind], self._runtime.own[worker, stage]
-        known = self._plan.constants[stage]
-        arguments = [
-            (own[name] if name in own else known[name]) if kind == "param" else values[kind, name]
-            for kind, name in piece.arguments
-        ]
-        return dict(zip(piece.results, piece.function(*arguments), strict=True))
-
-    def sum_losses(self) -> Any:
-        """Returns the loss of the step."""
-        return self._sum([each for each in self._losses if each is not None])
-
-    def sum_gradients(self) -> list[Any]:
-        """Returns the gradients by stage, with the sum over replicas."""
-        trees = []
-        for stage, workers in enumerate(self._runtime.holders):
-            found = [self._gradients[w][stage] for w in workers if stage in self._gradients[w]]
-            own, tree = name_leaves(self._runtime.params[stage], f"stage {stage}")
-            sums = self._sum(found) if found else {}
-            leaves = [sums[name] if name in sums else jnp.zeros_like(own[name]) for name in own]
-            trees.append(jax.tree_util.tree_unflatten(tree, leaves))
-        return trees
-
-    def _sum(self, parts: list[Any]) -> Any:
-        total, device = parts[0], next(iter(jax.tree.leaves(parts[0])[0].devices()))
-        for part in parts[1:]:
-            total = _add(total, jax.device_put(part, device))
-        return total
+    def _add_up(self, what: Any, found: Any) -> None:
+        self.sums[what] = _add(self.sums[what], found) if what in self.sums else found
 
 
-def _key(cell: Cell) -> Key:
-    return cell.phase == "F", cell.stage, cell.microbatch
+def _call(part: Part, values: Values) -> Values:
+    arguments = [values[role] for role in part.arguments]
+    return dict(zip(part.results, part.function(*arguments), strict=True))

@@ -92,12 +92,7 @@ def export(
     Values between stages are one array each. Raises FrontendError for code that has no form as
     functions of stages.
     """
-    count = count_stages(schedule)
-    if len(stages) != count or len(parameters) != count:
-        raise FrontendError(
-            f"there are {len(stages)} functions and {len(parameters)} trees of parameters; the "
-            f"schedule has {count} stages"
-        )
+    count_stages(schedule, functions=stages, trees_of_parameters=parameters)
     _require_passes()
     with Worker() as worker:
         made = _Export(stages, parameters, schedule, loss, optimizer, worker)

@@ -160,9 +160,9 @@ def loss_piece(graph: Graph[Value]) -> Piece[Value]:
     return _Cut(graph).piece("loss", results, set())
 
 
-def count_stages(schedule: Schedule) -> int:
-    """Returns the number of stages, which must be equal on all paths. Refuses slices: functions of
-    stages compute whole microbatches.
+def count_stages(schedule: Schedule, **given: Sequence[object]) -> int:
+    """Returns the number of stages, which must be equal on all paths and in the given lists.
+    Refuses slices: functions of stages compute whole microbatches.
     """
     if schedule.slices > 1:
         raise FrontendError(
@@ -181,5 +181,11 @@ def count_stages(schedule: Schedule) -> int:
             raise FrontendError(
                 f"path {path} of the schedule divides the model otherwise than path 0, at stage "
                 f"{stage}; functions belong to the stages of all paths alike"
+            )
+    for what, found in given.items():
+        if len(found) != count:
+            raise FrontendError(
+                f"there are {len(found)} {what.replace('_', ' ')}; schedule {schedule.name!r} has "
+                f"{count} stages"
             )
     return count

@@ -40,6 +40,12 @@ def index_of(what: str, value: object, count: int) -> int:
     return index
 
 
+Passed = tuple[bool, int, int]
+"""A value between stages: whether it is an output or the gradient of an input, and its stage and
+microbatch.
+"""
+
+
 class Cell(NamedTuple):
     """One cell of a table. `str` gives its name as in a row, `2F0`."""
 
@@ -58,6 +64,17 @@ class Cell(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.stage}{self.phase}{self.microbatch}"
+
+    @property
+    def gives(self) -> Passed:
+        """What F, B or I passes to another stage."""
+        return self.phase == "F", self.stage, self.microbatch
+
+    @property
+    def takes(self) -> Passed:
+        """What F, B or I needs of another stage."""
+        is_output = self.phase == "F"
+        return is_output, self.stage + (-1 if is_output else 1), self.microbatch
 
 
 def trace_name(cells: Sequence[Cell], kind: str = "compute") -> str:
