@@ -83,28 +83,28 @@ def cell_of(stage: int, phase: str, program: Sequence[Instruction]) -> Cell:
 
 def test_boxes_pass_on_to_stages_here_and_to_messages() -> None:
     program = schedule_of("interleaved-1f1b").program(1)
-    boxes = Boxes({(0, 1), (0, 2)})
+    boxes = Boxes()
     forward, further = cell_of(1, "F", program), cell_of(5, "F", program)
     backward = cell_of(5, "B", program)
     here, away, up = packet(1.0), packet(2.0), packet(3.0)
-    boxes.pass_down(forward, here)
-    boxes.pass_down(further, away)
-    boxes.pass_up(backward, up)
+    boxes.give(forward, here)
+    boxes.give(further, away)
+    boxes.give(backward, up)
     assert boxes.behind(forward) == (here, "output")
     assert boxes.behind(further) == (away, "output")
     assert boxes.behind(backward) == (up, "upward")
     assert {float(t[0]) for t in boxes.tensors()} == {1.0, 2.0, 3.0}
     assert boxes.pop_sent(further) is away and boxes.pop_sent(backward) is up
     following = forward._replace(stage=2)
-    assert boxes.pop(boxes.inbox, following) is here
+    assert boxes.take(following) is here
     with pytest.raises(PipelineError, match="runs 2F0 before what it needs"):
-        boxes.pop(boxes.inbox, following)
+        boxes.take(following)
     with pytest.raises(PipelineError, match="runs 5B0 before what it needs"):
         boxes.pop_sent(backward)
-    boxes.put_received(forward, here)
-    boxes.put_received(backward, up)
-    assert boxes.pop(boxes.inbox, following) is here
-    assert boxes.pop(boxes.gradbox, backward._replace(stage=4)) is up
+    boxes.give(forward, here)
+    boxes.give(backward, up)
+    assert boxes.take(following) is here
+    assert boxes.take(backward._replace(stage=4)) is up
 
 
 @pytest.mark.parametrize("has_edges", [False, True])

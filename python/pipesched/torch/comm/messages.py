@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -32,13 +32,14 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from pipesched import Cell, Instruction
+from pipesched.schedule.program import Passed
 
 from ..core.batch import Mode
 from ..core.errors import PipelineError
 from ..core.program import early_receives
 from ..core.values import HOST, NOTHING, Packet, Spec, read, stamp, tensors_in, words_of
 from ..core.watch import Watch
-from ..partition.placement import Placement, StageKey
+from ..partition.placement import Placement
 from ..partition.placement import show as show_stage
 
 # Devices
@@ -496,78 +497,46 @@ def messages_over(
 
 At = tuple[int, int]
 """(stage, microbatch)."""
-Box = dict[At, Packet]
 
 
 class Boxes:
-    """Keeps the values that pass between the stages of a rank, and between them and messages, by
-    stage and microbatch:
-
-        inbox       the input of a stage, from the stage before it
-        outbox      the output of a stage, until it is sent
-        gradbox     the gradients of the outputs of a stage, from the stage after it
-        upbox       the gradients of the inputs of a stage, until they are sent
-
-    stages: the stages of this rank by path and stage; values for other stages are sent.
+    """Keeps the values that cells pass to other stages, here or by messages, until these take them
+    or they are sent.
     """
 
-    __slots__ = ("_stages", "gradbox", "inbox", "outbox", "upbox")
+    __slots__ = ("_passed",)
 
-    def __init__(self, stages: Collection[StageKey]) -> None:
-        self._stages = stages
+    def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
         """Starts or ends a pass."""
-        self.inbox: Box = {}
-        self.outbox: Box = {}
-        self.gradbox: Box = {}
-        self.upbox: Box = {}
+        self._passed: dict[Passed, Packet] = {}
 
-    def pop(self, box: Box, cell: Cell) -> Packet:
-        """Takes the packet that a cell needs out of one of the places."""
-        found = box.pop((cell.stage, cell.microbatch), None)
+    def give(self, cell: Cell, packet: Packet) -> None:
+        """Stores what a cell passes on, of this rank or received from another one."""
+        self._passed[cell.gives] = packet
+
+    def take(self, cell: Cell) -> Packet:
+        """Takes out what a cell needs of another stage."""
+        return self._pop(cell, cell.takes)
+
+    def pop_sent(self, cell: Cell) -> Packet:
+        """Takes out what a cell passes to another rank."""
+        return self._pop(cell, cell.gives)
+
+    def _pop(self, cell: Cell, key: Passed) -> Packet:
+        found = self._passed.pop(key, None)
         if found is None:
             raise PipelineError(f"the program of this rank runs {cell} before what it needs")
         return found
 
-    def pop_sent(self, cell: Cell) -> Packet:
-        """Takes the packet of a cell for another rank."""
-        return self.pop(self.outbox if cell.phase == "F" else self.upbox, cell)
-
-    def put_received(self, cell: Cell, packet: Packet) -> None:
-        """Stores the packet of a cell of another rank."""
-        if cell.phase == "F":
-            self.inbox[cell.stage + 1, cell.microbatch] = packet
-        else:
-            self.gradbox[cell.stage - 1, cell.microbatch] = packet
-
-    def pass_down(self, cell: Cell, packet: Packet) -> None:
-        """Gives an output to the next stage, here or by a message."""
-        if (cell.path, cell.stage + 1) in self._stages:
-            self.inbox[cell.stage + 1, cell.microbatch] = packet
-        else:
-            self.outbox[cell.stage, cell.microbatch] = packet
-
-    def pass_up(self, cell: Cell, packet: Packet) -> None:
-        """Gives the gradients of an input to the stage before, here or by a message."""
-        if (cell.path, cell.stage - 1) in self._stages:
-            self.gradbox[cell.stage - 1, cell.microbatch] = packet
-        else:
-            self.upbox[cell.stage, cell.microbatch] = packet
-
     def behind(self, cell: Cell) -> tuple[Packet | None, str]:
         """Returns the packet that a cell passed to the next one, and its kind in words."""
-        stage, number = cell.stage, cell.microbatch
-        if cell.phase == "F":
-            here = self.outbox.get((stage, number))
-            return here or self.inbox.get((stage + 1, number)), "output"
-        if cell.phase in "BI":
-            here = self.upbox.get((stage, number))
-            return here or self.gradbox.get((stage - 1, number)), "upward"
+        if cell.phase in "FBI":
+            return self._passed.get(cell.gives), "output" if cell.phase == "F" else "upward"
         return None, ""
 
     def tensors(self) -> list[Tensor]:
-        """Returns the tensors in the places."""
-        boxes = (self.inbox, self.outbox, self.gradbox, self.upbox)
-        return [tensor for box in boxes for packet in box.values() for tensor in packet.tensors]
+        """Returns the tensors of the packets."""
+        return [tensor for packet in self._passed.values() for tensor in packet.tensors]

@@ -113,7 +113,7 @@ class Executor:
         self._stages = StagesInParts(in_parts, parts.order, parts.sums, self._watch)
         self._has_chains = bool(self._stages.chains)
         self._injected = Injected(parts.placement, parts.slices)
-        self.boxes = Boxes(parts.placement.stages)
+        self.boxes = Boxes()
         is_forward = lambda cell: cell.phase in FORWARD
         self._prepared: dict[Mode, list[Prepared]] = {
             "train": prepare_passes(parts.program, self._early, lambda _: True, self._stages.pair),
@@ -276,7 +276,7 @@ class Executor:
         self._note_done(instruction.index)
         if self.memory is not None and self._batch.mode == "train":
             self.memory.take(instruction.cell, packet)
-        self.boxes.put_received(instruction.cell, packet)
+        self.boxes.give(instruction.cell, packet)
 
     def _find_saved(self, cell: Cell) -> Saved:
         activation = self.held.get((cell.stage, cell.microbatch))
@@ -390,7 +390,7 @@ class Executor:
         if activation.again is not None:
             self._again.note(outputs, activation.again)
         if packet is not None:
-            self.boxes.pass_down(cell, packet)
+            self.boxes.give(cell, packet)
         if is_training and not is_again:
             activation.hold(outputs, self._computes_loss(cell))
             self._injected.look(cell, activation, begun)
@@ -419,7 +419,7 @@ class Executor:
             if self._lookups is not None:
                 inputs = self._lookups.inputs(cell, found, self._batch.mode, self._has_edges(cell))
             return Activation(value, inputs, target)
-        packet = self.boxes.pop(self.boxes.inbox, cell)
+        packet = self.boxes.take(cell)
         inputs = Inputs.of(packet, self._batch.mode == "train", self._has_edges(cell))
         return Activation(unflatten(inputs.tensors, packet.structure), inputs, target)
 
@@ -590,14 +590,14 @@ class Executor:
         if self._shards is not None and self._is_last(cell):
             gradient = self._shards.gradient_of(cell)
             return [(edge, gradient) for edge in outputs if edge is not None]
-        packet = self.boxes.pop(self.boxes.gradbox, cell)
+        packet = self.boxes.take(cell)
         return roots_of(cell, outputs, unflatten(packet.tensors, packet.structure))
 
     def _pass_up(self, cell: Cell, gradients: list[Tensor | None]) -> None:
         """Gives the gradients of an input to the stage before, here or by a message."""
         given = [g if g is None else g.detach() for g in gradients]
         tensors, structure = flatten(given)
-        self.boxes.pass_up(cell, Packet(tensors, [False] * len(tensors), structure))
+        self.boxes.give(cell, Packet(tensors, [False] * len(tensors), structure))
 
     def _check_budget(self, cell: Cell) -> None:
         self._parts.budget.check(cell, self.held.values())
