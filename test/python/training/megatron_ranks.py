@@ -104,16 +104,20 @@ def batches(step: int, pipeline: int) -> list[Tensor]:
     ]
 
 
-def forward_step(data: Any, model: Any) -> Any:
+def forward_step(data: Any, model: Any, per_token: bool) -> Any:
     tokens = next(data)
     places = torch.arange(LENGTH).expand(2, LENGTH)
     mask = torch.ones(1, 1, LENGTH, LENGTH, dtype=torch.bool).triu(1)
     output = model(tokens[:, :-1], places, mask, labels=tokens[:, 1:])
+    if per_token:
+        count = torch.tensor(tokens[:, 1:].numel(), dtype=torch.int)
+        return output, lambda losses: (losses.sum(), count, losses.mean().detach().clone())
     return output, lambda losses: (losses.mean(), losses.mean().detach().clone())
 
 
-def train(step_of: Any, chunks: list[Any], is_wrapped: bool) -> list[tuple[list[Any], Any]]:
+def train(step_of: Any, chunks: list[Any], job: MegatronJob) -> list[tuple[list[Any], Any]]:
     """Losses and gradients of the whole model for each step, of all ranks of the pipeline."""
+    is_wrapped = job.ddp
     group, found = parallel_state.get_pipeline_model_parallel_group(), []
     for step in range(STEPS):
         pipeline = parallel_state.get_data_parallel_rank()
@@ -122,7 +126,7 @@ def train(step_of: Any, chunks: list[Any], is_wrapped: bool) -> list[tuple[list[
                 chunk.zero_grad_buffer()
             chunk.zero_grad()
         losses = step_of(
-            forward_step_func=forward_step,
+            forward_step_func=partial(forward_step, per_token=job.per_token),
             data_iterator=[iter(batches(step, pipeline)) for _ in chunks],
             model=chunks,
             num_microbatches=MICROBATCHES,
@@ -156,16 +160,16 @@ known: dict[Any, Any] = {}
 def reference(job: MegatronJob) -> Any:
     """The results of Megatron's own 1F1B for the model of a job, over as many ranks."""
     workers = job.table.workers
-    key = workers, job.ddp, job.tied
+    key = workers, job.ddp, job.tied, job.per_token
     if key not in known:
         start(workers, None)
-        given = config(workers, None)
+        given = config(workers, None, calculate_per_token_loss=job.per_token)
         rank = parallel_state.get_pipeline_model_parallel_rank()
         ends = {"pre_process": rank == 0, "post_process": rank == workers - 1}
         chunks = [gpt(given, job.tied, **ends)]
         fill(chunks)
         chunks = wrapped(chunks, given, overlap=False) if job.ddp else chunks
-        known[key] = train(get_forward_backward_func(), chunks, job.ddp)
+        known[key] = train(get_forward_backward_func(), chunks, job)
     return known[key]
 
 
@@ -183,8 +187,11 @@ def chunks_of(job: MegatronJob) -> Any:
             for number, (first, last) in enumerate(ends)
         ]
     start(workers, virtual if virtual > 1 else None)
-    given = config(workers, None, **own) if job.plain else config(workers, layout)
+    more = {"calculate_per_token_loss": job.per_token}
+    given = config(workers, None, **own) if job.plain else config(workers, layout, **more)
     chunks = build_chunks(job.table, partial(gpt, given, job.tied))
+    if job.extra:
+        chunks[0].extra = torch.nn.Linear(2, 2)
     for name, value in job.config.items():  # Megatron itself refuses some of them on CPUs
         setattr(given, name, value)
     for chunk in chunks if job.config.get("gradient_accumulation_fusion") else ():
@@ -199,7 +206,7 @@ def run(job: MegatronJob, _: dist.ProcessGroup) -> Any:
     if isinstance(job, Refusal):
         try:
             _, chunks = chunks_of(job)
-            train(forward_backward(job.table), chunks, False)
+            train(forward_backward(job.table), chunks, job)
         except (PipeSchedError, PipelineError) as error:
             return str(error)
         return "not refused"
@@ -208,10 +215,10 @@ def run(job: MegatronJob, _: dist.ProcessGroup) -> Any:
     fill(chunks)
     chunks = wrapped(chunks, given, overlap=True) if job.ddp else chunks
     step: Any = forward_backward(job.table, messages=job.messages)
-    found = train(step, chunks, job.ddp)
+    found = train(step, chunks, job)
     if job.name == "zb-v":
         with step.runtime.record() as recording:
-            train(step, chunks, job.ddp)
+            train(step, chunks, job)
         assert recording.gather().steps == STEPS
     losses = gradients = 0.0
     for (mine, own), (theirs, like) in zip(found, wanted, strict=True):

@@ -58,6 +58,10 @@ class MegatronJob:
     """Whether Megatron's own layout of layers is kept, and its own placement."""
     plain: bool = False
     """Whether its own layout is kept."""
+    per_token: bool = False
+    """Whether losses are sums over tokens, whose number the loss function gives."""
+    extra: bool = False
+    """Whether a chunk has a weight of a layer that is not Megatron's."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +86,14 @@ def jobs() -> list[MegatronJob]:
         *whole,
         *ordered,
         *two,
+        MegatronJob("zb-v per token", table("zb-v", 2), ddp=True, per_token=True),
         Refusal("tied V", zb_v, tied=True),
         Refusal("ends of a loop", zb_v, loop=True),
         Refusal("layers of a loop", zb_v, plain=True),
         Refusal("other chunks", table("1f1b"), loop=True),
         Refusal("microbatches", table("1f1b", microbatches=6)),
         Refusal("fused", loop, config=fused),
+        Refusal("other layers", loop, extra=True),
         Refusal("lengths", loop, config={"variable_seq_lengths": True}),
     ]
 
@@ -101,6 +107,7 @@ WANTED = {
     "other chunks": "the table has stages [0] here, and the model 2 chunks",
     "microbatches": "has 6 microbatches, and the step 4",
     "fused": "gradient_accumulation_fusion=True): wanted Column- and RowParallelLinear",
+    "other layers": "weight gradient of extra (torch.nn.modules.linear.Linear, ",
     "lengths": "variable_seq_lengths works only with Megatron's own schedules",
 }
 
@@ -123,7 +130,7 @@ def test_the_page_is_true(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed == blocks["text"].splitlines()
 
 
-def test_a_rank_without_stages_is_refused() -> None:
+def test_other_tables_are_refused() -> None:
     from pipesched import PipeSchedError
     from pipesched.megatron import forward_backward
 
@@ -132,3 +139,7 @@ def test_a_rank_without_stages_is_refused() -> None:
         forward_backward(empty)
     with pytest.raises(PipeSchedError, match="2 paths"):
         forward_backward(generate("chimera", workers=2, microbatches=4))
+    with pytest.raises(PipeSchedError, match="0R0, which Megatron-Core does not"):
+        forward_backward(table("1f1b").transform("pipe-add-recompute"))
+    with pytest.raises(PipeSchedError, match=r"stage 0 .* in the order \[1, 0\]"):
+        forward_backward(Schedule.from_rows(["0F1 0F0 0B1 0B0"]))
