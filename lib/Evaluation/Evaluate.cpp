@@ -39,7 +39,7 @@ ModelFacts CostInputs::modelFor(PhaseSet phases) const {
 static bool hasReplicas(const SystemFacts &system) {
   return system.dataParallel > 1 || system.contextParallel > 1 ||
          (system.expertParallel > 1 &&
-          system.accelerators > system.expertParallel);
+          system.accelerators > system.expertRanks());
 }
 
 bool pipesched::reducesEveryStage(const std::optional<SystemFacts> &system,

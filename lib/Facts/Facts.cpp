@@ -170,15 +170,29 @@ llvm::Error pipesched::checkSplit(const SystemFacts &system) {
           system, "context", system.contextParallel, accelerators,
           "the " + llvm::Twine(accelerators) + " accelerators of a worker"))
     return error;
+  int64_t copies = system.shardCopies();
+  if (peers % copies != 0)
+    return makeSystemError(system,
+                           llvm::Twine(copies) +
+                               " groups that share state do not divide "
+                               "the " +
+                               llvm::Twine(peers) +
+                               " pipelines; the nearest numbers that do are " +
+                               nearestDivisors(peers, copies));
   if (system.expertParallel == 1)
     return llvm::Error::success();
-  int64_t ranks;
-  if (llvm::MulOverflow(accelerators, peers, ranks))
+  int64_t ranks, holders;
+  if (llvm::MulOverflow(accelerators, peers, ranks) ||
+      llvm::MulOverflow(system.expertParallel, system.expertWidths(), holders))
     return makeSystemError(system,
                            "the accelerators of a stage are over 2^63 - 1");
-  return checkDegree(system, "expert", system.expertParallel, ranks,
-                     "the " + llvm::Twine(ranks) +
-                         " accelerators of a stage in all pipelines");
+  ranks /= copies;
+  bool isWhole = system.expertWidths() == 1;
+  std::string of =
+      copies == 1 ? "in all pipelines" : "in the pipelines that share state";
+  return checkDegree(
+      system, isWhole ? "expert" : "expert and expert tensor", holders, ranks,
+      "the " + llvm::Twine(ranks) + " accelerators of a stage " + of);
 }
 
 llvm::Expected<SystemFacts> pipesched::deploy(HardwareFacts hardware,

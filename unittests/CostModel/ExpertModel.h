@@ -37,6 +37,7 @@ inline ModelFacts expertModel() {
   experts.parameters = 40;
   experts.activationBytes = 640;
   experts.weightGradBytes = 320;
+  experts.wide = {320, 160};
   block.experts = experts;
   Kernel mlp = {
       "expert_mlp", Engine::Matrix, {320, 400}, {640, 400}, {320, 400}};

@@ -257,6 +257,30 @@ TEST(ExpertParallel, LinkAndNetworkAreUsedAtOnce) {
             800 + 123 + 180 + 123);
 }
 
+/// Two groups of two ranks hold two experts each, half of the widths on a rank.
+TEST(ExpertParallel, RanksDivideTheWidthsOfExperts) {
+  SystemFacts system = pairOfAccelerators();
+  system.dataParallel = 2;
+  system.expertParallel = 2;
+  system.expertTensor = 2;
+  // Half of 160 bytes goes to a rank of another worker, 80 x 20 + 7, and each
+  // of the two ranks gets the 160 bytes of the other one, 160 + 3. A rank reads
+  // half of two experts, 20 bytes.
+  EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
+            800 + (1607 + 163) + (160 + 20) + (1607 + 163));
+  // A copy for each rank: a token has two of four experts on any of two ranks,
+  // which has none with probability C(2, 2) / C(4, 2) = 1 / 6, so that it goes
+  // to 2 (1 - 1/6) = 5/3 ranks: 5/6 of the bytes over the link and network.
+  system.expertDispatch = ExpertDispatch::PerRank;
+  EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
+            800 + 180 +
+                std::lround(2 * (80 * 20 * 5 / 6.0 + 7 + 160 * 5 / 6.0 + 3)));
+  // Without ranks for whole experts the option says nothing.
+  system.expertParallel = 1;
+  EXPECT_EQ(ps(firstCost(expertModel(), system), Phase::Forward),
+            800 + 200 + 163);
+}
+
 /// Latencies follow one another on the network, as many as there are messages,
 /// and do not grow with rows.
 TEST(ExpertParallel, AnAdapterSendsOneMessageAfterTheOther) {
@@ -332,6 +356,25 @@ TEST(ExpertParallel, MemoryOfAWorker) {
   EXPECT_EQ(memoryOf().inputGradFreedBytes, 700 + 320 - (340 + 160));
 }
 
+/// Ranks that divide the widths hold as much of the state as if they divided
+/// the experts, and the rows, of 320 of 640 bytes, twice.
+TEST(ExpertParallel, MemoryOfDividedWidths) {
+  SystemFacts system = pairOfAccelerators();
+  system.dataParallel = 2;
+  system.expertParallel = 2;
+  system.expertTensor = 2;
+  auto memoryOf = [&] {
+    return llvm::cantFail(computeMemoryFacts(linear(2), expertModel(), &system))
+        .stages.front();
+  };
+  EXPECT_EQ(memoryOf().weightBytes, 2 * (10 + 2 * 10));
+  EXPECT_EQ(memoryOf().activationBytes, 700 + 320);
+  EXPECT_EQ(memoryOf().inputGradFreedBytes, 700 + 320 - (340 + 160));
+  // Half more rows than the mean: 640 + 320 bytes once and a half.
+  system.expertBalancePpm = 1500000;
+  EXPECT_EQ(memoryOf().activationBytes, 700 - 640 + 960 * 3 / 2);
+}
+
 /// Four pipelines of two accelerators; four ranks divide experts, so that two
 /// hold the same.
 TEST(ExpertParallel, GradientsAreReducedAmongThoseThatHoldThem) {
@@ -344,6 +387,10 @@ TEST(ExpertParallel, GradientsAreReducedAmongThoseThatHoldThem) {
   // worker: 6 messages of 5 bytes, each 10 ps per byte and 7. A worker holds 2
   // x 20 bytes of experts, in rings of two: 2 messages of 20 bytes.
   EXPECT_EQ(ps(cost, Phase::AllReduce), 6 * (50 + 7) + 2 * (200 + 7));
+  system.expertParallel = system.expertTensor = 2; // as many ranks as before
+  cost = firstCost(expertModel(), system, kSplit | PhaseSet(Phase::AllReduce));
+  EXPECT_EQ(ps(cost, Phase::AllReduce), 6 * (50 + 7) + 2 * (200 + 7));
+  system.expertTensor = 1;
   system.expertParallel = 8;
   // No two ranks hold the same expert (there are four, so take eight).
   ModelFacts model = expertModel();
@@ -384,6 +431,23 @@ TEST(ExpertParallel, SaysWhatDoesNotDivide) {
             "accelerators of a stage in all pipelines; the nearest degrees "
             "that do are 3 and 6");
   system.expertParallel = 2;
+  system.expertTensor = 2;
+  EXPECT_EQ(errorOf(costsOf(expertModel(), system)),
+            "system 'toy': 4-way expert and expert tensor parallelism does not "
+            "divide the 6 accelerators of a stage in all pipelines; the "
+            "nearest degrees that do are 3 and 6");
+  system.dataParallel = 4;
+  system.sharding = Sharding::Optimizer;
+  system.shardGroups = 3;
+  EXPECT_EQ(errorOf(costsOf(expertModel(), system)),
+            "system 'toy': 3 groups that share state do not divide the 4 "
+            "pipelines; the nearest numbers that do are 2 and 4");
+  system.shardGroups = 4;
+  EXPECT_EQ(errorOf(costsOf(expertModel(), system)),
+            "system 'toy': 4-way expert and expert tensor parallelism does not "
+            "divide the 2 accelerators of a stage in the pipelines that share "
+            "state; the nearest degrees that do are 2");
+  system.shardGroups = 1;
   ModelFacts dense = expertModel();
   dense.blocks[0].experts.reset();
   dense.blocks[0].kernels.resize(1);

@@ -113,6 +113,35 @@ TEST(RankLayout, GroupsFillPods) {
   EXPECT_EQ(odd.groupOf(1, 1, 1), (RingGroup{4, 1, 3}));
 }
 
+/// Eight pipelines in two groups, each of which fills a node of four. In the
+/// order of pipelines of two workers two pipelines are a node.
+TEST(RankLayout, GroupsOfPipelinesDivideState) {
+  SystemFacts system = cluster(1, 8, 4);
+  system.shardGroups = 2;
+  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{4, 2}));
+  system.sharding = Sharding::Optimizer;
+  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{4, 1}));
+  EXPECT_EQ(RankLayout(system, 2).shardCopies(0), (RingGroup{1, 2}));
+  system.rankOrder = RankOrder::Pipeline;
+  system.dataParallel = 4;
+  EXPECT_EQ(RankLayout(system, 2).groupOf(0, 0, 1), (RingGroup{2, 1}));
+  EXPECT_EQ(RankLayout(system, 2).shardCopies(0), (RingGroup{1, 2}));
+  system.acceleratorsPerNode = 8; // all of them
+  EXPECT_EQ(RankLayout(system, 2).shardCopies(1), (RingGroup{2, 1}));
+}
+
+/// Two nodes of four hold two experts, each divided by two ranks, on each.
+TEST(RankLayout, RanksDivideExperts) {
+  SystemFacts system = cluster(1, 16, 4);
+  system.expertParallel = 4;
+  system.expertTensor = 2;
+  EXPECT_EQ(expertGroup(system), (RingGroup{2, 2}));
+  EXPECT_EQ(expertWidthGroup(system), (RingGroup{2, 1}));
+  EXPECT_EQ(RankLayout(system, 1).expertReplicas(0, 0, 1), (RingGroup{1, 2}));
+  system.acceleratorsPerNode = 1;
+  EXPECT_EQ(expertWidthGroup(system), (RingGroup{1, 2}));
+}
+
 TEST(RankLayout, LinksAreThoseOfAWorkerOrOfOneAccelerator) {
   SystemFacts system = withPods(cluster(4, 1, 8), 16);
   system.network.bytesPerSecond = 100;

@@ -86,6 +86,34 @@ TEST(Sharding, GradientsMoveAlone) {
   EXPECT_EQ(ps(cost, Phase::AllReduce), 3 * (60 / 4 * 10 + 7));
 }
 
+/// Two groups of two pipelines divide the state: peers gather 20 bytes in 10 *
+/// 10 + 7 = 107 ps, and at the end of a step the groups sum the 30 bytes of
+/// gradients that a worker holds, in 2 (15 * 10 + 7) ps.
+TEST(Sharding, GroupsOfPipelinesDivideByThemselves) {
+  SystemFacts system = fourPeers(Sharding::Full);
+  system.shardGroups = 2;
+  auto first = [&] {
+    return llvm::cantFail(costRoofline(linear(2), toyModel(), system, kStep))
+        .stages.front();
+  };
+  EXPECT_EQ(ps(first(), Phase::Forward), 107 + 107 + 107 + 100);
+  EXPECT_EQ(ps(first(), Phase::AllReduce), 314);
+  auto memoryOf = [&] {
+    return llvm::cantFail(computeMemoryFacts(linear(2), toyModel(), &system))
+        .stages.front();
+  };
+  EXPECT_EQ(memoryOf().optimizerBytes, 30 * 12 / 2);
+  EXPECT_EQ(memoryOf().weightBytes, 30 * 2 / 2 + 2 * 20);
+  // All gradients are summed in a group, 30 * 10 + 7 ps, their halves among
+  // groups, and the weights gathered in a group.
+  system.sharding = Sharding::Optimizer;
+  EXPECT_EQ(ps(first(), Phase::AllReduce), 307 + 314 + 307);
+  EXPECT_EQ(memoryOf().weightBytes, 30 * 2);
+  // Undivided state has no groups.
+  system.sharding = Sharding::None;
+  EXPECT_EQ(ps(first(), Phase::AllReduce), 6 * (15 * 10 + 7));
+}
+
 /// Measured times are of compute: three layers divide them, and wait as layers
 /// of the roofline do.
 TEST(Sharding, MeasuredCellsWaitToo) {

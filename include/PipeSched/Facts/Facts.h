@@ -181,6 +181,15 @@ struct MessageBytes {
   }
 };
 
+/// The part of the bytes of experts' rows that each rank holds of all widths.
+struct WideBytes {
+  int64_t activation = 0, weightGrad = 0;
+
+  friend bool operator==(const WideBytes &a, const WideBytes &b) {
+    return a.activation == b.activation && a.weightGrad == b.weightGrad;
+  }
+};
+
 /// The experts of a block: a router sends each token to `perToken` of `count`.
 struct ExpertFacts {
   int64_t count = 0, perToken = 0;
@@ -191,13 +200,15 @@ struct ExpertFacts {
   /// Experts form `groups` of equal size; the experts of a token are in at most
   /// `groupsPerToken` of them (arXiv 2412.19437, section 2.1.2).
   int64_t groups = 1, groupsPerToken = 1;
+  /// Of inputs and outputs of experts, which are as wide as the model.
+  WideBytes wide = {};
 
   friend bool operator==(const ExpertFacts &a, const ExpertFacts &b) {
     return a.count == b.count && a.perToken == b.perToken && a.rows == b.rows &&
            a.parameters == b.parameters &&
            a.activationBytes == b.activationBytes &&
            a.weightGradBytes == b.weightGradBytes && a.groups == b.groups &&
-           a.groupsPerToken == b.groupsPerToken;
+           a.groupsPerToken == b.groupsPerToken && a.wide == b.wide;
   }
 };
 

@@ -25,6 +25,16 @@ struct SystemFacts : HardwareFacts, Deployment {
   const HardwareFacts &hardware() const { return *this; }
   const Deployment &deployment() const { return *this; }
   int64_t tensorParallel() const { return accelerators / contextParallel; }
+  /// The ranks that divide the widths of an expert.
+  int64_t expertWidths() const { return expertParallel > 1 ? expertTensor : 1; }
+  /// The consecutive ranks of a stage that together hold each expert once.
+  int64_t expertRanks() const { return expertParallel * expertWidths(); }
+  /// The groups of pipelines that hold the same state, each divided.
+  int64_t shardCopies() const {
+    return sharding == Sharding::None ? 1 : shardGroups;
+  }
+  /// The pipelines that divide state.
+  int64_t shards() const { return dataParallel / shardCopies(); }
 
   friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
     return a.hardware() == b.hardware() && a.deployment() == b.deployment();
@@ -46,7 +56,8 @@ llvm::Expected<SystemFacts> deploy(HardwareFacts hardware,
 
 /// Errors: an option out of range; a context-parallel degree that does not
 /// divide the accelerators of a worker; an expert-parallel degree that does not
-/// divide the accelerators of a stage in all pipelines. They name the nearest
+/// divide the accelerators of a stage in all pipelines; groups that do not
+/// divide the pipelines or the copies of an expert. They name the nearest
 /// degrees that divide.
 llvm::Error checkSplit(const SystemFacts &system);
 

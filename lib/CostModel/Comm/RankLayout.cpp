@@ -48,8 +48,8 @@ RankLayout::RankLayout(const SystemFacts &system, int64_t numWorkers)
     : perNode(nodeSize(system)), perPod(podSize(system)),
       accelerators(system.accelerators),
       contextParallel(system.contextParallel),
-      expertParallel(system.expertParallel), dataParallel(system.dataParallel),
-      numWorkers(numWorkers), order(system.rankOrder) {
+      expertRanks(system.expertRanks()), dataParallel(system.dataParallel),
+      shards(system.shards()), numWorkers(numWorkers), order(system.rankOrder) {
   for (int64_t end : system.groupEnds)
     groupEnds.push_back(perNode ? end / system.acceleratorsPerNode * perNode
                                 : end);
@@ -134,22 +134,22 @@ RingGroup RankLayout::groupOf(int64_t first, int64_t last,
   Rank tensor = accelerators / contextParallel;
   if (order == RankOrder::Data)
     return group(first, last, numGroupWorkers,
-                 {1, tensor, Rank(contextParallel) * dataParallel, tensor});
+                 {1, tensor, Rank(contextParallel) * shards, tensor});
   return group(
       first, last, numGroupWorkers,
-      {contextParallel, tensor, dataParallel, Rank(accelerators) * numWorkers});
+      {contextParallel, tensor, shards, Rank(accelerators) * numWorkers});
 }
 
 RingGroup RankLayout::expertReplicas(int64_t first, int64_t last,
                                      int64_t numGroupWorkers) const {
-  Rank step = expertParallel;
-  Rank replicas = Rank(accelerators) * dataParallel / step;
+  Rank step = expertRanks;
+  Rank replicas = Rank(accelerators) * shards / step;
   if (order == RankOrder::Data)
     return group(first, last, numGroupWorkers, {1, step, replicas, step});
   if (accelerators % step == 0)
-    return group(first, last, numGroupWorkers,
-                 {accelerators / step, step, dataParallel,
-                  Rank(accelerators) * numWorkers});
+    return group(
+        first, last, numGroupWorkers,
+        {accelerators / step, step, shards, Rank(accelerators) * numWorkers});
   // A group of all experts has several peers, which are not adjacent.
   if (step % accelerators == 0)
     return group(first, last, numGroupWorkers,
@@ -159,18 +159,33 @@ RingGroup RankLayout::expertReplicas(int64_t first, int64_t last,
   return groupOfLevels(1, perPod ? 1 : size, size);
 }
 
-/// The accelerators of a tensor-parallel group in each block; 1 if their
-/// numbers differ.
-static int64_t tensorPerBlock(int64_t size, int64_t tensor) {
-  if (!size || size % tensor == 0)
-    return tensor;
-  return tensor % size == 0 ? size : 1;
+RingGroup RankLayout::shardCopies(int64_t worker) const {
+  Rank step = Rank(accelerators) * shards, all = dataParallel / shards;
+  if (order == RankOrder::Data)
+    return group(worker, worker, 1, {1, step, all, step});
+  step *= numWorkers;
+  Rank others = Rank(accelerators) * (numWorkers - 1);
+  return group(worker, worker, 1, {1, step - others, all, step});
+}
+
+/// Groups of `degree` consecutive accelerators, which start at multiples of it.
+static RingGroup consecutiveGroup(const SystemFacts &system, int64_t degree) {
+  /// Those in each block; 1 if their numbers differ.
+  auto membersIn = [degree](int64_t size) {
+    if (!size || size % degree == 0)
+      return degree;
+    return degree % size == 0 ? size : 1;
+  };
+  return groupOfLevels(membersIn(nodeSize(system)), membersIn(podSize(system)),
+                       degree);
 }
 
 RingGroup pipesched::tensorGroup(const SystemFacts &system) {
-  int64_t tensor = system.tensorParallel();
-  return groupOfLevels(tensorPerBlock(nodeSize(system), tensor),
-                       tensorPerBlock(podSize(system), tensor), tensor);
+  return consecutiveGroup(system, system.tensorParallel());
+}
+
+RingGroup pipesched::expertWidthGroup(const SystemFacts &system) {
+  return consecutiveGroup(system, system.expertWidths());
 }
 
 /// The ranks that share a node if nothing else is known.
@@ -193,14 +208,14 @@ RingGroup pipesched::contextGroup(const SystemFacts &system) {
 }
 
 RingGroup pipesched::expertGroup(const SystemFacts &system) {
-  int64_t degree = system.expertParallel;
+  int64_t degree = system.expertParallel, widths = system.expertWidths();
   // The members in a block of `size` consecutive ranks, wherever the group
   // starts.
   auto membersIn = [&](int64_t size) {
-    int64_t run = std::gcd(size, degree);
-    return system.rankOrder == RankOrder::Pipeline
-               ? std::gcd(run, system.accelerators)
-               : run;
+    int64_t run = std::gcd(size, degree * widths);
+    if (system.rankOrder == RankOrder::Pipeline)
+      run = std::gcd(run, system.accelerators);
+    return run % widths == 0 ? run / widths : 1;
   };
   int64_t perPod = podSize(system);
   return groupOfLevels(membersIn(nodeOrWorker(system)),

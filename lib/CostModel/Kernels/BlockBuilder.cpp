@@ -73,10 +73,14 @@ void BlockBuilder::saves(llvm::StringRef name, CheckedInt bytes,
     core += bytes;
   if (isRouting)
     routedActivations += bytes;
+  if (share == Share::Rows)
+    wideActivations += bytes;
   if (lastUse == LastUse::WeightGrad) {
     weightGrad += bytes;
     if (isRouting)
       routedWeightGrad += bytes;
+    if (share == Share::Rows)
+      wideWeightGrad += bytes;
     wholeWeightGrad += whole;
   }
   check("the saved bytes", name, activations + weightGrad);
@@ -95,6 +99,8 @@ void BlockBuilder::leavesGradient(llvm::StringRef name, CheckedInt bytes,
   weightGrad += bytes;
   if (isRouting)
     routedWeightGrad += bytes;
+  if (share == Share::Rows)
+    wideWeightGrad += bytes;
   if (share == Share::Whole)
     wholeWeightGrad += bytes;
   check("the gradient bytes", name, weightGrad);
@@ -131,6 +137,7 @@ llvm::Expected<BlockFacts> BlockBuilder::finish() {
     block.experts->parameters = routedParameters.get();
     block.experts->activationBytes = routedActivations.get();
     block.experts->weightGradBytes = routedWeightGrad.get();
+    block.experts->wide = {wideActivations.get(), wideWeightGrad.get()};
   }
   block.activationBytes = activations.get();
   block.weightGradBytes = weightGrad.get();

@@ -30,8 +30,9 @@ enum class LastUse { InputGrad, WeightGrad };
 enum class Part { Core, Rest };
 
 /// Whether the accelerators of a worker divide a kernel or tensor, or each has
-/// all of it; or they divide a kernel as they divide parameters.
-enum class Share { Divided, Whole, AsParameters };
+/// all of it; or they divide a kernel as they divide parameters. Rows: of a
+/// tensor of experts' rows, ranks that divide the widths of an expert have all.
+enum class Share { Divided, Whole, AsParameters, Rows };
 
 class BlockBuilder {
 public:
@@ -103,6 +104,7 @@ private:
   CheckedInt wholeActivations, wholeInput, wholeWeightGrad;
   /// Totals of experts.
   CheckedInt routedParameters, routedActivations, routedWeightGrad;
+  CheckedInt wideActivations, wideWeightGrad;
   bool isRouting = false, isAgain = false, isLayerAgain = false;
   bool hasTwin = false; ///< the last kernel is the twin of the one before
   int64_t seen = 0;
@@ -178,6 +180,11 @@ private:
   /// outputs; a split by rows has outputs in the residual stream.
   LinearKind byColumns() const { return {linears}; }
   LinearKind byRows() const { return {linears, Share::Divided, stream}; }
+  /// The same of experts, whose outputs are rows.
+  LinearKind byRowsOfExperts() const {
+    Share rows = stream == Share::Divided ? Share::Rows : stream;
+    return {linears, Share::Divided, rows};
+  }
   /// Outside tensor parallelism: divided or whole as the residual stream is.
   LinearKind onStream(Engine engine) const { return {engine, stream, stream}; }
   /// A GEMM of the attention core between `width` elements of each token and

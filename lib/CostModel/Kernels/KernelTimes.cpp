@@ -19,6 +19,20 @@ static double sendPs(double bytes, const LinkFacts &link) {
   return bytes == 0 ? 0 : transferPs(bytes, link) + double(link.latencyPs);
 }
 
+/// A ring gather of a part of each member, first across pods, then across the
+/// nodes of each, then within each node. A reduce-scatter takes as long.
+static double gatherPs(double part, RingGroup group,
+                       const SystemFacts &system) {
+  double ps = 0;
+  for (auto [level, size] :
+       llvm::reverse(llvm::zip_equal(kNetworkLevels, group.sizes()))) {
+    if (size > 1)
+      ps += double(size - 1) * sendPs(part, linkOfAccelerator(level, system));
+    part *= double(size);
+  }
+  return ps;
+}
+
 //===----------------------------------------------------------------------===//
 // Tensor parallelism
 //===----------------------------------------------------------------------===//
@@ -74,6 +88,15 @@ static double nodesOfToken(const ExpertFacts &experts, int64_t numNodes) {
   return open * (1 - none);
 }
 
+/// The rows of a token that come to a rank, divided by its experts there.
+static double rowsPerExpert(const ExpertFacts &experts,
+                            const SystemFacts &system) {
+  return system.expertDispatch == ExpertDispatch::PerRank
+             ? nodesOfToken(experts, system.expertParallel) /
+                   double(experts.perToken)
+             : 1;
+}
+
 ExpertTraffic pipesched::expertTraffic(const ExpertFacts &experts,
                                        const SystemFacts &system) {
   RingGroup group = expertGroup(system);
@@ -86,10 +109,7 @@ ExpertTraffic pipesched::expertTraffic(const ExpertFacts &experts,
     return {(perNode - 1) / (perNode * nodes), (nodes - 1) / nodes,
             (pods - 1) / pods};
   double copies = nodesOfToken(experts, numNodes) / double(experts.perToken);
-  double onNode = system.expertDispatch == ExpertDispatch::PerRank
-                      ? nodesOfToken(experts, system.expertParallel) /
-                            double(experts.perToken)
-                      : 1;
+  double onNode = rowsPerExpert(experts, system);
   return {onNode * (perNode - 1) / perNode, copies * (nodes - 1) / nodes,
           copies * (pods - 1) / pods};
 }
@@ -108,7 +128,8 @@ static double messagesOf(NetworkLevel level, const SystemFacts &system) {
 /// over the network go at the same time, and some of the latter continue over
 /// the spine. An adapter sends one message after the other, as in a ring, while
 /// a link reaches all ranks of a node at once. The rank with the most rows is
-/// done last.
+/// done last. Ranks that divide the widths of an expert then gather all rows
+/// that came to any of them, or sum their results before these go back.
 static double allToAllPs(double bytes, const BlockFacts &block,
                          const SystemFacts &system) {
   if (system.expertParallel == 1)
@@ -124,7 +145,9 @@ static double allToAllPs(double bytes, const BlockFacts &block,
   };
   return std::max({send(traffic.link, NetworkLevel::Link),
                    send(traffic.network, NetworkLevel::Network),
-                   send(traffic.spine, NetworkLevel::Spine)});
+                   send(traffic.spine, NetworkLevel::Spine)}) +
+         gatherPs(rows * rowsPerExpert(*block.experts, system),
+                  expertWidthGroup(system), system);
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,15 +186,7 @@ public:
            std::max(hop(part) - step, 0.0) + hop(part);
   }
 
-  /// A ring gather, first across pods, then across the nodes of each, then
-  /// within each node.
-  double gather(double part) const {
-    double pods = double(group.numPods), nodes = double(group.numNodes);
-    double ps = group.numPods > 1 ? (pods - 1) * sendPs(part, spine) : 0;
-    return ps + (nodes - 1) * sendPs(pods * part, network) +
-           (double(group.perNode) - 1) *
-               sendPs(pods * nodes * part, system.link);
-  }
+  double gather(double part) const { return gatherPs(part, group, system); }
 
   /// Each rank sends every other one an equal part of its data, over all levels
   /// at once, and keeps one.
@@ -338,7 +353,8 @@ double KernelTimes::expertsOfRank(const Kernel &kernel) const {
   if (!kernel.routed || kernel.weightBytes == 0)
     return 1;
   const ExpertFacts &experts = *block.experts;
-  double share = balanceOf(system) / double(system.accelerators);
+  double share = balanceOf(system) / double(system.accelerators) *
+                 double(system.expertWidths());
   double rows = double(experts.rows) * (system.expertParallel > 1 ? share : 1);
   double held = double(experts.count) / double(system.expertParallel);
   return std::max(std::min(held, rows), 1.0);
@@ -357,12 +373,13 @@ double KernelTimes::hostPs(const Work &work, const Kernel &kernel) const {
 
 /// Accelerators share work evenly, and work on parameters as they divide them.
 /// The fullest rank has more rows of experts than the mean, and reads all
-/// weights of its experts that have a row.
+/// weights that it holds of experts that have a row. Ranks that divide the
+/// widths of an expert sort the rows of all of them.
 DeviceShare KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
   if (kernel.onParameters) {
     bool isExpert = kernel.routed && system.expertParallel > 1;
     double parts =
-        double(isExpert ? system.expertParallel : system.tensorParallel());
+        double(isExpert ? system.expertRanks() : system.tensorParallel());
     return {double(work.flops) / parts, double(work.bytes) / parts};
   }
   double sharers =
@@ -373,12 +390,15 @@ DeviceShare KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
             products};
   const ExpertFacts &experts = *block.experts;
   auto count = double(experts.count), rows = double(experts.rows);
+  auto widths = double(system.expertWidths());
   double share = balanceOf(system) / sharers;
-  double read = std::min(count / double(system.expertParallel), share * rows) /
-                std::min(count, rows);
+  double read =
+      std::min(count / double(system.expertParallel), widths * share * rows) /
+      std::min(count, rows) / widths;
   double weights = work.isZero() ? 0 : double(kernel.weightBytes);
+  double moved = (kernel.exchanged ? widths : 1) * share;
   return {double(work.flops) * share,
-          (double(work.bytes) - weights) * share + weights * read, products};
+          (double(work.bytes) - weights) * moved + weights * read, products};
 }
 
 /// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or the sum if the

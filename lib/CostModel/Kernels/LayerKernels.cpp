@@ -279,7 +279,8 @@ void BlockExpander::denseMlp() {
 
 void BlockExpander::mlp(const Mlp &mlp) {
   fusesActivations ? fusedActivation(mlp) : unfusedActivation(mlp);
-  linear(mlp.prefix + "mlp2", mlp.rows, mlp.width, z.h, byRows(), mlp.copies);
+  linear(mlp.prefix + "mlp2", mlp.rows, mlp.width, z.h,
+         mlp.isWeighted ? byRowsOfExperts() : byRows(), mlp.copies);
   mlpTensors(mlp);
 }
 
@@ -351,7 +352,8 @@ void BlockExpander::mlpTensors(const Mlp &mlp) {
     block.saves("activation input", input, LastUse::InputGrad);
     // The result of the seventh linear layer is kept though nothing needs it.
     if (isGated(arch.activation))
-      block.saves("mlp output", z.e * mlp.rows * z.h, LastUse::InputGrad);
+      block.saves("mlp output", z.e * mlp.rows * z.h, LastUse::InputGrad,
+                  Part::Rest, mlp.isWeighted ? Share::Rows : Share::Divided);
     return;
   }
   block.saves("activation input", input, LastUse::InputGrad);
@@ -394,7 +396,7 @@ void BlockExpander::experts(const Experts &experts) {
   block.route(true);
   sortRows("sort_rows", rows);
   block.saves("expert input", keptBytes(rows * z.h, saved.linearInputs),
-              LastUse::WeightGrad);
+              LastUse::WeightGrad, Part::Rest, Share::Rows);
   mlp({"expert_", rows, experts.feedforward, touched, /*isWeighted=*/true});
   expertBias(experts, rows, touched);
   mlpWeights("experts", experts.feedforward, experts.biases, experts.count,

@@ -106,6 +106,7 @@ struct ReductionGroups {
   RingGroup all;
   RingGroup peers;    ///< that divide the parameters of one of the workers
   RingGroup replicas; ///< one for each worker, with the same part of them
+  RingGroup copies;   ///< of a part, in other groups of pipelines
 };
 } // namespace
 
@@ -122,24 +123,31 @@ static ReductionGroups groupsOf(const Reduction &reduction,
                                 const RankLayout &layout) {
   int64_t first = reduction.firstWorker, last = reduction.lastWorker;
   return {layout.groupOf(first, last, reduction.numWorkers),
-          layout.groupOf(first, first, 1), replicasOf(reduction, layout)};
+          layout.groupOf(first, first, 1), replicasOf(reduction, layout),
+          layout.shardCopies(first)};
 }
 
 /// The exchange at the end of a step. Gradients are always summed, and if each
 /// member updates only its part of the parameters, the weights are gathered
 /// instead of the gradients. Sums and gathers that run in cells are left out:
-/// then replicas sum the parts that their peers hold.
+/// then replicas sum the parts that their peers hold. So do groups of pipelines
+/// with the same state.
 static Expected<MessageCost> costExchange(GradientExchange whole,
                                           const ReductionGroups &groups,
                                           const SystemFacts &system) {
   double gradient = whole.reducedBytes;
   if (system.sharding == Sharding::None)
     return ringExchange({gradient, gradient}, groups.all, system);
+  auto sumParts = [&](RingGroup holders, RingGroup group) {
+    double part = gradient / double(holders.size());
+    return ringExchange({part, part}, group, system);
+  };
   if (!movesInCells(system))
-    return ringExchange(whole, groups.all, system);
-  double part = gradient / double(groups.peers.size());
+    return addCosts(ringExchange(whole, groups.all, system),
+                    sumParts(groups.all, groups.copies));
   Expected<MessageCost> among =
-      ringExchange({part, part}, groups.replicas, system);
+      addCosts(sumParts(groups.peers, groups.replicas),
+               sumParts(groups.peers, groups.copies));
   if (system.sharding == Sharding::Full)
     return among;
   return addCosts(std::move(among),
@@ -181,13 +189,14 @@ static llvm::SmallVector<ReducedKind, 2> kindsOf(const Reduction &reduction,
        bytes.exchangeOf(reduction.blocks, others,
                         double(system.contextParallel)),
        groups}};
-  double copies = double(system.accelerators) / double(system.expertParallel);
+  double copies = double(system.accelerators) / double(system.expertRanks());
   if (isSplit)
     kinds.push_back(
         {Parameters::Experts,
          bytes.exchangeOf(reduction.blocks, Parameters::Experts, copies),
          {layout.expertReplicas(first, last, reduction.numWorkers),
-          layout.expertReplicas(first, first, 1), groups.replicas}});
+          layout.expertReplicas(first, first, 1), groups.replicas,
+          groups.copies}});
   return kinds;
 }
 

@@ -39,7 +39,7 @@ SmallVector<ShardPart, 2> pipesched::shardPartsOf(const BlockFacts &block,
   if (isSplit)
     parts.push_back(
         part(Parameters::Experts,
-             double(system.accelerators) / double(system.expertParallel),
+             double(system.accelerators) / double(system.expertRanks()),
              layout.expertReplicas(worker, worker, 1)));
   return parts;
 }
@@ -47,7 +47,7 @@ SmallVector<ShardPart, 2> pipesched::shardPartsOf(const BlockFacts &block,
 bool pipesched::movesInCells(const SystemFacts &system) {
   return (system.sharding == Sharding::Gradients ||
           system.sharding == Sharding::Full) &&
-         (system.dataParallel > 1 || system.contextParallel > 1);
+         (system.shards() > 1 || system.contextParallel > 1);
 }
 
 //===----------------------------------------------------------------------===//

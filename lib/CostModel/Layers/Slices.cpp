@@ -341,10 +341,13 @@ BlockFacts SliceShare::shareOf(const BlockFacts &block) const {
   if (result.messages)
     result.messages = {ofTokens(result.messages->activation),
                        ofTokens(result.messages->gradient)};
-  if (ExpertFacts *experts = result.experts ? &*result.experts : nullptr)
+  if (ExpertFacts *experts = result.experts ? &*result.experts : nullptr) {
     for (auto number : {&ExpertFacts::rows, &ExpertFacts::activationBytes,
                         &ExpertFacts::weightGradBytes})
       experts->*number = ofTokens(experts->*number);
+    experts->wide = {ofTokens(experts->wide.activation),
+                     ofTokens(experts->wide.weightGrad)};
+  }
   return result;
 }
 

@@ -25,21 +25,25 @@ struct Excess {
     copies = system->tensorParallel() - 1;
     if (dividesExperts(*system))
       rowsPpm = system->expertBalancePpm - kEvenBalance;
+    wideCopies = system->expertWidths() - 1;
   }
 
-  /// Every accelerator has room for the rows of the fullest one.
-  CheckedInt ofRows(int64_t bytes) const {
-    CheckedInt product = CheckedInt(bytes) * rowsPpm;
+  /// Every accelerator has room for the rows of the fullest one, and for all
+  /// rows of an expert whose widths it divides with others.
+  CheckedInt ofRows(int64_t bytes, int64_t wide) const {
+    CheckedInt copied = CheckedInt(wide) * wideCopies;
+    CheckedInt product = (copied + bytes) * rowsPpm;
     return product.isValid()
-               ? CheckedInt(int64_t(llvm::divideCeil(uint64_t(product.get()),
-                                                     uint64_t(kEvenBalance))))
+               ? copied + int64_t(llvm::divideCeil(uint64_t(product.get()),
+                                                   uint64_t(kEvenBalance)))
                : product;
   }
 
   /// Extra copies of bytes that are whole on each accelerator of a
   /// tensor-parallel group.
   int64_t copies = 0;
-  int64_t rowsPpm = 0; ///< extra rows of experts, parts per million
+  int64_t rowsPpm = 0;    ///< extra rows of experts, parts per million
+  int64_t wideCopies = 0; ///< the same of rows that are not divided by widths
 };
 
 struct StageSums {
@@ -53,8 +57,10 @@ struct StageSums {
     CheckedInt gradients =
         block.weightGradBytes + copies * block.whole.weightGrad;
     if (block.experts) {
-      all += excess.ofRows(block.experts->activationBytes);
-      gradients += excess.ofRows(block.experts->weightGradBytes);
+      const ExpertFacts &experts = *block.experts;
+      all += excess.ofRows(experts.activationBytes, experts.wide.activation);
+      gradients +=
+          excess.ofRows(experts.weightGradBytes, experts.wide.weightGrad);
     }
     CheckedInt kept =
         recompute == Recompute::Selective
@@ -109,14 +115,14 @@ struct StageState {
 
   /// The numbers that `part` points to, as held by the accelerators of a
   /// worker. Each that divides the sequence holds its share of a layer again;
-  /// each holds 1 / e of the experts.
+  /// each holds its part of the experts.
   CheckedInt held(CheckedInt StateSums::*part,
                   const SystemFacts *system) const {
     if (!system)
       return others.*part;
     CheckedInt rows = experts.*part * system->accelerators;
-    int64_t ofExperts = llvm::divideCeil(uint64_t(rows.get()),
-                                         uint64_t(system->expertParallel));
+    int64_t ofExperts =
+        llvm::divideCeil(uint64_t(rows.get()), uint64_t(system->expertRanks()));
     CheckedInt sum =
         others.*part * system->contextParallel + CheckedInt(ofExperts);
     return rows.isValid() ? sum : rows;
@@ -141,7 +147,7 @@ static bool fillState(StageMemory &memory, const StageState &parameters,
     if (!isShared)
       return assign(bytes, parameters.held(part, system));
     bool isValid = assign(bytes, parameters.all(part));
-    bytes = llvm::divideCeil(uint64_t(bytes), uint64_t(system->dataParallel));
+    bytes = llvm::divideCeil(uint64_t(bytes), uint64_t(system->shards()));
     return isValid;
   };
   return put(memory.weightBytes, &StateSums::weight, sharesWeights) &&

@@ -118,7 +118,7 @@ static bool addShardBuffers(const Placement &placement, const ModelFacts &model,
                             llvm::ArrayRef<StageBlocks> blocks,
                             MemoryFacts &memory) {
   bool keepsGradients = system.sharding == Sharding::FullKept;
-  if (system.dataParallel * system.contextParallel == 1 ||
+  if (system.shards() * system.contextParallel == 1 ||
       (system.sharding != Sharding::Full && !keepsGradients))
     return true;
   RankLayout layout(system, placement.getNumWorkers());
@@ -139,7 +139,7 @@ static bool addShardBuffers(const Placement &placement, const ModelFacts &model,
     for (auto [block, count] : each)
       sums.add(model.blocks[block], count, model);
     CheckedInt part = int64_t(llvm::divideCeil(uint64_t(sums.gradient.get()),
-                                               uint64_t(system.dataParallel)));
+                                               uint64_t(system.shards())));
     if (!sums.gradient.isValid() ||
         !add(memory.stages[stage].gradientBytes, part))
       return false;

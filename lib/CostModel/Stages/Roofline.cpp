@@ -275,7 +275,7 @@ llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
                                        const StageMemory &memory,
                                        CellTimes &cost) const {
   bool isShared = system.sharding != Sharding::None;
-  int64_t sharers = isShared ? system.dataParallel : 1;
+  int64_t sharers = isShared ? system.shards() : 1;
   int64_t copies = isShared ? 1 : system.contextParallel;
   StateSums stated; // of blocks that state their work
   double statedPs = 0;

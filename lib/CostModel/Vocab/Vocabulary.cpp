@@ -166,7 +166,7 @@ public:
         double(model.gradientBytesPerParameter) +
         weightPassesOfStep(model) * double(model.weightBytesPerParameter) +
         2 * double(model.optimizerBytesPerParameter);
-    double ranks = isShared ? 1.0 / double(system.dataParallel)
+    double ranks = isShared ? 1.0 / double(system.shards())
                             : double(system.contextParallel);
     return memoryPs(double(shard.parameters) * bytes * ranks, system);
   }

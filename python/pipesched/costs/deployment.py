@@ -41,6 +41,8 @@ class HeldOptions(TypedDict, total=False):
     slice_cut: SliceCut | str | Sequence[int]
     slice_exchange: SliceExchange
     pair_order: PairOrder
+    expert_tensor: int
+    shard_groups: int
 
 
 class DeploymentOptions(HeldOptions, total=False):
@@ -162,6 +164,8 @@ if TYPE_CHECKING:
         slice_cut: SliceCut | str | Sequence[int] = "tokens"
         slice_exchange: SliceExchange = "none"
         pair_order: PairOrder = "deepseek"
+        expert_tensor: int = 1
+        shard_groups: int = 1
 
     @dataclass(frozen=True, kw_only=True)
     class Deployment(Held):

@@ -71,6 +71,12 @@ class Check:
         self.degrees = {
             name: recipe.number(name, 1) for name in ("tensor", "pipeline", "context", "expert")
         }
+        # Megatron-Core divides experts as other layers if nothing is given (parallel_state.py).
+        usual = self.degrees["tensor"] if recipe.launcher == "megatron" else 1
+        widths = recipe.number("expert_tensor", usual)
+        self.widths = widths if self.degrees["expert"] > 1 else 1
+        if self.degrees["expert"] == 1 and widths != usual:
+            self.assumed.append(f"experts divided by tensor {usual}, as other layers")
         self.model = model or self._find_model()
         self.system = system or self._find_system()
         self.gpus = gpus or self._count_accelerators()
@@ -121,15 +127,15 @@ class Check:
         if each:
             return max(nodes, 1) * each
         tensor, pipeline, context, expert = self.degrees.values()
-        least = lcm(tensor * context, expert) * pipeline
+        least = lcm(tensor * context, expert * self.widths) * pipeline
         self.assumed.append(plural(least, "accelerator"))
         return least
 
-    def _sharding(self) -> Sharding:
+    def _sharding(self, data: int) -> Sharding:
         recipe = self.recipe
         if recipe.launcher == "torchtitan":
             whole: Sharding = "full-kept" if self.degrees["pipeline"] > 1 else "full"
-            return "none" if recipe.number("replicas", 1) > 1 else whole
+            return "none" if 1 < recipe.number("groups", 1) == data else whole
         if recipe.flag("fsdp"):
             return "full"
         is_dump = FilePath(recipe.file).suffix in (".yaml", ".yml")
@@ -143,12 +149,13 @@ class Check:
         recipe, launcher = self.recipe, self.recipe.launcher
         tensor, pipeline, context, expert = self.degrees.values()
         ranks = tensor * pipeline * context
-        stage = -(-self.gpus // ranks) * tensor * context
-        is_whole = self.gpus % ranks == 0 and stage % expert == 0
-        stage = lcm(stage, expert) if not is_whole else stage
+        stage, holders = -(-self.gpus // ranks) * tensor * context, expert * self.widths
+        is_whole = self.gpus % ranks == 0 and stage % holders == 0
+        stage = lcm(stage, holders) if not is_whole else stage
         gpus, data = stage * pipeline, stage // (tensor * context)
         product = f"tensor {tensor} x pipeline {pipeline} x context {context} = {ranks}"
         product += f", expert {expert}" if expert > 1 else ""
+        product += f" x expert tensor {self.widths}" if self.widths > 1 else ""
         rest = "" if is_whole else f" do not divide them; the rest is for {gpus}"
         self._add("ranks", is_whole, f"{plural(self.gpus, 'accelerator')}: {product}{rest}")
         size = recipe.number("microbatch_size", 1)
@@ -164,6 +171,12 @@ class Check:
         recompute = next((kind for kind in kinds if kind == given), None)
         if recompute is None:
             raise recipe.wrong("recompute", " or ".join(kinds))
+        sharding = self._sharding(data) if data * context > 1 else "none"
+        groups = recipe.number("groups", 1)
+        if sharding != "none" and data % groups:
+            self._add(
+                "ranks", False, f"{groups} groups that share state do not divide {data}", True
+            )
         request = Request(
             model=self.model,
             system=self.system,
@@ -173,8 +186,9 @@ class Check:
             precision="fp8" if recipe.text("fp8") else "bf16",
             sequence_parallel=launcher == "torchtitan" or recipe.flag("sequence_parallel"),
             launcher=launcher,
+            expert_tensor=self.widths,
+            shard_groups=groups if sharding != "none" else 1,
         )
-        sharding = self._sharding() if data * context > 1 else "none"
         exchange: ContextExchange = "ring" if launcher == "megatron" else "gather"
         held = recompute, sharding, context, expert, exchange
         return request, Shape(tensor, pipeline, data, size, count, *held)

@@ -483,6 +483,17 @@ class Request(Held):
         """The reserve as text, as it was given or by default."""
         return DEFAULT_RESERVE if self.reserve is None else self.reserve
 
+    def expert_ranks(self, expert: int) -> int:
+        """The accelerators that hold each expert once, at a degree of expert parallelism."""
+        return expert * self.held["expert_tensor"] if expert > 1 else 1
+
+    def expert_on(self, expert: int, stage: int) -> int:
+        """The largest degree of expert parallelism that divides this one and the accelerators of a
+        stage.
+        """
+        whole, over = divmod(stage, self.held["expert_tensor"])
+        return 1 if over else math.gcd(expert, whole)
+
     @property
     def has_experts(self) -> bool:
         """Whether the model has experts."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import gcd
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -287,9 +286,10 @@ def _reshape(case: Case, **changes: Any) -> Case:
         of = "sequences of a pipeline"
         _whole("microbatches", batch // shape.data, shape.microbatch_size, of)
     count = batch // rows
-    shape = shape._replace(microbatches=count, expert=gcd(shape.expert, shape.stage))
+    expert = request.expert_on(shape.expert, shape.stage)
+    shape = shape._replace(microbatches=count, expert=expert)
     space = Space(request)
-    kinds = space.divisions.shardings(shape.pipeline, shape.context * shape.data)
+    kinds = space.divisions.shardings(shape.pipeline, shape.data, shape.context)
     if shape.sharding not in kinds:
         if "sharding" in changes or not kinds:
             reasons = "; ".join(space.left_out) or "one replica has nothing to shard over"
@@ -381,7 +381,7 @@ def _check_experts(request: Request, shape: Shape) -> None:
         raise PipeSchedError("expert: the model has no experts")
     if request.experts:
         _whole("expert", request.experts, shape.expert, "experts")
-    _whole("expert", shape.stage, shape.expert, "accelerators of a stage")
+    _whole("expert", shape.stage, request.expert_ranks(shape.expert), "accelerators of a stage")
 
 
 def change_schedule(schedule: str | None, chunks: int | None = None) -> Changed:

@@ -153,6 +153,10 @@ pipe.model @p microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   // error: expected parameters and bytes of at least 0
   block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = -1, groups = 2, groups_per_token = 1> {
   }
+// experts_c1: wide bytes over all
+  // error: expected wide bytes to be a part of all, found 2 of 1 and 0 of 0
+  block "b" parameters 0 activation_bytes 1 experts <count = 4, per_token = 2, rows = 4, parameters = 0, activation_bytes = 1, weight_grad_bytes = 0, wide_activation_bytes = 2> {
+  }
 // experts_c2: more experts than there are
   // error: expected a token to go to at most 4 experts, found 5
   block "b" parameters 0 activation_bytes 0 experts <count = 4, per_token = 5, rows = 4, parameters = 0, activation_bytes = 0, weight_grad_bytes = 0, groups = 2, groups_per_token = 1> {

@@ -101,7 +101,7 @@ pipe.model @stated microbatch_size 1 boundary_bytes 8 state_bytes [0, 0, 0] {
 
 // Experts, and what is divided with sequences. Groups of one are not printed.
 // CHECK-LABEL: pipe.model @divided
-// CHECK-NEXT:    block "layer" parameters 9 activation_bytes 9 weight_grad_bytes 5 experts <count = 8, per_token = 2, rows = 4, parameters = 8, activation_bytes = 7, weight_grad_bytes = 5, groups = 4, groups_per_token = 2> {
+// CHECK-NEXT:    block "layer" parameters 9 activation_bytes 9 weight_grad_bytes 5 experts <count = 8, per_token = 2, rows = 4, parameters = 8, activation_bytes = 7, weight_grad_bytes = 5, groups = 4, groups_per_token = 2, wide_activation_bytes = 3, wide_weight_grad_bytes = 2> {
 // CHECK-NEXT:      kernel "pass_on" on context core F <0 flops, 2 bytes>
 // CHECK-NEXT:      kernel "send" on all_to_all F <0 flops, 2 bytes>
 // CHECK-NEXT:      kernel "expert" on matrix routed weight_bytes 2 F <1 flops, 2 bytes>
@@ -110,7 +110,7 @@ pipe.model @stated microbatch_size 1 boundary_bytes 8 state_bytes [0, 0, 0] {
 // CHECK-NEXT:    repeat "layer"
 // CHECK-NEXT:    block "layer" parameters 9 activation_bytes 9 experts <count = 8, per_token = 2, rows = 4, parameters = 9, activation_bytes = 0, weight_grad_bytes = 0> {
 pipe.model @divided microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] {
-  block "layer" parameters 9 activation_bytes 9 weight_grad_bytes 5 experts <count = 8, per_token = 2, rows = 4, parameters = 8, activation_bytes = 7, weight_grad_bytes = 5, groups = 4, groups_per_token = 2> {
+  block "layer" parameters 9 activation_bytes 9 weight_grad_bytes 5 experts <count = 8, per_token = 2, rows = 4, parameters = 8, activation_bytes = 7, weight_grad_bytes = 5, groups = 4, groups_per_token = 2, wide_activation_bytes = 3, wide_weight_grad_bytes = 2> {
     kernel "pass_on" on context core F <0 flops, 2 bytes>
     kernel "send" on all_to_all F <0 flops, 2 bytes>
     kernel "expert" on matrix routed weight_bytes 2 F <1 flops, 2 bytes>

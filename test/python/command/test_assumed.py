@@ -114,9 +114,12 @@ have separate defaults.
 SAID_OTHERWISE = {"times-of"}
 """Said first, or refused: test_times_of.py."""
 
-WHOLE = {*("cp", "gradient-buckets", "expert-exposed", "forward-only")}
-"""Sequences are whole, only these options hide exchanges of experts, gradients are reduced as the
-end of the step says, and stages train, unless these say otherwise.
+WHOLE = {
+    *("cp", "gradient-buckets", "expert-exposed", "forward-only", "expert-tensor", "shard-groups")
+}
+"""Sequences are whole, each expert is whole on its rank, all pipelines divide the state, only these
+options hide exchanges of experts, gradients are reduced as the end of the step says, and stages
+train, unless these say otherwise.
 """
 
 SAME = {"tp"}

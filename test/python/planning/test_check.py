@@ -203,6 +203,45 @@ def test_the_step_is_that_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert steps[0] == steps[1] != steps[2]
 
 
+MOE = """
+torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 48 --hidden-size 2048 \\
+    --num-attention-heads 32 --seq-length 4096 --tensor-model-parallel-size 2 --sequence-parallel \\
+    --expert-model-parallel-size 4 --micro-batch-size 1 --global-batch-size 64 \\
+    --use-distributed-optimizer --num-distributed-optimizer-instances 2 {flags}
+"""
+
+
+def test_experts_are_divided_as_megatron_does_by_default(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a size the ranks of a tensor-parallel group divide each expert."""
+    found, more = {}, ("--model", "qwen3-30b-a3b")
+    for flags in ("", "--expert-tensor-parallel-size 2", "--expert-tensor-parallel-size 1"):
+        _, found[flags], err = _check(tmp_path, "moe.sh", MOE.format(flags=flags), capsys, *more)
+        assert not err.count("not read")
+    default, same, whole = found.values()
+    assert default == same and "expert 4 x expert tensor 2" in default["ranks"][1]
+    assert whole["step"] != default["step"] and "expert tensor" not in whole["ranks"][1]
+    for instances, answer in (("3", "3 groups that share state do not divide 8"), ("1", "yes")):
+        text = MOE.format(flags="").replace("instances 2", f"instances {instances}")
+        _, other, _ = _check(tmp_path, "moe.sh", text, capsys, *more)
+        assert answer in str(other["ranks"])
+    assert other["memory"] != default["memory"]  # one group holds half of the state
+
+
+def test_replicas_of_torchtitan_shard_in_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TITAN.format(schedule="1F1B").replace('pipeline_parallel_schedule_csv = "rows.csv"', "")
+    text = text.replace("[training]", "data_parallel_replicate_degree = {count}\n[training]")
+    found = {}
+    for count in (1, 2, 4):
+        more = ("--gpus", "16")
+        _, found[count], _ = _check(tmp_path, "a.toml", text.format(count=count), capsys, *more)
+    held = [float(found[count]["memory"][1].partition(" GiB")[0]) for count in found]
+    assert held[0] < held[1] < held[2], held  # all, half and none of the state are divided
+
+
 WRONG = {
     "cycle.yaml": ("bases: [cycle.yaml]\nnum_layers: 8\n", "include each other"),
     "lost.yaml": ("extends: [none.yaml]\n", "none.yaml, which is not found"),

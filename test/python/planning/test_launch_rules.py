@@ -60,6 +60,7 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("llama3-8b", {"pp": [2], "context": [2], "sharding": ["full", "none"]}),
     ("llama3-8b", {"pp": [2], "schedules": ["VPP"], "chunks": [3, 5], "recompute": ["selective"]}),
     ("qwen3-30b-a3b", {"pp": [1, 2], "sharding": ["full"], "expert": [4, 8]}),
+    ("qwen3-30b-a3b", {"pp": [1, 2], "tensor": [2, 4], "expert": [4], "expert_tensor": 2}),
     ("qwen3-30b-a3b", {"pp": [2], "schedules": ["combined-1f1b"], "chunks": [2, 5]}),
     ("deepseek-v3", {"pp": [8], "expert": [8, 64], "gpus": 512, "global_batch": 512}),
 ]
@@ -139,6 +140,21 @@ def test_groups_are_those_that_megatron_core_runs() -> None:
             rounds = max(1, count // workers)
             if count >= workers and count % rounds == 0:
                 assert broken_rules("megatron", "0.16.1", layout) == ()
+
+
+def test_torchtitan_divides_experts_by_all_of_tensor_or_not() -> None:
+    parts = pytest.importorskip("torchtitan.distributed.parallel_dims")
+    for tensor, widths in ((4, 1), (4, 4), (4, 2)):
+        given = {"dp_replicate": 1, "dp_shard": 2, "cp": 1, "tp": tensor, "pp": 1}
+        layout = Layout(tensor=tensor, expert=2, experts=8, expert_tensor=widths)
+        broken = broken_rules("torchtitan", "0.2.2", layout)
+        if widths == 2:
+            assert "by all of tensor 4 or not, not by 2" in broken[0].text
+            with pytest.raises(AssertionError, match="ETP=TP or ETP=1"):
+                parts.ParallelDims(**given, ep=2, etp=widths, world_size=8)
+        else:
+            assert not broken
+            parts.ParallelDims(**given, ep=2, etp=widths, world_size=8)
 
 
 def test_rules_name_their_source_and_versions() -> None:

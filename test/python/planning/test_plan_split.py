@@ -70,6 +70,16 @@ def test_given_degrees_are_kept() -> None:
             {"expert": [32], "pp": [16]},
             "expert 32 does not divide the 4 accelerators of a stage; 4 do",
         ),
+        (
+            "qwen3-30b-a3b",
+            {"expert": [32], "expert_tensor": 2, "pp": [2]},
+            "expert 32 by expert-tensor 2 does not divide the 32 accelerators of a stage; 32 do",
+        ),
+        (
+            "llama3-8b",
+            {"shard_groups": 3, "pp": [1], "tensor": [8], "context": [1]},
+            "shard-groups 3 does not divide 8 replicas",
+        ),
         ("llama3-8b", {"context": [3]}, "tensor 1 and context 3 do not divide 64 accelerators"),
         (
             "llama3-8b",
@@ -141,6 +151,27 @@ def test_lines_of_megatron() -> None:
         assert found["--moe-flex-dispatcher-backend"] == "deepep"
     dense = flags(planned("llama3-8b", context=[1]).launchers().megatron.lines or ())
     assert not [flag for flag in dense if "expert" in flag or "context" in flag or "cp-" in flag]
+
+
+def test_lines_state_groups_and_divided_experts() -> None:
+    """Groups of replicas hold twice the state, and widths are divided as degrees of experts are."""
+    given: dict[str, Any] = {"sharding": ["optimizer"], "launcher": "megatron"}
+    whole = planned(**given)
+    for name, value, flag in (
+        ("expert_tensor", 2, "--expert-tensor-parallel-size"),
+        ("shard_groups", 2, "--num-distributed-optimizer-instances"),
+    ):
+        found = planned(**given, **{name: value})
+        assert flags(found.launchers().megatron.lines or ())[flag] == "2"
+        assert found.peak_bytes != whole.peak_bytes and found.step_s != whole.step_s
+    torch = planned(launcher="torchtitan", shard_groups=2)
+    lines = flags(torch.launchers().torchtitan.lines or ())
+    degrees = (lines[f"--parallelism.data_parallel_{n}_degree"] for n in ("replicate", "shard"))
+    assert [*degrees] == ["2", "2"]
+    reason = planned(launcher="torchtitan", expert_tensor=2).launchers().torchtitan.reason
+    assert "has no --parallelism.expert_tensor_parallel_degree" in (reason or "")
+    with pytest.raises(pipesched.PipeSchedError, match="Megatron-FSDP divides no experts where"):
+        planned(launcher="megatron", shard_groups=2, sharding=["full"])
 
 
 def test_lines_of_torchtitan() -> None:

@@ -34,6 +34,7 @@ LIMITS: list[dict[str, Any]] = [
     {"pp": [4], "cp": [2], "tp": [2], "recompute": ["selective"]},
     {"pp": [4], "schedules": ["1f1b"], "sharding": ["none"]},
     {"pp": [4], "schedules": ["VPP"], "vpp": [2]},
+    {"pp": [1], "sharding": ["full"], "shard_groups": 2, "tp": [2], "cp": [1]},
 ]
 
 

@@ -83,6 +83,8 @@ OF_SYSTEM: dict[str, tuple[Any, ...]] = {
     "expert_balance": (1.0, 1.5),
     "data_parallel": (8, 16),
     "expert_parallel": (1, 8, 16),
+    "expert_tensor": (1, 2),
+    "shard_groups": (1, 2, 16),
     "context_parallel": (1, 2, 4),
     "accelerators": (4, 8),
 }
@@ -104,6 +106,8 @@ def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
         model: dict[str, Any] = {"microbatch_size": 1, "sequence": sequence}
         system: dict[str, Any] = {"accelerators": 4, "data_parallel": 16}
         system |= {"expert_parallel": 8, "context_parallel": 2, "gradient_buckets": "layers"}
+        if name == "shard_groups":
+            system |= {"sharding": "full", "expert_parallel": 4}
         (model if name in OF_MODEL else system)[name] = value
         names: dict[str, Any] = {"model": "qwen3-30b-a3b", "system": "h100-sxm"}
         given = Costs(**names, **model, **system, framework="none")  # passes have no habits

@@ -94,17 +94,21 @@ public:
 
   /// The accelerators that hold the same part of the layers of `numWorkers`
   /// workers from `first` to `last`: the accelerators that divide the sequence,
-  /// and their peers in all pipelines. Each accelerator of a tensor-parallel
-  /// group belongs to a separate group. If nodes hold unequal numbers of
-  /// members, or mix members of several workers with non-members, no two
-  /// members count as sharing a node; the same for pods and the nodes with
-  /// members.
+  /// and their peers in all pipelines that divide state together. Each
+  /// accelerator of a tensor-parallel group belongs to a separate group. If
+  /// nodes hold unequal numbers of members, or mix members of several workers
+  /// with non-members, no two members count as sharing a node; the same for
+  /// pods and the nodes with members.
   RingGroup groupOf(int64_t first, int64_t last, int64_t numWorkers) const;
 
   /// The same for the experts of these workers: accelerators that hold the same
-  /// experts have a distance of `expertParallel` ranks within a stage.
+  /// experts have a distance of `expertRanks` ranks within a stage.
   RingGroup expertReplicas(int64_t first, int64_t last,
                            int64_t numWorkers) const;
+
+  /// The accelerators of a worker that hold the same part of divided state, one
+  /// in each group of pipelines that divide it.
+  RingGroup shardCopies(int64_t worker) const;
 
 private:
   /// Members of one worker: `inner` members at distances of `innerStep` ranks,
@@ -121,7 +125,7 @@ private:
 
   int64_t perNode, perPod;        ///< 0: not known
   std::vector<int64_t> groupEnds; ///< in ranks; empty: all pods are equal
-  int64_t accelerators, contextParallel, expertParallel, dataParallel,
+  int64_t accelerators, contextParallel, expertRanks, dataParallel, shards,
       numWorkers;
   RankOrder order;
 };
@@ -134,11 +138,14 @@ RingGroup tensorGroup(const SystemFacts &system);
 /// widths of layers.
 RingGroup contextGroup(const SystemFacts &system);
 
-/// The accelerators that divide the experts of a stage: consecutive ranks of
-/// that stage. At least `perNode` of them share a node, and `numNodes` nodes
-/// share a pod. With RankOrder::Pipeline only accelerators of one worker count
-/// as sharing a node or pod.
+/// The accelerators that divide the experts of a stage: ranks of that stage,
+/// consecutive if each holds whole experts. At least `perNode` of them share a
+/// node, and `numNodes` nodes share a pod. With RankOrder::Pipeline only
+/// accelerators of one worker count as sharing a node or pod.
 RingGroup expertGroup(const SystemFacts &system);
+
+/// The consecutive accelerators that divide the widths of an expert.
+RingGroup expertWidthGroup(const SystemFacts &system);
 
 /// The link within a node with the bandwidth of all accelerators of a worker.
 LinkFacts nodeLinkOfWorker(const SystemFacts &system);

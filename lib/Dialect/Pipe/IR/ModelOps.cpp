@@ -45,11 +45,20 @@ LogicalResult ExpertsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t count, int64_t perToken, int64_t rows,
                                   int64_t parameters, int64_t activationBytes,
                                   int64_t weightGradBytes, int64_t groups,
-                                  int64_t groupsPerToken) {
+                                  int64_t groupsPerToken,
+                                  int64_t wideActivationBytes,
+                                  int64_t wideWeightGradBytes) {
   if (std::min({count, perToken, rows, groups, groupsPerToken}) < 1)
     return emitError() << "expected experts, rows and groups of at least 1";
-  if (std::min({parameters, activationBytes, weightGradBytes}) < 0)
+  if (std::min({parameters, activationBytes, weightGradBytes,
+                wideActivationBytes, wideWeightGradBytes}) < 0)
     return emitError() << "expected parameters and bytes of at least 0";
+  if (wideActivationBytes > activationBytes ||
+      wideWeightGradBytes > weightGradBytes)
+    return emitError() << "expected wide bytes to be a part of all, found "
+                       << wideActivationBytes << " of " << activationBytes
+                       << " and " << wideWeightGradBytes << " of "
+                       << weightGradBytes;
   if (perToken > count)
     return emitError() << "expected a token to go to at most " << count
                        << " experts, found " << perToken;
@@ -65,13 +74,20 @@ LogicalResult ExpertsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 ExpertsAttr ExpertsAttr::get(MLIRContext *context, const ExpertFacts &facts) {
   return get(context, facts.count, facts.perToken, facts.rows, facts.parameters,
              facts.activationBytes, facts.weightGradBytes, facts.groups,
-             facts.groupsPerToken);
+             facts.groupsPerToken, facts.wide.activation,
+             facts.wide.weightGrad);
 }
 
 ExpertFacts ExpertsAttr::toFacts() const {
-  return {getCount(),      getPerToken(),        getRows(),
-          getParameters(), getActivationBytes(), getWeightGradBytes(),
-          getGroups(),     getGroupsPerToken()};
+  return {getCount(),
+          getPerToken(),
+          getRows(),
+          getParameters(),
+          getActivationBytes(),
+          getWeightGradBytes(),
+          getGroups(),
+          getGroupsPerToken(),
+          {getWideActivationBytes(), getWideWeightGradBytes()}};
 }
 
 /// attention_c1, attention_c2.

@@ -51,6 +51,8 @@ def layout_of(request: Request, candidate: Candidate) -> Layout:
         **_divided(candidate),
         **_heads(request),
         experts=request.experts,
+        expert_tensor=request.held["expert_tensor"],
+        shard_groups=_groups_of(request, candidate),
         sequence=sizes["sequence"] or None,
         sequence_parallel=request.sequence_parallel,
         overlaps_experts=candidate.schedule == COMBINED and shape.expert > 1,
@@ -72,6 +74,11 @@ def _heads(request: Request) -> dict[str, Any]:
 def why_not_tensor(request: Request, tensor: int) -> str | None:
     """Why the launcher that the request names, or every one, does not divide the heads so."""
     return refused_heads(request.launcher, Layout(tensor=tensor, **_heads(request)))
+
+
+def _groups_of(request: Request, candidate: Candidate) -> int:
+    """Groups of replicas that each hold all of the sharded state."""
+    return 1 if candidate.shape.sharding == "none" else request.held["shard_groups"]
 
 
 def _divided(candidate: Candidate) -> dict[str, Any]:
@@ -358,25 +365,30 @@ def _torch_schedule(candidate: Candidate, csv: str) -> list[str]:
     return [name, f"{flag}_csv {shlex.quote(csv)}"] if needs_csv(candidate) else [name]
 
 
-def _torch_sharding(candidate: Candidate) -> list[str]:
-    shape = candidate.shape
+def _torch_sharding(request: Request, candidate: Candidate) -> list[str]:
+    shape, groups = candidate.shape, _groups_of(request, candidate)
     replicated = "--parallelism.data_parallel_replicate_degree"
     sharded = "--parallelism.data_parallel_shard_degree"
     if shape.sharding == "none":
         return [f"{replicated} {shape.data}", f"{sharded} 1"]
     policy = "always" if shape.sharding == "full" else "never"
     return [
-        f"{replicated} 1",
-        f"{sharded} {shape.data}",
+        f"{replicated} {groups}",
+        f"{sharded} {shape.data // groups}",
         f"--parallelism.fsdp_reshard_after_forward {policy}",
     ]
 
 
 def _torchtitan(request: Request, candidate: Candidate, csv: str) -> list[str]:
     shape = candidate.shape
+    if shape.expert > 1 and request.held["expert_tensor"] > 1:
+        raise Cannot(
+            "torchtitan 0.3.0 has no --parallelism.expert_tensor_parallel_degree, which 0.2.2 has;"
+            " plan with --set expert-tensor=1"
+        )
     local = request.global_batch // shape.data if shape.pipeline > 1 else shape.microbatch_size
     lines = [
-        *_torch_sharding(candidate),
+        *_torch_sharding(request, candidate),
         f"--parallelism.tensor_parallel_degree {shape.tensor}",
         f"--parallelism.pipeline_parallel_degree {shape.pipeline}",
         f"--parallelism.context_parallel_degree {shape.context}",
@@ -460,11 +472,13 @@ def _megatron_pipeline(candidate: Candidate) -> list[str]:
     return lines
 
 
-def _megatron_sharding(candidate: Candidate) -> list[str]:
-    shape = candidate.shape
+def _megatron_sharding(request: Request, candidate: Candidate) -> list[str]:
+    shape, groups = candidate.shape, _groups_of(request, candidate)
     if shape.sharding == "none":
         return ["--overlap-grad-reduce"] if shape.data * shape.context > 1 else []
     optimizer = ["--use-distributed-optimizer", "--overlap-grad-reduce", "--overlap-param-gather"]
+    if groups > 1:
+        optimizer.append(f"--num-distributed-optimizer-instances {groups}")
     if shape.sharding == "optimizer":
         return optimizer
     strategy = {"gradients": "optim_grads", "full": "optim_grads_params"}[shape.sharding]
@@ -485,7 +499,9 @@ def _megatron_context(candidate: Candidate) -> list[str]:
 
 
 def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:
-    """Experts are divided over tensor-parallel accelerators by default, as plans count them."""
+    """Without expert parallelism, experts are divided over tensor-parallel accelerators by default,
+    as plans count them.
+    """
     if candidate.shape.expert == 1:
         return []
     dispatcher = ["--moe-token-dispatcher-type alltoall"]
@@ -493,7 +509,7 @@ def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:
         dispatcher = ["--moe-token-dispatcher-type flex", "--moe-flex-dispatcher-backend deepep"]
     return [
         f"--expert-model-parallel-size {candidate.shape.expert}",
-        "--expert-tensor-parallel-size 1",
+        f"--expert-tensor-parallel-size {request.held['expert_tensor']}",
         *dispatcher,
         *megatron_flags(request, candidate),
     ]
@@ -533,6 +549,6 @@ def _megatron(request: Request, candidate: Candidate) -> list[str]:
         f"--global-batch-size {request.global_batch}",
         f"--seq-length {request.sizes['sequence']}",
         *_MEGATRON_RECOMPUTE[shape.recompute],
-        *_megatron_sharding(candidate),
+        *_megatron_sharding(request, candidate),
         *_megatron_precision(request, candidate),
     ]

@@ -29,9 +29,11 @@ def _source(what: str, given: Description, folder: str) -> dict[str, str]:
     return {"file" if kind == _FILE else "name": text}
 
 
-def _reduces(shape: Shape) -> bool:
+def _reduces(request: Request, shape: Shape) -> bool:
     """Whether several accelerators hold the same parameters."""
-    return shape.data > 1 or shape.context > 1 or 1 < shape.expert < shape.worker
+    return (
+        shape.data > 1 or shape.context > 1 or 1 < request.expert_ranks(shape.expert) < shape.worker
+    )
 
 
 def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
@@ -57,7 +59,7 @@ def attach_costs(request: Request, shape: Shape, folder: str = "") -> list[str]:
         # The parts of a sequence hold the same parameters, as the replicas do.
         "sharding": None if shape.sharding == "none" else shape.sharding,
     }
-    if _reduces(shape) and request.gradient_buckets == "auto":
+    if _reduces(request, shape) and request.gradient_buckets == "auto":
         # As `Configuration` does for a step with ENDING; rows do not show passes.
         system["gradient-buckets"] = "layers"
     attached = one_pass("pipe-attach-system", system)

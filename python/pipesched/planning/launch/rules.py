@@ -31,6 +31,10 @@ class Layout:
     pipeline: int = 1
     chunks: int = 1
     expert: int = 1
+    expert_tensor: int = 1
+    """Accelerators that divide the widths of an expert."""
+    shard_groups: int = 1
+    """Groups of replicas that each hold all of the sharded state."""
     microbatches: int | None = None
     group: int | None = None
     """Microbatches that an interleaved schedule runs on a chunk in turn; by default `pipeline`."""
@@ -188,6 +192,19 @@ def _torch_model(layout: Layout) -> str | None:
     return None
 
 
+def _fsdp_groups(layout: Layout) -> str | None:
+    if not layout.is_fsdp or layout.shard_groups == 1 or layout.expert == 1:
+        return None
+    return "Megatron-FSDP divides no experts where groups of replicas share state"
+
+
+def _torch_experts(layout: Layout) -> str | None:
+    widths = layout.expert_tensor if layout.expert > 1 else 1
+    if widths in (1, layout.tensor):
+        return None
+    return f"torchtitan divides experts by all of tensor {layout.tensor} or not, not by {widths}"
+
+
 def _torch_heads(layout: Layout) -> str | None:
     heads = layout.key_value_heads or layout.heads
     if heads is None or heads % layout.tensor == 0:
@@ -204,9 +221,11 @@ _RULES: dict[LauncherName, tuple[tuple[Check, str], ...]] = {
         (_pieces, "megatron/training/arguments.py: validate_args"),
         (_experts, "megatron/training/arguments.py; megatron/core/transformer/moe/moe_layer.py"),
         (_overlap, f"{CONFIG}; megatron/core/pipeline_parallel/combined_1f1b.py"),
+        (_fsdp_groups, "megatron/core/distributed/fsdp/mcore_fsdp_adapter.py"),
     ),
     "torchtitan": (
         (_torch_model, "torchtitan/models"),
+        (_torch_experts, "torchtitan/distributed/parallel_dims.py"),
         (_torch_heads, "torch/distributed/tensor/parallel/style.py: ColwiseParallel"),
         (_pieces, "torchtitan/distributed/parallel_dims.py: seq_len_divisor"),
     ),

@@ -52,7 +52,7 @@ class Divisions:
         self.left_out = left_out
         """The reasons why divisions were left out, with the number for each."""
         self._sizes: dict[int, tuple[int, ...]] = {}
-        self._shardings: dict[tuple[bool, int], tuple[Sharding, ...]] = {}
+        self._shardings: dict[tuple[bool, int, int], tuple[Sharding, ...]] = {}
 
     # Degrees
 
@@ -124,8 +124,8 @@ class Divisions:
         return found
 
     def _expert_degrees(self, stage: int) -> list[int]:
-        """Degrees for the `stage` accelerators that hold a stage, which divide both them and the
-        experts.
+        """Degrees for the `stage` accelerators that hold a stage, and divide its state if it is
+        sharded, which divide both them and the experts.
         """
         request, experts = self.request, self.request.experts
         found = []
@@ -137,10 +137,11 @@ class Divisions:
             elif expert > 1 and experts % expert:
                 near = nearest_divisors(experts, expert)
                 self.left_out[f"expert {expert} does not divide {experts} experts; {near} do"] += 1
-            elif stage % expert:
+            elif stage % (ranks := request.expert_ranks(expert)):
+                by = f" by expert-tensor {ranks // expert}" if ranks > expert else ""
                 self.left_out[
-                    f"expert {expert} does not divide the {stage} accelerators of a stage;"
-                    f" {nearest_divisors(stage, expert)} do"
+                    f"expert {expert}{by} does not divide the {stage} accelerators of a stage;"
+                    f" {nearest_divisors(stage, ranks)} do"
                 ] += 1
             else:
                 found.append(expert)
@@ -164,13 +165,13 @@ class Divisions:
                 ] += 1
         return [size for size in sizes if local % size == 0]
 
-    def shardings(self, pipeline: int, replicas: int) -> tuple[Sharding, ...]:
+    def shardings(self, pipeline: int, data: int, context: int) -> tuple[Sharding, ...]:
         """The state that the framework shards over replicas of parameters: the data-parallel
         replicas and the parts of sequences. A single one has nothing to shard over.
         """
-        if replicas == 1:
+        if data * context == 1:
             return ("none",)
-        framework = self.request.framework
+        framework, groups = self.request.framework, self.request.held["shard_groups"]
         found: dict[Sharding, None] = {}
         for given in self.request.sharding or ():
             made = sharding_of(framework.name, pipeline, given)
@@ -179,6 +180,8 @@ class Divisions:
                     f"{framework.title} has no sharding like {given}"
                     + ("" if pipeline > 1 else " without a pipeline")
                 ] += 1
+            elif made != "none" and data % groups:
+                self.left_out[f"shard-groups {groups} does not divide {data} replicas"] += 1
             else:
                 found[made] = None
         return tuple(found)
@@ -199,7 +202,8 @@ class Divisions:
         """
         found: dict[Base, list[Split]] = {}
         for tensor, context, split in self._degrees():
-            for expert in self._expert_degrees(tensor * context * split.data):
+            groups = gcd(split.data, self.request.held["shard_groups"])
+            for expert in self._expert_degrees(tensor * context * split.data // groups):
                 for exchange in self.request.exchanges if context > 1 else ALONE_EXCHANGE:
                     for recompute in self.request.recompute:
                         base = Base(tensor, context, exchange, expert, recompute)
@@ -215,9 +219,9 @@ class Divisions:
     def shapes_of(self, base: Base, split: Split, size: int) -> Iterator[Shape]:
         """The shapes of a base, one for each kind of sharding."""
         count = self.request.global_batch // (split.data * size)
-        key = split.pipeline > 1, base.context * split.data
+        key = split.pipeline > 1, split.data, base.context
         if key not in self._shardings:
-            self._shardings[key] = self.shardings(split.pipeline, key[1])
+            self._shardings[key] = self.shardings(split.pipeline, split.data, base.context)
         for sharding in self._shardings[key]:
             yield Shape(
                 *(base.tensor, split.pipeline, split.data, size, count, base.recompute, sharding),

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import gcd
 from typing import Any, Literal, NamedTuple, get_args
 
 from ... import _core
@@ -496,7 +495,7 @@ class Space:
             (request.expert, shape.expert),
             (request.microbatch_size, shape.microbatch_size),
             (request.recompute, shape.recompute),
-            (self.divisions.shardings(shape.pipeline, shape.context * shape.data), shape.sharding),
+            (self.divisions.shardings(shape.pipeline, shape.data, shape.context), shape.sharding),
         )
         return (
             shape.gpus == request.gpus
@@ -514,11 +513,10 @@ class Space:
     def near(self, candidate: Candidate, **changes: Any) -> Iterator[Candidate]:
         """The same schedule on a changed shape, sharded as the framework does there."""
         shape = candidate.shape._replace(**changes)
-        kinds = self.divisions.shardings(shape.pipeline, shape.context * shape.data)
+        kinds = self.divisions.shardings(shape.pipeline, shape.data, shape.context)
         if "sharding" not in changes and shape.sharding not in kinds:
             shape = shape._replace(sharding=next(iter(kinds), "none"))
-        if shape.stage % shape.expert:
-            shape = shape._replace(expert=gcd(shape.expert, shape.stage))
+        shape = shape._replace(expert=self.request.expert_on(shape.expert, shape.stage))
         for other in self.candidates_of(shape):
             if other.variant == candidate.variant:
                 yield other

@@ -71,7 +71,9 @@ def Pipe_ExpertsAttr : AttrDef<Pipe_Dialect, "Experts"> {
     `rows` rows in a microbatch. All experts together have `parameters`, and
     their rows take `activation_bytes` and `weight_grad_bytes`; each number is a
     part of the block's. Experts form `groups` of equal size, and the experts of
-    a token are in at most `groups_per_token` of them.
+    a token are in at most `groups_per_token` of them. `wide_activation_bytes`
+    and `wide_weight_grad_bytes` are the parts that are as wide as the model;
+    ranks that divide the widths of an expert hold all of them.
 
     ```mlir
     module attributes {test.experts = #pipe.experts<count = 8, per_token = 2,
@@ -80,7 +82,8 @@ def Pipe_ExpertsAttr : AttrDef<Pipe_Dialect, "Experts"> {
     ```
 
     Constraints:
-    - `experts_c1`: sizes are above 0, bytes and parameters are not negative.
+    - `experts_c1`: sizes are above 0, bytes and parameters are not negative,
+      and no part is more than all.
     - `experts_c2`: `per_token` is at most `count`, and `groups_per_token` at
       most `groups`, which divides `count`.
   }];
@@ -88,7 +91,9 @@ def Pipe_ExpertsAttr : AttrDef<Pipe_Dialect, "Experts"> {
       "int64_t":$rows, "int64_t":$parameters, "int64_t":$activation_bytes,
       "int64_t":$weight_grad_bytes,
       DefaultValuedParameter<"int64_t", "1">:$groups,
-      DefaultValuedParameter<"int64_t", "1">:$groups_per_token);
+      DefaultValuedParameter<"int64_t", "1">:$groups_per_token,
+      DefaultValuedParameter<"int64_t", "0">:$wide_activation_bytes,
+      DefaultValuedParameter<"int64_t", "0">:$wide_weight_grad_bytes);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
