@@ -71,7 +71,8 @@ static std::optional<Expansion> findOptions(const Architecture &architecture,
   for (Attention attention :
        {Attention::Fused, Attention::Unfused, Attention::Flash2,
         Attention::Flash3, Attention::Cudnn})
-    for (Precision precision : {Precision::BF16, Precision::FP8})
+    for (Precision precision :
+         {Precision::BF16, Precision::FP8, Precision::NVFP4})
       for (bool isParallel : {true, false}) {
         tried.architecture.attention = attention;
         tried.options.precision = precision;

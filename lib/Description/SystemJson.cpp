@@ -106,6 +106,7 @@ static EngineFacts readEngine(FieldReader &parent, StringRef name,
           .value_or(EfficiencyCurve());
   if (hasNarrowRates) {
     facts.fp8FlopsPerSecond = reader.scaled("fp8_tflops", kTera, 0);
+    facts.fp4FlopsPerSecond = reader.scaled("fp4_tflops", kTera, 0);
     facts.fp8Efficiency = readEfficiency(reader, "fp8_efficiency",
                                          "fp8_efficiency_by_gflop", kGiga);
     if (facts.fp8Efficiency && facts.fp8FlopsPerSecond == 0)
@@ -177,8 +178,9 @@ static void readAttention(FieldReader &parent, HardwareFacts &facts) {
 /// Takes a share of the rates of an accelerator that multiplies matrices or
 /// runs attention; the peak of the data sheet stays known.
 static void takeShare(HardwareFacts &facts, double share) {
-  for (int64_t *rate : {&facts.matrix.flopsPerSecond,
-                        &facts.matrix.fp8FlopsPerSecond, &facts.peakSharePpm})
+  for (int64_t *rate :
+       {&facts.matrix.flopsPerSecond, &facts.matrix.fp8FlopsPerSecond,
+        &facts.matrix.fp4FlopsPerSecond, &facts.peakSharePpm})
     *rate = std::llround(double(*rate) * share);
   facts.peakSharePpm = std::max<int64_t>(facts.peakSharePpm, 1);
   for (AttentionRates &rates : facts.attention)

@@ -20,13 +20,13 @@ void NamedTable::keepRows() {
   kept = std::move(copies);
 }
 
-/// Whether linear layers compute in 8 bits.
-static bool hasNarrowKernels(const ModelFacts &model) {
-  return llvm::any_of(model.blocks, [](const BlockFacts &block) {
-    return llvm::any_of(block.kernels, [](const Kernel &kernel) {
-      return kernel.engine == Engine::MatrixFp8;
-    });
-  });
+/// The engine of linear layers: one of fewer bits if any kernel has it.
+static Engine findLinearEngine(const ModelFacts &model) {
+  for (const BlockFacts &block : model.blocks)
+    for (const Kernel &kernel : block.kernels)
+      if (isNarrow(kernel.engine))
+        return kernel.engine;
+  return Engine::Matrix;
 }
 
 void NamedEvaluation::describe(const CostInputs &costs) {
@@ -42,7 +42,7 @@ void NamedEvaluation::describe(const CostInputs &costs) {
   else
     addFlopsByStage(model);
   if (costs.system)
-    peakFlops = peakFlopsPerSecond(*costs.system, hasNarrowKernels(model));
+    peakFlops = peakFlopsPerSecond(*costs.system, findLinearEngine(model));
 }
 
 /// Sums the work of stages, some of which have no whole backward.

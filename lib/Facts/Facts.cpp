@@ -34,20 +34,19 @@ pipesched::findAttentionRates(const HardwareFacts &hardware, FlashKernel kernel,
 }
 
 double pipesched::peakFlopsPerSecond(const HardwareFacts &hardware,
-                                     bool isFp8) {
+                                     Engine engine) {
   if (!hardware.groups.empty()) {
     double sum = 0;
     int64_t begin = 0;
     for (auto [group, end] :
          llvm::zip_equal(hardware.groups, hardware.groupEnds)) {
-      sum += double(end - begin) * peakFlopsPerSecond(group, isFp8);
+      sum += double(end - begin) * peakFlopsPerSecond(group, engine);
       begin = end;
     }
     return sum / double(begin);
   }
   const EngineFacts &matrix = hardware.matrix;
-  auto rate = double(isFp8 ? matrix.fp8FlopsPerSecond : matrix.flopsPerSecond);
-  return double(hardware.accelerators) * rate * 1e6 /
+  return double(hardware.accelerators) * double(matrix.peakOf(engine)) * 1e6 /
          double(hardware.peakSharePpm);
 }
 

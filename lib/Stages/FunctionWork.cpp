@@ -551,9 +551,8 @@ static bool addUp(FunctionWork &work) {
   CheckedInt contraction, vector, bytes;
   for (const OpWork &op : work.ops) {
     CheckedInt count = op.count;
-    bool isMatrix =
-        op.run.engine == Engine::Matrix || op.run.engine == Engine::MatrixFp8;
-    (isMatrix ? contraction : vector) += count * op.run.work.flops;
+    (isMatrix(op.run.engine) ? contraction : vector) +=
+        count * op.run.work.flops;
     if (op.run.engine != Engine::Link)
       bytes += count * op.run.work.bytes;
   }

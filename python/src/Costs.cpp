@@ -271,10 +271,9 @@ static CostSources makeCosts(const Source &model, const Source &system,
 //===----------------------------------------------------------------------===//
 
 static double getPeakFlops(const CostSources &costs) {
-  return costs.system
-             ? peakFlopsPerSecond(*costs.system,
-                                  costs.expansion.precision == Precision::FP8)
-             : 0;
+  return costs.system ? peakFlopsPerSecond(*costs.system,
+                                           engineOf(costs.expansion.precision))
+                      : 0;
 }
 
 static Expected<ModelSummary> summarizeModel(const CostSources &costs) {

@@ -56,19 +56,24 @@ static nb::dict sizesOf(const CostSources &costs) {
       model.linear ? 1 + static_cast<int64_t>(model.linear->recurrence) : 0;
   named["sequence"] = model.sequence;
   named["global_batch"] = model.globalBatch;
-  int64_t accelerators = 0, perNode = 0, fp8 = 0, memory = 0, host = 0;
+  int64_t accelerators = 0, perNode = 0, fp8 = 0, fp4 = 0, memory = 0, host = 0;
   if (const std::optional<SystemFacts> &system = costs.system) {
     accelerators = system->accelerators;
     perNode = system->acceleratorsPerNode != 0 ? system->acceleratorsPerNode
                                                : accelerators;
-    fp8 = std::llround(peakFlopsPerSecond(*system, /*isFp8=*/true) /
-                       double(accelerators));
+    auto peakOf = [&](Engine engine) {
+      return std::llround(peakFlopsPerSecond(*system, engine) /
+                          double(accelerators));
+    };
+    fp8 = peakOf(Engine::MatrixFp8);
+    fp4 = peakOf(Engine::MatrixFp4);
     memory = system->memoryBytes;
     host = system->host.bytesPerSecond;
   }
   named["accelerators"] = accelerators;
   named["accelerators_per_node"] = perNode;
   named["fp8_flops_per_s"] = fp8;
+  named["nvfp4_flops_per_s"] = fp4;
   named["memory_bytes"] = memory;
   bool hasGroups = costs.system && !costs.system->groups.empty();
   named["accelerators_of_groups"] =

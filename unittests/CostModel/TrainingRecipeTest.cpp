@@ -171,6 +171,16 @@ TEST(SavedBits, OfLinearLayersInEightBits) {
             whole.activationBytes);
 }
 
+/// The same in NVFP4, with a byte for each 16 elements: of 120, 120 and 180
+/// elements 60 + 8, 60 + 8 and 90 + 12 bytes in place of two for each, and for
+/// 120 of the attention's output 20 bits, 300 bytes in place of 240.
+TEST(SavedBits, OfLinearLayersInFourBits) {
+  BlockFacts whole = layerOf(plain());
+  EXPECT_EQ(whole.activationBytes -
+                layerOf(plain(), Precision::NVFP4).activationBytes,
+            2 * (240 - 68) + (360 - 102) - 60);
+}
+
 TEST(SavedBits, OfGradientsInEightBits) {
   Architecture arch = latent();
   auto heldBesideInputs = [&](Precision precision) {

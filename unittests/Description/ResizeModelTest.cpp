@@ -25,7 +25,8 @@ TEST(ResizeModel, GivesWhatTheArchitectureDoes) {
   for (const EmbeddedFile &file : embeddedModels())
     for (int64_t sequence : {0, 1000})
       for (Attention attention : {Attention::Fused, Attention::Unfused})
-        for (Precision precision : {Precision::BF16, Precision::FP8})
+        for (Precision precision :
+             {Precision::BF16, Precision::FP8, Precision::NVFP4})
           for (bool isParallel : {true, false}) {
             Architecture architecture =
                 llvm::cantFail(findArchitecture(file.name, sequence));

@@ -229,6 +229,16 @@ TEST(Precision, LinearLayersRunAtTheirRate) {
   system.matrix.fp8Efficiency = EfficiencyCurve{{{0, 500000}}};
   EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
             2 * (50 + 30));
+  model.blocks[0].kernels[0].engine = Engine::MatrixFp4;
+  EXPECT_EQ(errorOf(costBlocks(model, system)),
+            "kernel 'linear' of block 'layer' is in NVFP4, for which the "
+            "system 'toy' has no rate");
+  system.matrix.fp4FlopsPerSecond = 10 * system.matrix.flopsPerSecond;
+  // 10 ps at the peak, of which 4-bit floats reach as much as 8-bit ones.
+  EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
+            2 * (20 + 30));
+  EXPECT_EQ(peakFlopsPerSecond(system, Engine::MatrixFp4),
+            10 * peakFlopsPerSecond(system, Engine::Matrix));
   model.blocks[0].kernels[0].engine = Engine::Matrix;
   EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
             2 * (100 + 30));

@@ -26,12 +26,13 @@ namespace pipesched {
 
 /// The unit of a worker that executes a kernel. Link: a collective among the
 /// accelerators of one worker (tensor parallelism), `bytes` its payload.
-/// MatrixFp8: the matrix engine at its rate for 8-bit floats. AllToAll: rows on
-/// their way to experts of other ranks or back, `bytes` of all rows. Context:
-/// keys and values (in I followed by as many bytes of their gradients) on their
-/// way among the ranks that divide a sequence, `bytes` of all tokens. Both are
-/// free if nothing is divided. Attention: a fused attention kernel on the
-/// matrix engine, at a separate rate (AttentionShape).
+/// MatrixFp8, MatrixFp4: the matrix engine at its rate for 8-bit and for 4-bit
+/// floats. AllToAll: rows on their way to experts of other ranks or back,
+/// `bytes` of all rows. Context: keys and values (in I followed by as many
+/// bytes of their gradients) on their way among the ranks that divide a
+/// sequence, `bytes` of all tokens. Both are free if nothing is divided.
+/// Attention: a fused attention kernel on the matrix engine, at a separate rate
+/// (AttentionShape).
 enum class Engine : uint8_t {
   Matrix,
   Vector,
@@ -39,8 +40,18 @@ enum class Engine : uint8_t {
   MatrixFp8,
   AllToAll,
   Context,
-  Attention
+  Attention,
+  MatrixFp4
 };
+
+/// Whether an engine is the matrix engine with operands of fewer than 16 bits.
+constexpr bool isNarrow(Engine engine) {
+  return engine == Engine::MatrixFp8 || engine == Engine::MatrixFp4;
+}
+/// Whether an engine multiplies matrices, in any precision.
+constexpr bool isMatrix(Engine engine) {
+  return engine == Engine::Matrix || isNarrow(engine);
+}
 
 /// Fused attention kernels whose rates a system may have.
 enum class FlashKernel : uint8_t { Flash2, Flash3, Cudnn };
@@ -280,13 +291,22 @@ struct BlockFacts {
 };
 
 /// Format of linear layers; attention, head and router stay in 16 bits.
-enum class Precision : uint8_t { BF16, FP8 };
+enum class Precision : uint8_t { BF16, FP8, NVFP4 };
 
 template <>
 struct EnumNames<Precision> {
   static constexpr EnumName<Precision> values[] = {
-      {Precision::BF16, "bf16", "16 bits"}, {Precision::FP8, "fp8", "8 bits"}};
+      {Precision::BF16, "bf16", "16 bits"},
+      {Precision::FP8, "fp8", "8 bits"},
+      {Precision::NVFP4, "nvfp4", "4 bits, with a scale for each 16 elements"}};
 };
+
+/// The engine of linear layers.
+constexpr Engine engineOf(Precision precision) {
+  return precision == Precision::FP8     ? Engine::MatrixFp8
+         : precision == Precision::NVFP4 ? Engine::MatrixFp4
+                                         : Engine::Matrix;
+}
 
 /// The part that R recomputes: nothing, the attention core, or all.
 enum class Recompute : uint8_t { None, Selective, Full };
@@ -354,14 +374,23 @@ struct EngineFacts {
   int64_t latencyPs = 0;
   EfficiencyCurve efficiency;
   int64_t fp8FlopsPerSecond = 0; ///< in 8-bit floats; 0: not known
-  /// For fp8FlopsPerSecond; absent: `efficiency` applies to it too.
+  /// For narrow floats; absent: `efficiency` applies to them too.
   std::optional<EfficiencyCurve> fp8Efficiency;
+  int64_t fp4FlopsPerSecond = 0; ///< in 4-bit floats; 0: not known
+
+  /// The peak of a matrix engine in a precision.
+  int64_t peakOf(Engine engine) const {
+    return engine == Engine::MatrixFp8   ? fp8FlopsPerSecond
+           : engine == Engine::MatrixFp4 ? fp4FlopsPerSecond
+                                         : flopsPerSecond;
+  }
 
   friend bool operator==(const EngineFacts &a, const EngineFacts &b) {
     return a.flopsPerSecond == b.flopsPerSecond && a.latencyPs == b.latencyPs &&
            a.efficiency == b.efficiency &&
            a.fp8FlopsPerSecond == b.fp8FlopsPerSecond &&
-           a.fp8Efficiency == b.fp8Efficiency;
+           a.fp8Efficiency == b.fp8Efficiency &&
+           a.fp4FlopsPerSecond == b.fp4FlopsPerSecond;
   }
 };
 
@@ -455,10 +484,10 @@ struct HardwareFacts {
 const AttentionRates *findAttentionRates(const HardwareFacts &hardware,
                                          FlashKernel kernel, int64_t headSize);
 
-/// FLOP/s of the matrix engines of a worker by the data sheet, in 16 bits or in
-/// 8, independent of the share that is sustained; the mean of a system with
-/// groups.
-double peakFlopsPerSecond(const HardwareFacts &hardware, bool isFp8);
+/// FLOP/s of the matrix engines of a worker by the data sheet, in 16, 8 or 4
+/// bits, independent of the share that is sustained; the mean of a system
+/// with groups.
+double peakFlopsPerSecond(const HardwareFacts &hardware, Engine engine);
 
 /// Gives every worker `accelerators` devices and their share of the bandwidth
 /// of network and spine. Errors: fewer than one; several without a link; bytes

@@ -34,10 +34,10 @@ def PipeAttachModelPass : Pipe_ModulePass<"pipe-attach-model"> {
     microbatches of the schedule and by the data-parallel pipelines of the
     attached system. So attach the system first.
 
-    With `precision=fp8` linear layers run at the system's rate for 8-bit
-    floats, except the head and the router; attention keeps its precision. With
-    `sequence-parallel=false` every accelerator of a worker computes norms and
-    dropout on the whole residual stream and keeps all of it.
+    With `precision=fp8` and `nvfp4` linear layers run at the system's rate for
+    8-bit and 4-bit floats, except the head and the router; attention keeps its
+    precision. With `sequence-parallel=false` every accelerator of a worker
+    computes norms and dropout on the whole residual stream and keeps all of it.
 
     ```mlir
     pipe.schedule @s workers 2 microbatches 8 {

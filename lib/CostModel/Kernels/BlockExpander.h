@@ -153,8 +153,7 @@ public:
       : arch(arch), z(z), block(block),
         isFused(arch.attention != Attention::Unfused),
         fusesActivations(isFused && !arch.separateActivations),
-        linears(options.precision == Precision::FP8 ? Engine::MatrixFp8
-                                                    : Engine::Matrix),
+        linears(engineOf(options.precision)),
         saved(savedBitsOf(arch, options.precision)),
         stream(options.sequenceParallel ? Share::Divided : Share::Whole) {}
 

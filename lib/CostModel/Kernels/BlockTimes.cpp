@@ -164,11 +164,13 @@ static llvm::Error checkRates(const ModelFacts &model,
                               const SystemFacts &system) {
   for (const BlockFacts &block : model.blocks)
     for (const Kernel &kernel : block.kernels) {
-      if (kernel.engine == Engine::MatrixFp8 &&
-          system.matrix.fp8FlopsPerSecond == 0)
+      if (isNarrow(kernel.engine) && system.matrix.peakOf(kernel.engine) == 0) {
+        bool isFp8 = kernel.engine == Engine::MatrixFp8;
         return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
-                         block.name + "' is in FP8, for which the system '" +
-                         system.name + "' has no rate");
+                         block.name + "' is in " + (isFp8 ? "FP8" : "NVFP4") +
+                         ", for which the system '" + system.name +
+                         "' has no rate");
+      }
       const std::optional<AttentionShape> &shape = kernel.attention;
       if (shape && !findAttentionRates(system, shape->kernel, shape->headSize))
         return makeError("kernel '" + Twine(kernel.name) + "' of block '" +

@@ -271,8 +271,8 @@ static double attentionRate(const AttentionShape &shape, bool isBackward,
 /// FLOP/s of a kernel of `flops` on one accelerator.
 static double rateOf(Engine engine, double flops, const SystemFacts &system) {
   const EngineFacts &matrix = system.matrix;
-  if (engine == Engine::MatrixFp8)
-    return double(matrix.fp8FlopsPerSecond) *
+  if (isNarrow(engine))
+    return double(matrix.peakOf(engine)) *
            (matrix.fp8Efficiency ? *matrix.fp8Efficiency : matrix.efficiency)
                .at(flops);
   const EngineFacts &unit =
@@ -337,6 +337,7 @@ bool KernelTimes::isNeeded(const Kernel &kernel) const {
     return system.contextParallel > 1;
   case Engine::Matrix:
   case Engine::MatrixFp8:
+  case Engine::MatrixFp4:
   case Engine::Vector:
   case Engine::Attention:
     // Copies for a rank or node are sorted on arrival, without this kernel.
@@ -435,9 +436,7 @@ double KernelTimes::reducePs(const Work &work, const Kernel &kernel,
   auto neighbourPs = [&](int64_t step) {
     for (int64_t i = 1; i < count; ++i) {
       const Kernel &other = block.kernels[(place + step * i + count) % count];
-      bool isLinear = (other.engine == Engine::Matrix ||
-                       other.engine == Engine::MatrixFp8) &&
-                      !other.core;
+      bool isLinear = isMatrix(other.engine) && !other.core;
       const Work &hides = isBackward ? other.inputGrad : other.forward;
       if (isLinear && !hides.isZero())
         return computePs(hides, other, isBackward);
@@ -466,6 +465,7 @@ double KernelTimes::kernelPs(const Work &work, const Kernel &kernel,
                      isBackward, system);
   case Engine::Matrix:
   case Engine::MatrixFp8:
+  case Engine::MatrixFp4:
   case Engine::Vector:
   case Engine::Attention:
     return computePs(work, kernel, isBackward);

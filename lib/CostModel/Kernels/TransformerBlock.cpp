@@ -22,6 +22,8 @@ static constexpr int64_t kIdBytes = 8, kFloatBytes = 4;
 /// arXiv 2412.19437, section 3.3.2.
 static constexpr int64_t kElementsPerScale = 128;
 static constexpr int64_t kBitsPerByte = 8, kNarrowBits = 16;
+/// Elements of NVFP4 that share a scale, a byte (arXiv 2509.25149, section 2).
+static constexpr int64_t kFp4Bits = 4, kElementsPerByte = 16;
 /// Launches of a norm of separate kernels: a copy in FP32, the square, its
 /// mean, a sum, a root, the product, a cast, and the product with the gain.
 static constexpr int64_t kNormLaunches = 8;
@@ -60,8 +62,8 @@ void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
                            CheckedInt out, LinearKind kind, CheckedInt copies) {
   CheckedWork work{2 * rows * in * out,
                    z.e * (rows * in + rows * out + copies * in * out)};
-  bool isNarrow = kind.engine == Engine::MatrixFp8;
-  if (isNarrow && arch.separateCasts)
+  bool isCast = isNarrow(kind.engine);
+  if (isCast && arch.separateCasts)
     casts(name, rows, in, out, kind.work);
   block.kernel(name, kind.engine, work, work, work, Part::Rest, kind.work,
                z.e * copies * in * out);
@@ -70,13 +72,13 @@ void BlockExpander::linear(StringRef name, CheckedInt rows, CheckedInt in,
     accumulates(name, copies * in * out);
   // W reads both operands in the same format.
   block.leavesGradient(name,
-                       keptBytes(rows * out, isNarrow ? saved.linearInputs : 0),
+                       keptBytes(rows * out, isCast ? saved.linearInputs : 0),
                        kind.output);
 }
 
 void BlockExpander::launchesLinear() {
   block.ofLast([&](Kernel &kernel) {
-    if (kernel.engine == Engine::MatrixFp8)
+    if (isNarrow(kernel.engine))
       kernel.launches =
           arch.separateCasts ? kNarrowLaunches - 1 : kNarrowLaunches;
   });
@@ -102,14 +104,14 @@ void BlockExpander::casts(StringRef name, CheckedInt rows, CheckedInt in,
 
 SavedBits pipesched::savedBitsOf(const Architecture &arch,
                                  Precision precision) {
-  constexpr int64_t kBits = 8, kAttentionBits = 24;
   SavedBits saved = arch.savedBits;
-  if (precision != Precision::FP8)
+  if (precision == Precision::BF16)
     return saved;
+  int64_t bits = precision == Precision::NVFP4 ? kFp4Bits : kBitsPerByte;
   if (saved.linearInputs == 0)
-    saved.linearInputs = kBits;
+    saved.linearInputs = bits;
   if (saved.attentionOutput == 0)
-    saved.attentionOutput = kAttentionBits;
+    saved.attentionOutput = kNarrowBits + bits;
   return saved;
 }
 
@@ -129,7 +131,9 @@ CheckedInt BlockExpander::keptBytes(CheckedInt elements, int64_t bits) const {
                            : whole;
   };
   CheckedInt bytes = parts(elements * bits, kBitsPerByte);
-  if (bits < kNarrowBits)
+  if (bits == kFp4Bits)
+    bytes += parts(elements, kElementsPerByte);
+  else if (bits < kNarrowBits)
     bytes += kFloatBytes * parts(elements, kElementsPerScale);
   return bytes;
 }

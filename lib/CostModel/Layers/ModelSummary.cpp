@@ -23,9 +23,7 @@ namespace {
 struct GemmFlops {
   explicit GemmFlops(const BlockFacts &block) {
     for (const Kernel &kernel : block.kernels) {
-      if (kernel.engine != Engine::Matrix &&
-          kernel.engine != Engine::MatrixFp8 &&
-          kernel.engine != Engine::Attention)
+      if (!isMatrix(kernel.engine) && kernel.engine != Engine::Attention)
         continue;
       CheckedInt once = kernel.forward.flops;
       if (kernel.attention)

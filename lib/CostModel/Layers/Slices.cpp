@@ -252,9 +252,7 @@ private:
 int64_t SliceShare::weightsOf(const Kernel &kernel) const {
   if (kernel.routed)
     return kernel.weightBytes;
-  bool isProduct =
-      kernel.engine == Engine::Matrix || kernel.engine == Engine::MatrixFp8;
-  if (!isProduct || kernel.weightGrad.flops == 0)
+  if (!isMatrix(kernel.engine) || kernel.weightGrad.flops == 0)
     return 0;
   return kernel.weightGrad.flops / (2 * tokens) * weightBytes;
 }

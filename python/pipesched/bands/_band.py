@@ -28,6 +28,7 @@ WORDS = {
     "authors": "code of their authors",
     "bf16": "BF16",
     "fp8": "FP8",
+    "nvfp4": "NVFP4",
     "experts": "with experts",
     "tiny": "under 10^9 parameters",
     "data sheet": "rates of data sheets",

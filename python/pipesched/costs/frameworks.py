@@ -66,10 +66,14 @@ def parameter_bytes(
     """The bytes of a parameter in a framework. With `--fp8-format` Megatron-LM's linear layers keep
     an 8-bit copy of their weights and its transpose from one microbatch to the next. With the
     distributed optimizer `--fp8-param-gather` drops the 16-bit weights, which leaves 2 bytes;
-    without it all 4 stay. torchtitan's `full` has no sharded weight alongside the state.
+    without it all 4 stay. In NVFP4 the 16-bit weights stay with copies in 4 bits for both
+    directions, 3 bytes without the scales of these. torchtitan's `full` has no sharded weight
+    alongside the state.
     """
     if launcher == "torchtitan" and sharding == "full":
         return 2, 4, 10
+    if launcher == "megatron" and precision == "nvfp4":
+        return 3, 4, 12
     both = launcher == "megatron" and precision == "fp8" and sharding == "none"
     return 4 if both else 2, 4, 12
 

@@ -183,7 +183,7 @@ class Check:
             gpus=gpus,
             global_batch=batch,
             sequence=recipe.number("sequence", 0) or None,
-            precision="fp8" if recipe.text("fp8") else "bf16",
+            precision=next((n for n in ("fp8", "nvfp4") if recipe.text(n)), "bf16"),
             sequence_parallel=launcher == "torchtitan" or recipe.flag("sequence_parallel"),
             launcher=launcher,
             expert_tensor=self.widths,

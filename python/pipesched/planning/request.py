@@ -77,10 +77,10 @@ class Limits(HeldOptions, total=False):
     gradients and optimizer state, and only runnable configurations are chosen. Without it memory is
     that of Megatron-LM. `memory` replaces the memory of an accelerator, `reserve` keeps some of it
     free; both take `"80GiB"`, the latter also `"10%"` and sums, such as `"2GiB+10%"`; by default it
-    is `"parts"`, the sum of known uses. `sequence`, `attention`, `precision` (bf16, fp8), `rates`,
-    `sequence_parallel`, `transport`, `context_exchange` (by default all that the framework has),
-    `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times` and
-    `times_of` are measured ones (`plan`). `set` changes fields of the system and the model, as
+    is `"parts"`, the sum of known uses. `sequence`, `attention`, `precision` (bf16, fp8, nvfp4),
+    `rates`, `sequence_parallel`, `transport`, `context_exchange` (by default all that the framework
+    has), `expert_balance` and `expert_dispatch` are as for `Costs` and `Schedule.simulate`. `times`
+    and `times_of` are measured ones (`plan`). `set` changes fields of the system and the model, as
     `["network.bandwidth=0.5x"]`. `tokens` of the training (`"2T"`) and the `price` of an
     accelerator for an hour, in dollars, give days, cost and energy.
     """
@@ -231,6 +231,8 @@ class Request(Held):
             raise PipeSchedError(
                 "torchtitan always has sequence parallelism; plan for megatron, or leave it on"
             )
+        if self.launcher == "torchtitan" and self.precision == "nvfp4":
+            raise PipeSchedError("torchtitan has no NVFP4; plan for megatron, or in fp8")
         if self.total_tokens is not None:
             put("total_tokens", count_of("tokens", self.total_tokens))
         if self.price is not None:
@@ -415,8 +417,8 @@ class Request(Held):
     @cached_property
     def peak_flops(self) -> float:
         """FLOP/s of an accelerator in the precision of the linear layers."""
-        if self.precision == "fp8":
-            return self.sizes["fp8_flops_per_s"]
+        if self.precision != "bf16":
+            return self.sizes[f"{self.precision}_flops_per_s"]
         return self.described._raw.peak_flops / self.sizes["accelerators"]
 
     @property

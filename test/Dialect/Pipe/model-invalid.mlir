@@ -90,7 +90,7 @@ pipe.model @p microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   }
 // An engine that does not exist
   block "b" parameters 0 activation_bytes 0 {
-    // error: expected string or keyword containing one of the following enum values for attribute 'engine' [matrix, vector, link, matrix_fp8, all_to_all, context, attention]
+    // error: expected string or keyword containing one of the following enum values for attribute 'engine' [matrix, vector, link, matrix_fp8, all_to_all, context, attention, matrix_fp4]
     kernel "k" on tensor F <0 flops, 1 bytes>
   }
 // work_c1: negative bytes

@@ -145,6 +145,9 @@
 // engine_spec_c1: no rate
 // error: expected fp8_flops_per_s of at least 1, found 0
 #e = #pipe.engine_spec<flops_per_s = 1, fp8_flops_per_s = 0>
+// engine_spec_c1: no rate
+// error: expected fp4_flops_per_s of at least 1, found 0
+#e = #pipe.engine_spec<flops_per_s = 1, fp4_flops_per_s = 0>
 // engine_spec_c3: a curve of nothing
 // error: fp8_efficiency needs fp8_flops_per_s
 #e = #pipe.engine_spec<flops_per_s = 1, fp8_efficiency = <0.5>>

@@ -42,7 +42,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 
 // Nodes and pipelines; the default of a choice is not printed.
 // CHECK: "worker" = #pipe.worker_spec<name = "many", accelerators = 4,
-// CHECK-SAME: matrix = <flops_per_s = 1, efficiency = <0.5>, fp8_flops_per_s = 2, fp8_efficiency = <1000 : 0.25, 2000 : 0.75>>,
+// CHECK-SAME: matrix = <flops_per_s = 1, efficiency = <0.5>, fp8_flops_per_s = 2, fp8_efficiency = <1000 : 0.25, 2000 : 0.75>, fp4_flops_per_s = 3>,
 // CHECK-SAME: link = <bytes_per_s = 3>, accelerators_per_node = 8, data_parallel = 16, sharding = "full", rank_order = "pipeline", context_parallel = 2, expert_parallel = 32, expert_balance_ppm = 1500000, context_exchange = "gather", expert_dispatch = "per-node">,
 // CHECK: test.worker = #pipe.worker_spec<name = "plain", accelerators = 1, matrix = <flops_per_s = 1>, vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>, memory_bytes = 1, data_parallel = 1, sharding = "none", rank_order = "data", context_parallel = 1, expert_parallel = 1, expert_balance_ppm = 1000000, context_exchange = "ring", expert_dispatch = "all-to-all">
 module attributes {dlti.target_system_spec = #dlti.target_system_spec<
@@ -51,7 +51,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       expert_balance_ppm = 1500000, expert_parallel = 32, context_parallel = 2,
       rank_order = "pipeline", sharding = "full", data_parallel = 16,
       accelerators_per_node = 8, link = <bytes_per_s = 3>,
-      matrix = <fp8_efficiency = <1000 : 0.25, 2000 : 0.75>,
+      matrix = <fp8_efficiency = <1000 : 0.25, 2000 : 0.75>, fp4_flops_per_s = 3,
         fp8_flops_per_s = 2, flops_per_s = 1, efficiency = <0.5>>,
       vector = <flops_per_s = 1>, memory = <bytes_per_s = 1>,
       memory_bytes = 1>,

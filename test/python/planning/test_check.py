@@ -97,6 +97,14 @@ RECIPES: list[tuple[str, str, int, dict[str, tuple[str, str]]]] = [
         {"layers": ("yes", "2x40"), "memory": ("unknown", "69.7 GiB of 69.5 GiB")},
     ),
     (
+        "llama3_70b_gb200_fp4.yaml",
+        _dump(LLAMA_70B, 2, 4, 1, ", virtual_pipeline_model_parallel_size: 5, fp4: e2m1",
+              "train: {micro_batch_size: 1, global_batch_size: 256}\n"
+              "trainer: {num_nodes: 16, devices: 4}"),
+        0,
+        {"step": ("yes", "s, "), "memory": ("yes", "GiB")},
+    ),
+    (
         "llama3_70b_gb200_lora.yaml",
         _dump(LLAMA_70B, 1, 4, 1, ", virtual_pipeline_model_parallel_size: 20",
               "peft: {lora_rank: 16}\ntrain: {micro_batch_size: 1, global_batch_size: 32}"),

@@ -25,7 +25,8 @@ KNOWN = {f"{name}_parallel_size" for name in FIELDS}
 KNOWN |= {*NAMES.values(), "sequence_parallel", "pipeline_model_parallel_layout", OVERLAP}
 KNOWN |= {"cp_comm_type", "moe_token_dispatcher_type", "delay_wgrad_compute"}
 KNOWN |= {"moe_flex_dispatcher_backend", "recompute_granularity", "recompute_method"}
-KNOWN |= {"recompute_num_layers"}
+KNOWN |= {"recompute_num_layers", "fp4", "fp4_recipe"}
+NAMES["fp4_format"] = "fp4"
 
 
 def build(values: dict[str, Any], model: dict[str, Any]) -> Any:
@@ -62,6 +63,7 @@ PLANS: list[tuple[str, dict[str, Any]]] = [
     ("qwen3-30b-a3b", {"pp": [1, 2], "sharding": ["full"], "expert": [4, 8]}),
     ("qwen3-30b-a3b", {"pp": [1, 2], "tensor": [2, 4], "expert": [4], "expert_tensor": 2}),
     ("qwen3-30b-a3b", {"pp": [2], "schedules": ["combined-1f1b"], "chunks": [2, 5]}),
+    ("llama3-8b", {"pp": [2], "system": "dgx-b200", "precision": "nvfp4"}),
     ("deepseek-v3", {"pp": [8], "expert": [8, 64], "gpus": 512, "global_batch": 512}),
 ]
 

@@ -174,6 +174,25 @@ def test_lines_state_groups_and_divided_experts() -> None:
         planned(launcher="megatron", shard_groups=2, sharding=["full"])
 
 
+def test_plans_in_four_bits() -> None:
+    """Each format is faster than the wider one, and Megatron-LM and Blackwell have all of them."""
+    given: dict[str, Any] = {"gpus": 64, "global_batch": 64, "pp": [4], "tp": [4], "cp": [1]}
+    given |= {"schedules": ["1f1b"], "recompute": ["none"], "microbatch_size": [1], "top": 1}
+    found = {
+        name: plan("llama3-70b", "gb200-nvl72", precision=name, launcher="megatron", **given)
+        for name in ("bf16", "fp8", "nvfp4")
+    }
+    steps = [made.fitting[0].step_s for made in found.values()]
+    assert steps == sorted(steps, reverse=True) and len({*steps}) == 3
+    lines = flags(found["nvfp4"].fitting[0].launchers().megatron.lines or ())
+    assert lines["--fp4-format"] == "e2m1" and "--fp8-format" not in lines
+    assert "no NVFP4" in (found["nvfp4"].fitting[0].launchers().torchtitan.reason or "")
+    with pytest.raises(pipesched.PipeSchedError, match="torchtitan has no NVFP4; plan for mega"):
+        plan("llama3-70b", "gb200-nvl72", precision="nvfp4", launcher="torchtitan", **given)
+    with pytest.raises(pipesched.PipeSchedError, match="is in NVFP4, for which the system 'dgx-h"):
+        plan("llama3-70b", "dgx-h100", precision="nvfp4", **given)
+
+
 def test_lines_of_torchtitan() -> None:
     best = planned(launcher="torchtitan")
     assert best.shape.exchange == "gather"

@@ -109,7 +109,8 @@ def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
         if name == "shard_groups":
             system |= {"sharding": "full", "expert_parallel": 4}
         (model if name in OF_MODEL else system)[name] = value
-        names: dict[str, Any] = {"model": "qwen3-30b-a3b", "system": "h100-sxm"}
+        chip = "b200-sxm" if name == "precision" else "h100-sxm"
+        names: dict[str, Any] = {"model": "qwen3-30b-a3b", "system": chip}
         given = Costs(**names, **model, **system, framework="none")  # passes have no habits
         step: Any = Configuration("dualpipe-v", 4, 8, costs=given, optimizer_step="overlapped")
         passes = (
@@ -130,7 +131,7 @@ def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
         ({"data_parallel": 2**31}, "data_parallel is an integer from 1 to 2147483647; got 21474"),
         ({"sharding": "zero"}, "sharding is one of none, optimizer, gradients, full-kept, full; g"),
         ({"rank_order": "tensor"}, "rank_order is one of data, pipeline; got 'tensor'"),
-        ({"precision": "fp16"}, "precision is one of bf16, fp8; got 'fp16'"),
+        ({"precision": "fp16"}, "precision is one of bf16, fp8, nvfp4; got 'fp16'"),
         ({"system": None, "data_parallel": 2}, "data-parallel, sharding, rank-order, context-par"),
         ({"system": None, "sharding": "full"}, "data-parallel, sharding, rank-order, context-par"),
         ({"system": None, "rank_order": "pipeline"}, "are about a system; none is given"),

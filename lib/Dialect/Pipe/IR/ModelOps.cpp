@@ -20,7 +20,8 @@ static_assert(int(KernelEngine::Matrix) == int(Engine::Matrix) &&
               int(KernelEngine::MatrixFp8) == int(Engine::MatrixFp8) &&
               int(KernelEngine::AllToAll) == int(Engine::AllToAll) &&
               int(KernelEngine::Context) == int(Engine::Context) &&
-              int(KernelEngine::Attention) == int(Engine::Attention));
+              int(KernelEngine::Attention) == int(Engine::Attention) &&
+              int(KernelEngine::MatrixFp4) == int(Engine::MatrixFp4));
 static_assert(int(BlockPlace::First) == int(BlockPosition::First) &&
               int(BlockPlace::Layer) == int(BlockPosition::Layer) &&
               int(BlockPlace::Last) == int(BlockPosition::Last));

@@ -26,6 +26,7 @@ constexpr Field kEngineFields[] = {
     {"efficiency", FieldKind::Curve, false},
     {"fp8_flops_per_s", FieldKind::Count, false},
     {"fp8_efficiency", FieldKind::Curve, false},
+    {"fp4_flops_per_s", FieldKind::Count, false},
 };
 constexpr Field kAttentionFields[] = {
     {"kernel", FieldKind::Text, true},
@@ -205,10 +206,13 @@ Attribute EngineSpecAttr::parse(AsmParser &parser, Type) {
       parseFields(parser, kEngineFields, getMnemonic());
   if (failed(values))
     return {};
-  Attribute fp8 = (*values)[3];
-  return parseRate<EngineSpecAttr>(
-      parser, loc, *values, fp8 ? cast<IntegerAttr>(fp8).getInt() : int64_t(0),
-      cast_or_null<EfficiencyAttr>((*values)[4]));
+  auto rateOr0 = [&](size_t field) {
+    Attribute rate = (*values)[field];
+    return rate ? cast<IntegerAttr>(rate).getInt() : int64_t(0);
+  };
+  return parseRate<EngineSpecAttr>(parser, loc, *values, rateOr0(3),
+                                   cast_or_null<EfficiencyAttr>((*values)[4]),
+                                   rateOr0(5));
 }
 
 void EngineSpecAttr::print(AsmPrinter &printer) const {
@@ -220,18 +224,22 @@ void EngineSpecAttr::print(AsmPrinter &printer) const {
         {"fp8_flops_per_s", Builder(getContext()).getI64IntegerAttr(fp8)});
   if (EfficiencyAttr efficiency = getFp8Efficiency())
     fields.push_back({"fp8_efficiency", efficiency});
+  if (int64_t fp4 = getFp4FlopsPerSecond())
+    fields.push_back(
+        {"fp4_flops_per_s", Builder(getContext()).getI64IntegerAttr(fp4)});
   printFields(printer, fields);
 }
 
 /// engine_spec_c1, engine_spec_c3.
-LogicalResult
-EngineSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                       int64_t flopsPerSecond, int64_t latencyPs,
-                       EfficiencyAttr, int64_t fp8FlopsPerSecond,
-                       EfficiencyAttr fp8Efficiency) {
-  if (fp8FlopsPerSecond < 0)
-    return emitError() << "expected fp8_flops_per_s of at least 1, found "
-                       << fp8FlopsPerSecond;
+LogicalResult EngineSpecAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, int64_t flopsPerSecond,
+    int64_t latencyPs, EfficiencyAttr, int64_t fp8FlopsPerSecond,
+    EfficiencyAttr fp8Efficiency, int64_t fp4FlopsPerSecond) {
+  for (auto [name, rate] : {std::pair("fp8", fp8FlopsPerSecond),
+                            std::pair("fp4", fp4FlopsPerSecond)})
+    if (rate < 0)
+      return emitError() << "expected " << name
+                         << "_flops_per_s of at least 1, found " << rate;
   if (fp8Efficiency && fp8FlopsPerSecond == 0)
     return emitError() << "fp8_efficiency needs fp8_flops_per_s";
   return verifyRate(emitError, "flops_per_s", flopsPerSecond, latencyPs);
@@ -243,7 +251,8 @@ EngineSpecAttr EngineSpecAttr::get(MLIRContext *context,
       context, facts.flopsPerSecond, facts.latencyPs,
       EfficiencyAttr::get(context, facts.efficiency), facts.fp8FlopsPerSecond,
       facts.fp8Efficiency ? EfficiencyAttr::get(context, *facts.fp8Efficiency)
-                          : EfficiencyAttr());
+                          : EfficiencyAttr(),
+      facts.fp4FlopsPerSecond);
 }
 
 EngineFacts EngineSpecAttr::toFacts() const {
@@ -255,6 +264,7 @@ EngineFacts EngineSpecAttr::toFacts() const {
   facts.fp8FlopsPerSecond = getFp8FlopsPerSecond();
   if (EfficiencyAttr efficiency = getFp8Efficiency())
     facts.fp8Efficiency = efficiency.toFacts();
+  facts.fp4FlopsPerSecond = getFp4FlopsPerSecond();
   return facts;
 }
 

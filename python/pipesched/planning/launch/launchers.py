@@ -276,6 +276,8 @@ KEPT = ("optimizer", "full-kept")
 def _check_held(name: LauncherName, request: Request, candidate: Candidate) -> None:
     """Raises `Cannot` if the launcher would hold something else in memory than the plan counts."""
     shape, title = candidate.shape, FRAMEWORKS[name].title
+    if name == "torchtitan" and request.precision == "nvfp4":
+        raise Cannot("torchtitan has no NVFP4; plan with --precision fp8")
     made = sharding_of(name, shape.pipeline, shape.sharding)
     if made is None:
         without = "" if shape.pipeline > 1 else " without a pipeline"
@@ -531,6 +533,8 @@ def _megatron_precision(request: Request, candidate: Candidate) -> list[str]:
     found = ["--bf16"]
     if _reduces_in_bf16(request, sharding):
         found.append("--grad-reduce-in-bf16")
+    if request.precision == "nvfp4":
+        return [*found, "--fp4-format e2m1", "--fp4-recipe nvfp4"]
     if request.precision != "fp8":
         return found
     gathered = [] if sharding == "none" else ["--fp8-param-gather"]

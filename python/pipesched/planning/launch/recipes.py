@@ -44,6 +44,7 @@ SETTINGS: dict[LauncherName, dict[str, tuple[str, ...]]] = {
         "distributed": ("use_distributed_optimizer",),
         "fsdp": ("use_megatron_fsdp",),
         "fp8": ("fp8_format", "fp8"),
+        "nvfp4": ("fp4_format", "fp4"),
         "rampup": ("rampup_batch_size",),
         "adapters": ("peft", "peft_scheme", "lora_rank"),
         "nodes": ("nnodes", "num_nodes"),

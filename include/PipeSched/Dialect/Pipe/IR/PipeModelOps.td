@@ -31,7 +31,8 @@ def Pipe_KernelEngine : I32EnumAttr<"KernelEngine",
       I32EnumAttrCase<"MatrixFp8", 3, "matrix_fp8">,
       I32EnumAttrCase<"AllToAll", 4, "all_to_all">,
       I32EnumAttrCase<"Context", 5, "context">,
-      I32EnumAttrCase<"Attention", 6, "attention">]> {
+      I32EnumAttrCase<"Attention", 6, "attention">,
+      I32EnumAttrCase<"MatrixFp4", 7, "matrix_fp4">]> {
   let cppNamespace = "::pipesched::pipe";
 }
 
@@ -370,11 +371,11 @@ def Pipe_KernelOp : Pipe_Op<"kernel", [HasParent<"BlockOp">]> {
   let description = [{
     A roofline point per phase in which the kernel runs. A `link` kernel is an
     all-reduce among the accelerators of a worker, and free if there is only
-    one. A `matrix_fp8` kernel runs on the matrix engine at its rate for 8-bit
-    floats. R runs F again of every kernel that is not `kept`, or under
-    selective recompute F of the `core` kernels. Every accelerator of a worker
-    runs all of a `whole` kernel, not only its part. A kernel `x n` runs n times
-    in each phase.
+    one. A `matrix_fp8` or `matrix_fp4` kernel runs on the matrix engine at its
+    rate for 8-bit or 4-bit floats. R runs F again of every kernel that is not
+    `kept`, or under selective recompute F of the `core` kernels. Every
+    accelerator of a worker runs all of a `whole` kernel, not only its part. A
+    kernel `x n` runs n times in each phase.
 
     A `routed` kernel works on the rows of experts: if experts are divided among
     ranks, it runs on the rank that has the expert, and a `routed` kernel on

@@ -55,8 +55,9 @@ def Pipe_EngineSpecAttr : Pipe_RateAttr<"EngineSpec", "engine_spec"> {
   let description = [{
     Peak rate, time to start a kernel, and the share of the peak by FLOPs.
     Without `efficiency` the peak is reached; without `latency_ps` a start is
-    free. `fp8_flops_per_s` is the peak in 8-bit floats, if the engine has them;
-    the share applies to it too, unless `fp8_efficiency` has another.
+    free. `fp8_flops_per_s` and `fp4_flops_per_s` are the peaks in 8-bit and
+    4-bit floats, if the engine has them; the share applies to them too, unless
+    `fp8_efficiency` has another.
 
     ```mlir
     module attributes {test.engine = #pipe.engine_spec<
@@ -69,11 +70,12 @@ def Pipe_EngineSpecAttr : Pipe_RateAttr<"EngineSpec", "engine_spec"> {
     - `engine_spec_c2`: there is no other field, and none twice.
     - `engine_spec_c3`: `fp8_efficiency` needs `fp8_flops_per_s`.
   }];
-  // An FP8 rate of 0 means that there is none.
+  // A narrow rate of 0 means that there is none.
   let parameters = (ins "int64_t":$flopsPerSecond, "int64_t":$latencyPs,
                         OptionalParameter<"EfficiencyAttr">:$efficiency,
                         "int64_t":$fp8FlopsPerSecond,
-                        OptionalParameter<"EfficiencyAttr">:$fp8Efficiency);
+                        OptionalParameter<"EfficiencyAttr">:$fp8Efficiency,
+                        "int64_t":$fp4FlopsPerSecond);
   let extraClassDeclaration = [{
     static EngineSpecAttr get(::mlir::MLIRContext *context,
                               const ::pipesched::EngineFacts &facts);
