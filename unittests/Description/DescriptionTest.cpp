@@ -358,10 +358,10 @@ TEST(System, GroupsOfNodes) {
   EXPECT_EQ(system.groups[1].spine.bytesPerSecond, 4000000000);
   llvm::cantFail(setAccelerators(system, 2));
   EXPECT_EQ(system.groups[1].accelerators, 2);
-  EXPECT_EQ(peakFlopsPerSecond(system, false),
+  EXPECT_EQ(peakFlopsPerSecond(system, Engine::Matrix),
             2 *
-                (24 * peakFlopsPerSecond(first, false) +
-                 16 * peakFlopsPerSecond(second, false)) /
+                (24 * peakFlopsPerSecond(first, Engine::Matrix) +
+                 16 * peakFlopsPerSecond(second, Engine::Matrix)) /
                 40);
 }
 
