@@ -161,7 +161,8 @@ def test_lines_state_groups_and_divided_experts() -> None:
         ("expert_tensor", 2, "--expert-tensor-parallel-size"),
         ("shard_groups", 2, "--num-distributed-optimizer-instances"),
     ):
-        found = planned(**given, **{name: value})
+        more: dict[str, Any] = {**given, name: value}
+        found = planned(**more)
         assert flags(found.launchers().megatron.lines or ())[flag] == "2"
         assert found.peak_bytes != whole.peak_bytes and found.step_s != whole.step_s
     torch = planned(launcher="torchtitan", shard_groups=2)
