@@ -214,10 +214,12 @@ TEST(Precision, LinearLayersRunAtTheirRate) {
   model.blocks[0].kernels[0].engine = Engine::MatrixFp8;
   EXPECT_EQ(errorOf(costRoofline(linear(2), model, system, kStep)),
             "kernel 'linear' of block 'layer' is in FP8, for which the system "
-            "'toy' has no rate");
+            "'toy' has no rate; state its matrix.fp8_tflops, or choose another "
+            "precision");
   EXPECT_EQ(errorOf(costBlocks(model, system)),
             "kernel 'linear' of block 'layer' is in FP8, for which the system "
-            "'toy' has no rate");
+            "'toy' has no rate; state its matrix.fp8_tflops, or choose another "
+            "precision");
   system.matrix.fp8FlopsPerSecond = 4 * system.matrix.flopsPerSecond;
   // 60 ps of bytes hide 25 ps of FLOPs; the norm does not change.
   EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),
@@ -232,7 +234,8 @@ TEST(Precision, LinearLayersRunAtTheirRate) {
   model.blocks[0].kernels[0].engine = Engine::MatrixFp4;
   EXPECT_EQ(errorOf(costBlocks(model, system)),
             "kernel 'linear' of block 'layer' is in NVFP4, for which the "
-            "system 'toy' has no rate");
+            "system 'toy' has no rate; state its matrix.fp4_tflops, or choose "
+            "another precision");
   system.matrix.fp4FlopsPerSecond = 10 * system.matrix.flopsPerSecond;
   // 10 ps at the peak, of which 4-bit floats reach as much as 8-bit ones.
   EXPECT_EQ(ps(cost(2, model, system).stages[0], Phase::Forward),

@@ -169,7 +169,9 @@ static llvm::Error checkRates(const ModelFacts &model,
         return makeError("kernel '" + Twine(kernel.name) + "' of block '" +
                          block.name + "' is in " + (isFp8 ? "FP8" : "NVFP4") +
                          ", for which the system '" + system.name +
-                         "' has no rate");
+                         "' has no rate; state its matrix." +
+                         (isFp8 ? "fp8_tflops" : "fp4_tflops") +
+                         ", or choose another precision");
       }
       const std::optional<AttentionShape> &shape = kernel.attention;
       if (shape && !findAttentionRates(system, shape->kernel, shape->headSize))

@@ -25,7 +25,7 @@
 // MODEL-NEXT:     kernel "gelu" on vector F
 // MODEL-NEXT:     kernel "mlp2" on matrix_fp8 launches 3 F
 
-// RATE: error: 'pipe.schedule' op kernel 'qkv' of block 'layer' is in FP8, for which the system 'toy' has no rate
+// RATE: error: 'pipe.schedule' op kernel 'qkv' of block 'layer' is in FP8, for which the system 'toy' has no rate; state its matrix.fp8_tflops, or choose another precision
 
 // STEP: worker 0 runs [0F0 0F1 0B0 0B1 0G0 0O0]
 // STEP: worker 1 runs [1F0 1B0 1F1 1B1 1G0 1O0]
