@@ -298,11 +298,11 @@ static llvm::Expected<bool> walk(const WalkedRows &rows,
                      evaluation);
 }
 
-/// Finds the groups of cells. False if a walk cannot time them, or flows
-/// between more than neighbours.
+/// Finds the groups of cells. False if a walk cannot time them, or stages that
+/// several pass things to.
 static bool findGroups(const TableView &table, const PhaseCounts &counts,
                        std::optional<Groups> &groups) {
-  if (counts.hasAny(kWidePhases))
+  if (!table.placement->getEdges().areLines())
     return false;
   if (!counts.hasAny(kCollectivePhases))
     return true;
@@ -412,9 +412,9 @@ llvm::Expected<Evaluation> TableEvaluator::byGraph(const Scenario &scenario) {
 /// Levels 2 and 3 have two engines with equal results. The walk is faster and
 /// keeps no arrays. It needs messages without queues, or in the queues of
 /// `overlap` in the order of their arrival, and sends that return at once
-/// (canWalkTables); flows between neighbours; groups that canWalkGroups
-/// accepts; messages that are the same for all slices; and sums that fit 64
-/// bits. The graph times everything else.
+/// (canWalkTables); stages in lines; groups that canWalkGroups accepts;
+/// messages that are the same for all slices; and sums that fit 64 bits. The
+/// graph times everything else.
 llvm::Expected<Evaluation> TableEvaluator::evaluate(const Scenario &scenario) {
   if (!canWalk(*scenario.options))
     return byGraph(scenario);

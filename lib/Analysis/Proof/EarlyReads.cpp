@@ -114,23 +114,22 @@ void RowReads::addReader(uint32_t instruction, Cell source) {
     readers[source.getRaw()].push_back(instruction);
 }
 
-/// Adds the input of a cell from another stage: a cell of this worker, or a
-/// message.
+/// Adds the inputs of a cell from other stages: cells of this worker, or
+/// messages.
 void RowReads::collectFlow(uint32_t instruction, Cell cell) {
   std::optional<Flow> flow = flowNeededBy(cell.getPhase());
-  if (!flow || isWide(*flow))
+  if (!flow)
     return;
-  int64_t path = placement.pathOf(cell);
-  int64_t stage = sourceOf(*flow, cell.getStage());
-  if (stage < 0 || stage >= placement.getNumStages(path))
-    return;
-  int64_t source = placement.stageOffset(path) + stage;
-  bool isLocal = placement.workerOf(source) == row;
-  StageBackward backward = placement.backwardOf(source);
-  (isLocal ? run : received).forEach([&](Phase phase) {
-    if (flowMadeBy(phase, gradientAfter, backward) == flow)
-      addReader(instruction, Cell(stage, phase, cell.getUnit()));
-  });
+  int64_t stage = placement.globalStage(cell);
+  for (int64_t source : placement.getEdges().sourcesOf(*flow, stage)) {
+    bool isLocal = placement.workerOf(source) == row;
+    StageBackward backward = placement.backwardOf(source);
+    (isLocal ? run : received).forEach([&](Phase phase) {
+      if (flowMadeBy(phase, gradientAfter, backward) == flow)
+        addReader(instruction, Cell(cell.getStage() + source - stage, phase,
+                                    cell.getUnit()));
+    });
+  }
 }
 
 /// Whether a cell reads the output of a phase of its stage: only the stage at

@@ -196,7 +196,6 @@ std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
   };
   for (auto [stage, cost] : llvm::enumerate(costs.stages)) {
     int64_t worker = placement.workerOf(stage);
-    int64_t path = placement.pathOfStage(stage);
     kCopyPhases.forEach([&, stage = stage](Phase phase) {
       traffic.copies += counts.of(stage, phase);
     });
@@ -209,14 +208,12 @@ std::optional<Traffic> pipesched::sumTraffic(const TableView &table,
           flowMadeBy(phase, gradientAfter, placement.backwardOf(stage));
       if (!flow)
         return;
-      int64_t target = targetOf(*flow, stage);
-      if (target < placement.stageOffset(path) ||
-          target >= placement.stageOffset(path + 1) ||
-          placement.workerOf(target) == worker ||
-          !takes(*flow, placement.backwardOf(target)))
-        return;
-      traffic.messages += count;
-      send(worker, count, cost.messageOf(*flow).bytes);
+      for (int64_t target : placement.getEdges().targetsOf(*flow, stage)) {
+        if (placement.workerOf(target) == worker)
+          continue;
+        traffic.messages += count;
+        send(worker, count, cost.messageOf(*flow).bytes);
+      }
     };
     phasesOfKind(InstructionKind::Compute).forEach(compute);
   }

@@ -257,8 +257,9 @@ struct EmptyWalk {
 /// Whether sums and a walk show that the forwards and backwards and the order
 /// of the rows are right. If not, they do not say why.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
-  constexpr PhaseSet kOthers = kCollectivePhases | kWidePhases | kSpreadPhases;
+  constexpr PhaseSet kOthers = kCollectivePhases | kSpreadPhases;
   if (table.aligned || counts.hasAny(kOthers) || hasCopies(counts) ||
+      !table.placement->getEdges().areLines() ||
       !isComplete(*table.placement, counts))
     return false;
   EmptyWalk walk;

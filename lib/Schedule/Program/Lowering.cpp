@@ -68,7 +68,7 @@ private:
   void emitCell(Cell cell, uint32_t flat);
   void addOperands(Cell cell);
   void addIssuePoint(Cell cell);
-  uint32_t sendOf(uint32_t producer) const;
+  uint32_t sendOf(uint32_t producer, int64_t worker);
   void emitCollectives(Cell cell, uint32_t flat);
   void emitReductions(Cell cell);
   uint32_t beginCollective(Cell cell, int64_t group);
@@ -434,13 +434,15 @@ void Lowering::addIssuePoint(Cell cell) {
     if (instructionOf[before] != lastCompute)
       addOperand(instructionOf[before]);
     if (cell.is(Phase::Offload))
-      addOperand(sendOf(before));
+      forEachDestination(
+          before, cell.withPhase(Phase::Forward),
+          [&](int64_t worker) { addOperand(sendOf(before, worker)); });
   });
 }
 
-/// The send of a cell's message, which has been written, or kNone.
-uint32_t Lowering::sendOf(uint32_t producer) const {
-  uint32_t message = messageOf[producer];
+/// The send of a cell's message to a worker, which has been written, or kNone.
+uint32_t Lowering::sendOf(uint32_t producer, int64_t worker) {
+  uint32_t message = messageTo(producer, worker);
   if (message == kNone ||
       program.instructions[message].is(InstructionKind::Send))
     return message;

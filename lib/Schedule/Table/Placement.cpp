@@ -285,6 +285,13 @@ void Placement::indexStages() {
       localPairCounts[worker] += counts[number];
     }
   }
+  std::vector<StageEdge> chains;
+  for (int64_t path = 0; path != getNumPaths(); ++path)
+    for (int32_t s = stageOffset(path) + 1; s < stageOffset(path + 1); ++s)
+      chains.push_back({s - 1, s,
+                        backwardOf(s - 1) != StageBackward::None &&
+                            backwardOf(s) != StageBackward::None});
+  edges = StageEdges(chains, getNumGlobalStages());
 }
 
 Expected<Placement>

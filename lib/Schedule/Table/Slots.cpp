@@ -130,7 +130,7 @@ sweepBy(const Slots &lengths, const TableView &table, const CellIndex &index,
         std::vector<int64_t> &start, std::vector<int64_t> &clock) {
   start.assign(index.rowBegin(table.rows.size()), -1);
   clock.assign(table.rows.size(), 0);
-  if (needsWideSweep(index))
+  if (needsWideSweep(table, index))
     return sweepInto</*isWide=*/true>(lengths, table, index, start, clock);
   return sweepInto</*isWide=*/false>(lengths, table, index, start, clock);
 }

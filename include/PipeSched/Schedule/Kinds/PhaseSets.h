@@ -217,19 +217,10 @@ inline constexpr std::array<PhaseSet, kNumFlows> kTakers = [] {
   return takers;
 }();
 
-/// Phases that take or make a flow between more than neighbours. Graphs time
-/// them, walks do not.
-inline constexpr PhaseSet kWidePhases =
-    phasesWith([](const PhaseTraits &traits) {
-      return (traits.flows.takes && isWide(*traits.flows.takes)) ||
-             (traits.flows.makes && isWide(*traits.flows.makes));
-    });
-
 /// Whether the output of a phase for other stages has the size of an
 /// activation; all other outputs have the size of a gradient.
 constexpr bool makesActivation(Phase phase) {
-  std::optional<Flow> made = traitsOf(phase).flows.makes;
-  return made && !traitsOf(*made).isGradient;
+  return traitsOf(phase).flows.makes == Flow::Activation;
 }
 
 inline constexpr unsigned kMaxPhaseCode = [] {

@@ -48,38 +48,6 @@ enum class SliceOrder : uint8_t {
 /// The stage of a path from which shards take, and to which they give.
 enum class PathEnd : uint8_t { First, Last };
 
-/// Which stages of a path a flow connects.
-enum class Reach : uint8_t {
-  Next,     ///< stage s passes to s + 1
-  Previous, ///< stage s passes to s - 1
-  FromLast, ///< the last stage passes to all, itself included: a broadcast
-  ToLast,   ///< all stages pass to the last, itself included: a reduction
-};
-
-struct FlowTraits {
-  Reach reach;
-  /// Whether its messages have the size of a gradient, not of an activation.
-  bool isGradient;
-};
-
-/// The table, in the order of the enum. A phase that takes or makes a new flow
-/// says so in its row.
-inline constexpr FlowTraits kFlowTraits[] = {
-    {Reach::Next, /*isGradient=*/false},
-    {Reach::Previous, /*isGradient=*/true},
-};
-static_assert(std::size(kFlowTraits) == kNumFlows, "a row per flow");
-
-constexpr const FlowTraits &traitsOf(Flow flow) {
-  return kFlowTraits[static_cast<unsigned>(flow)];
-}
-/// Whether a flow connects more than neighbours, so that one cell may need
-/// several others or be needed by several.
-constexpr bool isWide(Flow flow) {
-  return traitsOf(flow).reach == Reach::FromLast ||
-         traitsOf(flow).reach == Reach::ToLast;
-}
-
 /// The order of the cells of one stage and unit.
 struct PhaseOrder {
   Occurrence occurrence = Occurrence::Optional;

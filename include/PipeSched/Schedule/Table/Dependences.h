@@ -15,17 +15,8 @@
 
 namespace pipesched {
 
-/// The stage that a flow between neighbours reaches from `stage`, and the stage
-/// from which one to `stage` comes.
-constexpr int64_t targetOf(Flow flow, int64_t stage) {
-  return traitsOf(flow).reach == Reach::Next ? stage + 1 : stage - 1;
-}
-constexpr int64_t sourceOf(Flow flow, int64_t stage) {
-  return traitsOf(flow).reach == Reach::Next ? stage - 1 : stage + 1;
-}
-
-/// The flow from other stages that a cell of a phase needs, unless its stage is
-/// at the end of the path where the flow starts.
+/// The flow from other stages that a cell of a phase needs, if some of them
+/// pass it to its stage.
 constexpr std::optional<Flow> flowNeededBy(Phase phase) {
   return traitsOf(phase).flows.takes;
 }
@@ -38,11 +29,6 @@ constexpr Phase gradientPhase(GradientAfter gradientAfter,
              ? Phase::InputGrad
              : Phase::WeightGrad;
 }
-/// Whether a stage has a cell that waits for a flow: one without a backward is
-/// sent no gradient.
-constexpr bool takes(Flow flow, StageBackward backward) {
-  return !traitsOf(flow).isGradient || backward != StageBackward::None;
-}
 /// The flow that a cell of a phase makes for other stages: a backward is whole
 /// (B) or split (I and W), so one cell of it makes the gradient.
 constexpr std::optional<Flow>
@@ -53,10 +39,12 @@ flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
   return traitsOf(phase).flows.makes;
 }
 
-/// The data dependences of table cells, by the tables of phases and flows:
+/// The data dependences of table cells, by the table of phases and the edges
+/// between stages (StageEdges.h):
 ///
-///   F s    after F s-1
-///   B, I   after own F and the gradient of s+1;
+///   F s    after F of each stage with an edge to s
+///   B, I   after own F and the gradient of each stage to which an edge of s
+///          leads that carries one;
 ///          after own R and U where the table has them
 ///   W s    after own I
 ///   R s    after own F; after own U where the table has it
@@ -66,11 +54,11 @@ flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
 ///   O, G   nothing: their place in the row decides, and for G its group
 ///          (Groups.h)
 ///
-/// where "the gradient of s+1" is its B if it has one, else its I or W by
-/// `gradientAfter`, or its I if it has no W (StageBackward.h). A stage without
-/// a backward is sent no gradient. Only cells that the table has are returned:
-/// first needed cells, then producers in other stages, then used cells. A flow
-/// may also lead from the last stage to all, or from all to the last (Reach).
+/// where the gradient of a stage is its B if it has one, else its I or W by
+/// `gradientAfter`, or its I if it has no W (StageBackward.h). Gradients of one
+/// output by several stages of another worker are summed there, and come with
+/// the last of them in its row. Only cells that the table has are returned:
+/// first needed cells, then producers in other stages, then used cells.
 class Dependences {
 public:
   Dependences(const TableView &table, const CellIndex &index);
@@ -84,30 +72,28 @@ public:
     explicit operator bool() const { return flat != CellIndex::kNone; }
   };
 
-  /// The cell whose output `cell` needs by a flow from one stage, on any
-  /// worker: F s-1, the gradient of s+1, or the broadcast of the last stage.
-  /// Empty if there is none, and for a reduction, which forEachProducer
-  /// handles.
+  /// The first cell of another stage whose output `cell` needs, on any worker;
+  /// empty if there is none.
   Producer producerOf(Cell cell) const {
-    const End &taking = takings[cell.getPhase()];
-    if (!taking.others)
-      return {};
-    if (taking.reach == Reach::Next)
-      return producerBefore(cell, *taking.others);
-    if (taking.reach == Reach::Previous)
-      return producerAbove(cell, *taking.others);
-    return producerFar(cell, taking);
+    Producer first;
+    forEachProducer(cell, [&](Producer producer) {
+      if (!first)
+        first = producer;
+    });
+    return first;
   }
 
-  /// Calls `visit(producer)` for each cell of other stages whose output `cell`
-  /// needs; for a reduction and a broadcast also for its stage's cell.
+  /// Calls `visit(producer)` for each of them, by ascending stage.
   template <typename Visit>
   void forEachProducer(Cell cell, Visit &&visit) const {
     const End &taking = takings[cell.getPhase()];
-    if (taking.others && taking.reach == Reach::ToLast)
-      return forEachPart(cell, visit);
-    if (Producer producer = producerOf(cell))
-      visit(producer);
+    if (!taking.others)
+      return;
+    int64_t stage = globalStage(cell), unit = cell.getUnit();
+    for (int64_t source : edges.sourcesOf(taking.flow, stage))
+      if (Producer producer = makerAt(source, unit, *taking.others))
+        if (!isSummedLater(taking.flow, source, stage, unit))
+          visit(producer);
   }
 
   /// Calls `visit(flat)` for each cell that `cell` waits for, in the order of
@@ -130,17 +116,38 @@ public:
       visitOwn(edge);
   }
 
-  /// The worker that the output of `cell` is sent to by a flow to one stage; -1
-  /// if it stays on this worker or nothing needs it. F sends its activations
-  /// forward; B and the `gradientAfter` cell send the gradient back. -2: it is
-  /// broadcast, and forEachDestination has the workers.
-  int64_t messageDestination(Cell cell) const;
+  /// Calls `visit(worker)` once for each other worker that the output of a cell
+  /// is sent to, in the order of the first stage there that needs it.
+  template <typename Visit>
+  void forEachDestination(Cell cell, Visit &&visit) const {
+    const End &making = makingOf(cell);
+    if (!making.others)
+      return;
+    int64_t stage = globalStage(cell), unit = cell.getUnit();
+    llvm::ArrayRef<int32_t> targets = edges.targetsOf(making.flow, stage);
+    for (auto [i, target] : llvm::enumerate(targets)) {
+      int64_t worker = placement.workerOf(target);
+      auto isSentFor = [&](int64_t other) {
+        return placement.workerOf(other) == worker &&
+               makerIn(placement.pairOf(other, unit), *making.others) !=
+                   CellIndex::kNone &&
+               !isSummedLater(making.flow, stage, other, unit);
+      };
+      if (worker != placement.workerOf(stage) && isSentFor(target) &&
+          llvm::none_of(targets.take_front(i), isSentFor))
+        visit(worker);
+    }
+  }
+  /// The only worker that the output of `cell` is sent to; -1 if it stays on
+  /// this worker or nothing needs it, and kSeveral if there are several.
+  int64_t messageDestination(Cell cell) const {
+    int64_t destination = -1;
+    forEachDestination(cell, [&](int64_t worker) {
+      destination = destination == -1 ? worker : kSeveral;
+    });
+    return destination;
+  }
   static constexpr int64_t kSeveral = -2;
-
-  /// Calls `visit(worker)` once for each worker that the output of a cell is
-  /// sent to.
-  void forEachDestination(Cell cell,
-                          llvm::function_ref<void(int64_t)> visit) const;
 
 private:
   /// The columns of the phases that make or take a flow, as far as the table
@@ -159,7 +166,7 @@ private:
   /// of the flow, null if there is no flow.
   struct End {
     const Columns *others = nullptr;
-    Reach reach = Reach::Next;
+    Flow flow = Flow::Activation;
   };
 
   /// The flow that a cell makes for other stages.
@@ -178,55 +185,35 @@ private:
       flat = index.inColumn(entry, some.columns[i]);
     return flat;
   }
-  Producer makerAt(int64_t path, int64_t stage, int64_t unit,
-                   const Columns &some) const {
+  Producer makerAt(int64_t stage, int64_t unit, const Columns &some) const {
     // An entry has the number of its pair, so this takes no further look-up.
-    int64_t global = placement.stageOffset(path) + stage;
-    return {makerIn(placement.pairOf(global, unit), some),
-            placement.workerOf(global)};
+    return {makerIn(placement.pairOf(stage, unit), some),
+            placement.workerOf(stage)};
   }
-  Producer producerBefore(Cell cell, const Columns &some) const {
-    if (cell.getStage() == 0)
-      return {};
-    return makerAt(placement.pathOf(cell.getUnit()), cell.getStage() - 1,
-                   cell.getUnit(), some);
+  int64_t globalStage(Cell cell) const {
+    return placement.stageOffset(placement.pathOf(cell.getUnit())) +
+           cell.getStage();
   }
-  Producer producerAbove(Cell cell, const Columns &some) const {
-    int64_t path = placement.pathOf(cell.getUnit());
-    int64_t stage = cell.getStage() + 1;
-    if (stage == placement.getNumStages(path))
-      return {};
-    return makerAt(path, stage, cell.getUnit(), some);
-  }
-  /// The broadcast of the last stage; nothing for a reduction.
-  Producer producerFar(Cell cell, const End &taking) const {
-    if (taking.reach == Reach::ToLast)
-      return {};
-    int64_t path = placement.pathOf(cell.getUnit());
-    return makerAt(path, placement.getNumStages(path) - 1, cell.getUnit(),
-                   *taking.others);
-  }
-  /// Visits the cells of all stages that make a part for a cell of the last
-  /// one.
-  template <typename Visit>
-  void forEachPart(Cell cell, Visit &&visit) const {
-    int64_t path = placement.pathOf(cell.getUnit());
-    int64_t numStages = placement.getNumStages(path);
-    if (cell.getStage() != numStages - 1)
-      return;
-    for (int64_t stage = 0; stage != numStages; ++stage)
-      if (Producer part = makerAt(path, stage, cell.getUnit(),
-                                  *takings[cell.getPhase()].others))
-        visit(part);
-  }
-  /// Whether a stage has a cell that waits for a flow.
-  bool isTaken(int64_t stage, int64_t unit, const Columns &takers) const {
-    return makerIn(index.entryOf(stage, unit), takers) != CellIndex::kNone;
+  /// Whether the gradient that a stage makes for another one leaves its worker
+  /// with that of a later cell of its row.
+  bool isSummedLater(Flow flow, int64_t stage, int64_t target,
+                     int64_t unit) const {
+    int64_t worker = placement.workerOf(stage);
+    llvm::ArrayRef<int32_t> summed = edges.sourcesOf(flow, target);
+    if (flow != Flow::Gradient || summed.size() == 1 ||
+        worker == placement.workerOf(target))
+      return false;
+    const Columns &some = makers[static_cast<unsigned>(flow)];
+    uint32_t self = makerAt(stage, unit, some).flat;
+    return llvm::any_of(summed, [&](int64_t other) {
+      Producer producer = makerAt(other, unit, some);
+      return producer && producer.worker == worker && producer.flat > self;
+    });
   }
 
   const Placement &placement;
   const CellIndex &index;
-  GradientAfter gradientAfter;
+  const StageEdges &edges;
   std::array<Columns, kNumFlows> makers, takers; ///< by flow
   PhaseMap<End> takings, makings;
   End inputMaking; ///< of I, if it is the whole backward of its stage

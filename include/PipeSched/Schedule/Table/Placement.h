@@ -12,6 +12,7 @@
 
 #include "PipeSched/Schedule/Kinds/Cell.h"
 #include "PipeSched/Schedule/Table/StageBackward.h"
+#include "PipeSched/Schedule/Table/StageEdges.h"
 #include "PipeSched/Support/EnumNames.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -185,6 +186,8 @@ public:
   /// Error, unless all stages train: `reader` accepts no others. Names the
   /// first other stage.
   llvm::Error checkTrainsAll(llvm::StringRef reader) const;
+  /// Which stages pass things to which.
+  const StageEdges &getEdges() const { return edges; }
   /// The largest number of stages of a path.
   int64_t getMaxStages() const { return maxStages; }
 
@@ -235,6 +238,7 @@ private:
   std::vector<int64_t> localPairOffsets;   ///< by global stage
   std::vector<int64_t> localStageCounts, localPairCounts; ///< by worker
   std::vector<StageBackward> backwards; ///< by global stage; empty: all train
+  StageEdges edges;
   std::vector<int32_t> pathOfUnit, rankOfUnit; ///< by unit, or empty
 };
 

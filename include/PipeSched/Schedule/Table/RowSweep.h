@@ -25,7 +25,7 @@ struct RowStep {
   Dependences::Producer producers[2];
 };
 
-/// The same with the producers of reductions, which are several. They are of
+/// The same with the producers beyond the first of each entry. They are of
 /// entry index + `half`.
 struct WideRowStep : RowStep {
   struct Part {
@@ -35,8 +35,8 @@ struct WideRowStep : RowStep {
   llvm::ArrayRef<Part> more;
 };
 
-/// The sweep, compiled for tables with and without groups and reductions, so
-/// that tables without them need not look for any.
+/// The sweep, compiled for tables with and without groups and stages that take
+/// from several others, so that tables without them need not look for any.
 template <bool isWide>
 class RowSweepOf {
 public:
@@ -147,15 +147,16 @@ private:
     return step;
   }
 
-  /// Adds the producers of reductions.
+  /// Adds the producers beyond the first.
   void addParts(Step &step) {
     parts.clear();
     for (unsigned half = 0; half < step.count; ++half)
-      if (!step.producers[half])
-        dependences.forEachProducer(table.rows[step.row][step.index + half],
-                                    [&](Dependences::Producer producer) {
+      dependences.forEachProducer(table.rows[step.row][step.index + half],
+                                  [&](Dependences::Producer producer) {
+                                    if (producer.flat !=
+                                        step.producers[half].flat)
                                       parts.push_back({half, producer});
-                                    });
+                                  });
     step.more = parts;
   }
 
@@ -243,11 +244,9 @@ private:
   std::vector<WideRowStep::Part> parts; ///< of the last step
 };
 
-/// Whether a table has groups, or flows between more than neighbours.
-inline bool needsWideSweep(const CellIndex &index) {
-  bool hasWide = false;
-  kWidePhases.forEach([&](Phase phase) { hasWide |= index.has(phase); });
-  return hasWide || index.getGroups();
+/// Whether a table has groups, or stages that take from several others.
+inline bool needsWideSweep(const TableView &table, const CellIndex &index) {
+  return index.getGroups() || !table.placement->getEdges().areLines();
 }
 
 /// Visits every entry of a table whose rows are verified: producers first, each
@@ -273,7 +272,7 @@ public:
   /// Calls `visit(const RowStep &)` for each entry.
   template <typename Visit>
   std::vector<CellWait> run(Visit &&visit) {
-    if (needsWideSweep(index))
+    if (needsWideSweep(table, index))
       return RowSweepOf</*isWide=*/true>(table, index).run(visit);
     return RowSweepOf</*isWide=*/false>(table, index).run(visit);
   }

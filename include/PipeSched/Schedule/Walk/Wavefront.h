@@ -20,18 +20,19 @@ namespace pipesched {
 /// Visits the cells of a table in the order of their earliest unit slots:
 ///
 ///   slot     0    1    2    3    4    5    6       in a slot: row by row,
-///   first row 0    F0   F1   F2   .    .    B0 ......    the ends, and then
-///   the row 1         F0   F1   B0 ......   F2         can start row 2 F0   ..
+///   row 0    F0   F1   F2   .    .    B0 ......    first the ends, and then
+///   row 1         F0   F1   B0 ......   F2         the starts
+///   row 2              F0   ..
 ///
 /// A row sleeps while its next cell needs an item that another stage has not
 /// passed yet. So the walk is linear in cells. In addition to the table it
 /// holds the items in flight between stages, which for most families is
 /// O(stages).
 ///
-/// Cells must be in range, and pass items only to neighbours (kWidePhases). A
-/// row that reaches a cell of a group sleeps until the rows of the group have
-/// come (Groups.h); at the end of that slot they meet, and all continue in the
-/// next one. Each cell must be in one group.
+/// Cells must be in range, and stages in lines (StageEdges::areLines). A row
+/// that reaches a cell of a group sleeps until the rows of the group have come
+/// (Groups.h); at the end of that slot they meet, and all continue in the next
+/// one. Each cell must be in one group.
 ///
 /// The handler has the following members. `Item` is its record of something in
 /// flight.
@@ -254,27 +255,23 @@ void WavefrontOf<Item, Handler, hasPaths>::addRules(
   auto inboxAt = [](int64_t stage, Flow flow) {
     return 2 * stage + static_cast<unsigned>(flow);
   };
-  for (int64_t stage = 0; stage != numStages; ++stage) {
-    int64_t path = placement.pathOfStage(stage);
-    auto isOnPath = [&](int64_t end) {
-      return placement.stageOffset(path) <= end &&
-             end < placement.stageOffset(path + 1);
-    };
-    (kCostedPhases - kWidePhases).forEach([&](Phase phase) {
+  const StageEdges &edges = placement.getEdges();
+  for (int64_t stage = 0; stage != numStages; ++stage)
+    kCostedPhases.forEach([&](Phase phase) {
       Rule &rule = rules[kindOf(stage, phase)];
       rule.cost = handler.costOf(stage, phase);
       std::optional<Flow> need = flowNeededBy(phase);
-      if (need && isOnPath(sourceOf(*need, stage)))
+      if (need && !edges.sourcesOf(*need, stage).empty())
         rule.findAt = inboxAt(stage, *need);
       std::optional<Flow> made =
           flowMadeBy(phase, gradientAfter, placement.backwardOf(stage));
-      if (made && isOnPath(targetOf(*made, stage)) &&
-          takes(*made, placement.backwardOf(targetOf(*made, stage)))) {
-        rule.passTo = inboxAt(targetOf(*made, stage), *made);
-        inboxes[rule.passTo].taker = placement.workerOf(targetOf(*made, stage));
+      if (!made)
+        return;
+      for (int64_t target : edges.targetsOf(*made, stage)) {
+        rule.passTo = inboxAt(target, *made);
+        inboxes[rule.passTo].taker = placement.workerOf(target);
       }
     });
-  }
 }
 
 template <typename Item, typename Handler, bool hasPaths>

@@ -180,9 +180,7 @@ void SendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 /// Names a receive by the stage that needs the message.
 void RecvOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   Cell cell = getCell();
-  if (cell.isIn(kWidePhases))
-    nameByPhase(setName, *this, cell);
-  else if (cell.is(Phase::Forward))
+  if (cell.is(Phase::Forward))
     nameResult(setName, *this, "act", cell, cell.getStage() + 1);
   else
     nameResult(setName, *this, "g", cell, cell.getStage() - 1);
