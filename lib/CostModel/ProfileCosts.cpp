@@ -53,7 +53,7 @@ static llvm::Error checkLength(const Placement &placement,
   if (times.size() <= 1)
     return llvm::Error::success();
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
-    int64_t stages = placement.getPath(path).getNumStages();
+    int64_t stages = placement.getNumStages(path);
     if (int64_t(times.size()) != stages)
       return makeError("the profile's " + name + " has " + Twine(times.size()) +
                        " times, expected one or one for each of the " +
@@ -274,8 +274,7 @@ applyProfile(const Placement &placement, StageCosts stageCosts,
   if (!shares)
     return shares.takeError();
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-    for (int64_t stage = 0; stage < placement.getPath(path).getNumStages();
-         ++stage) {
+    for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
       int64_t global = placement.stageOffset(path) + stage;
       StageProfile stageProfile(profile, stage, (*shares)[global], recompute,
                                 hasOtherCosts);

@@ -170,10 +170,7 @@ static llvm::Error fillFactors(const char *what,
 llvm::Expected<CellFactors> CellFactors::create(const Disturbance &disturbance,
                                                 const Placement &placement,
                                                 int64_t numWorkers) {
-  int64_t numStages = 0;
-  for (int64_t path = 0; path < placement.getNumPaths(); ++path)
-    numStages =
-        std::max<int64_t>(numStages, placement.getPath(path).getNumStages());
+  int64_t numStages = placement.getMaxStages();
   CellFactors factors;
   factors.jitter = disturbance.jitter;
   factors.seedBits = mix(disturbance.seed);

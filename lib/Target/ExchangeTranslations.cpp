@@ -264,6 +264,8 @@ static LogicalResult checkStages(pipe::ScheduleOp schedule,
     return pipe::emitTableError(schedule)
            << "has " << placement.getNumPaths()
            << " paths; a layout of Megatron-Core has one";
+  if (llvm::Error error = placement.checkChains("an export takes"))
+    return pipe::emitTableError(schedule) << llvm::toString(std::move(error));
   int64_t numStages = placement.getMaxStages();
   int64_t numWorkers = placement.getNumWorkers();
   for (int64_t stage = 0; stage < numStages; ++stage)

@@ -412,6 +412,54 @@ TEST(WalkTable, FrozenTables) {
   EXPECT_GT(compared.copied, 100);
 }
 
+/// The same table with its first stage as a node before the path, if there is
+/// one path with other stages.
+static Table moveFirstToNode(Table table) {
+  Path path = table.placement.getPath(0);
+  int32_t last = path.getNumStages() - 1;
+  if (table.placement.getNumPaths() > 1 || last == 0)
+    return table;
+  std::vector<int64_t> &frozen = path.backward.frozen;
+  StageNode node = {last, path.workers.front()};
+  if (path.backward.isNone)
+    node.kind = StageKind::NoBackward;
+  if (!frozen.empty() && frozen.front() == 0) {
+    node.kind = StageKind::Frozen;
+    frozen.erase(frozen.begin());
+  }
+  for (int64_t &stage : frozen)
+    --stage;
+  path.workers.erase(path.workers.begin());
+  table.placement = llvm::cantFail(Placement::create(
+      table.placement.getNumWorkers(), table.placement.getNumMicrobatches(),
+      {path}, 1, {{node}, {{last, 0}}}));
+  for (Row &row : table.rows)
+    for (Cell &cell : row)
+      if (!cell.isIdle())
+        cell = Cell(cell.getStage() == 0 ? last : cell.getStage() - 1,
+                    cell.getPhase(), cell.getNumber())
+                   .withOverlap(cell.overlapsNext());
+  if (!table.slots.empty())
+    std::rotate(table.slots.begin(), table.slots.begin() + 1,
+                table.slots.end());
+  return table;
+}
+
+/// Stages in lines can be walked, however they are numbered.
+TEST(WalkTable, NodesBeforeAPath) {
+  Compared compared;
+  int64_t numNodes = 0;
+  for (int seed = 0; seed < numRounds(1000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Table table = moveFirstToNode(makeFrozenTable(seed));
+    numNodes += !table.placement.getAdded().isEmpty();
+    ASSERT_TRUE(isSound(table));
+    compare(table, seed, compared);
+  }
+  EXPECT_GT(numNodes, numRounds(300));
+  EXPECT_GT(compared.walked, numRounds(1000));
+}
+
 //===----------------------------------------------------------------------===//
 // Walks without an end
 //===----------------------------------------------------------------------===//

@@ -29,7 +29,15 @@ static Path forwardPath(std::vector<int32_t> workers) {
 }
 
 TEST(StageBackward, FollowsTheNeedForAGradient) {
-  auto kinds = [](PathBackward path) { return stageBackwards(path, 4); };
+  auto kinds = [](PathBackward backward) {
+    Path path = pathOn({0, 1, 2, 3});
+    path.backward = std::move(backward);
+    Placement placement = makePlacement(4, 1, {path});
+    std::vector<Kind> found;
+    for (int64_t stage = 0; stage != 4; ++stage)
+      found.push_back(placement.backwardOf(stage));
+    return found;
+  };
   using Kinds = std::vector<Kind>;
   EXPECT_EQ(kinds({}), Kinds(4, Kind::Whole));
   EXPECT_EQ(kinds({true, {}}), Kinds(4, Kind::None));

@@ -86,7 +86,8 @@ Expected<Placement> pipesched::dealAnew(const Placement &placement,
       range = *scaled;
     }
   return Placement::create(placement.getNumWorkers(), numMicrobatches,
-                           std::move(paths), placement.getNumSlices());
+                           std::move(paths), placement.getNumSlices(),
+                           placement.getAdded());
 }
 
 //===----------------------------------------------------------------------===//

@@ -76,6 +76,8 @@ pipesched::splitLayers(int64_t number, const Path &path, int64_t layers) {
 
 llvm::Expected<std::vector<int64_t>>
 pipesched::splitLayers(const Placement &placement, const ModelFacts &model) {
+  if (llvm::Error error = placement.checkChains("a model fills"))
+    return std::move(error);
   int64_t layers = model.getNumLayers();
   std::vector<int64_t> result;
   result.reserve(placement.getNumGlobalStages());

@@ -21,7 +21,8 @@ class RowVerifier {
 public:
   RowVerifier(const Placement &placement, int64_t row,
               llvm::ArrayRef<Cell> cells)
-      : placement(placement), row(row), cells(cells) {}
+      : placement(placement), row(row), cells(cells),
+        isPlain(placement.trainsAll() && placement.getAdded().isEmpty()) {}
 
   std::optional<Violation> run();
 
@@ -58,6 +59,7 @@ private:
   const Placement &placement;
   int64_t row;
   llvm::ArrayRef<Cell> cells;
+  bool isPlain; ///< all stages train, in chains
   bool hasPerPath = false;
 };
 } // namespace
@@ -129,10 +131,10 @@ std::optional<Violation> RowVerifier::run() {
 }
 
 /// Whether a cell, as most are, has a microbatch and stage of this worker and
-/// no overlap, and all stages train, so that checkCell has nothing to say about
-/// it.
+/// no overlap, and the stages are plain, so that checkCell has nothing to say
+/// about it.
 bool RowVerifier::isFine(Cell cell) const {
-  if (cell.overlapsNext() || !isOrdered(cell) || !placement.trainsAll() ||
+  if (cell.overlapsNext() || !isOrdered(cell) || !isPlain ||
       cell.getUnit() >= placement.getNumUnits())
     return false;
   int64_t path = placement.pathOf(cell.getUnit());
@@ -158,7 +160,7 @@ std::optional<Violation> RowVerifier::checkCell(int64_t i) {
     return violation;
   if (std::optional<Violation> violation = checkHost(i))
     return violation;
-  return placement.trainsAll() ? std::nullopt : checkKind(i);
+  return isPlain ? std::nullopt : checkKind(i);
 }
 
 /// Checks that the number is a microbatch in range, or a path.
@@ -202,7 +204,14 @@ std::optional<Violation> RowVerifier::checkKind(int64_t i) const {
   if (!allowedPhases(placement.backwardOf(stage)).contains(cell.getPhase()))
     return at(i, formatv("{0} must not occur: {1}", name(i),
                          placement.describeBackward(stage)));
-  if (!cell.isIn(kSpreadPhases) || placement.getPath(path).backward.isFull())
+  if (!cell.isIn(kSpreadPhases))
+    return std::nullopt;
+  if (!placement.getAdded().isEmpty())
+    return at(i,
+              formatv("{0} is of a shard, and the schedule has edges besides "
+                      "its path: shards are on chains of stages",
+                      name(i)));
+  if (placement.getPath(path).backward.isFull())
     return std::nullopt;
   return at(i, formatv("{0} is of a shard, and stages of path {1} are frozen: "
                        "shards are on paths whose stages all train",

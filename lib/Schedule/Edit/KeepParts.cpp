@@ -57,6 +57,7 @@ private:
   BitVector keptPaths() const;
   BitVector keptMicrobatches() const;
   Path makePath(int64_t path) const;
+  AddedStages makeAdded() const;
   std::vector<MicrobatchRange> makeTakes(int64_t path) const;
   std::optional<Cell> makeCell(Cell cell) const;
   Row makeRow(int64_t row, int64_t firstCell) const;
@@ -137,6 +138,28 @@ Path PartKeeper::makePath(int64_t path) const {
   return made;
 }
 
+/// The nodes, and the edges of which both stages stay, unless the path leads
+/// along them now.
+AddedStages PartKeeper::makeAdded() const {
+  AddedStages made;
+  int64_t pathStages = placement.getPath(0).getNumStages(), numOnPath = 0;
+  for (int64_t stage = 0; stage != pathStages; ++stage)
+    numOnPath += stages.has(stage);
+  for (const StageNode &node : placement.getAdded().nodes)
+    if (stages.has(node.number))
+      made.nodes.push_back({stages.of(node.number),
+                            static_cast<int32_t>(workers.of(node.worker)),
+                            node.kind});
+  for (const AddedEdge &edge : placement.getAdded().edges) {
+    if (!stages.has(edge.from) || !stages.has(edge.to))
+      continue;
+    int64_t from = stages.of(edge.from), to = stages.of(edge.to);
+    if (to != from + 1 || to >= numOnPath)
+      made.edges.push_back({from, to, edge.mayCarryGradient});
+  }
+  return made;
+}
+
 /// The cell with its new numbers, if it stays.
 std::optional<Cell> PartKeeper::makeCell(Cell cell) const {
   if (!parts.phases[static_cast<unsigned>(cell.getPhase())])
@@ -181,8 +204,12 @@ llvm::Expected<Table> PartKeeper::run() const {
   for (int64_t path = 0; path != placement.getNumPaths(); ++path)
     if (paths.has(path))
       madePaths.push_back(makePath(path));
-  llvm::Expected<Placement> madePlacement = Placement::create(
-      workers.size(), microbatches.size(), std::move(madePaths), slices.size());
+  AddedStages added;
+  if (!placement.getAdded().isEmpty())
+    added = makeAdded();
+  llvm::Expected<Placement> madePlacement =
+      Placement::create(workers.size(), microbatches.size(),
+                        std::move(madePaths), slices.size(), std::move(added));
   if (!madePlacement)
     return madePlacement.takeError();
   made.placement = std::move(*madePlacement);

@@ -681,6 +681,8 @@ Expected<Table> pipesched::generate(const Family &family,
                                     const FamilyOptions &options) {
   if (Error error = checkFamilyOptions(family, options))
     return std::move(error);
+  if (Error error = placement.checkChains(family.name.str() + " takes"))
+    return std::move(error);
   Expected<Placement> placed = placeSlices(family, placement, options);
   if (!placed)
     return placed.takeError();

@@ -120,6 +120,8 @@ StringRef pipesched::formulaFamilyOf(StringRef family,
 Expected<FormulaResult>
 pipesched::evaluateFormulaOfRows(StringRef family, const Placement &placement,
                                  const FormulaInputs &inputs) {
+  if (Error error = placement.checkChains("formulas take"))
+    return std::move(error);
   if (!placement.trainsAll()) {
     if (const Family *known = findFamily(family))
       return evaluateFrozen(*known, placement, inputs);

@@ -196,7 +196,7 @@ char PathError::ID = 0;
 Expected<Placement> Placement::create(int64_t numWorkers,
                                       int64_t numMicrobatches,
                                       std::vector<Path> paths,
-                                      int64_t numSlices) {
+                                      int64_t numSlices, AddedStages added) {
   if (Error error = checkSizes(numWorkers, numMicrobatches, paths.size()))
     return std::move(error);
   if (numSlices < 1 || numSlices > Cell::kMaxMicrobatches / numMicrobatches)
@@ -213,9 +213,14 @@ Expected<Placement> Placement::create(int64_t numWorkers,
   placement.numMicrobatches = numMicrobatches;
   placement.numSlices = numSlices;
   placement.paths = std::move(paths);
+  placement.added = std::move(added);
+  if (Error error = placement.checkAdded())
+    return std::move(error);
   if (Error error = placement.assignMicrobatches())
     return std::move(error);
   placement.indexStages();
+  if (Error error = placement.indexEdges())
+    return std::move(error);
   return placement;
 }
 
@@ -266,32 +271,23 @@ void Placement::indexMicrobatches() {
 }
 
 void Placement::indexStages() {
-  if (llvm::any_of(paths,
-                   [](const Path &path) { return !path.backward.isFull(); }))
-    for (const Path &path : paths)
-      llvm::append_range(backwards,
-                         stageBackwards(path.backward, path.getNumStages()));
   localStageCounts.assign(numWorkers, 0);
   localPairCounts.assign(numWorkers, 0);
   for (auto [number, path] : llvm::enumerate(paths)) {
     pathPairs.push_back(pairOffsets.back());
-    stageOffsets.push_back(stageOffsets.back() + path.getNumStages());
-    maxStages = std::max(maxStages, path.getNumStages());
-    for (int32_t worker : path.workers) {
+    auto add = [&, number = number](int32_t worker) {
       pairOffsets.push_back(pairOffsets.back() + counts[number]);
       workerOfStage.push_back(worker);
       localStages.push_back(localStageCounts[worker]++);
       localPairOffsets.push_back(localPairCounts[worker]);
       localPairCounts[worker] += counts[number];
-    }
+    };
+    llvm::for_each(path.workers, add);
+    for (const StageNode &node : added.nodes)
+      add(node.worker);
+    stageOffsets.push_back(workerOfStage.size());
+    maxStages = std::max(maxStages, getNumStages(number));
   }
-  std::vector<StageEdge> chains;
-  for (int64_t path = 0; path != getNumPaths(); ++path)
-    for (int32_t s = stageOffset(path) + 1; s < stageOffset(path + 1); ++s)
-      chains.push_back({s - 1, s,
-                        backwardOf(s - 1) != StageBackward::None &&
-                            backwardOf(s) != StageBackward::None});
-  edges = StageEdges(chains, getNumGlobalStages());
 }
 
 Expected<Placement>
@@ -303,31 +299,6 @@ Placement::withTakes(llvm::ArrayRef<std::vector<MicrobatchRange>> takes) const {
   for (auto [path, ranges] : llvm::zip_equal(assigned, takes))
     path.takes = ranges;
   return withPaths(std::move(assigned));
-}
-
-std::string Placement::describeBackward(int64_t globalStage) const {
-  int64_t path = pathOfStage(globalStage);
-  int64_t stage = globalStage - stageOffset(path);
-  if (paths[path].backward.isNone)
-    return llvm::formatv("path {0} is forward only, so its stages run F alone",
-                         path);
-  bool hasInput = backwardOf(globalStage) == StageBackward::Input;
-  return llvm::formatv("stage {0} of path {1} is frozen {2}", stage, path,
-                       hasInput ? "after a stage that trains, so it runs F "
-                                  "and, for the gradient of its input, I"
-                                : "and no stage before it trains, so it "
-                                  "runs F alone");
-}
-
-Error Placement::checkTrainsAll(StringRef reader) const {
-  if (trainsAll())
-    return Error::success();
-  auto isOther = [](StageBackward kind) {
-    return kind != StageBackward::Whole;
-  };
-  return formatError(
-      "{0} only stages that all train: {1}", reader,
-      describeBackward(llvm::find_if(backwards, isOther) - backwards.begin()));
 }
 
 Error pipesched::keepBackward(llvm::ArrayRef<Path> replaced,

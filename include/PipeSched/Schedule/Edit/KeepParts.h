@@ -28,9 +28,10 @@ struct TableParts {
 /// The table of these parts, numbered anew in all rows, paths and lengths of
 /// slots. Without a worker its stages go, without its last stage a path, and
 /// without its path a microbatch; a path without microbatches goes as well. A
-/// cell stays with its stage, unit, path and phase. Nothing is checked: the
-/// table need not be complete, and a cell may lack another that it needs.
-/// Errors: nothing is left that a placement needs.
+/// cell stays with its stage, unit, path and phase, and an edge between stages
+/// with both of them. Nothing is checked: the table need not be complete, and a
+/// cell may lack another that it needs. Errors: those of Placement::create, as
+/// if nothing is left, or a node without an edge.
 llvm::Expected<Table> keepParts(const TableView &table,
                                 const TableParts &parts);
 

@@ -57,6 +57,29 @@ struct Path {
   }
 };
 
+/// A stage that is on no path. The numbers of nodes continue those of the
+/// stages of the path that the microbatches take.
+struct StageNode {
+  int64_t number;
+  int32_t worker;
+  StageKind kind = StageKind::Trained;
+};
+
+/// An edge between stages or nodes by their numbers, besides the chain of the
+/// path. It passes the output of its first stage.
+struct AddedEdge {
+  int64_t from, to;
+  bool mayCarryGradient = true;
+};
+
+/// The stages and edges of a placement besides the chains of its paths.
+struct AddedStages {
+  std::vector<StageNode> nodes;
+  std::vector<AddedEdge> edges;
+
+  bool isEmpty() const { return nodes.empty() && edges.empty(); }
+};
+
 /// An error in one of the paths of a placement.
 class PathError : public llvm::ErrorInfo<PathError> {
 public:
@@ -80,7 +103,8 @@ private:
 /// cells need, each O(1).
 ///
 /// The stages of all paths are numbered consecutively as "global stages": path
-/// p owns [stageOffset(p), stageOffset(p) + S_p).
+/// p owns [stageOffset(p), stageOffset(p) + S_p). Nodes belong to the only
+/// path, after its chain.
 class Placement {
 public:
   Placement() = default;
@@ -90,19 +114,24 @@ public:
   /// `weights` of another length than the path, or both; frozen stages that the
   /// path does not have. Other errors: sizes out of range; `takes` that leave a
   /// microbatch on no path or put it on two. Several paths without any `takes`
-  /// are accepted and are `!isAssigned()`. Linear in paths and ranges; several
-  /// paths, or `takes` other than one range of all, take time and memory linear
-  /// in microbatches, at most 2^28 of them.
-  static llvm::Expected<Placement> create(int64_t numWorkers,
-                                          int64_t numMicrobatches,
-                                          std::vector<Path> paths,
-                                          int64_t numSlices = 1);
+  /// are accepted and are `!isAssigned()`. Errors of nodes and added edges:
+  /// those of stageBackwards; several paths, or slices; numbers that leave a
+  /// gap; no such stage or worker; a node without an edge, or where the path
+  /// has blocks or weights; an edge that is there already; gradients of two
+  /// stages of one worker in one message. Linear in stages, paths and ranges;
+  /// several paths, or `takes` other than one range of all, take time and
+  /// memory linear in microbatches, at most 2^28 of them.
+  static llvm::Expected<Placement>
+  create(int64_t numWorkers, int64_t numMicrobatches, std::vector<Path> paths,
+         int64_t numSlices = 1, AddedStages added = {});
 
   int64_t getNumWorkers() const { return numWorkers; }
   int64_t getNumMicrobatches() const { return numMicrobatches; }
   llvm::ArrayRef<Path> getPaths() const { return paths; }
   const Path &getPath(int64_t path) const { return paths[path]; }
   int64_t getNumPaths() const { return paths.size(); }
+  /// The nodes, and the edges besides the chains.
+  const AddedStages &getAdded() const { return added; }
 
   /// The number of slices into which each microbatch is divided along its
   /// tokens. A slice of a microbatch is a unit: cells run it, messages carry it
@@ -183,8 +212,12 @@ public:
   /// Says why a stage that does not train has no whole backward, and what it
   /// runs.
   std::string describeBackward(int64_t globalStage) const;
-  /// Error, unless all stages train: `reader` accepts no others. Names the
-  /// first other stage.
+  /// "stage 2 of path 0", or "node 4".
+  std::string nameStage(int64_t globalStage) const;
+  /// Error, unless there are only chains: `reader` accepts no added edges.
+  llvm::Error checkChains(llvm::StringRef reader) const;
+  /// Error, unless there are only chains and all stages train: `reader` accepts
+  /// no others. Names the first other stage.
   llvm::Error checkTrainsAll(llvm::StringRef reader) const;
   /// Which stages pass things to which.
   const StageEdges &getEdges() const { return edges; }
@@ -219,16 +252,21 @@ public:
   /// The same placement with other paths, such as paths on which all stages
   /// train.
   llvm::Expected<Placement> withPaths(std::vector<Path> paths) const {
-    return create(numWorkers, numMicrobatches, std::move(paths), numSlices);
+    return create(numWorkers, numMicrobatches, std::move(paths), numSlices,
+                  added);
   }
 
 private:
   llvm::Error assignMicrobatches();
   void indexMicrobatches();
   void indexStages();
+  llvm::Error indexEdges();
+  llvm::Error checkAdded() const;
+  llvm::Error checkMessages() const;
 
   int64_t numWorkers = 0, numMicrobatches = 0, numSlices = 1, maxStages = 0;
   std::vector<Path> paths;
+  AddedStages added;
   std::vector<int64_t> stageOffsets = {0}; ///< P + 1 entries
   std::vector<int64_t> pairOffsets = {0};  ///< by global stage, and the end
   std::vector<int64_t> pathPairs;          ///< by path: its first pair

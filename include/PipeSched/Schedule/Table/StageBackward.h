@@ -11,6 +11,8 @@
 #define PIPESCHED_SCHEDULE_TABLE_STAGEBACKWARD_H
 
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Table/StageEdges.h"
+#include "llvm/Support/Error.h"
 #include <vector>
 
 namespace pipesched {
@@ -30,17 +32,25 @@ struct PathBackward {
   }
 };
 
+/// The kind that a schedule states for a stage.
+enum class StageKind : uint8_t { Trained, Frozen, NoBackward };
+
 /// The cells that a stage runs for each unit in addition to F. An output needs
-/// a gradient if its stage trains or the input of the stage needs one.
+/// a gradient if its stage trains or an input of the stage needs one. Stages
+/// that pass no output to others make losses.
 enum class StageBackward : uint8_t {
   Whole, ///< B, or I and W: the stage trains
-  Input, ///< I: the stage is frozen, and its input needs a gradient
-  None,  ///< nothing: its input needs no gradient, or the path is forward only
+  Input, ///< I: the stage is frozen, and an input needs a gradient
+  None,  ///< nothing: no input needs a gradient, or none comes from a loss
 };
 
-/// The cells of each stage of a path. `frozen` must be stages of the path.
-std::vector<StageBackward> stageBackwards(const PathBackward &path,
-                                          int64_t numStages);
+/// The cells of each stage; of edges, `carriesGradient` says whether they may
+/// carry one. Afterwards it says whether they do. Errors: edges in a circle; a
+/// stage that trains after one that has no backward. `nameOf` names a stage.
+llvm::Expected<std::vector<StageBackward>>
+stageBackwards(llvm::ArrayRef<StageKind> kinds,
+               llvm::MutableArrayRef<StageEdge> edges,
+               llvm::function_ref<std::string(int64_t)> nameOf);
 
 /// The phases that cells of a stage may have.
 constexpr PhaseSet allowedPhases(StageBackward backward) {

@@ -1,0 +1,199 @@
+//===- PlacementEdges.cpp - The edges between the stages of a placement ---===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Chains of paths, nodes and added edges become one list of edges, which
+// decides the cells that each stage runs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipeSched/Schedule/Table/Placement.h"
+#include "PipeSched/Support/FormatError.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace pipesched;
+using llvm::Error;
+using llvm::Expected;
+using llvm::StringRef;
+
+/// The kinds that paths and nodes state for their stages.
+static std::vector<StageKind> kindsOf(llvm::ArrayRef<Path> paths,
+                                      const AddedStages &added) {
+  std::vector<StageKind> kinds;
+  for (const Path &path : paths) {
+    size_t first = kinds.size();
+    kinds.resize(first + path.getNumStages(), path.backward.isNone
+                                                  ? StageKind::NoBackward
+                                                  : StageKind::Trained);
+    for (int64_t stage : path.backward.frozen)
+      kinds[first + stage] = StageKind::Frozen;
+  }
+  for (const StageNode &node : added.nodes)
+    kinds.push_back(node.kind);
+  return kinds;
+}
+
+/// Chains lead along paths; added edges are of the only one.
+Error Placement::indexEdges() {
+  std::vector<StageEdge> all;
+  for (auto [number, path] : llvm::enumerate(paths)) {
+    int32_t first = stageOffset(number), end = first + path.getNumStages();
+    for (int32_t stage = first + 1; stage < end; ++stage)
+      all.push_back({stage - 1, stage, /*carriesGradient=*/true});
+  }
+  for (const AddedEdge &edge : added.edges)
+    all.push_back({static_cast<int32_t>(edge.from),
+                   static_cast<int32_t>(edge.to), edge.mayCarryGradient});
+  std::vector<StageKind> kinds = kindsOf(paths, added);
+  auto isTrained = [](StageKind kind) { return kind == StageKind::Trained; };
+  if (!added.isEmpty() || !llvm::all_of(kinds, isTrained)) {
+    Expected<std::vector<StageBackward>> found =
+        stageBackwards(kinds, all, [&](int64_t s) { return nameStage(s); });
+    if (!found)
+      return found.takeError();
+    if (llvm::any_of(*found, [](StageBackward backward) {
+          return backward != StageBackward::Whole;
+        }))
+      backwards = std::move(*found);
+  }
+  edges = StageEdges(all, getNumGlobalStages());
+  return checkMessages();
+}
+
+static std::string describeEdge(const AddedEdge &edge) {
+  return llvm::formatv("edge {0} -> {1}", edge.from, edge.to);
+}
+
+static Error checkNodes(const Path &path, llvm::ArrayRef<StageNode> nodes,
+                        llvm::ArrayRef<AddedEdge> edges, int64_t numWorkers) {
+  int64_t next = path.getNumStages();
+  if (!nodes.empty() && !path.getStageLengths().empty())
+    return formatError("the path has blocks or weights, and node {0} is of "
+                       "another part of the model: give neither",
+                       nodes.front().number);
+  if (next + static_cast<int64_t>(nodes.size()) > Cell::kMaxStages)
+    return formatError("the path and nodes have {0} stages: there may be {1} "
+                       "at most",
+                       next + nodes.size(), Cell::kMaxStages);
+  for (const StageNode &node : nodes) {
+    if (node.number != next)
+      return formatError("node {0} must have the number {1}: nodes are "
+                         "numbered on from the {2} stages of the path",
+                         node.number, next, path.getNumStages());
+    if (node.worker < 0 || node.worker >= numWorkers)
+      return formatError("node {0} is on worker {1}, which is not one of the "
+                         "{2} workers (0 to {3})",
+                         next, node.worker, numWorkers, numWorkers - 1);
+    if (llvm::none_of(edges, [&](const AddedEdge &edge) {
+          return edge.from == next || edge.to == next;
+        }))
+      return formatError("node {0} has no edge", next);
+    ++next;
+  }
+  return Error::success();
+}
+
+Error Placement::checkAdded() const {
+  if (added.isEmpty())
+    return Error::success();
+  if (getNumPaths() != 1)
+    return formatError("nodes and edges are of a schedule with a single path, "
+                       "and there are {0}",
+                       getNumPaths());
+  if (numSlices != 1)
+    return formatError("nodes and edges take whole microbatches, and each has "
+                       "{0} slices",
+                       numSlices);
+  const Path &path = paths.front();
+  if (Error error = checkNodes(path, added.nodes, added.edges, numWorkers))
+    return error;
+  int64_t numStages = path.getNumStages() + added.nodes.size();
+  std::vector<std::pair<int64_t, int64_t>> seen;
+  for (const AddedEdge &edge : added.edges) {
+    for (int64_t end : {edge.from, edge.to})
+      if (end < 0 || end >= numStages)
+        return formatError("{0}: there is no stage {1}; the path and nodes "
+                           "have stages 0 to {2}",
+                           describeEdge(edge), end, numStages - 1);
+    if (edge.to == edge.from + 1 && edge.to < path.getNumStages())
+      return formatError("{0} is there already: a path is a chain",
+                         describeEdge(edge));
+    seen.emplace_back(edge.from, edge.to);
+  }
+  llvm::sort(seen);
+  auto twice = std::adjacent_find(seen.begin(), seen.end());
+  if (twice != seen.end())
+    return formatError("{0} is there twice",
+                       describeEdge({twice->first, twice->second}));
+  return Error::success();
+}
+
+/// A message has one size by its stage, so it has one gradient.
+Error Placement::checkMessages() const {
+  if (added.isEmpty())
+    return Error::success();
+  for (int64_t stage = 0; stage != getNumGlobalStages(); ++stage) {
+    llvm::ArrayRef<int32_t> targets = edges.targetsOf(Flow::Gradient, stage);
+    for (auto [i, target] : llvm::enumerate(targets))
+      for (int64_t other : targets.take_front(i))
+        if (workerOf(other) == workerOf(target) &&
+            workerOf(other) != workerOf(stage))
+          return formatError(
+              "{0} gives gradients to {1} and {2}, which are both on worker "
+              "{3}: messages with several gradients are not known",
+              nameStage(stage), nameStage(other), nameStage(target),
+              workerOf(target));
+  }
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Names and refusals
+//===----------------------------------------------------------------------===//
+
+std::string Placement::nameStage(int64_t globalStage) const {
+  int64_t path = pathOfStage(globalStage);
+  int64_t stage = globalStage - stageOffset(path);
+  if (stage >= paths[path].getNumStages())
+    return llvm::formatv("node {0}", stage);
+  return llvm::formatv("stage {0} of path {1}", stage, path);
+}
+
+std::string Placement::describeBackward(int64_t globalStage) const {
+  int64_t path = pathOfStage(globalStage);
+  int64_t stage = globalStage - stageOffset(path);
+  bool isNode = stage >= paths[path].getNumStages();
+  if (!isNode && paths[path].backward.isNone)
+    return llvm::formatv("path {0} is forward only, so its stages run F alone",
+                         path);
+  std::string name = nameStage(globalStage);
+  StageKind kind = kindsOf(paths, added)[globalStage];
+  if (kind == StageKind::NoBackward)
+    return name + " has no backward, so it runs F alone";
+  if (backwardOf(globalStage) == StageBackward::Input)
+    return name + " is frozen after a stage that trains, so it runs F and, for "
+                  "the gradient of its input, I";
+  if (kind == StageKind::Trained)
+    return name + " leads to no loss, so it runs F alone";
+  return name + " is frozen and no stage before it trains, so it runs F alone";
+}
+
+Error Placement::checkChains(StringRef reader) const {
+  if (added.isEmpty())
+    return Error::success();
+  return formatError("{0} only chains of stages: the schedule has {1}", reader,
+                     describeEdge(added.edges.front()));
+}
+
+Error Placement::checkTrainsAll(StringRef reader) const {
+  if (Error error = checkChains(reader))
+    return error;
+  if (trainsAll())
+    return Error::success();
+  auto isOther = [](StageBackward kind) {
+    return kind != StageBackward::Whole;
+  };
+  return formatError(
+      "{0} only stages that all train: {1}", reader,
+      describeBackward(llvm::find_if(backwards, isOther) - backwards.begin()));
+}
