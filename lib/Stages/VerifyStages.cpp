@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "VerifyStages.h"
+#include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Stages/PersistentLayout.h"
 
 using namespace mlir;
@@ -32,6 +33,8 @@ FailureOr<int64_t> pipesched::countStages(PlacementOwnerOpInterface owner) {
   auto paths = body.getOps<PathOp>();
   if (paths.empty())
     return llvm::range_size(body.getOps<StageOp>());
+  if (failed(verifyChains(owner, "functions fill")))
+    return failure();
   PathOp first = *paths.begin();
   Path wanted = first.toPath();
   for (PathOp op : paths) {

@@ -431,7 +431,7 @@ namespace {
 /// The attributes of schedules and programs.
 struct ScheduleInfo {
   std::string name, family, times;
-  bool isProgram, isProblem, hasModel, hasSystem;
+  bool isProgram, isProblem, hasEdges, hasModel, hasSystem;
   int64_t workers, microbatches, slices;
 };
 } // namespace
@@ -457,6 +457,7 @@ static ScheduleInfo readInfo(mlir::Operation *op) {
   info.workers = owner.getNumWorkers();
   info.microbatches = owner.getNumMicrobatches();
   info.slices = owner.getNumSlices();
+  info.hasEdges = !op->getRegion(0).front().getOps<pipe::EdgeOp>().empty();
   info.hasModel = findModel(op) != nullptr;
   info.hasSystem = findSystemModule(op) != nullptr;
   return info;
@@ -473,6 +474,7 @@ static nb::dict describeOne(const Module &module, size_t index) {
   described["workers"] = info.workers;
   described["microbatches"] = info.microbatches;
   described["slices"] = info.slices;
+  described["has_edges"] = info.hasEdges;
   described["has_model"] = info.hasModel;
   described["has_system"] = info.hasSystem;
   described["times"] = toPython(info.times);
@@ -505,6 +507,8 @@ static std::vector<PathTuple> listPaths(const Module &module, size_t index) {
   return module.run([&] {
     std::vector<PathTuple> paths;
     mlir::Operation *op = module.getSchedule(index);
+    orFail(pipe::verifyChains(llvm::cast<pipe::PlacementOwnerOpInterface>(op),
+                              "a list of paths has"));
     for (pipe::PathOp path : op->getRegion(0).getOps<pipe::PathOp>())
       paths.push_back(toTuple(path));
     return paths;

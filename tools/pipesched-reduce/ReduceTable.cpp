@@ -58,6 +58,22 @@ bool TableReducer::isInteresting() const {
              Tester::Interestingness::True;
 }
 
+/// Replaces the nodes and edges of a schedule.
+static void storeAdded(ScheduleOp schedule, const AddedStages &added) {
+  for (Operation &op : llvm::make_early_inc_range(*schedule.getBody()))
+    if (isa<NodeOp, EdgeOp>(op))
+      op.erase();
+  auto builder = OpBuilder::atBlockBegin(schedule.getBody());
+  for (const StageNode &node : added.nodes)
+    NodeOp::create(builder, schedule.getLoc(), node.number,
+                   ArrayRef<int32_t>(node.worker),
+                   /*frozen=*/node.kind == StageKind::Frozen,
+                   /*none=*/node.kind == StageKind::NoBackward);
+  for (const AddedEdge &edge : added.edges)
+    EdgeOp::create(builder, schedule.getLoc(), edge.from, edge.to,
+                   /*noGradient=*/!edge.mayCarryGradient);
+}
+
 void TableReducer::store(const Table &table) const {
   ScheduleOp op = schedule;
   for (WorkerOp row : llvm::make_early_inc_range(op.getRows()))
@@ -65,7 +81,8 @@ void TableReducer::store(const Table &table) const {
   op.setWorkers(table.placement.getNumWorkers());
   op.setMicrobatches(table.placement.getNumMicrobatches());
   op.setSlices(table.placement.getNumSlices());
-  storePaths(op, table.placement.getPaths());
+  storeAdded(op, table.placement.getAdded());
+  storePaths(op, table.placement.getPaths()); // in front of them
   storeSlots(op, table.placement, table.slots);
   storeRows(op, std::vector<Row>(table.rows));
 }

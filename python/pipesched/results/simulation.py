@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .. import _core
 from ..costs.costs import Costs
 from ..costs.division import pass_of, with_counts
-from ..costs.stage_times import Place, places_of
+from ..costs.stage_times import Place
 from ..errors import PipeSchedError
 from ..support.options import RawTiming
 from ..viz.pictures import Pictures
@@ -35,8 +35,8 @@ class Simulation(Report, Pictures):
         queue, pair, message; also slice if microbatches have slices. `index` counts the cells of a
         worker; after O and G, `microbatch` is the path. `queue` is where the cell runs, next to the
         cells of other queues; `pair` is the index of the cell that it overlaps with; `message` is
-        the number of the message that sends its result to another worker, as in `Schedule.program`.
-        -1 means none.
+        the number of the first message that sends its result to another worker, as in
+        `Schedule.program`. -1 means none.
         """
         from .frames import cell_frame
 
@@ -62,7 +62,11 @@ def _place(schedule: Schedule, costs: Costs) -> tuple[Schedule, Costs]:
     """The schedule with the layers of its stages, and the costs with times of stages."""
     if not costs._is_divided:
         return schedule, costs
-    places = places_of(schedule.paths)
+    if schedule._facts["has_edges"] and costs.times_of != "stage":
+        raise PipeSchedError(
+            f"{schedule.name} has edges besides the chain of its path; give the times of stages"
+        )
+    places = schedule._places
     if not places and costs.times_of == "layer":
         raise PipeSchedError(
             f"times of layers need the paths of {schedule.name}, which has none; give the times"
@@ -81,6 +85,6 @@ def simulate(schedule: Schedule, costs: Costs | None, timing: RawTiming) -> Simu
         schedule, costs = _place(schedule, costs)
     raw = None if costs is None else costs._raw
     evaluation = _core.evaluate(schedule._module, 0, raw, timing)
-    places = places_of(schedule.paths) if costs is not None and costs.model is not None else ()
+    places = schedule._places if costs is not None and costs.model is not None else ()
     origin = origin_of(costs, places, schedule.microbatches, timing[-1])
     return read_report(Simulation, evaluation.report(), _evaluation=evaluation, _origin=origin)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 from .. import _core
 from ..costs.costs import Costs, SimulationOptions, read_simulation
+from ..costs.stage_times import Place, places_of
 from ..errors import PipeSchedError, VerificationError, WrongType
 from ..support.files import write_whole
 from ..support.options import (
@@ -339,12 +340,18 @@ class Schedule:
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
-        """The paths in their written form; empty for a program without paths.
+        """The paths in their written form; empty for a program without paths. Schedules with edges
+        besides the chains of their paths have no such list.
 
         >>> generate("chimera", workers=2, microbatches=4).paths[1]
         Path(workers=(1, 0), takes=(range(1, 4, 2),), blocks=None, weights=None)
         """
         return read_paths(self._module.paths(0))
+
+    @property
+    def _places(self) -> tuple[Place, ...]:
+        """The places of its stages by path; empty if it has edges besides chains, or no paths."""
+        return () if self._facts["has_edges"] else places_of(self.paths)
 
     @property
     def gradient_after(self) -> GradientAfter:

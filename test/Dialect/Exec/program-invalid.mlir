@@ -7,7 +7,7 @@ exec.program @p {
 }
 
 // program_c1
-  // error: 'builtin.module' op is in the body of 'exec.program', which holds 'pipe.path' and 'exec.worker' ops and clauses of functions only
+  // error: 'builtin.module' op is in the body of 'exec.program', which holds 'pipe.path', 'pipe.node', 'pipe.edge' and 'exec.worker' ops and clauses of functions only
   builtin.module {}
   worker 0 {}
 // program_c1

@@ -52,7 +52,7 @@ pipe.schedule @s workers 1 microbatches 99999999999999999999 {
 // schedule_c2: another op in the body
 pipe.schedule @s workers 1 microbatches 1 {
   path on [0]
-  // error: 'builtin.module' op cannot stand in a pipe.schedule, which holds pipe.path and pipe.worker ops, and clauses of functions
+  // error: 'builtin.module' op cannot stand in a pipe.schedule, which holds pipe.path, pipe.node, pipe.edge and pipe.worker ops, and clauses of functions
   builtin.module {
   }
 }

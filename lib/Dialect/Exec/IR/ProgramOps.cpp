@@ -80,8 +80,9 @@ LogicalResult ProgramOp::verify() {
   for (Operation &op : *getBody()) { // program_c1
     if (!pipe::isHeaderOp(op) && !isa<WorkerOp>(op))
       return pipe::emitTableError(&op)
-             << "is in the body of 'exec.program', which holds 'pipe.path' and "
-                "'exec.worker' ops and clauses of functions only";
+             << "is in the body of 'exec.program', which holds 'pipe.path', "
+                "'pipe.node', 'pipe.edge' and 'exec.worker' ops and clauses of "
+                "functions only";
     if (seenWorker && pipe::isHeaderOp(op))
       return pipe::emitTableError(&op)
              << "comes after a worker; paths and functions come first";
@@ -215,8 +216,12 @@ LogicalResult ProgramVerifier::verifyNumbers() {
 
 LogicalResult ProgramVerifier::verifyPlacement() {
   numPaths = llvm::range_size(program.getPaths());
-  if (numPaths == 0)
+  if (numPaths == 0) {
+    for (Operation &op : *program.getBody()) // program_c19
+      if (isa<pipe::NodeOp, pipe::EdgeOp>(op))
+        return pipe::emitTableError(&op) << "is in a program without a path";
     return success();
+  }
   FailureOr<Placement> loaded = pipe::loadPlacement(program);
   if (failed(loaded))
     return failure();
@@ -247,8 +252,7 @@ LogicalResult ProgramVerifier::verifyCell(Operation &op, Cell cell,
     return failure();
   if (!placement)
     return success();
-  int64_t numStages =
-      placement->getPath(placement->pathOf(cell)).getNumStages();
+  int64_t numStages = placement->getNumStages(placement->pathOf(cell));
   if (cell.getStage() >= numStages)
     return pipe::emitTableError(&op)
            << "cell " << nameOf(cell) << " is of stage " << cell.getStage()

@@ -47,13 +47,19 @@ static LogicalResult emitPlacementError(Operation *owner,
 FailureOr<Placement> pipe::loadPlacement(PlacementOwnerOpInterface owner) {
   std::vector<Path> paths;
   SmallVector<PathOp> ops;
-  for (PathOp op : owner->getRegion(0).front().getOps<PathOp>()) {
+  Block &body = owner->getRegion(0).front();
+  for (PathOp op : body.getOps<PathOp>()) {
     paths.push_back(op.toPath());
     ops.push_back(op);
   }
-  llvm::Expected<Placement> placement =
-      Placement::create(owner.getNumWorkers(), owner.getNumMicrobatches(),
-                        std::move(paths), owner.getNumSlices());
+  AddedStages added;
+  for (NodeOp op : body.getOps<NodeOp>())
+    added.nodes.push_back(op.toNode());
+  for (EdgeOp op : body.getOps<EdgeOp>())
+    added.edges.push_back({op.getFrom(), op.getTo(), !op.getNoGradient()});
+  llvm::Expected<Placement> placement = Placement::create(
+      owner.getNumWorkers(), owner.getNumMicrobatches(), std::move(paths),
+      owner.getNumSlices(), std::move(added));
   if (placement)
     return std::move(*placement);
   return emitPlacementError(owner, ops, placement.takeError());
@@ -177,8 +183,8 @@ LogicalResult ScheduleOp::verifyRegions() {
   for (Operation &op : *getBody())
     if (!isHeaderOp(op) && !isa<WorkerOp>(op)) // schedule_c2
       return op.emitOpError("cannot stand in a pipe.schedule, which holds "
-                            "pipe.path and pipe.worker ops, and clauses of "
-                            "functions");
+                            "pipe.path, pipe.node, pipe.edge and pipe.worker "
+                            "ops, and clauses of functions");
   if (failed(verifyClauses(*this)))
     return failure();
   FailureOr<Placement> placement = loadPlacement(*this);
@@ -300,11 +306,17 @@ Path PathOp::toPath() {
   return path;
 }
 
-/// The verifier of the owner checks ranges, which depend on it (loadPlacement).
+/// path_c1, node_c1, edge_c1. The verifier of the owner checks ranges, which
+/// depend on it (loadPlacement).
+static LogicalResult verifyPlacementOwner(Operation *op) {
+  if (isa_and_nonnull<PlacementOwnerOpInterface>(op->getParentOp()))
+    return success();
+  return op->emitOpError("must stand in a pipe.schedule or an exec.program");
+}
+
 LogicalResult PathOp::verify() {
-  if (!isa_and_nonnull<PlacementOwnerOpInterface>((*this)->getParentOp()))
-    return emitOpError(
-        "must stand in a pipe.schedule or an exec.program"); // path_c1
+  if (failed(verifyPlacementOwner(*this)))
+    return failure();
   std::optional<ArrayRef<int64_t>> takes = getTakes();
   if (takes && (takes->empty() || takes->size() % 3 != 0)) // path_c3
     return emitOpError() << "must take ranges of begin, end and step, got "
@@ -315,6 +327,26 @@ LogicalResult PathOp::verify() {
     return emitOpError("has weights of no stage");
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// NodeOp, EdgeOp
+//===----------------------------------------------------------------------===//
+
+StageNode NodeOp::toNode() {
+  return {getNumber(), getWorkers().empty() ? -1 : getWorkers().front(),
+          getNone()     ? StageKind::NoBackward
+          : getFrozen() ? StageKind::Frozen
+                        : StageKind::Trained};
+}
+
+LogicalResult NodeOp::verify() {
+  if (getWorkers().size() != 1) // node_c2
+    return emitOpError() << "is on " << getWorkers().size()
+                         << " workers: a node is on one";
+  return verifyPlacementOwner(*this);
+}
+
+LogicalResult EdgeOp::verify() { return verifyPlacementOwner(*this); }
 
 //===----------------------------------------------------------------------===//
 // WorkerOp

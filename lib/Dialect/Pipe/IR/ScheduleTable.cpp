@@ -48,6 +48,17 @@ LogicalResult pipe::verifyUnsliced(PlacementOwnerOpInterface owner,
          << " takes whole microbatches only";
 }
 
+LogicalResult pipe::verifyChains(PlacementOwnerOpInterface owner,
+                                 StringRef reader) {
+  if (owner->getRegion(0).front().getOps<EdgeOp>().empty())
+    return success();
+  FailureOr<Placement> placement = loadPlacement(owner);
+  if (failed(placement))
+    return failure();
+  return emitTableError(owner)
+         << llvm::toString(placement->checkChains(reader));
+}
+
 LogicalResult pipe::verifyTrainsAll(PlacementOwnerOpInterface owner,
                                     StringRef reader) {
   FailureOr<Placement> placement = loadPlacement(owner);

@@ -191,7 +191,7 @@ LogicalResult LossOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 bool pipe::isHeaderOp(Operation &op) {
-  return isa<PathOp, StageOp, DataOp, TargetOp, LossOp>(op);
+  return isa<PathOp, NodeOp, EdgeOp, StageOp, DataOp, TargetOp, LossOp>(op);
 }
 
 LogicalResult pipe::verifyClauses(PlacementOwnerOpInterface owner) {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipesched import Configuration, Costs, PipeSchedError, Schedule, Simulation
 from pipesched.costs.division import Counts, pass_of, with_counts
-from pipesched.costs.stage_times import Place, entries_of, listed_stages, places_of
+from pipesched.costs.stage_times import Place, entries_of, listed_stages
 from pipesched.results.disturbances import steps_of
 from pipesched.support.options import TimingOptions
 from pipesched.support.text import valid
@@ -99,14 +99,14 @@ class FromFile:
     def counts(self) -> tuple[Counts, ...] | None:
         if self.costs is None or self.schedule.kind == "program":
             return None
-        places = places_of(self.schedule.paths)
+        places = self.schedule._places
         division, schedule = self.costs._division, self.schedule
         return division.counts_on(places, schedule.microbatches, schedule.family)
 
     @property
     def places(self) -> tuple[Place, ...]:
         """As of `FromFamily`; empty for a program without paths."""
-        return with_counts(places_of(self.schedule.paths), self.counts)
+        return with_counts(self.schedule._places, self.counts)
 
     @cached_property
     def _timed(self) -> tuple[Schedule, Costs | None]:

@@ -93,9 +93,9 @@ def Exec_ProgramOp : Exec_Op<"program", [
     ```
 
     Constraints:
-    - `program_c1`: the body holds `pipe.path` ops and clauses of functions
-      (`pipe.stage`, `pipe.data`, `pipe.target`, `pipe.loss`), then
-      `exec.worker` ops.
+    - `program_c1`: the body holds `pipe.path`, `pipe.node` and `pipe.edge` ops
+      and clauses of functions (`pipe.stage`, `pipe.data`, `pipe.target`,
+      `pipe.loss`), then `exec.worker` ops.
     - `program_c2`: 1 to 65536 workers, numbered 0..D-1, each once; as many as
       `workers` says.
     - `program_c3`: 1 to 2147483647 microbatches; every cell's microbatch is
@@ -124,6 +124,7 @@ def Exec_ProgramOp : Exec_Op<"program", [
       at most 2147483647.
     - `program_c18`: on a worker the slices of a microbatch run in their order,
       backwards in the reverse order.
+    - `program_c19`: nodes and edges are there only with a path.
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,

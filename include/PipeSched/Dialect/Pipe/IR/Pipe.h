@@ -39,9 +39,10 @@ struct SystemFacts; // System.h
 
 namespace pipesched::pipe {
 
-/// The placement of the pipe.path ops in the body of `owner`. Errors are
-/// emitted at the path or at `owner`: no path; a worker or microbatch that does
-/// not exist; a microbatch on no path or on several.
+/// The placement of the pipe.path, pipe.node and pipe.edge ops in the body of
+/// `owner`. Errors are emitted at the path or at `owner`: no path; a worker or
+/// microbatch that does not exist; a microbatch on no path or on several; those
+/// of nodes and edges.
 mlir::FailureOr<Placement> loadPlacement(PlacementOwnerOpInterface owner);
 
 /// Whether an op of a schedule or program is in front of its rows: a path,

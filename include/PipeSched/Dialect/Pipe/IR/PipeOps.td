@@ -58,9 +58,9 @@ def Pipe_ScheduleOp : Pipe_Op<"schedule", [
     Constraints:
     - `schedule_c1`: there are 1 to 65536 workers and 1 to 2147483647
       microbatches.
-    - `schedule_c2`: the body holds `pipe.path` ops, at least one, `pipe.worker`
-      ops, and the clauses of functions: `pipe.stage`, `pipe.data`,
-      `pipe.target`, `pipe.loss`.
+    - `schedule_c2`: the body holds `pipe.path` ops, at least one, `pipe.node`,
+      `pipe.edge` and `pipe.worker` ops, and the clauses of functions:
+      `pipe.stage`, `pipe.data`, `pipe.target`, `pipe.loss`.
     - `schedule_c3`: every microbatch is on exactly one path; with rows, several
       paths say which microbatches they take.
     - `schedule_c4`: there are no rows, or exactly one per worker.
@@ -127,6 +127,7 @@ def Pipe_PathOp : Pipe_Op<"path"> {
     `frozen` have no weight gradients; with `none` no stage has a backward, as
     in an evaluation. The cells of a stage follow: F and B, or F, I and W, if it
     trains; F and I if it is frozen and a stage before it trains; else only F.
+    Stage s + 1 takes the output of stage s; `pipe.edge` adds others.
 
     ```mlir
     pipe.schedule @mirrored workers 2 microbatches 8 {
@@ -170,6 +171,77 @@ def Pipe_PathOp : Pipe_Op<"path"> {
     /// The path as data.
     ::pipesched::Path toPath();
   }];
+}
+
+def Pipe_NodeOp : Pipe_Op<"node"> {
+  let summary = "a stage that is on no path";
+  let description = [{
+    The numbers of nodes continue those of the stages of the path, and cells
+    name nodes by them. `pipe.edge` ops say to which stages a node passes its
+    output.
+    Nodes may be `frozen`, or have no backward (`none`), as stages of a path.
+
+    ```mlir
+    pipe.schedule @vision_encoder workers 3 microbatches 2 {
+      path on [1, 2]
+      node 2 on [0] frozen
+      edge 2 -> 0
+      worker 0 runs [2F0 2F1]
+      worker 1 runs [0F0 0F1 0B0 0B1]
+      worker 2 runs [1F0 1B0 1F1 1B1]
+    }
+    ```
+
+    Constraints:
+    - `node_c1`: it is inside a `pipe.schedule` or an `exec.program` with a
+      single path, without blocks and weights, and whole microbatches.
+    - `node_c2`: it is on one worker, which exists.
+    - `node_c3`: its number is the next one after the stages and nodes before.
+    - `node_c4`: an edge leads to it or from it.
+  }];
+  let arguments = (ins I64Prop:$number, DenseI32ArrayAttr:$workers,
+                       UnitAttr:$frozen, UnitAttr:$none);
+  let assemblyFormat = [{
+    $number `on` $workers (`frozen` $frozen^)? (`none` $none^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The node as data.
+    ::pipesched::StageNode toNode();
+  }];
+}
+
+def Pipe_EdgeOp : Pipe_Op<"edge"> {
+  let summary = "an edge between stages besides the chain of the path";
+  let description = [{
+    The forward of the second stage waits for that of the first one, whose
+    output it takes; a backward of the first one waits for the gradients from
+    all stages that take its output, unless the edge has `no gradient`. Stages
+    that pass no output to others make losses.
+
+    ```mlir
+    pipe.schedule @skip workers 3 microbatches 1 {
+      path on [0, 1, 2]
+      edge 0 -> 2
+      worker 0 runs [0F0 0B0]
+      worker 1 runs [1F0 1B0]
+      worker 2 runs [2F0 2B0]
+    }
+    ```
+
+    Constraints:
+    - `edge_c1`: it is inside a `pipe.schedule` or an `exec.program` with a
+      single path and whole microbatches.
+    - `edge_c2`: both stages exist, and no edge or chain connects them already.
+    - `edge_c3`: edges and chains lead in no circle.
+    - `edge_c4`: no stage trains after one that has no backward.
+    - `edge_c5`: a stage gives no gradients to two stages of another worker.
+  }];
+  let arguments = (ins I64Prop:$from, I64Prop:$to, UnitAttr:$noGradient);
+  let assemblyFormat = [{
+    $from `->` $to (`no` `gradient` $noGradient^)? attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {

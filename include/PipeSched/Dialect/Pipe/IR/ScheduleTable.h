@@ -39,8 +39,13 @@ private:
 mlir::LogicalResult verifyUnsliced(PlacementOwnerOpInterface owner,
                                    llvm::StringRef reader);
 
-/// Errors: some stage does not train, and `reader` ("an export takes") treats
-/// only stages that do.
+/// Errors: there are edges besides the chains of the paths, and `reader` ("an
+/// export takes") treats only these. Requires a path, or no edges.
+mlir::LogicalResult verifyChains(PlacementOwnerOpInterface owner,
+                                 llvm::StringRef reader);
+
+/// The same, or some stage does not train, and `reader` ("an export takes")
+/// treats only stages that do.
 mlir::LogicalResult verifyTrainsAll(PlacementOwnerOpInterface owner,
                                     llvm::StringRef reader);
 

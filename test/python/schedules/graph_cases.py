@@ -1,0 +1,133 @@
+"""Graphs of stages with the starts of their cells and their most activations, by hand.
+
+The starts are those of an independent simulator, with messages that take a time and hold nothing
+(`delay`) or go through queues in the order of unit slots (`overlap`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class GraphCase:
+    """A schedule, its times in microseconds, and its starts and most activations."""
+
+    name: str
+    header: str
+    stages: tuple[str, ...]
+    rows: tuple[str, ...]
+    times: dict[str, Any]
+    starts: dict[str, list[list[int]]]
+    peaks: list[int]
+
+    @property
+    def text(self) -> str:
+        rows = (f"worker {number} runs [{row}]" for number, row in enumerate(self.rows))
+        return "\n  ".join([f"pipe.schedule @s {self.header} {{", *self.stages, *rows]) + "\n}\n"
+
+
+def both(*rows: list[int]) -> dict[str, list[list[int]]]:
+    return {"delay": list(rows), "overlap": list(rows)}
+
+
+CASES = (
+    GraphCase(
+        "an encoder on the worker of stage 0",
+        "workers 2 microbatches 4",
+        ("path on [0, 1]", "node 2 on [0]", "edge 2 -> 0"),
+        (
+            "2F0 0F0 2F1 0F1 0B0 2B0 2F2 0F2 0B1 2B1 2F3 0F3 0B2 2B2 0B3 2B3",
+            "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3",
+        ),
+        {"F": [10, 10, 15], "B": [20, 20, 30]},
+        both(
+            [0, 15, 25, 40, 55, 75, 105, 120, 130, 150, 180, 195, 205, 225, 255, 275],
+            [25, 35, 55, 65, 130, 140, 205, 215],
+        ),
+        [4, 1],
+    ),
+    GraphCase(
+        "two encoders, one of them frozen",
+        "workers 4 microbatches 3",
+        ("path on [2, 3]", "node 2 on [0]", "node 3 on [1] frozen", "edge 2 -> 0", "edge 3 -> 0"),
+        (
+            "2F0 2F1 2F2 2B0 2B1 2B2",
+            "3F0 3F1 3F2",
+            "0F0 0F1 0B0 0F2 0B1 0B2",
+            "1F0 1B0 1F1 1B1 1F2 1B2",
+        ),
+        {"F": [10, 10, 8, 13], "B": [20, 20, 16, 20], "comm": 1, "send": [2, 2, 2, 6]},
+        both(
+            [0, 8, 16, 89, 119, 155],
+            [0, 13, 26],
+            [20, 33, 66, 86, 96, 132],
+            [33, 43, 63, 73, 99, 109],
+        ),
+        [3, 1, 2, 1],
+    ),
+    GraphCase(
+        "a slow encoder holds receives that stand in the order of unit slots",
+        "workers 4 microbatches 8",
+        ("path on [1, 2, 3]", "node 3 on [0] frozen", "edge 3 -> 0"),
+        (
+            " ".join(f"3F{m}" for m in range(8)),
+            "0F0 0F1 0F2 0B0 0F3 0B1 0F4 0B2 0F5 0B3 0F6 0B4 0F7 0B5 0B6 0B7",
+            "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1F4 1B3 1F5 1B4 1F6 1B5 1F7 1B6 1B7",
+            " ".join(f"2F{m} 2B{m}" for m in range(8)),
+        ),
+        {"F": [10, 10, 10, 30], "B": 20},
+        {
+            "delay": [
+                [0, 30, 60, 90, 120, 150, 180, 210],
+                [30, 60, 90, 100, 120, 130, 150, 160, 180, 190, 210, 220, 240, 250, 280, 310],
+                [40, 70, 80, 100, 110, 130, 140, 160, 170, 190, 200, 220, 230, 250, 260, 290],
+                [50, 60, 80, 90, 110, 120, 140, 150, 170, 180, 200, 210, 230, 240, 260, 270],
+            ],
+            "overlap": [
+                [0, 30, 60, 90, 120, 150, 180, 210],
+                [30, 60, 90, 240, 260, 270, 290, 300, 320, 330, 350, 360, 380, 390, 420, 450],
+                [40, 70, 100, 120, 130, 270, 280, 300, 310, 330, 340, 360, 370, 390, 400, 430],
+                [50, 60, 80, 90, 240, 250, 280, 290, 310, 320, 340, 350, 370, 380, 400, 410],
+            ],
+        },
+        [1, 3, 2, 1],
+    ),
+    GraphCase(
+        "one message for two stages of a worker, and one with the sum of their gradients",
+        "workers 2 microbatches 2",
+        ("path on [0, 1, 1]", "edge 0 -> 2"),
+        ("0F0 0F1 0B0 0B1", "1F0 2F0 2B0 1B0 1F1 2F1 2B1 1B1"),
+        {"F": 10, "B": 20, "send": 30},
+        both([0, 10, 130, 190], [40, 50, 60, 80, 100, 110, 120, 140]),
+        [2, 2],
+    ),
+    GraphCase(
+        "multi-token prediction after the last stage, on its worker",
+        "workers 2 microbatches 3",
+        ("path on [0, 1]", "node 2 on [1]", "edge 1 -> 2"),
+        ("0F0 0F1 0B0 0F2 0B1 0B2", "1F0 2F0 2B0 1B0 1F1 2F1 2B1 1B1 1F2 2F2 2B2 1B2"),
+        {"F": [10, 10, 5], "B": [20, 20, 10], "comm": 1, "send": 2},
+        both([0, 10, 61, 81, 106, 151], [13, 23, 28, 38, 58, 68, 73, 83, 103, 113, 118, 128]),
+        [2, 2],
+    ),
+    GraphCase(
+        "two heads with a loss each",
+        "workers 3 microbatches 3",
+        ("path on [0, 1]", "node 2 on [2]", "edge 0 -> 2"),
+        ("0F0 0F1 0B0 0F2 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2", "2F0 2B0 2F1 2B1 2F2 2B2"),
+        {"F": [10, 10, 30], "B": [20, 20, 60], "comm": 1},
+        both([0, 10, 102, 122, 192, 282], [11, 21, 41, 51, 133, 143], [11, 41, 101, 131, 191, 221]),
+        [2, 1, 1],
+    ),
+    GraphCase(
+        "an input gradient waits for the weight gradients of two stages",
+        "workers 3 microbatches 2 gradient after W",
+        ("path on [0, 1]", "node 2 on [2]", "edge 0 -> 2"),
+        ("0F0 0F1 0I0 0I1 0W0 0W1", "1F0 1I0 1F1 1I1 1W0 1W1", "2F0 2I0 2W0 2F1 2I1 2W1"),
+        {"F": 10, "I": [11, 11, 15], "W": [9, 9, 2]},
+        both([0, 10, 61, 72, 83, 92], [10, 20, 31, 41, 52, 61], [10, 20, 35, 37, 47, 62]),
+        [2, 2, 1],
+    ),
+)
