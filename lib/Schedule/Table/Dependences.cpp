@@ -11,10 +11,13 @@ using namespace pipesched;
 
 Dependences::Dependences(const TableView &table, const CellIndex &index)
     : placement(*table.placement), index(index), edges(placement.getEdges()) {
+  if (edges.areLines())
+    findLines();
   kIndexedPhases.forEach([&](Phase phase) {
     if (std::optional<Flow> flow = flowNeededBy(phase)) {
       auto number = static_cast<unsigned>(*flow);
-      takings[phase] = {&makers[number], *flow};
+      takings[phase] = {&makers[number], *flow,
+                        edges.areLines() ? lines[number].data() : nullptr};
       if (index.has(phase))
         takers[number].add(index.columnOf(phase));
     }
@@ -31,4 +34,14 @@ Dependences::Dependences(const TableView &table, const CellIndex &index)
   if (table.gradientAfter == GradientAfter::WeightGrad &&
       !placement.trainsAll() && index.has(Phase::InputGrad))
     makers[gradient].add(index.columnOf(Phase::InputGrad));
+}
+
+void Dependences::findLines() {
+  for (Flow flow : {Flow::Activation, Flow::Gradient}) {
+    std::vector<Source> &line = lines[static_cast<unsigned>(flow)];
+    line.resize(placement.getNumGlobalStages());
+    for (auto [stage, source] : llvm::enumerate(line))
+      for (int32_t other : edges.sourcesOf(flow, stage))
+        source = {other, static_cast<int32_t>(placement.workerOf(other))};
+  }
 }

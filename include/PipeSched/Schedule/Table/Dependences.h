@@ -90,6 +90,16 @@ public:
     if (!taking.others)
       return;
     int64_t stage = globalStage(cell), unit = cell.getUnit();
+    if (LLVM_LIKELY(taking.line != nullptr)) {
+      Source source = taking.line[stage];
+      if (source.stage < 0)
+        return;
+      int64_t entry = placement.pairOf(source.stage, unit);
+      Producer producer = {makerIn(entry, *taking.others), source.worker};
+      if (producer)
+        visit(producer);
+      return;
+    }
     for (int64_t source : edges.sourcesOf(taking.flow, stage))
       if (Producer producer = makerAt(source, unit, *taking.others))
         if (!isSummedLater(taking.flow, source, stage, unit))
@@ -125,6 +135,14 @@ public:
       return;
     int64_t stage = globalStage(cell), unit = cell.getUnit();
     llvm::ArrayRef<int32_t> targets = edges.targetsOf(making.flow, stage);
+    if (LLVM_LIKELY(edges.areLines())) {
+      if (targets.empty())
+        return;
+      Producer taker = makerAt(targets[0], unit, *making.others);
+      if (taker && taker.worker != placement.workerOf(stage))
+        visit(taker.worker);
+      return;
+    }
     for (auto [i, target] : llvm::enumerate(targets)) {
       int64_t worker = placement.workerOf(target);
       auto isSentFor = [&](int64_t other) {
@@ -162,13 +180,21 @@ private:
       columns[count++] = column;
     }
   };
+  /// A stage and its worker, or none.
+  struct Source {
+    int32_t stage = -1, worker = -1;
+  };
   /// The input or output of the cells of a phase: the phases at the other end
   /// of the flow, null if there is no flow.
   struct End {
     const Columns *others = nullptr;
     Flow flow = Flow::Activation;
+    /// By global stage, the only one that passes it the flow; null if some
+    /// stage has several.
+    const Source *line = nullptr;
   };
 
+  void findLines();
   /// The flow that a cell makes for other stages.
   const End &makingOf(Cell cell) const {
     return cell.is(Phase::InputGrad) && !placement.trainsAll() &&
@@ -214,7 +240,8 @@ private:
   const Placement &placement;
   const CellIndex &index;
   const StageEdges &edges;
-  std::array<Columns, kNumFlows> makers, takers; ///< by flow
+  std::array<std::vector<Source>, kNumFlows> lines; ///< by flow, global stage
+  std::array<Columns, kNumFlows> makers, takers;    ///< by flow
   PhaseMap<End> takings, makings;
   End inputMaking; ///< of I, if it is the whole backward of its stage
 };
