@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Support/CheckTable.h"
+#include "PipeSched/Schedule/Program/ForwardSends.h"
 #include "PipeSched/Schedule/Program/Lowering.h"
 
 using namespace pipesched;
@@ -223,6 +224,25 @@ TEST(StageEdges, OneMessageForEachWorker) {
   EXPECT_EQ(
       messagesOf(makeFork("1F0 1B0 2F0 2B0")),
       Texts({">0F0@1 >0F0@2 <3B0@2 <2B0@1", "<0F0@0 >2B0@0", "<0F0@0 >3B0@0"}));
+}
+
+TEST(StageEdges, ForwardsWaitForAllMessagesBeforeThem) {
+  Table table =
+      graphTable(3, 2, pathOn({0, 1}), {{{2, 2, kTrained}}, {{0, 2}}},
+                 {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1", "2F0 2B0 2F1 2B1"});
+  Program program =
+      llvm::cantFail(lowerTable(table.view(), ReceivePlacement::Arrival));
+  synchronizeForwards(program);
+  std::vector<int64_t> receivers;
+  for (uint32_t i = 0; i != program.rowBegins[1]; ++i)
+    if (program.instructions[i].is(InstructionKind::Compute) &&
+        program.instructions[i].cell == parseCell("0F1"))
+      for (uint32_t operand : program.operandsOf(i))
+        for (int64_t row = 1; row != 3; ++row)
+          if (program.rowBegins[row] <= operand &&
+              operand < program.rowBegins[row + 1])
+            receivers.push_back(row);
+  EXPECT_EQ(receivers, std::vector<int64_t>({1, 2}));
 }
 
 TEST(StageEdges, ADeadlockIsFound) {

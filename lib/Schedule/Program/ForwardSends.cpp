@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Schedule/Program/ForwardSends.h"
+#include "llvm/ADT/SmallVector.h"
+#include <utility>
 
 using namespace pipesched;
 
@@ -13,32 +15,33 @@ namespace {
 /// Remembers the last forward of a row until another compute follows it:
 ///
 ///   compute 0F0 | send 0F0 to 1 | recv .. | compute 0F1
-///                 ^ sent                    ^ waits for the partner of `sent`
+///                 ^ sent                    ^ waits for the partners of `sent`
 class LastForward {
 public:
-  /// Takes the next instruction of the row; returns the send whose delivery it
-  /// must wait for, or kNone.
-  uint32_t take(const Instruction &instruction, uint32_t number) {
+  using Sends = llvm::SmallVector<uint32_t, 1>;
+
+  /// Takes the next instruction of the row; returns the sends whose delivery it
+  /// must wait for.
+  Sends take(const Instruction &instruction, uint32_t number) {
     if (instruction.kind == InstructionKind::Send) {
       if (isForward && instruction.cell == cell)
-        sent = number;
-      return Program::kNone;
+        sent.push_back(number);
+      return {};
     }
     if (instruction.kind != InstructionKind::Compute)
-      return Program::kNone;
+      return {};
     bool isSecondHalf = isPair;
     isPair = instruction.cell.overlapsNext() && !isSecondHalf;
     isForward = instruction.cell.is(Phase::Forward) && !isPair && !isSecondHalf;
     cell = instruction.cell;
-    uint32_t awaited = isForward ? sent : Program::kNone;
-    sent = Program::kNone;
-    return awaited;
+    Sends awaited = std::exchange(sent, {});
+    return isForward ? awaited : Sends();
   }
 
 private:
   Cell cell;
   bool isForward = false, isPair = false;
-  uint32_t sent = Program::kNone;
+  Sends sent;
 };
 } // namespace
 
@@ -52,8 +55,7 @@ void pipesched::synchronizeForwards(Program &program) {
          ++i) {
       llvm::ArrayRef<uint32_t> own = program.operandsOf(i);
       operands.insert(operands.end(), own.begin(), own.end());
-      uint32_t sent = last.take(program.instructions[i], i);
-      if (sent != Program::kNone)
+      for (uint32_t sent : last.take(program.instructions[i], i))
         operands.push_back(program.partner[sent]);
       operandBegins.push_back(operands.size());
     }
