@@ -232,7 +232,7 @@ static std::string getAsm(const Op &op, bool hasDebugInfo, bool isPretty,
 enum class WalkOrder { PRE_ORDER, POST_ORDER };
 enum class WalkResult { ADVANCE, INTERRUPT, SKIP };
 
-/// Visits the ops that are inside when it starts, except those erased before
+/// Visits the ops that are inside when it starts, except any erased before
 /// their turn. False after an interrupt.
 static bool walk(const OpRef &op, const nb::callable &callback,
                  WalkOrder order) {

@@ -65,7 +65,7 @@ def _expand(shared, case):
 
 
 def _split_tables(lines):
-    """Yields each part of a file, split at `// CASES` and `// -----`, without those lines."""
+    """Yields each part of a file, split at `// CASES` and `// -----`, without these lines."""
     part, is_table = [], False
     for line in [*lines, "// -----"]:
         if line in ("// CASES", "// -----"):

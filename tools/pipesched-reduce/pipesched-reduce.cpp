@@ -62,7 +62,7 @@ static std::string reduce(mlir::ModuleOp module, llvm::StringRef judge) {
     return "the judge finds no fault in the input: its exit status is 0";
   mlir::PassManager passes(module.getContext());
   passes.addPass(mlir::createReductionTreePass(options));
-  // Most attempts are not valid, which is no error of the user's.
+  // Most attempts are invalid, which the user need not see.
   mlir::ScopedDiagnosticHandler quiet(module.getContext(),
                                       [](mlir::Diagnostic &) {});
   return succeeded(passes.run(module)) ? "" : "the input cannot be reduced";

@@ -117,9 +117,8 @@ SAID_OTHERWISE = {"times-of"}
 WHOLE = {
     *("cp", "gradient-buckets", "expert-exposed", "forward-only", "expert-tensor", "shard-groups")
 }
-"""Sequences are whole, each expert is whole on its rank, all pipelines divide the state, only these
-options hide exchanges of experts, gradients are reduced as the end of the step says, and stages
-train, unless these say otherwise.
+"""Not listed, since the default is the plain case: whole sequences and experts, state that all
+pipelines divide, exchanges that nothing hides, and steps with backwards.
 """
 
 SAME = {"tp"}

@@ -84,7 +84,7 @@ FILES: dict[str, tuple[Callable[[], Any], Callable[[str], list[str]]]] = {
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of all values below one; in lists those of the first entry."""
+    """The places of all values below one; in lists of the first entry."""
     if path:
         yield path
     if isinstance(value, dict):

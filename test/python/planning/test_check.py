@@ -196,7 +196,7 @@ def test_placement_fits_the_name(
 
 
 def test_the_step_is_that_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows of the named schedule take its step; those that run all forwards first take longer."""
+    """Rows of the named schedule take its step; rows that run all forwards first take longer."""
     steps = []
     for csv in (None, "1f1b", "gpipe"):
         text = TITAN.format(schedule="1F1B")

@@ -43,7 +43,7 @@ IN_ORDER = [
     outcome(1, "interleaved-1f1b", layers=(2, 2, 2, 2)),
     outcome(1, "zb-h1"),
 ]
-"""Each is simpler than those after it (docs/Planning.md, "The order")."""
+"""Each is simpler than the ones after it (docs/Planning.md, "The order")."""
 
 
 def test_simpler_ones_come_first() -> None:

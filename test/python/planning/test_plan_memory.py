@@ -64,7 +64,7 @@ class Sizes:
     rope: int = 0
     """Elements of a head with positions, shared by all keys."""
     value: int = 0
-    """Width of all value heads, if they differ from those of keys."""
+    """Width of all value heads, if they differ from key heads."""
 
 
 MODELS = {
@@ -109,7 +109,7 @@ def attention_parameters(m: Sizes) -> int:
 
 
 def layer_parameters(m: Sizes, layer: int) -> tuple[int, int]:
-    """Parameters of a layer: all, and those of its experts."""
+    """Parameters of a layer, and of its experts."""
     dense = attention_parameters(m) + 2 * m.hidden
     if not m.experts or layer < m.dense:
         return dense + 3 * m.hidden * m.feedforward, 0

@@ -1,6 +1,6 @@
 """Graphs of stages with the starts of their cells and their most activations, by hand.
 
-The starts are those of an independent simulator, with messages that take a time and hold nothing
+The starts come from an independent simulator, with messages that take a time and hold nothing
 (`delay`) or go through queues in the order of unit slots (`overlap`).
 """
 

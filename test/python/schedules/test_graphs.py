@@ -46,7 +46,7 @@ def test_starts_and_activations(case: GraphCase) -> None:
 class Graph:
     """A random graph of stages with rows that finish.
 
-    Stages of the path come first, then nodes; `kinds` are those of all stages.
+    Stages of the path come first, then nodes; `kinds` has the kinds of all stages.
     """
 
     def __init__(self, seed: int) -> None:
@@ -121,7 +121,7 @@ class Graph:
         return False
 
     def waits(self, cell: tuple[int, str, int]) -> list[tuple[int, str, int]]:
-        """The cells of other stages and of its own that a cell waits for."""
+        """The cells, of this and of other stages, for which a cell waits."""
         stage, phase, m = cell
         if phase == "F":
             return [(a, "F", m) for a, b in self.edges if b == stage]

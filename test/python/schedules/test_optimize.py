@@ -36,7 +36,7 @@ def test_finds_what_the_timeline_has() -> None:
 
 @pytest.mark.parametrize("objective", ["makespan", "period"])
 def test_remarks_say_the_same(objective: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The numbers of a result equal those in its remarks."""
+    """A result and its remarks have equal numbers."""
     caplog.set_level("INFO", "pipesched")
     options: dict[str, Any] = {**QUICK, "objective": objective, "placements": ["linear", "v"]}
     found = timed(2, 4).optimize(memory=2, offload=True, **options)

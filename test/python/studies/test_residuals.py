@@ -110,7 +110,7 @@ def test_a_row_never_predicts_itself() -> None:
 
 
 def test_the_pairs_of_the_page_are_among_them() -> None:
-    """The clusters whose order `groups` counts are those of the residuals, without layers."""
+    """`groups` counts the order in the clusters of the residuals, without layers."""
     rows = [row for row in validation.all_rows() if not row.quantity.startswith("layer")]
     clusters = {validation.cluster_of(row) for row in rows} - {""}
     assert {row.cluster for row in validated()} - {""} == clusters

@@ -110,7 +110,7 @@ def descriptor(array: Array) -> ctypes.Structure:
 
 @dataclass
 class Step:
-    """The results of a training step: parameters are those before it, and by stage."""
+    """The results of a training step: parameters as before it, by stage."""
 
     loss: float
     losses: list[float]

@@ -106,7 +106,7 @@ class Parallel:
         self.runtime = PipelineRuntime(schedule, stages, loss, group, **options)
 
     def off(self) -> float:
-        """The difference of gradients from those of the whole model."""
+        """The difference between gradients here and of the whole model."""
         like = dict(self.reference.named_parameters())
         worst = 0.0
         for name, own in self.runtime._state._own().items():

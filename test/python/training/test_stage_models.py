@@ -71,7 +71,7 @@ def disturb(program: StageProgram) -> None:
 
 
 class Torch:
-    """The same training in PyTorch; the data and targets are those of the program."""
+    """The same training in PyTorch; it has the program's data and targets."""
 
     def __init__(self, name: str, program: StageProgram, chosen: argparse.Namespace) -> None:
         self.model, self.loss = MODELS[name]

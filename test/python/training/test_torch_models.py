@@ -111,7 +111,7 @@ def test_memory_is_as_predicted(cases: Cases, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["memory_of_halves", "memory_of_parts_of_tensors"])
 def test_gradients_that_are_set_aside_are_predicted(cases: Cases, name: str) -> None:
-    """They are those of steps before, so that a step without such gradients does not show them."""
+    """They come from earlier steps, so that a step without such gradients does not show them."""
     for result in cases[name]:
         assert result["text"] == ""
         for key, (alive, predicted, message, fresh) in result["value"].items():

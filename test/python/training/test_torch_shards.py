@@ -80,7 +80,7 @@ def of_four_ranks(embedding: bool) -> list[ShardJob]:
 
 
 def cells_and_options(embedding: bool) -> list[ShardJob]:
-    """Other cells next to those of the shards, and options of the runtime."""
+    """Other cells next to the cells of shards, and options of the runtime."""
     plain = made("vocab-1f1b", 2, embedding=embedding)
     stepping = made("vocab-1f1b", 2, "pipe-add-optimizer", embedding)
     second = made("vocab-1f1b", 2, "pipe-add-optimizer", embedding, vocabulary="vocab-2")

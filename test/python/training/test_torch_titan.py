@@ -1,5 +1,5 @@
 """torchtitan trains by schedules that PipeSched writes (docs/Torch.md): losses and gradients equal
-those of its model without a pipeline.
+its model's without a pipeline.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_torchtitan_trains_by_a_csv(found: dict[str, Any]) -> None:
     for name, ranks in trained.items():
         for losses, gradients, ratio in ranks:
             assert losses <= 1e-9 and gradients <= 1e-9, name
-            # With its own loss the gradients are those of the sum over all tokens.
+            # With its own loss the gradients belong to the sum over all tokens.
             assert ratio == pytest.approx(TOKENS if name == "sum" else 1, rel=1e-4), name
 
 

@@ -114,7 +114,7 @@ def _heads(layout: Layout) -> str | None:
     heads, tensor = layout.key_value_heads or layout.tensor, layout.tensor
     if heads % tensor == 0:
         return None
-    # Ranks hold copies of heads of attention, but no copies of those of a recurrence.
+    # Ranks hold copies of attention heads, but not of the heads of a recurrence.
     has_copies = not layout.recurrence
     if has_copies and tensor % heads == 0:
         return None

@@ -273,7 +273,7 @@ class Limits:
         time = self.time(base_of(shape), shape.microbatch_size)
         known = time if math.isfinite(time) else 0.0
         if self._divides_by_speed(base_of(shape), shape.microbatch_size):
-            # Workers by their speeds have less to share in than so many fast ones.
+            # The workers, weighted by speed, do less work than the same number of fast ones.
             work = sum(self._work(base_of(shape), shape.microbatch_size))
             share = shape.pipeline / sum(1 / factor for factor in self._factors_of(shape))
             known = max(known, work * share)

@@ -377,7 +377,7 @@ class Search:
             variants += found
             faster = (self.widening * o.step_ps / (1 + EQUAL) for o in found)
             limit = min(limit, *faster, math.inf)
-        # A shape is visited once, so that all its variants are among those of one round.
+        # A shape is visited once, so that one round has all its variants.
         return only_better([*fitting, *variants], {o.candidate for o in variants})
 
     def _improve(self, fitting: list[Outcome]) -> list[Outcome]:

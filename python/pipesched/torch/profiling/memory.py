@@ -246,7 +246,7 @@ class _Walk:
                 self._put("activation", stage, number, sizes.split)
 
     def _put_gradients(self, cell: Cell) -> None:
-        """A stage's gradients are kept next to those of earlier steps until its last backward."""
+        """A stage's gradients and older accumulated ones are both kept until its last backward."""
         sizes = self._of(cell)
         self._put("aside", cell.stage, cell.path, sizes.aside)
         self._put("late", cell.stage, cell.path, sizes.late)

@@ -90,7 +90,7 @@ class PipelineRuntime:
     count: the tokens of which the loss of a microbatch is a mean, from its target, as `lambda
     target: (target != -100).sum()`. The loss of a step is then the mean over all tokens of all
     pipelines; otherwise microbatches weigh alike.
-    adds_up: whether the loss of a step is the sum of those of the microbatches, not their mean.
+    adds_up: whether the loss of a step is the sum of the microbatches' losses, not their mean.
     check_slices: whether the first step compares slices with whole microbatches in each stage.
     parts_order: the order of parts of an overlapped pair (`pipesched.torch.parts`) on all ranks:
     "deepseek", "megatron", "in-turn", or the parts, "combine.I,attention.F,...".

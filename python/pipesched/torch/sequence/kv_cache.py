@@ -214,7 +214,7 @@ class Earlier:
         """Its memory, for code that counts or moves tensors that autograd keeps."""
 
     def clear(self, spared: set[int]) -> None:
-        """Starts a pass, whose spared storages also get those of the earlier slices."""
+        """Starts a pass, and adds the storages of the earlier slices to its spared ones."""
         self._kept, self.spared = {}, spared
 
     def tensors(self) -> list[Tensor]:
