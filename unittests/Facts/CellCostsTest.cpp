@@ -184,8 +184,8 @@ TEST(CellCosts, SlicesFitThePlacement) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A cell as it was before it was a list: its time, and the part of it in which
-/// rows are on their way.
+/// The cost of a cell as two numbers instead of a list of segments: its time,
+/// and the part of it in which rows are on their way.
 struct WholeCell {
   uint64_t ps = 0, dispatchPs = 0;
 

@@ -29,7 +29,7 @@ class Order(NamedTuple):
     first: tuple[int, ...]
     """Steps that may be the shortest, because none is known to be shorter."""
     runs: tuple[int, ...]
-    """The first steps whose runs decide; empty if one is enough."""
+    """The steps in `first` whose short runs decide; empty if there are fewer than two."""
     alike: tuple[tuple[int, int], ...]
     """The other steps, each with a step on its layout that is as fast within `TIE`."""
 

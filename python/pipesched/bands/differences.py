@@ -35,7 +35,7 @@ class Tolerance(NamedTuple):
     """
     spread: float
     """The standard deviation of the logarithms of residuals within a cluster, over all differences.
-    `ratio` has that over runs, so that the many layouts of one sweep count as one.
+    `ratio` uses the spread over runs instead, so that the many layouts of a sweep count as one.
     """
 
     @property

@@ -235,11 +235,11 @@ class Costs(Deployment):
     batch of all `data_parallel` pipelines. The defaults of `global_batch`, `sequence` and
     `attention` come from the model. `boundary_bytes` replaces the size of messages between stages,
     `parameter_bytes` the bytes of a parameter's weight, gradient and optimizer state, or names a
-    framework ("megatron", "torchtitan"). The `accelerators` of a worker divide its work by tensor
-    parallelism, of which `context_parallel` divide the sequence instead; `expert_parallel`
-    consecutive ones divide the experts. `sharding` names the state that pipelines divide: nothing,
-    the state of the optimizer (ZeRO-1), gradients too (ZeRO-2), or weights as well (FSDP).
-    docs/CostModel.md explains these and the other options.
+    framework ("megatron", "torchtitan"). The `accelerators` of a worker share its work:
+    `context_parallel` of them divide the sequence, and the rest is tensor parallelism. Each
+    `expert_parallel` consecutive accelerators divide the experts. `sharding` names the state that
+    pipelines divide: nothing, the state of the optimizer (ZeRO-1), gradients too (ZeRO-2), or
+    weights as well (FSDP). docs/CostModel.md explains these and the other options.
 
     `rates` chooses the rates of accelerators: `auto` takes rates under the load of a training if
     the system has them, `load` requires them, `data-sheet` takes the peaks. With a model and a

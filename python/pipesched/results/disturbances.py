@@ -326,8 +326,8 @@ def sensitivity(
     """The increase of the step if workers, stages or nodes take `1.3` times as long, or if the time
     of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`. Stages are
     numbered along each path. Messages, all-reduces and copies to the host keep their times. A
-    schedule takes the costs that it names, and slow nodes need a configuration with a system: they
-    slow the workers that have accelerators on them, and the step is that of the slowest pipeline.
+    schedule takes the costs that it names. Slow nodes need a configuration with a system. They slow
+    the workers that have accelerators on them, and the slowest pipeline gives the step.
 
     >>> point = Configuration("1f1b", workers=4, microbatches=8)
     >>> found = sensitivity(point, slow_workers={3: 1.5})[0]

@@ -28,7 +28,7 @@
 // FILE-SAME: memory = <bytes_per_s = 100000000000, efficiency = <1000000 : 0.5, 2500000 : 1.0>>
 // FILE-SAME: "network" = #pipe.network_spec<bytes_per_s = 500000000, latency_ps = 1>
 
-// A quarter of the multiprocessors compute nothing, and load takes a fifth of the rest.
+// A quarter of the multiprocessors only communicate, and the load lowers the rates of the others by a fifth.
 // SHARED: matrix = <flops_per_s = 2400000000000, efficiency = <0.5>, fp8_flops_per_s = 4800000000000, fp8_efficiency = <2000000000 : 0.25, 8000000000 : 0.75>>, vector = <flops_per_s = 750000000000>
 // SHARED-SAME: peak_share_ppm = 600000
 

@@ -112,7 +112,7 @@ def test_refusals(capsys: Capture) -> None:
 
 
 def test_activations_with_times(capsys: Capture) -> None:
-    """With times the memory is in activations, for schedules without such an option too."""
+    """With --times a limit of activations holds for all schedules, also without such an option."""
     line = ["simulate", "1f1b", "gpipe", "--pp", "4", "--microbatches", "8"]
     *own, bound = rows_of(capsys, *line, "--times", "F=1ms,B=2ms", "--activations", "4")
     assert [(row["schedule"], row["fits"], row["missing_activations"]) for row in own] == [

@@ -50,8 +50,8 @@ def test_layers_are_divided_for_every_number_of_stages() -> None:
 
 
 def test_cells_wait_for_weights_beside_measured_times(tmp_path: Path, capsys: Capture) -> None:
-    """Times are of compute: gathers and reductions of full sharding take as long on a network as
-    they do without times, and are not compute.
+    """Measured times are only compute: gathers and reductions of full sharding are added to them,
+    and take as long as without measured times.
     """
     line = [
         "--model",
@@ -236,7 +236,9 @@ def test_help_names_the_stages() -> None:
 
 
 def test_a_slow_last_stage_is_told() -> None:
-    """An even division of layers leaves the head on top; a move gives the step without it."""
+    """With evenly divided layers the last stage, with the head, is slowest: moving a layer from it
+    is proposed, with the resulting step.
+    """
     search, found = _searched(tensor=[1], pp=[8], schedules=["1f1b"], memory="120GiB")
     even = next(o for o in found.fitting if o.candidate.is_even)
     move = move_of_best(search, even)

@@ -133,7 +133,7 @@ def test_chosen_degrees_are_kept() -> None:
 
 
 def test_the_reserve_covers_what_was_published() -> None:
-    """A flat 15 % covers all published peaks, the parts all but one."""
+    """A flat reserve of 15 % covers all published peaks, the reserve by parts all but one."""
     frame = memory.memory().frame
     assert (frame.uncounted_percent < 15).all()
     # 2401.10241 has A100 of 80 GB, torchtitan H100 of 96 GB.

@@ -20,7 +20,7 @@ THREE = generate("1f1b", workers=3, microbatches=3)
 
 
 class Model(nn.Module):
-    """A layer, another one in a part, and code between them."""
+    """Layers of the model and of a submodule, and code between them."""
 
     def __init__(self, between: Any = lambda model, x: x) -> None:
         super().__init__()

@@ -327,9 +327,9 @@ def show_cell(column: Column, row: Row) -> str:
 
 
 def keep_columns(rows: Sequence[Row], columns: Sequence[Column]) -> list[Column]:
-    """The columns that have any value; causes that only some systems or divisions have also need
-    one that is not 0. Memory of workers is left out if the memory of accelerators is shown for
-    every row that has any.
+    """Returns the columns with a value in some row. Causes that only some systems or divisions have
+    also need a value that is not 0. Memory of workers is left out if the memory of accelerators is
+    shown for every row that has any.
     """
 
     def has(row: Row, key: str) -> bool:

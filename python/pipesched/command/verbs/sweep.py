@@ -136,7 +136,7 @@ NUMBERS = (Column("step", "step_s", seconds), *results(*CAUSES, "expected_s"))
 """Rows of sweeps have no bands, so that their steps are as computed."""
 
 MOST_COSTS = 200
-"""The maximal number of costs of a grid to list the assumptions of."""
+"""The assumptions of a grid are listed if it has at most this number of costs."""
 
 _SETTINGS = ("transport", "receive_placement", "forward_sends", "runtime", "optimizer_step")
 

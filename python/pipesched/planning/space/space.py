@@ -299,8 +299,8 @@ class Space:
         return self._numbers[shape]
 
     def _balance(self, shape: Shape, paths: Iterable[Workers]) -> None:
-        """Gives the library the division of times by layers, which is the same for all shapes of a
-        base.
+        """Divides the layers by their times and gives the library the result, once for each base
+        of shapes.
         """
         for path in paths:
             key = base_of(shape), shape.microbatch_size, path
@@ -334,7 +334,7 @@ class Space:
         return self._candidates[number]
 
     def is_run(self, candidate: Candidate) -> bool:
-        """Whether the launcher that the request names, if it does, runs the schedule."""
+        """Whether the launcher of the request, if it names one, runs the schedule."""
         launcher = self.request.launcher
         if launcher is None:
             return True

@@ -181,8 +181,8 @@ class Saved:
         self.is_leaving = True
 
     def reload(self, stream: Any) -> None:
-        """Starts to copy everything back, after the computes before it in the program, as its table
-        counts memory, and alongside later computes.
+        """Starts to copy everything back. The copy starts after the program's earlier computes, as
+        the table counts memory, and runs in parallel with later computes.
         """
         entries = self._entries
         for entry in entries:

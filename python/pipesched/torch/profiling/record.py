@@ -105,7 +105,7 @@ class Recording(list[Event]):
         return self._gather(self)
 
     def note_done(self, index: int, at_ns: int) -> None:
-        """An instruction that another one waits for is done."""
+        """Records the end of an instruction for which another one waits."""
         self.done[self.step, index] = at_ns
 
     def observe(self, instruction: Instruction, work: Any) -> Any:
