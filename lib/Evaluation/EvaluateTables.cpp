@@ -98,8 +98,8 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
     if (!isTimed)
       overlapped.add(stage.overlappedPs.value_or(stageCosts.pairPs(
           stage.cells.segmentsOf(Phase::Forward, slice), backward)));
-    // Pairs of cells of different stages take the same only if they wait for
-    // rows equally long.
+    // Pairs of cells of two stages take equal time only if both cells wait
+    // equally long for rows of experts.
     dispatches.add(
         stage.cells.on(Resource::Experts, Phase::Forward, slice).exposedPs);
     forward.add(of(Phase::Forward));
@@ -298,8 +298,8 @@ static llvm::Expected<bool> walk(const WalkedRows &rows,
                      evaluation);
 }
 
-/// Finds the groups of cells. False if a walk cannot time them, or stages that
-/// several pass things to.
+/// Finds the groups of cells. Returns false if a walk cannot time them, or if a
+/// stage gets outputs from several stages.
 static bool findGroups(const TableView &table, const PhaseCounts &counts,
                        std::optional<Groups> &groups) {
   if (!table.placement->getEdges().areLines())

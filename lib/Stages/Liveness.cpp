@@ -71,7 +71,7 @@ private:
       return cell.getUnit();
     return llvm::lower_bound(ranked, cell.getUnit()) - ranked.begin();
   }
-  /// The first rank of the microbatch of a cell: its first slice's.
+  /// The rank of the first slice of the cell's microbatch.
   uint32_t firstRankOf(Cell cell) const {
     int64_t numSlices = loaded.placement.getNumSlices();
     return rankOf(Cell(cell.getStage(), cell.getPhase(),

@@ -530,9 +530,9 @@ static Expected<PairSchedule> runInTurn(const PairLayers &layers,
 //===----------------------------------------------------------------------===//
 // The best order
 //
-// Branch and bound over the orders of both streams. The compute stream has 45
-// orders of its six parts (6 of four, if weights are not delayed), the exchange
-// stream six of its four:
+// Branch and bound over the orders of both streams. The compute stream has six
+// parts, with 45 possible orders (four parts and 6 orders if weights are not
+// delayed). The exchange stream has four parts and 6 orders:
 //
 //   compute   attention.F < mlp.F,  mlp.I < attention.I < attention.W,
 //             mlp.I < mlp.W

@@ -87,9 +87,9 @@ static std::vector<int64_t> cutsOf(const Placement &placement,
   return cuts;
 }
 
-/// The cut at which a stage with the first block `block` starts, unless it is
-/// the first of its path: the last of two cuts at the start of the model, else
-/// the first.
+/// Returns the cut at which a stage starts whose first block is `block`. For
+/// block 0 this is the last of several equal cuts, otherwise the first. Not for
+/// the first stage of a path.
 static int64_t cutAt(ArrayRef<int64_t> cuts, int64_t block) {
   if (block == 0)
     return llvm::upper_bound(cuts, 0) - cuts.begin() - 1;
