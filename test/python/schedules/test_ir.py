@@ -294,7 +294,7 @@ def test_classes_of_operations() -> None:
             for view in seen:
                 assert type(view) is classes[view.operation.name]
                 assert view == view.operation and hash(view) == hash(view.operation)
-    assert len(classes) == 25 and all(map(context.is_registered_operation, classes))
+    assert len(classes) == 27 and all(map(context.is_registered_operation, classes))
 
 
 def test_fields_of_operations() -> None:
