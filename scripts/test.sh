@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds the release and asan presets and runs the lit tests with each,
 # and the unit tests with asan. Builds the wheel and checks it in an empty Debian, installs the
-# Python package into .venv and runs its tests. Builds the site of the documentation. Runs the fuzzer
-# for a minute (FUZZ_SECONDS). A part
-# that leaves a core idle runs in parallel with another one. At the end it prints the time of each
-# part and the failed tests; the last line is `N passed, N failed`, and the exit status is 0 when
-# none failed.
+# Python package into .venv and runs its tests. Builds the site of the documentation. Runs the
+# fuzzer for a minute (FUZZ_SECONDS). A part that leaves a core idle runs in parallel with another
+# one. At the end it prints the time of each part and the failed tests; the last line is
+# `N passed, N failed`, and the exit status is 0 when none failed.
 #
 # With --all also the tests that have a short form and take long in their long one:
 # exhaustive searches, all sizes, every family as a training, Open MPI, LaTeX, and

@@ -35,7 +35,7 @@ FIRST_CELLS, MOST_CELLS = 20_000, 50_000
 the results of each prune the next ones, and large enough to keep all cores busy.
 """
 
-LEAST_SHAPES = 48
+LEAST_SHAPES = 192
 """The least number of shapes of a round; most are pruned."""
 
 EQUAL = 0.02
