@@ -24,8 +24,9 @@ static double sendPs(double bytes, const LinkFacts &link) {
 static double gatherPs(double part, RingGroup group,
                        const SystemFacts &system) {
   double ps = 0;
+  auto sizes = group.sizes();
   for (auto [level, size] :
-       llvm::reverse(llvm::zip_equal(kNetworkLevels, group.sizes()))) {
+       llvm::reverse(llvm::zip_equal(kNetworkLevels, sizes))) {
     if (size > 1)
       ps += double(size - 1) * sendPs(part, linkOfAccelerator(level, system));
     part *= double(size);
