@@ -314,7 +314,7 @@ def PipeAddOptimizerPass : Pipe_SchedulePass<"pipe-add-optimizer"> {
     Workers run the all-reduces that they share in the same order, so a schedule
     that is free of deadlock stays so. With `end` this holds under all
     `messages`; with `eager` only under `messages` with which every schedule
-    finishes (docs/Dialects/RationalePipe.md, "Four message semantics").
+    finishes (docs/Dialects/RationalePipe.md, "Message semantics").
 
     ```mlir
     pipe.schedule @chimera workers 4 microbatches 4 {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The times of messages between workers, and of rings over groups of ranks
-// (docs/CostModel.md, "Collectives").
+// (docs/CostModel.md, "Gradient all-reduces").
 //
 //===----------------------------------------------------------------------===//
 
