@@ -161,13 +161,11 @@ class LayerInParts(nn.Module):
         )
 
     def check(self) -> None:
-        """Raises an error if a part is missing."""
         for part in METHODS:
             if getattr(type(self), part) is getattr(LayerInParts, part):
                 raise self._missing(part)
 
     def forward(self, value: Any) -> Any:
-        """Runs the parts one after the other."""
         for name in METHODS:
             entries = entries_of(value, is_part=name != "attention")
             value = getattr(self, name)(*entries)
@@ -179,7 +177,6 @@ class LayerInParts(nn.Module):
 
 
 def entries_of(value: Any, is_part: bool) -> tuple[Any, ...]:
-    """Returns the arguments of a part from the result of the one before it."""
     return value if is_part and type(value) is tuple else (value,)
 
 
@@ -220,6 +217,5 @@ def noted() -> Iterator[list[Noted]]:
 
 
 def note(*what: Any) -> None:
-    """Adds an entry to all lists of `noted`."""
     for notes in _NOTES:
         notes.append(Noted(*what))

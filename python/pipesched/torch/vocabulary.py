@@ -51,9 +51,7 @@ def padded_vocabulary(vocabulary: int, ranks: int) -> int:
 
 
 def head_rows(vocabulary: int, rank: int, ranks: int) -> slice:
-    """Returns the entries of a vocabulary in the shard of a rank; the last ranks may have fewer, or
-    none, since padding is at the end.
-    """
+    """Returns the entries of a rank's shard. Padding at the end makes the last shards smaller."""
     part = padded_vocabulary(vocabulary, ranks) // ranks
     return slice(min(rank * part, vocabulary), min((rank + 1) * part, vocabulary))
 
@@ -112,15 +110,11 @@ class VocabularyHead(_Shard):
 
     @property
     def whole(self) -> nn.Parameter | None:
-        """The parameter of the rest of the model that is the whole weight of the head, if it is
-        tied.
-        """
+        """The whole weight in the rest of the model, if the head is tied to it."""
         return self._whole[0] if self._whole else None
 
     def tie(self, whole: nn.Parameter, names: Sequence[str] = ()) -> None:
-        """Ties the head to a parameter of the rest of the model, which has all of its rows, with
-        these names there.
-        """
+        """Ties the head to the whole weight, which has these names in the rest of the model."""
         self._whole = [whole]  # in a list, so that it is not a parameter of this module
         self.tied_names = tuple(names)
 
@@ -188,7 +182,6 @@ class Logits:
 
     @property
     def tensors(self) -> list[Tensor]:
-        """Tensors kept."""
         own = [self._x, self.values, self._most, self._sum]
         return own + [t for t in (*(self._parts or ()), self._gradient) if t is not None]
 
@@ -218,9 +211,7 @@ class Logits:
 
     @torch.no_grad()
     def numbers(self) -> Tensor:
-        """Returns [3, tokens] for other shards: the maximum, the sum of exponentials relative to
-        it, and the logit of the target, 0 if that is in another shard.
-        """
+        """Returns maximum, sum of exponentials and logit of the target (or 0), [3, tokens]."""
         target = torch.zeros_like(self._most)
         if self.values.shape[1]:
             found = self.values.gather(1, self._columns[:, None])[:, 0]
@@ -249,9 +240,7 @@ class Logits:
 
     @property
     def part(self) -> Tensor:
-        """The shard's part of the input's gradient, to be summed over the shards in place: with
-        Vocab-1 after `backward`, with Vocab-2 after `join`.
-        """
+        """The part of the input's gradient to sum over shards, after T (Vocab-1) or Y (Vocab-2)."""
         if self._gradient is None:
             raise PipelineError("Z comes after T: `part` needs what `backward` finds")
         return self._gradient
@@ -291,7 +280,6 @@ class HeadInput(nn.Module):
         return x
 
     def take(self) -> Tensor | None:
-        """Returns the last input, once."""
         seen, self._seen = self._seen, None
         return seen
 
@@ -506,7 +494,6 @@ def _replace(model: nn.Module, name: str, module: nn.Module) -> None:
 
 
 def add_gradient(parameter: nn.Parameter, found: Tensor) -> None:
-    """Adds to the gradient of a parameter."""
     if parameter.grad is None:
         parameter.grad = found
     else:

@@ -59,8 +59,8 @@ KNOWN = {
     ("torch/training/_source.py", "spec_from_file_location"): "the model of --model",
     ("torch/training/_source.py", "module_from_spec"): "the same",
     ("torch/training/_source.py", "exec_module"): "the same",
-    ("torch/checkpoint/reader.py", "Unpickler"): "only classes of metadata",
-    ("torch/checkpoint/reader.py", "torch.load"): "with weights_only",
+    ("torch/checkpoint/files.py", "Unpickler"): "only classes of metadata",
+    ("torch/checkpoint/files.py", "torch.load"): "with weights_only",
     ("torch/checkpoint/state.py", "torch.load"): "with weights_only",
 }
 """Calls of the package, and why a file cannot reach code by them."""

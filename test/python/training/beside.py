@@ -59,7 +59,7 @@ class Beside:
 
     def mine(self) -> list[nn.Parameter]:
         """Every parameter of this rank, also the ones that are frozen now."""
-        held = self.runtime._parts.placement.all_parameters()
+        held = self.runtime._setup.placement.all_parameters()
         return list({id(p): p for p in held}.values())
 
     def pairs(self) -> list[tuple[Any, Any]]:
@@ -67,7 +67,7 @@ class Beside:
         like = dict(self.reference.named_parameters(remove_duplicate=False))
         state = self.runtime._state._own()
         found = [(p, like[name]) for name, p in state.items() if name in like]
-        if self.runtime._parts.placement.loss is not None:
+        if self.runtime._setup.placement.loss is not None:
             found += zip(self.losses[0].parameters(), self.losses[1].parameters(), strict=True)
         return found
 

@@ -27,7 +27,7 @@ import pipesched
 import torch
 import torch.distributed as dist
 from pipesched.torch import PipelineRuntime, PipelineTimeout, split_sequential
-from pipesched.torch.checkpoint.reader import Stored, read_into
+from pipesched.torch.checkpoint.files import Stored, read_into
 from torch import nn
 from torch.distributed.checkpoint import filesystem
 

@@ -298,7 +298,7 @@ def backends_by_device(rank: int) -> Any:
     stages = split_sequential(whole(2), line(2))
     runtime = PipelineRuntime(line(2), stages, loss_of, group)
     runtime.step(*batch())
-    return type(runtime._parts.messages).__name__
+    return type(runtime._setup.messages).__name__
 
 
 HANGING = """

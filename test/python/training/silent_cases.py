@@ -241,7 +241,7 @@ def unfrozen_and_added_to_its_optimizer(rank: int) -> float:
     for key, optimizer in both.runtime.optimizers.items():
         groups: Any = optimizer
         known = {id(p) for group in groups.param_groups for p in group["params"]}
-        own = both.runtime._parts.placement.owned(key)
+        own = both.runtime._setup.placement.owned(key)
         groups.add_param_group({"params": [p for p in own if id(p) not in known]})
     both.step(1)
     both.update()

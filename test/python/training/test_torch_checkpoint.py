@@ -17,8 +17,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch.checkpoint.reader import Stored, read_into, write  # noqa: E402
-from pipesched.torch.checkpoint.saves import seal_line, split_seal  # noqa: E402
+from pipesched.torch.checkpoint.files import Stored, read_into, seal_line, split_seal, write  # noqa: E402  # noqa: E402
 from torch.distributed.checkpoint import state_dict_loader  # noqa: E402
 from torch.distributed.checkpoint.state_dict_saver import save  # noqa: E402
 

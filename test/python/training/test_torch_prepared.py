@@ -14,8 +14,8 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 
 import torch
 from pipesched.torch import PipelineError
+from pipesched.torch.autograd.activation import Inputs
 from pipesched.torch.autograd.backward import WeightBackward, input_backward, whole_backward
-from pipesched.torch.autograd.inputs import Inputs
 from pipesched.torch.comm.messages import Boxes
 from pipesched.torch.core.program import Pair, early_receives, needs, prepare_passes
 from pipesched.torch.core.values import TENSOR, Packet

@@ -1,14 +1,19 @@
-"""The activation of one stage and microbatch: the tensors that a worker keeps of its forward, their
-place, and the amount that a memory budget allows. Hooks of autograd see every tensor that a forward
-keeps. An activation that is offloaded keeps their storages here, each once, so that D and U can
-move them, but not parameters, buffers and tensors that the caller of `step` holds.
+"""The activation of one stage and microbatch: its input, the tensors that a worker keeps of its
+forward, their place, and the amount that a memory budget allows. Hooks of autograd see every tensor
+that a forward keeps. An activation that is offloaded keeps their storages here, each once, so that
+D and U can move them, but not parameters, buffers and tensors that the caller of `step` holds.
+
+An input enters the graph of its stage as the output of a node that does nothing, so that the graph
+does not hold it: it is free when the backward no longer needs it, D can move it, and the stage may
+change it in place. The tensor of a stage before on this rank is then marked as changed,
+so that autograd notices if that stage has kept it.
 """
 
 from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,9 +27,8 @@ from pipesched import Cell
 
 from ..core.errors import MemoryBudgetError, PipelineError
 from ..core.random import RandomState
-from ..core.values import local
+from ..core.values import Packet, is_plain, local, tensors_in
 from .backward import WeightBackward
-from .inputs import Inputs
 
 
 def _on(stream: Any) -> AbstractContextManager[Any]:
@@ -32,7 +36,7 @@ def _on(stream: Any) -> AbstractContextManager[Any]:
 
 
 class _Entry:
-    """A storage."""
+    """One storage, on the device or on the host."""
 
     def __init__(self, tensor: Tensor) -> None:
         storage = tensor.untyped_storage()
@@ -46,12 +50,10 @@ class _Entry:
         self._handles: list[weakref.ref[_Handle]] = []
 
     def add(self, handle: _Handle) -> None:
-        """Adds a tensor in the storage, so that it moves with the storage."""
         self._handles.append(weakref.ref(handle))
 
     @property
     def handles(self) -> list[_Handle]:
-        """The tensors in the storage that are still kept."""
         return [handle for each in self._handles if (handle := each()) is not None]
 
 
@@ -128,12 +130,10 @@ class Saved:
 
     @property
     def storages(self) -> list[Tensor]:
-        """Tensors on the device, one per storage."""
         return [entry.bytes for entry in self._entries if entry.bytes is not None]
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Collects the tensors that the operations in a block keep."""
         with torch.autograd.graph.saved_tensors_hooks(self._pack, lambda kept: kept.read()):
             yield
         self._known = {}  # A storage that is gone may leave its address to another one.
@@ -181,9 +181,7 @@ class Saved:
         self.is_leaving = True
 
     def reload(self, stream: Any) -> None:
-        """Starts to copy everything back. The copy starts after the program's earlier computes, as
-        the table counts memory, and runs in parallel with later computes.
-        """
+        """Starts to copy everything back, after the program's earlier computes."""
         entries = self._entries
         for entry in entries:
             entry.bytes = torch.empty(entry.nbytes, dtype=torch.uint8, device=entry.device)
@@ -203,7 +201,6 @@ class Saved:
 
     @property
     def is_away(self) -> bool:
-        """Whether nothing of it is on the device."""
         return self.is_leaving and (self._event is None or self._event.query())
 
     def join(self) -> None:
@@ -218,20 +215,11 @@ class Saved:
 
 
 class Buffers:
-    """The buffers of a stage before a forward that R runs again, such as statistics of a batch
-    normalization: they must not count a microbatch twice. Copies of earlier forwards (`known`) are
-    used again if nothing has changed.
-    """
+    """The buffers of a stage before an F that R repeats: no microbatch counts twice."""
 
-    def __init__(self, module: nn.Module, known: dict[str, Tensor]) -> None:
+    def __init__(self, module: nn.Module) -> None:
         self._module = module
         self._old = self._read()
-        for name, value in self._old.items():
-            last = known.get(name)
-            # On an accelerator the host would wait for the comparison.
-            if value.device.type == "cpu" and last is not None and _is_same(last, value):
-                self._old[name] = last
-        known.update(self._old)
 
     def _read(self) -> dict[str, Tensor]:
         named = self._module.named_buffers()
@@ -258,10 +246,6 @@ class Buffers:
                 buffer.data.copy_(values[name])
 
 
-def _is_same(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and one.dtype == other.dtype and torch.equal(one, other)
-
-
 @dataclass
 class Recomputation:
     """The state that R needs besides the inputs."""
@@ -269,7 +253,6 @@ class Recomputation:
     random: RandomState
     buffers: Buffers
     versions: list[int]
-    """The versions of the inputs."""
     numbers: list[Tensor] | None = None
     """Reference for R's output, in the first step."""
 
@@ -285,11 +268,9 @@ class Activation:
     roots: list[GradientEdge | None] = field(default_factory=list)
     """Where the gradients of the outputs, or of the loss, start; empty before R and after I."""
     is_loss: bool = False
-    """Whether the output is the loss."""
     saved: Saved | None = None
     again: Recomputation | None = None
     weights: WeightBackward | None = None
-    """The work that I leaves for W."""
     parts: Any = None
     """The `Forward` of overlap/chain.py, if the stage ran part by part."""
 
@@ -297,9 +278,7 @@ class Activation:
     """Whether everything that a backward needs exists; false before R."""
 
     def hold(self, outputs: list[Tensor], is_loss: bool) -> None:
-        """Keeps the tensors of F or R that the backward needs; input and outputs only if autograd
-        has kept them.
-        """
+        """Keeps the graph of F or R; autograd keeps the tensors that it needs."""
         self.roots = [get_gradient_edge(t) if t.requires_grad else None for t in outputs]
         self.is_loss = is_loss
         self.is_held, self.value, self.target = True, None, None
@@ -350,12 +329,10 @@ class Budget:
             self._limit = int(given)
 
     def check(self, cell: Cell, held: Collection[Activation]) -> None:
-        """Raises if these activations exceed a budget of activations."""
         if self._limit is not None and not self.counts_bytes:
             self._check(cell, sum(activation.counts for activation in held), "activations")
 
     def check_bytes(self, cell: Cell, found: int) -> None:
-        """Raises if this many bytes exceed a budget of bytes."""
         if self.counts_bytes:
             self._check(cell, found, "bytes of activations")
 
@@ -375,3 +352,111 @@ class Budget:
             self.check_bytes(cell, total)
 
         return grow
+
+
+ROOT = torch.empty(0, requires_grad=True)
+"""A leaf that makes autograd keep the node; it never gets a gradient."""
+
+
+def refuse_graphs(batch: Any, what: str) -> None:
+    """Refuses a batch that requires a gradient: a pipeline computes none."""
+    if any(tensor.requires_grad for tensor in tensors_in(batch)):
+        raise PipelineError(
+            f"a tensor of {what} requires a gradient, which a pipeline does not compute, so that "
+            "what made it would not be trained: let a stage make it, or detach it"
+        )
+
+
+class _Entrance(torch.autograd.Function):
+    """Tensors unchanged. Keeps the gradients that arrive."""
+
+    @staticmethod
+    def forward(ctx: Any, arrived: list[Any], root: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.arrived = arrived
+        ctx.set_materialize_grads(False)
+        return tuple([_alias(tensor) for tensor in tensors])
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        ctx.arrived[:] = gradients
+        return (None,) * (2 + len(gradients))
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """Returns the same memory in a tensor that is not a view and may be changed in place."""
+    if is_plain(tensor) and not (tensor.is_conj() or tensor.is_neg() or tensor.is_inference()):
+        return tensor.data  # which has a separate count of changes
+    tensor = tensor.resolve_conj().resolve_neg()
+    empty = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    place = tensor.storage_offset(), tensor.shape, tensor.stride()
+    return empty.set_(tensor.untyped_storage(), *place)
+
+
+class Inputs:
+    """The tensors of an input, and the way of gradients to them."""
+
+    __slots__ = ("_arrived", "_overlaps", "_sources", "count", "edges", "tensors", "wanted")
+
+    def __init__(self, tensors: list[Tensor]) -> None:
+        self.tensors = tensors
+        """Empty once the forward that needs them has run."""
+        self.count = len(tensors)
+        self.wanted: list[int] = []
+        """The numbers of the tensors that need a gradient."""
+        self.edges: list[GradientEdge] = []
+        """The place where their gradients arrive, unless only whole backwards need it."""
+        self._overlaps: dict[int, int] = {}
+        """The versions of the tensors that shared memory in the stage that made them."""
+        self._arrived: list[Tensor | None] = []
+        self._sources: list[tuple[Tensor, Tensor, int]] = []
+        """Tensors of the stage before, and the tensors here with their versions."""
+
+    @staticmethod
+    def of(packet: Packet, is_training: bool, has_edges: bool) -> Inputs:
+        """Returns the input from the stage before; has_edges: whether edges are needed."""
+        made = Inputs(list(packet.tensors))
+        if is_training:
+            made.wanted = [number for number, wanted in enumerate(packet.wants) if wanted]
+            if made.wanted:
+                made._enter(has_edges)
+        if packet.overlaps:
+            made._overlaps = {number: made.tensors[number]._version for number in packet.overlaps}
+        return made
+
+    def _enter(self, has_edges: bool) -> None:
+        chosen = [self.tensors[number] for number in self.wanted]
+        apply: Any = _Entrance.apply
+        entered: Sequence[Tensor] = apply(self._arrived, ROOT, *chosen)
+        for number, old, new in zip(self.wanted, chosen, entered, strict=True):
+            self.tensors[number] = new
+            if has_edges:
+                self.edges.append(get_gradient_edge(new))
+            self._sources.append((old, new, new._version))
+
+    def gradients(self) -> list[Tensor | None]:
+        return self._arrived or [None] * len(self.wanted)
+
+    def tell(self) -> None:
+        """Tells the tensors of the stage before of changes in place."""
+        if self._overlaps:
+            now = self._overlaps.items()
+            self.check_apart([i for i, version in now if self.tensors[i]._version != version])
+        for old, new, version in self._sources:
+            if new._version != version:
+                with torch.no_grad():
+                    old.narrow(0, 0, 0).zero_() if old.dim() else old.mul_(1)
+        self._sources = []
+
+    def check_apart(self, changed: Sequence[int]) -> None:
+        """Refuses changes in place of tensors that shared memory in the stage that made them."""
+        for number in changed:
+            if number in self._overlaps:
+                others = [other for other in self._overlaps if other != number]
+                raise PipelineError(
+                    f"a stage changes tensor {number} of its input in place, which has memory in "
+                    f"common with tensor {', '.join(map(str, others))} of it, as tensors that are "
+                    "one or views of one: they are several here; clone it before"
+                )
+
+    def drop(self) -> None:
+        self.tensors = []

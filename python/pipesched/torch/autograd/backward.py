@@ -47,7 +47,6 @@ Root = tuple[GradientEdge, Tensor]
 
 
 def root_of_loss(edge: GradientEdge) -> Root:
-    """Returns the root of a loss, whose gradient is 1."""
     untyped: Any = edge.node
     metadata = untyped._input_metadata[edge.output_nr]
     return edge, torch.ones(metadata.shape, dtype=metadata.dtype, device=metadata.device)
@@ -56,7 +55,6 @@ def root_of_loss(edge: GradientEdge) -> Root:
 def roots_of(
     cell: Cell, outputs: list[GradientEdge | None], gradients: list[Tensor | None]
 ) -> list[Root]:
-    """Returns the roots of the outputs of a stage, with their gradients."""
     if len(gradients) != len(outputs):
         raise PipelineError(
             f"{cell} received {len(gradients)} gradients for {len(outputs)} outputs"
@@ -69,9 +67,7 @@ def roots_of(
 
 
 def may_run_again(is_on: bool) -> AbstractContextManager[Any]:
-    """Lets I and W both run the compiled part of a forward, whose backward otherwise frees its
-    buffers.
-    """
+    """Keeps the buffers of a compiled backward, which I and W both run."""
     untyped: Any = functorch_config
     patched: AbstractContextManager[Any] = untyped.patch(donated_buffer=False)
     return patched if is_on else nullcontext()
@@ -155,7 +151,6 @@ class WeightBackward:
         self.groups, self.noted, self.loose = [], {}, []
 
     def tensors(self) -> list[Tensor]:
-        """Returns the gradients that wait for W."""
         noted = [t for given in self.noted.values() for t in given if t is not None]
         kept = [gradient for group in self.groups for _, gradient in group.kept]
         return [*noted, *kept, *(given for _, given in self.loose)]
@@ -197,7 +192,6 @@ def _noting(noted: dict[int, Gradients], number: int) -> Callable[[Any], None]:
 
 
 def _keeping(kept: dict[int, Gradients], number: int, outside: list[int]) -> Callable[..., None]:
-    """Returns a hook that keeps gradients of a node for edges out of the part above the inputs."""
 
     def keep(gradients: Any, _: Any) -> None:
         found = tuple(gradients[i] for i in outside)
@@ -311,9 +305,7 @@ def _groups(above: dict[Node, list[Node]], inner: set[Node]) -> list[_Group]:
 def input_backward(
     roots: Sequence[Root], inputs: Sequence[GradientEdge]
 ) -> tuple[list[Tensor | None], WeightBackward]:
-    """Returns the gradients of the inputs, None for one that no output uses, and the work left for
-    W.
-    """
+    """Returns the gradients of the inputs (None if no output uses it) and the work left for W."""
     edges = [edge.node for edge, _ in roots]
     ends = {edge.node for edge in inputs}
     above = _reversed_edges(edges, ends)

@@ -24,9 +24,8 @@ from torch.autograd.graph import Node
 from pipesched import Cell
 
 from ..partition.placement import Placement, StageKey
-from .activation import Activation
+from .activation import ROOT, Activation
 from .backward import Root
-from .inputs import ROOT
 
 KNOWN = ("pipesched.torch.", "torch.distributed.")
 """Modules whose functions add nothing to gradients."""
@@ -80,7 +79,6 @@ class Injected:
         self._count = 1
 
     def begin(self, count: int) -> None:
-        """Starts a training step with this many microbatches."""
         self._count = count
 
     def end(self) -> None:
@@ -96,7 +94,7 @@ class Injected:
         return number
 
     def look(self, cell: Cell, activation: Activation, begun: int) -> None:
-        """Looks at the graph of a forward, unless one of as many nodes was looked at."""
+        """Looks at the graph of a forward, once for each number of nodes."""
         key = cell.path, cell.stage
         at = key, self.now() - begun
         if self._count == 1 or at in (self._hooked if key in self._found else self._looked):
@@ -119,9 +117,7 @@ class Injected:
         return gradient / self._count if self._is_on else None
 
     def _is_whole(self, cell: Cell) -> bool:
-        """Returns whether a stage runs backwards with whole gradients, in all slices and in both I
-        and W.
-        """
+        """Returns whether a stage runs backwards with whole gradients: all slices, both I and W."""
         if not self._found:
             return False
         key = cell.path, cell.stage
@@ -135,7 +131,6 @@ class Injected:
         return [(edge, gradient * self._count) for edge, gradient in roots]
 
     def scale_down(self, cell: Cell, found: list[Tensor | None]) -> list[Tensor | None]:
-        """Returns the gradients of inputs that are passed on."""
         if not self._is_whole(cell):
             return found
         return [None if each is None else each / self._count for each in found]

@@ -27,12 +27,10 @@ from ..core.errors import PipelineError
 from ..core.random import RandomState
 from ..core.values import local, map_tensors, tensors_in
 from ..partition.placement import Placement, StageKey, show
-from .activation import Activation, Buffers, Recomputation
-from .inputs import Inputs
+from .activation import Activation, Buffers, Inputs, Recomputation
 
 
 def explain(error: RuntimeError, cell: Cell) -> None:
-    """Explains an error of autograd about a leaf or about hooks."""
     if "support saved tensor hooks" in str(error) and not cell.recomputed:
         raise PipelineError(
             f"{show((cell.path, cell.stage))} uses a transform of torch.func ({cell}), which "
@@ -68,15 +66,13 @@ def _has_graph(value: Any) -> bool:
 
 
 class Left:
-    """Looks at the first forward of each stage."""
+    """Looks for graphs that the first forward of a stage leaves on modules."""
 
     def __init__(self) -> None:
         self._seen: set[StageKey] = set()
 
     def watch(self, cell: Cell, module: nn.Module, is_on: bool) -> AbstractContextManager[None]:
-        """Warns if a forward leaves a graph on a module; weights computed of parameters do not
-        count.
-        """
+        """Warns if a forward leaves a graph on a module, except weights computed of parameters."""
         if not is_on or (key := (cell.path, cell.stage)) in self._seen:
             return NOTHING
         self._seen.add(key)
@@ -104,7 +100,7 @@ Result = TypeVar("Result")
 
 
 def numbers_of(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """For each output: the size of its elements, and two sums of them."""
+    """Returns for each output the size of its elements, and two sums of them."""
     with torch.no_grad():
         return [_numbers(local(each.detach())) for each in outputs if each.layout == torch.strided]
 
@@ -143,14 +139,9 @@ class Again:
         self._placement, self._device = placement, device
         self._keeping: set[StageKey] = set()
         """The stages whose F keeps its graph while it runs."""
-        self._copies: dict[StageKey, dict[str, Tensor]] = {}
         self._changing: set[StageKey] = set()
         """The stages that change their input in place."""
         self._is_first = True
-
-    def clear(self) -> None:
-        """Starts a pass."""
-        self._copies = {}
 
     def end_step(self) -> None:
         self._is_first = False
@@ -178,22 +169,20 @@ class Again:
             self._changing.add(key)
 
     def note(self, outputs: Sequence[Tensor], again: Recomputation) -> None:
-        """Notes the output of an F, in the first step, for its R."""
+        """Notes the output of an F in the first step."""
         if self._is_first:
             again.numbers = numbers_of(outputs)
 
     def remember(self, cell: Cell, inputs: Inputs) -> Recomputation:
         """Returns the state that R needs besides the inputs, before its F."""
-        key = cell.path, cell.stage
         versions = [tensor._version for tensor in inputs.tensors]
-        module, loss = self._placement.modules[key], self._placement.loss
+        module, loss = self._placement.modules[cell.path, cell.stage], self._placement.loss
         if loss is not None and cell.stage == self._placement.last[cell.path]:
             module = nn.ModuleList([module, loss])  # R runs the loss again too
-        buffers = Buffers(module, self._copies.setdefault(key, {}))
-        return Recomputation(RandomState(self._device), buffers, versions)
+        return Recomputation(RandomState(self._device), Buffers(module), versions)
 
     def run(self, cell: Cell, again: Recomputation, call: Callable[[], Result]) -> Result:
-        """Runs a forward whose graph is not needed."""
+        """Runs an F without its graph."""
         key = cell.path, cell.stage
         if key not in self._keeping:
             try:
@@ -209,7 +198,7 @@ class Again:
 
 
 class _Needed(PipelineError):
-    """Something that a forward has kept for its backward is needed inside of the forward."""
+    """A forward needs a tensor that it has kept for its backward."""
 
 
 def _refuse(_: Any) -> Tensor:
@@ -217,5 +206,4 @@ def _refuse(_: Any) -> Tensor:
 
 
 def refuses_hooks(error: BaseException) -> bool:
-    """Returns whether a transform of torch.func cannot run under hooks of autograd."""
     return "support saved tensor hooks" in str(error)

@@ -19,7 +19,7 @@ import math
 import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -31,6 +31,7 @@ from torch.distributed.checkpoint.metadata import (
     TensorStorageMetadata,
 )
 from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, WriteItemType
+from torch.distributed.checkpoint.stateful import Stateful
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from ..core.errors import PipelineError
@@ -41,8 +42,7 @@ from ..grad_sync.ties import Tie
 from ..partition.placement import Placement, StageKey, show
 from ..partition.split import SequentialStage
 from ..vocabulary import VocabularyEmbedding, VocabularyHead, head_rows
-from .reader import READS, WRITES, Stored, read_into, write
-from .saves import Progress
+from .files import READS, WRITES, Progress, Stored, read_into, write
 
 # Rows of a head in shards
 
@@ -56,7 +56,6 @@ class Rows(Tensor):
 
     @staticmethod
     def of(own: Tensor, rows: slice, whole: int) -> Rows:
-        """Rows that share the memory of `own`, of `whole` rows."""
         made = own.detach().as_subclass(Rows)
         made.rows, made.whole = rows, whole
         return made
@@ -102,16 +101,6 @@ def gather_rows(
     return None if parts is None else torch.cat(parts)[:whole].clone()
 
 
-class Stateful(Protocol):
-    """Anything with a state, such as a scheduler of learning rates."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Its state."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> Any:
-        """Takes a state."""
-
-
 def as_bytes(state: Any) -> Tensor:
     buffer = io.BytesIO()
     torch.save(state, buffer)
@@ -132,7 +121,6 @@ name of each stage in it, by (path, stage), which is put in front."""
 Optimizers = torch.optim.Optimizer | Iterable[torch.optim.Optimizer]
 Flat = Mapping[str, Any]
 SHOWN = 5
-"""The number of names that an error lists."""
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -182,7 +170,7 @@ class State:
         return f"{prefix}.{name}" if prefix else name
 
     def _own(self) -> dict[str, Any]:
-        """Parameters and buffers themselves, by name."""
+        """Returns parameters and buffers by name."""
         found: dict[str, Any] = dict(self._rows_of_head())
         for key, module in self._placement.modules.items():
             for name, value in module.state_dict(keep_vars=True).items():
@@ -196,15 +184,13 @@ class State:
         return found
 
     def model(self) -> dict[str, Any]:
-        """Parameters and buffers, as `nn.Module.state_dict` gives them, of a head in shards these
-        rows.
-        """
+        """Returns parameters and buffers; of a head in shards the rows of this rank."""
         own = self._own().items()
         flat = {name: v.detach() if isinstance(v, Tensor) else v for name, v in own}
         return self._as_rows(flat, self._rows_of_head())
 
     def _parameter_names(self) -> dict[int, list[str]]:
-        """By parameter: its names, any one of which files may have; the first is its own."""
+        """Returns the names of each parameter, by id; the first is its own."""
         names: dict[int, list[str]] = {}
         for name, value in self._own().items():
             names.setdefault(id(value), []).append(name)
@@ -232,7 +218,6 @@ class State:
         return found
 
     def _whole_shape(self, own: Any) -> str:
-        """Returns the shape of a value of this rank in the whole model."""
         if self._is_shard(own):
             assert self._head is not None
             return f"shape {[self._head.vocabulary, *own.shape[1:]]}"
@@ -258,9 +243,7 @@ class State:
         return flat
 
     def gather_rows_of_head(self, flat: dict[str, Any]) -> dict[str, Any]:
-        """Returns the same with the whole head on the rank of the last stage of the first path
-        only.
-        """
+        """Moves the whole head to the rank of the last stage of the first path."""
         head = self._head
         if head is None:
             return flat
@@ -287,28 +270,23 @@ class State:
         return flat
 
     def _is_of_head(self, name: str) -> bool:
-        """Returns whether a name of a flat state is about the head."""
         parts = [part for part in ("", "state.", "param_groups.") if name.startswith(part)]
         own = self._rows_of_head()
         return any(f"{name[len(part) :]}.".startswith(f"{each}.") for part in parts for each in own)
 
     def _loss(self) -> dict[str, Any]:
-        """Parameters and buffers of the loss, on ranks that compute losses."""
         loss = self._placement.loss
         return {} if loss is None else dict(loss.state_dict(keep_vars=True))
 
     # Checks, with which all ranks agree
 
     def _meet(self, saying: Any) -> list[Any]:
-        """Waits for all ranks, and returns the message of each."""
         self._meetings += 1
         with self._watch.looking():
             return self._watch.meet(f"state/{self._meetings}", saying)
 
     def _with_beside(self, names: list[str]) -> list[str]:
-        """These names, with the names of the same rank of pipelines that divide parameters with
-        this one.
-        """
+        """Adds the names of the pipelines that divide parameters with this one."""
         divided = self._averages.divided
         if divided is None:
             return names
@@ -339,7 +317,6 @@ class State:
     # Loading
 
     def load_model(self, given: Flat) -> None:
-        """Loads a state of the whole model, or of at least this rank."""
         own = self._own()
         shapes = {name: _shape(value) for name, value in given.items()}
         text = ""
@@ -357,7 +334,6 @@ class State:
             module.load_state_dict({name: cut[self._whole_name(key, name)] for name in names})
 
     def _like(self, own: Any, value: Any) -> Any:
-        """Returns a value, sharded like the rank's own value."""
         if isinstance(value, Rows):
             return value.own
         if isinstance(value, Tensor) and self._is_shard(own):
@@ -385,7 +361,7 @@ class State:
         return self._as_rows(flat, cut)
 
     def _tied_names(self) -> dict[int, list[str]]:
-        """By tied parameter: its names on all ranks; a whole state has one of them."""
+        """Returns the names of each tied parameter on all ranks, by id."""
         names = self._parameter_names()
         everything = [tie.parameters(self._placement) for tie in self._ties]
         mine = [[p for p in each if id(p) in names] for each in everything]
@@ -423,7 +399,6 @@ class State:
         return states, groups, missing
 
     def load_optimizer(self, given: Flat, optimizers: Sequence[torch.optim.Optimizer]) -> None:
-        """Writes the state of optimizers."""
         states, groups, missing = self._wanted(given, optimizers, self._tied_names())
         text = f"misses the optimizer state of {_list_names(missing)}" if missing else ""
         made = []
@@ -437,7 +412,7 @@ class State:
             optimizer.load_state_dict(state)
 
     def _nested(self, parameter: nn.Parameter, flat: dict[str, Any]) -> dict[str, Any]:
-        """Returns the state of a parameter, with the dicts in it, in new tensors."""
+        """Returns the state of a parameter with nested dicts and new tensors."""
         state: dict[str, Any] = {}
         whole = self._whole_shape(parameter)
         for name, value in flat.items():
@@ -454,7 +429,7 @@ class State:
     # Files
 
     def _everyone(self, group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
-        """Returns the ranks that write and read together; None for all."""
+        """Returns the ranks that use the files together; None for all."""
         if group is not None:
             return group
         pipelines = math.prod(peers.size for peers in self._averages.known)
@@ -475,7 +450,6 @@ class State:
         others: Mapping[str, Stateful],
         step: int,
     ) -> None:
-        """Writes a checkpoint of the state after a step."""
         state: dict[str, Any] = {"model": self.model()}
         if optimizers:
             state["optimizer"] = self.optimizer(optimizers)
@@ -521,7 +495,6 @@ class State:
         others: Mapping[str, Stateful],
         random: bool,
     ) -> int:
-        """Reads a checkpoint; returns its step."""
         what = f"checkpoint {os.fspath(folder)!r}"
         file, stored = self._whole(folder)
         own = self._own()
@@ -553,7 +526,7 @@ class State:
         return file.step
 
     def _places(self, stored: Flat, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
-        """Tensors of the shapes in a file, to read into, cut as the parameters are."""
+        """Returns tensors to read into, with the shapes in the file."""
         states, groups, missing = self._wanted(stored, optimizers, self._tied_names())
         text = f"misses the optimizer state of {_list_names(missing)}" if missing else ""
         self._agree("the optimizer of the checkpoint", {}, None, text)

@@ -48,9 +48,7 @@ from ..partition.placement import show as show_stage
 def device_of(
     placement: Placement, given: torch.device | str | None, is_ordered: bool
 ) -> torch.device:
-    """Returns the device of a rank: the given one, its first parameter's, or with NCCL the current
-    one.
-    """
+    """Returns the device: given, or of the first parameter, or with NCCL the current one."""
     first = next((p.device for m in placement.roots() for p in m.parameters()), None)
     found = torch.device(given) if given is not None else first
     if found is None:
@@ -72,9 +70,7 @@ def _check_parameters(placement: Placement, device: torch.device) -> None:
 
 
 def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ordered: bool) -> None:
-    """Makes an accelerator the current one, and connects the ranks: groups such as NCCL's connect
-    at their first call, which all ranks have to make.
-    """
+    """Connects the ranks; groups such as NCCL's connect at their first call, of all ranks."""
     if device.type != "cuda":
         return
     torch.cuda.set_device(device)
@@ -97,7 +93,7 @@ def prepare(group: dist.ProcessGroup, device: torch.device, watch: Watch, is_ord
 
 
 def await_device(device: torch.device, watch: Watch) -> None:
-    """Waits until an accelerator has done all issued work. The host sleeps meanwhile."""
+    """Waits until the device has done all issued work; the host sleeps meanwhile."""
     event = cast(Any, torch.cuda.Event)(blocking=True)
     torch.cuda.current_stream(device).record_event(event)
     watch.wait(event.synchronize, lambda: "the device to finish the step")
@@ -112,7 +108,6 @@ Kind = tuple[Mode, tuple[int, ...]]
 
 
 def show(instruction: Instruction) -> str:
-    """Returns a message in words."""
     return f"message {instruction.message} ({instruction})"
 
 
@@ -123,7 +118,6 @@ class Link:
     group: dist.ProcessGroup
     watch: Watch
     device: torch.device
-    """The device on which received tensors are wanted."""
     buffers: torch.device
     """The device on which the process group takes tensors."""
     host: Any = None
@@ -144,7 +138,6 @@ class Link:
         self.watch.keep(work.wait, buffer, what)
 
     def move_to_device(self, buffer: Tensor) -> Tensor:
-        """Returns a buffer that has been received, on the device of received tensors."""
         return buffer if buffer.device.type == self.device.type else buffer.to(self.device)
 
     def receive(self, buffer: Tensor, instruction: Instruction, tag: int) -> Any:
@@ -163,9 +156,7 @@ class Link:
         what: Callable[[], str],
         words: memoryview | None = None,
     ) -> None:
-        """Waits for works on a buffer of a group without tags; `words` are of the trailer in host
-        memory.
-        """
+        """Waits for works on a buffer of a group without tags; words: its trailer on the host."""
         if self.buffers != HOST:
             for work in works:  # only the stream of this thread waits
                 self.watch.start_call(work.wait, what)
@@ -194,7 +185,6 @@ class Link:
             self.wait(works, buffer, what)
 
     def rank_of(self, instruction: Instruction) -> int:
-        """Returns the global rank of the peer."""
         assert instruction.peer is not None
         return dist.get_global_rank(self.group, instruction.peer)
 
@@ -208,7 +198,6 @@ class TaggedMessages:
     """The messages of one rank over a process group with tags."""
 
     has_tags = begins_early = True
-    """Whether messages find each other by tags, and receives start early."""
 
     def __init__(self, link: Link, program: Sequence[Instruction]) -> None:
         self._link = link
@@ -220,7 +209,6 @@ class TaggedMessages:
         self._coming: dict[int, tuple[Instruction, Tensor, memoryview, Any]] = {}
 
     def begin(self, mode: Mode, program: Sequence[Instruction], batch: Any) -> None:
-        """Starts a pass over a program, with the batch of this rank."""
         self.begin_with(self._of_mode[mode])
 
     def begin_with(self, known: dict[int | None, Spec]) -> None:
@@ -246,12 +234,10 @@ class TaggedMessages:
         self.known[message] = spec
 
     def receive(self, instruction: Instruction) -> None:
-        """Starts to receive, now or with the batch."""
         spec = self.known.get(instruction.message, NOTHING)
         self._coming[instruction.index] = instruction, *self._begin(instruction, 0, spec)
 
     def coming(self) -> list[Tensor]:
-        """Returns the buffers of receives that have started."""
         return [buffer for _, buffer, _, _ in self._coming.values()]
 
     def take(self, index: int) -> Packet:
@@ -267,7 +253,7 @@ class TaggedMessages:
         return read(self._link.move_to_device(buffer), spec)
 
     def finish(self) -> None:
-        """Ends a pass; the watch has the buffers that were sent."""
+        pass
 
     def _begin(
         self, instruction: Instruction, part: int, spec: Spec
@@ -486,23 +472,12 @@ class OrderedMessages:
 Messages = TaggedMessages | OrderedMessages
 
 
-def messages_over(
-    link: Link, program: Sequence[Instruction], has_tags: bool, is_static: bool, by_one: bool
-) -> Messages:
-    """Returns the messages of a process group with tags or without."""
-    if has_tags:
-        return TaggedMessages(link, program)
-    return OrderedMessages(link, program, is_static, by_one)
-
-
 At = tuple[int, int]
 """(stage, microbatch)."""
 
 
 class Boxes:
-    """Keeps the values that cells pass to other stages, here or by messages, until these take them
-    or they are sent.
-    """
+    """Keeps the values that cells pass to other stages until they are taken or sent."""
 
     __slots__ = ("_passed",)
 
@@ -510,7 +485,6 @@ class Boxes:
         self.clear()
 
     def clear(self) -> None:
-        """Starts or ends a pass."""
         self._passed: dict[Passed, Packet] = {}
 
     def give(self, cell: Cell, packet: Packet) -> None:
@@ -522,7 +496,6 @@ class Boxes:
         return self._pop(cell, cell.takes)
 
     def pop_sent(self, cell: Cell) -> Packet:
-        """Takes out what a cell passes to another rank."""
         return self._pop(cell, cell.gives)
 
     def _pop(self, cell: Cell, key: Passed) -> Packet:
@@ -538,5 +511,4 @@ class Boxes:
         return None, ""
 
     def tensors(self) -> list[Tensor]:
-        """Returns the tensors of the packets."""
         return [tensor for packet in self._passed.values() for tensor in packet.tensors]

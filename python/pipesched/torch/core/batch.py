@@ -34,9 +34,7 @@ PARTS = "microbatch", "microbatches"
 def cut(
     value: Any, count: int, what: str, dimension: int = 0, kind: tuple[str, str] = PARTS
 ) -> list[Any]:
-    """Returns the microbatches of a batch: a list unchanged; tensors, tuples and dicts in equal
-    parts.
-    """
+    """Returns microbatches: a list unchanged, tensors, tuples and dicts in equal parts."""
     if isinstance(value, list):
         if len(value) != count:
             raise PipelineError(
@@ -94,7 +92,6 @@ def units_of(schedule: Schedule) -> Schedule:
 
 
 def has_tokens(tensor: Tensor) -> bool:
-    """Returns whether a tensor has a dimension of tokens."""
     return tensor.dim() > TOKENS
 
 
@@ -132,7 +129,6 @@ class Batch:
     inputs: list[Any] | None
     targets: list[Any] | None
     scaler: Any
-    """A GradScaler, or None."""
     number: int
     count: int
     """The divisor of losses."""
@@ -145,7 +141,6 @@ class Batch:
     tokens: Tokens | None = None
     """Checks whether equal weights are wrong."""
     adds_up: bool = False
-    """Whether the loss is the sum of the losses of the microbatches."""
     losses: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Any] = field(default_factory=dict)
 
@@ -202,9 +197,7 @@ def _nothing_of(output: Any) -> list[Tensor]:
 
 
 Count = Callable[[Any], Any]
-"""From the target of a microbatch to the number of its tokens, or of other items over which its
-loss is a mean.
-"""
+"""Returns from a target the number of tokens over which its loss is a mean."""
 LOOKS = 16
 """The number of steps in which weights are compared."""
 NODES = 64
@@ -218,7 +211,6 @@ MEAN = 1
 
 
 def counts_of(count: Count, targets: Sequence[Any]) -> Tensor:
-    """Returns the counts of all microbatches."""
     found = []
     for number, target in enumerate(targets):
         given: Any = count(target)
@@ -256,7 +248,7 @@ def _is_real(tensor: Tensor) -> bool:
 
 
 class Tokens:
-    """Looks at the losses of the first steps."""
+    """Compares the weights of tokens in the losses of the first steps."""
 
     def __init__(self) -> None:
         self._left = LOOKS
@@ -264,15 +256,12 @@ class Tokens:
 
     @property
     def is_on(self) -> bool:
-        """Whether the next step is looked at."""
         return self._left > 0
 
     def note(self, number: int, loss: Tensor, target: Any) -> None:
-        """Notes the loss of a microbatch."""
         self._seen[number] = _weights_in(loss, target)
 
     def note_count(self, number: int, count: Tensor) -> None:
-        """Notes the number of tokens of a microbatch, if it is known."""
         self._seen[number] = [1 / count]
 
     def end(self) -> None:

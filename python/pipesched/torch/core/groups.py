@@ -19,7 +19,6 @@ from .watch import Watch
 
 
 def takes_host(group: dist.ProcessGroup) -> bool:
-    """Returns whether a process group takes tensors of the host."""
     name = str(dist.get_backend(group))
     return any(kind in name for kind in ("gloo", "mpi", "cpu:"))
 
@@ -54,8 +53,8 @@ def store_of(group: dist.ProcessGroup) -> Store:
 
 
 class Peers:
-    """The ranks that hold the same stages, one in each pipeline. is_inside: whether modules
-    exchange data over the group in the middle of a cell.
+    """The ranks that hold the same stages in other pipelines. is_inside: modules exchange data in a
+    cell.
     """
 
     def __init__(self, group: dist.ProcessGroup, watch: Watch, is_inside: bool = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from pipesched import Cell, Instruction
 
@@ -19,8 +20,8 @@ AHEAD_OF_SPLIT = 4
 
 
 def needs(instruction: Instruction, program: Sequence[Instruction]) -> list[Instruction]:
-    """Returns the instructions for which the host waits before one; not before messages, offloads
-    and sums, which the device runs in order.
+    """Returns the instructions that the host awaits before one; the device orders messages and
+    sums.
     """
     if instruction.kind in ("recv", "send", "offload", "all_reduce", *COLLECTIVES):
         return []
@@ -56,27 +57,16 @@ Pair = tuple[Cell, Cell]
 """A forward and a backward whose layers may run in turn."""
 
 
+@dataclass(slots=True)
 class Prepared:
     """An instruction, as the passes of one mode run it."""
 
-    __slots__ = ("awaited", "cells", "early", "instruction", "pair")
-
-    def __init__(
-        self,
-        instruction: Instruction,
-        cells: tuple[Cell, ...],
-        pair: Pair | None,
-        awaited: Sequence[Instruction],
-        early: Sequence[Instruction],
-    ) -> None:
-        self.instruction = instruction
-        self.cells = cells
-        """Cells that run; none if the instruction only has receives before it."""
-        self.pair = pair
-        self.awaited = awaited
-        """The waits of the host before it."""
-        self.early = early
-        """The receives that start before it."""
+    instruction: Instruction
+    cells: tuple[Cell, ...]
+    """Cells that run; none if the instruction only has receives before it."""
+    pair: Pair | None
+    awaited: Sequence[Instruction]
+    early: Sequence[Instruction]
 
 
 def prepare_passes(
@@ -85,9 +75,7 @@ def prepare_passes(
     runs: Callable[[Cell], bool],
     pair_of: Callable[[Sequence[Cell]], Pair | None],
 ) -> list[Prepared]:
-    """Returns the instructions that need an action. runs: whether a cell is run; pair_of: the pair
-    among cells that run together.
-    """
+    """Returns the instructions with cells that a pass runs; pair_of finds pairs of cells."""
     found = []
     for instruction in program:
         cells = tuple(cell for cell in instruction.cells if runs(cell))

@@ -1,6 +1,4 @@
-"""States of random generators, and forwards without random numbers: dropout keeps all elements, and
-a drawn number is the mean, so that it does not depend on the cut of a batch.
-"""
+"""States of random generators, and forwards in which a drawn number is its mean."""
 
 from __future__ import annotations
 
@@ -26,7 +24,6 @@ class RandomState:
         self._numpy: Any = np.random.get_state()
 
     def is_now(self) -> bool:
-        """Returns whether the generators are in these states."""
         if self._cuda is not None:
             if not torch.equal(self._cuda, torch.cuda.get_rng_state(self._device)):
                 return False
@@ -39,7 +36,6 @@ class RandomState:
         )
 
     def restore(self) -> None:
-        """Sets the generators back to these states."""
         torch.set_rng_state(self._host)
         random.setstate(self._python)
         np.random.set_state(self._numpy)
@@ -48,13 +44,11 @@ class RandomState:
 
 
 def random_states() -> dict[str, Any]:
-    """Returns the states of PyTorch's random generators of this rank."""
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {"cpu": torch.get_rng_state(), "cuda": cuda}
 
 
 def set_random_states(states: dict[str, Any]) -> None:
-    """Sets the states, for as many accelerators as there are."""
     torch.set_rng_state(states["cpu"])
     for device, state in enumerate(states["cuda"][: torch.cuda.device_count()]):
         torch.cuda.set_rng_state(state, device)

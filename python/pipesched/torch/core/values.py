@@ -11,10 +11,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import math
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,7 +30,6 @@ from .errors import PipelineError
 ALIGNMENT = 64
 """Bytes; no dtype is larger, so every tensor can be a view of the buffer."""
 TRAILER = 64
-"""Bytes."""
 HOST = torch.device("cpu")
 Node = tuple[Any, ...]
 """A structure: TENSOR, ("value", its type, its text), ("tuple", nodes), ("list", nodes),
@@ -71,7 +72,6 @@ def _fields(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _make(kind: Any, values: dict[str, Any]) -> Any:
-    """Returns an object of such a class from its fields."""
     if kind is Arguments:
         return Arguments(*values["args"], **values["kwargs"])
     if not dataclasses.is_dataclass(kind):
@@ -267,44 +267,27 @@ class TensorSpec(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        size = self.dtype.itemsize
-        for length in self.shape:
-            size *= length
-        return size
+        return self.dtype.itemsize * math.prod(self.shape)
 
     @property
     def name(self) -> str:
-        """The name of its type, as in `torch.<name>`."""
         return str(self.dtype).removeprefix("torch.")
 
     def __str__(self) -> str:
         return f"{self.name}{list(self.shape)}"
 
 
+@dataclass
 class Spec:
     """How a value is made of bytes."""
 
-    def __init__(
-        self, structure: Node, tensors: tuple[TensorSpec, ...], overlaps: tuple[int, ...] = ()
-    ) -> None:
-        self.structure = structure
-        self.tensors = tensors
-        self.overlaps = overlaps
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Spec):
-            return NotImplemented
-        return (
-            self.tensors == other.tensors
-            and self.structure == other.structure
-            and self.overlaps == other.overlaps
-        )
-
-    __hash__ = None  # type: ignore[assignment]
+    structure: Node
+    tensors: tuple[TensorSpec, ...]
+    overlaps: tuple[int, ...] = ()
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Where each tensor starts and ends, in bytes."""
+        """Returns the begin and end of each tensor in bytes."""
         places = []
         begin = 0
         for tensor in self.tensors:
@@ -328,7 +311,6 @@ class Spec:
 
     @cached_property
     def wants(self) -> list[bool]:
-        """The tensors that need a gradient."""
         return [tensor.requires_grad for tensor in self.tensors]
 
     def to_bytes(self) -> bytes:
@@ -353,23 +335,15 @@ NOTHING = Spec(("nothing",), ())
 """The header of a message that was not seen yet: only the trailer is sent."""
 
 
+@dataclass(slots=True, eq=False)
 class Packet:
     """A value on its way between stages: tensors without graph, and which gradients are wanted."""
 
-    __slots__ = ("overlaps", "structure", "tensors", "wants")
-
-    def __init__(
-        self,
-        tensors: list[Tensor],
-        wants: list[bool],
-        structure: Node,
-        overlaps: tuple[int, ...] = (),
-    ) -> None:
-        self.tensors = tensors
-        self.wants = wants
-        self.structure = structure
-        self.overlaps = overlaps
-        """The numbers of tensors that shared memory in the stage that made them."""
+    tensors: list[Tensor]
+    wants: list[bool]
+    structure: Node
+    overlaps: tuple[int, ...] = ()
+    """The numbers of tensors that shared memory in the stage that made them."""
 
     def spec(self) -> Spec:
         specs = []
@@ -384,9 +358,7 @@ class Packet:
         return Spec(self.structure, tuple(specs), self.overlaps)
 
     def fits(self, known: Spec) -> bool:
-        """Returns whether that is its header; False may be wrong for other than plain contiguous
-        tensors.
-        """
+        """Returns whether this is its header; may be False for tensors that are not contiguous."""
         if len(self.tensors) != len(known.tensors):
             return False
         for tensor, wanted, old in zip(self.tensors, self.wants, known.tensors, strict=True):
@@ -415,7 +387,6 @@ def views(buffer: Tensor, spec: Spec) -> list[Tensor]:
 
 
 def read(buffer: Tensor, spec: Spec) -> Packet:
-    """Returns the contents of a buffer, without a copy."""
     return Packet(views(buffer, spec), spec.wants, spec.structure, spec.overlaps)
 
 
@@ -426,13 +397,11 @@ def words_of(buffer: Tensor) -> memoryview:
 
 
 def stamp(buffer: Tensor, flag: int, message: int, size: int = 0) -> None:
-    """Writes the trailer of a buffer in host memory."""
     words = words_of(buffer)
     words[0], words[1], words[2] = flag, message + 1, size
 
 
 def local(tensor: Tensor) -> Tensor:
-    """Returns this rank's part of a tensor, which may be sharded."""
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
@@ -492,15 +461,12 @@ def _have_common(one: Any, other: Any) -> bool:
 
 
 def storages_of(values: Any) -> set[int]:
-    """Returns the storages of the tensors in a value."""
     found = [tensor for tensor in tensors_in(values) if tensor.layout == torch.strided]
     return {tensor.untyped_storage()._cdata for tensor in found}
 
 
 def as_sent(output: Tensor, buffered: Collection[int]) -> Tensor:
-    """Returns an output without its graph. A tensor in `buffered`, storages of buffers, is copied:
-    another forward may change it before the next stage reads it.
-    """
+    """Returns an output without its graph. A buffer is copied: another forward may change it."""
     found = output.detach()
     if not buffered or found.layout != torch.strided:
         return found

@@ -36,13 +36,9 @@ from torch.distributed.distributed_c10d import Store
 from .errors import PipelineError, PipelineTimeout, RemoteError
 
 LOOK_SECONDS = 0.2
-"""Seconds between two looks for failures of other ranks during a step, plus a second per thousand
-ranks, since one process serves the store of all.
-"""
+"""Seconds between looks for failures, plus one per thousand ranks: one process serves all."""
 CLOSE_SECONDS = 5.0
-"""The time to wait for a thread to end."""
 PLACES_SECONDS = 3.0
-"""The time to wait for the places of other ranks after a time limit."""
 LEAVE_SECONDS = 5.0
 """The time that a rank waits at its end for the end of the rank that failed first."""
 BEHIND_SECONDS = 1.5
@@ -59,8 +55,6 @@ _pause: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 
 class Failure(NamedTuple):
-    """The first failure of any rank."""
-
     rank: int
     is_timeout: bool
     text: str
@@ -103,7 +97,7 @@ class Job:
         return is_ended
 
 
-def _serve(jobs: SimpleQueue[Job | None]) -> None:
+def _serve(jobs: Lane) -> None:
     while (job := jobs.get()) is not None:
         job.run()
 
@@ -145,14 +139,10 @@ class Watch:
         untyped: Any = store
         self._second_store: Store = untyped.clone()  # threads that share a store take turns
         self._shared: list[tuple[Store, str]] = []
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._behind: SimpleQueue[Job | None] = SimpleQueue()
         self._kept: list[tuple[Callable[[], Any], What]] = []
         self._kept_buffers: list[Tensor] = []
         self._kept_bytes = 0
         self._unseen: list[Job] = []
-        self._questions: SimpleQueue[Job | None] = SimpleQueue()
-        self._lanes: list[Lane] = []
         self._is_deaf = False
         """Whether the store has once not answered in time."""
         self._carriers: list[tuple[Any, int, int]] = []
@@ -160,26 +150,20 @@ class Watch:
         self._active = threading.Event()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
-        for target, arguments in (
-            (_serve, (self._jobs,)),
-            (_serve, (self._behind,)),
-            (_serve, (self._questions,)),
-            (self._look, ()),
-        ):
-            thread = threading.Thread(target=target, args=arguments, daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._lanes: list[Lane] = []
+        self._waits, self._sends, self._questions = self.lane(), self.lane(), self.lane()
+        self._start_thread(self._look)
+
+    def _start_thread(self, target: Callable[..., None], *arguments: Any) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     def close(self) -> None:
-        """Ends its threads, and waits for them, since the interpreter must not end while one is
-        inside PyTorch; waits abandoned after a failure may never end.
-        """
+        """Ends its threads: the interpreter must not end while one is inside PyTorch."""
         if not self._closing.is_set() and self.failure is not None:
             self._leave()
         self._closing.set()
-        self._jobs.put(None)
-        self._behind.put(None)
-        self._questions.put(None)
         for lane in self._lanes:
             lane.put(None)
         self._active.set()
@@ -237,9 +221,7 @@ class Watch:
     # Failures
 
     def share(self, store: Store, origin: str) -> None:
-        """Shares failures with the ranks of other pipelines that use this store; `origin` names
-        this one.
-        """
+        """Shares failures with other pipelines that use a store; origin: this one's name."""
         untyped: Any = store
         self._shared.append((untyped.clone(), origin))
         if self.failure is not None:
@@ -251,7 +233,6 @@ class Watch:
             store.compare_set("failed", "", json.dumps(told))
 
     def start(self) -> None:
-        """Starts to look for failures."""
         self.check()
         self._active.set()
 
@@ -300,7 +281,6 @@ class Watch:
         self._pass_on(failure)
 
     def check(self) -> None:
-        """Raises if a rank has failed."""
         failure = self.failure
         if failure is None:
             return
@@ -395,13 +375,11 @@ class Watch:
             self.start_call(call, what)  # returns at once
             return
         job = Job([(call, what)], keeps)
-        self._jobs.put(job)
+        self._waits.put(job)
         self._await(job, moves)
 
     def wait_for(self, tensor: Tensor, work: Any, what: What) -> None:
-        """Waits for a collective over a tensor; on an accelerator only the stream of this thread
-        waits.
-        """
+        """Waits for a collective; on an accelerator only the stream of this thread waits."""
         if tensor.device.type == "cpu":
             self.wait(work.wait, what)
         else:
@@ -419,9 +397,7 @@ class Watch:
         return False
 
     def keep(self, call: Callable[[], Any], buffer: Tensor, what: What) -> None:
-        """Keeps the buffer of a send; if there are many bytes, another thread releases them when
-        sent.
-        """
+        """Keeps the buffer of a send; another thread releases many bytes when they are sent."""
         self._kept.append((call, what))
         self._kept_buffers.append(buffer)
         self._kept_bytes += buffer.nbytes
@@ -439,11 +415,10 @@ class Watch:
         if self._kept:
             job = Job(self._kept, self._kept_buffers)
             self._unseen.append(job)
-            self._behind.put(job)
+            self._sends.put(job)
         self._kept, self._kept_buffers, self._kept_bytes = [], [], 0
 
     def flush(self) -> None:
-        """Waits for all sends."""
         self._hand_over()
         unseen, self._unseen = self._unseen, []
         for job in unseen:
@@ -464,12 +439,9 @@ class Watch:
             self._lose(job.error, what)
 
     def lane(self) -> Lane:
-        """Returns a new thread, for `later`."""
         made: Lane = SimpleQueue()
-        thread = threading.Thread(target=_serve, args=(made,), daemon=True)
-        thread.start()
         self._lanes.append(made)
-        self._threads.append(thread)
+        self._start_thread(_serve, made)
         return made
 
     def later(self, lane: Lane, call: Callable[[], Any], what: What) -> Job:
@@ -479,7 +451,6 @@ class Watch:
         return job
 
     def wait_job(self, job: Job) -> None:
-        """Waits until a call of a lane has run."""
         self._await(job)
 
     def start_call(self, call: Callable[[], Any], what: What) -> Any:
@@ -490,9 +461,7 @@ class Watch:
             self._lose(error, what)
 
     def _lose(self, error: BaseException, what: What) -> NoReturn:
-        """Raises the failure of the rank that is known to have failed, or the error for a lost
-        peer.
-        """
+        """Raises the failure of the rank that failed, or the error for a lost peer."""
         last = time.monotonic() + 3 * LOOK_SECONDS + self.size / 500
         while time.monotonic() < last:
             self.check()
@@ -500,7 +469,6 @@ class Watch:
         raise PipelineError(f"lost {what()}: {error}") from error
 
     def poll(self, is_done: Callable[[], bool], what: What) -> None:
-        """Waits until a condition holds."""
         end = time.monotonic() + self.limit
         pause = 0.0005
         self.waits_for = what

@@ -58,15 +58,10 @@ class SharedBuffers:
         return {name: local(b) for name, b in found.items() if b.numel()}
 
     def begin(self) -> None:
-        """Remembers the values of the buffers before a step."""
         self._before = {name: b.detach().clone() for name, b in self.buffers().items()}
         self._is_due = bool(self._before)
 
-    def start(self, watch: Watch) -> None:
-        """Does nothing: buffers are summed at the end of the step."""
-
     def finish(self, watch: Watch, what: Callable[[], str]) -> None:
-        """Makes the buffers of all replicas equal."""
         if not self._is_due:
             return
         self._is_due = False
@@ -84,7 +79,6 @@ class SharedBuffers:
     def _exchange(
         self, chosen: dict[str, Tensor], is_count: bool, wait: Callable[[Sum, Tensor], None]
     ) -> None:
-        """Sums the buffers of one dtype over the ranks, and writes the sums into them."""
         adds = is_count and self._rule == "average"
         parts = []
         for name, buffer in chosen.items():
@@ -133,14 +127,9 @@ class OneBuffer:
         self._before: list[Tensor] = []
 
     def begin(self) -> None:
-        """Remembers their values before a step."""
         self._before = [buffer.detach().clone() for buffer in self._find()]
 
-    def start(self, watch: Watch) -> None:
-        """Does nothing: values are compared at the end of the step."""
-
     def finish(self, watch: Watch, what: Callable[[], str]) -> None:
-        """Raises if a step has changed them."""
         before, self._before = self._before, []
         if all(torch.equal(a, b) for a, b in zip(self._find(), before, strict=True)):
             return

@@ -54,7 +54,6 @@ class Norm:
         return math.isinf(self.kind)
 
     def join(self, one: Tensor, other: Tensor) -> Tensor:
-        """Both parts together."""
         return torch.maximum(one, other) if self._is_most else one + other
 
     def over(self, total: Tensor, group: dist.ProcessGroup) -> None:
@@ -70,7 +69,6 @@ class Norm:
 def _find_counted(
     parameters: Sequence[nn.Parameter], shared: Sequence[Shared], rank: int
 ) -> list[Any]:
-    """Returns the parameters that this rank counts."""
     elsewhere = {id(p) for each in shared if each.workers[0] != rank for p in each.parameters}
     again = {id(p) for each in shared if each.is_tied for p in each.parameters[1:]}
     return [p for p in parameters if id(p) not in elsewhere | again and p.grad is not None]
@@ -114,7 +112,6 @@ def total_norm(
 
 
 def clip(parameters: Iterable[nn.Parameter], total: Tensor, most: float) -> None:
-    """Scales the gradients of this rank so that the norm of all is at most `most`."""
     factor = torch.clamp(most / (total + 1e-6), max=1.0)
     seen: set[int] = set()
     for parameter in parameters:

@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from torch.distributed.tensor import DTensor
+from torch.futures import Future
 from torch.nn.parallel import DistributedDataParallel
 
 from pipesched import Cell
@@ -52,23 +53,16 @@ class Divided(Peers):
         self.rank, self.size, self.divisor = 0, 1, beside.size
 
     def begin_sum(self, buffer: Tensor) -> Any:
-        """There is nothing to sum."""
-        return _Done()
+        """Sums nothing; returns a handle that is complete."""
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
 
     def meet(self, name: str, saying: Any) -> list[Any]:
-        """Without peers there is no one to agree with."""
         return [saying]
 
 
-class _Done:
-    """The work of a sum over one rank."""
-
-    def wait(self) -> None:
-        """Returns at once."""
-
-
 def check_patterns(patterns: Any) -> tuple[str, ...]:
-    """Returns the argument `expert_parallel`."""
     is_list = isinstance(patterns, Sequence) and not isinstance(patterns, str)
     if not is_list or not all(isinstance(each, str) for each in patterns):
         raise PipelineError(
@@ -79,7 +73,6 @@ def check_patterns(patterns: Any) -> tuple[str, ...]:
 
 
 def is_divided(name: str, patterns: Iterable[str]) -> bool:
-    """Returns whether a parameter of this name in its stage is a part."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -95,7 +88,6 @@ def refuse_unused(patterns: Sequence[str], used: Iterable[Sequence[str]]) -> Non
 
 
 def group_of(given: dist.ProcessGroup | DeviceMesh) -> dist.ProcessGroup:
-    """Returns the process group of the argument `data_parallel`."""
     if not isinstance(given, DeviceMesh):
         return given
     if given.ndim != 1:
@@ -113,7 +105,6 @@ Mark = tuple[str, int, int]
 
 
 def mark(cell: Cell) -> Mark:
-    """Returns the key of a cell among the cells of a step on one rank."""
     return cell.phase, cell.stage, cell.microbatch
 
 
@@ -337,9 +328,7 @@ def _is_sharded(module: nn.Module) -> bool:
 
 
 class Averages:
-    """Which parameters of this rank are averaged over which pipelines; `patterns` name divided
-    ones.
-    """
+    """The pipelines over which each parameter is averaged; patterns: names of divided ones."""
 
     def __init__(
         self,
@@ -458,16 +447,13 @@ class Averages:
         return [each for each in self.patterns if any(is_divided(n, [each]) for n in names)]
 
     def is_plain(self, key: StageKey) -> bool:
-        """Returns whether the runtime averages the gradients of a stage itself."""
         return self._plain[key] is not None
 
     @property
     def known(self) -> list[Peers]:
-        """All ranks of other pipelines that this rank works with."""
         return list(self._known.values())
 
     def of(self, parameter: nn.Parameter) -> Peers | None:
-        """Returns the ranks over which a parameter is averaged."""
         return self._of.get(id(parameter))
 
     def peers_of_stage(self, key: StageKey) -> list[Peers]:
@@ -475,9 +461,7 @@ class Averages:
         return self._of_stage[key]
 
     def peers_of_losses(self) -> list[Peers]:
-        """Returns the ranks of other pipelines with the same losses or shard of a head, by
-        dimension.
-        """
+        """Returns the pipelines with the same losses or shard of a head, by dimension."""
         last = [key for key in self._placement.modules if key[1] == self._placement.last[key[0]]]
         if last and not self._placement.shards:
             return self.peers_of_stage(last[0])

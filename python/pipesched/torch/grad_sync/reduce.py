@@ -187,9 +187,7 @@ def is_small(tensor: Tensor) -> bool:
 
 
 def _adds_up(parameter: nn.Parameter) -> bool:
-    """Returns whether a sum may include a gradient that is summed already: a mean counts it once
-    per pipeline and divides, which 16 bits may not hold.
-    """
+    """Returns whether a sum may include an earlier sum; a mean divides it, beyond 16 bits."""
     return not isinstance(parameter, DTensor) and parameter.dtype != torch.float16
 
 
@@ -210,7 +208,6 @@ def _is_dense(gradient: Tensor | None) -> TypeGuard[Tensor]:
 
 
 def _dense(parameter: nn.Parameter) -> Tensor:
-    """Returns the gradient, or zeros, as a dense tensor of the parameter's dtype."""
     gradient = redistribute_gradient(parameter)
     if gradient is None:
         return torch.zeros_like(local(parameter).detach())
@@ -220,7 +217,6 @@ def _dense(parameter: nn.Parameter) -> Tensor:
 
 
 def _sparse(parameter: nn.Parameter) -> tuple[float, float]:
-    """Returns whether the gradient is sparse, and its dimensions."""
     gradient = parameter.grad
     if gradient is None or gradient.layout != torch.sparse_coo:
         return 0.0, 0.0
@@ -228,7 +224,6 @@ def _sparse(parameter: nn.Parameter) -> tuple[float, float]:
 
 
 def _as_gradient(parameter: nn.Parameter, value: Tensor) -> Tensor:
-    """Returns a local tensor as the gradient of a parameter."""
     if not isinstance(parameter, DTensor):
         return value
     return DTensor.from_local(
@@ -242,7 +237,7 @@ def _as_gradient(parameter: nn.Parameter, value: Tensor) -> Tensor:
 
 
 def _plus(one: Tensor | None, other: Tensor | None) -> Tensor | None:
-    """Returns the sum of two gradients, in the first one if both are dense."""
+    """Returns the sum of two gradients, in place of a dense one."""
     if one is None or other is None:
         return other if one is None else one
     if one.layout != torch.strided and other.layout == torch.strided:
@@ -301,7 +296,6 @@ class Shared:
 
     @property
     def peers(self) -> list[Peers]:
-        """The other pipelines that take part."""
         found = [self._peers_of(parameter) for parameter in self.parameters]
         return list({id(each): each for each in found if each is not None}.values())
 
@@ -320,23 +314,18 @@ class Shared:
         self._state = "begun"
 
     def _undivide(self) -> None:
-        """Lets gradients of earlier steps take part in a mean that divides by more than their sum
-        has.
-        """
+        """Multiplies gradients of earlier steps that the mean divides again."""
         for parameter in self._trained:
             peers = self._peers_of(parameter)
             if isinstance(peers, Divided) and parameter.grad is not None:
                 parameter.grad *= peers.divisor
 
     def tensors(self) -> list[Tensor]:
-        """Returns the tensors held besides the gradients of this step."""
         aside = [tensor for _, tensor in self.aside()]
         return [*aside, *(t for each in self._exchanges for t in each.tensors())]
 
     def aside(self) -> list[tuple[nn.Parameter, Tensor]]:
-        """Returns the parameters with gradients of this and of earlier steps, and this rank's part
-        of these.
-        """
+        """Returns the parameters with gradients of earlier steps set aside, and these."""
         pairs = zip(self._trained, self._before, strict=bool(self._before))
         return [(p, local(b)) for p, b in pairs if b is not None and p.grad is not None]
 

@@ -69,12 +69,10 @@ class Sums:
 
     @property
     def shared(self) -> list[Shared]:
-        """The sums of gradients."""
         known = [*self.groups.values(), *self.at_end]
         return [each for each in known if isinstance(each, Shared)]
 
     def tensors(self) -> list[Tensor]:
-        """Returns the tensors of the sums besides the gradients of this step."""
         return [tensor for each in self.shared for tensor in each.tensors()]
 
     def bytes_aside(self, key: StageKey) -> tuple[int, int]:
@@ -92,9 +90,7 @@ class Sums:
         return _count_joined(self.of_blocks(blocks))
 
     def mean_bytes(self, key: StageKey) -> int:
-        """Returns the size of the copies sent to other pipelines after the last backward of a
-        stage.
-        """
+        """Returns the bytes of the copies sent to other pipelines after the last backward."""
         own = {id(p) for p in self._placement.modules[key].parameters()}
         chosen = [p for each in self.means for p in each.parameters if id(p) in own]
         over = {id(p): self._averages.of(p) for p in chosen}
@@ -102,7 +98,6 @@ class Sums:
         return _count_joined(found.values())
 
     def find_tied(self) -> set[int]:
-        """Returns the parameters of ties."""
         return {id(p) for tie in self.ties for p in tie.parameters(self._placement)}
 
     def find_late(self) -> set[int]:
@@ -124,9 +119,7 @@ class Sums:
     # Which there are
 
     def blocks(self) -> list[Block]:
-        """Returns the blocks whose gradients are summed: groups of the program, and the blocks that
-        it leaves out.
-        """
+        """Returns the blocks whose gradients are summed, by the program or at the end."""
         groups = self._schedule.groups
         for kind in {group.kind for group in groups} - {"all_reduce", *COLLECTIVES}:
             raise PipelineError(f"ranks do not run {kind.replace('_', '-')}s")
@@ -144,7 +137,6 @@ class Sums:
         return found
 
     def of_blocks(self, blocks: range) -> list[nn.Parameter]:
-        """Returns the parameters of blocks that are in no tie."""
         tied = self.find_tied()
         return [p for p in self._placement.parameters_of(blocks) if id(p) not in tied]
 
@@ -153,15 +145,12 @@ class Sums:
 
     def make(self, around: Around, cells: Sequence[Cell], steps_inside: bool) -> None:
         """Makes the sums. All ranks call it."""
-        of = self._averages.of
         for number, blocks, workers in self.blocks():
             sum_up = self._over(workers)
             if self._watch.rank not in workers:
                 continue
             name = f"the sum of gradients of {blocks_text(blocks)}"
-            find_blocks = partial(self.of_blocks, blocks)
-            keeps = self._watch.rank == workers[0]
-            shared = Shared(name, find_blocks, sum_up, workers, of, keeps=keeps)
+            shared = self._share(name, partial(self.of_blocks, blocks), sum_up, workers)
             if number is not None:
                 self.groups[number] = shared
                 continue
@@ -177,22 +166,29 @@ class Sums:
             if self._watch.rank in tie.workers:
                 name = f"the sum of gradients of {tie}"
                 find = partial(tie.parameters, self._placement)
-                keeps = self._watch.rank == tie.workers[0]
-                tied = Shared(name, find, sum_up, tie.workers, of, is_tied=True, keeps=keeps)
-                self.at_end.append(tied)
+                self.at_end.append(self._share(name, find, sum_up, tie.workers, is_tied=True))
         self._make_means(around, cells)
         self._make_loss()
         self._make_head()
         self._has_others = bool(self.shared or self._averages.known)
 
+    def _share(
+        self,
+        name: str,
+        find: Callable[[], list[nn.Parameter]],
+        sum_up: Sum | None,
+        workers: tuple[int, ...],
+        is_tied: bool = False,
+    ) -> Shared:
+        keeps = self._watch.rank == workers[0]
+        return Shared(name, find, sum_up, workers, self._averages.of, is_tied, keeps)
+
     def _make_head(self) -> None:
-        """Averages the gradients of the shards of a vocabulary over other pipelines."""
         if not self._placement.shards or self._averages.own is None:
             return
-        find = self._placement.shard_parameters
-        rank = (self._watch.rank,)
-        name = f"the mean of gradients of shard {rank[0]} of the vocabulary"
-        self.at_end.append(Shared(name, find, None, rank, self._averages.of, keeps=True))
+        find, rank = self._placement.shard_parameters, self._watch.rank
+        name = f"the mean of gradients of shard {rank} of the vocabulary"
+        self.at_end.append(self._share(name, find, None, (rank,)))
 
     def _make_means(self, around: Around, cells: Sequence[Cell]) -> None:
         """Averages the gradients that no sum of this pipeline covers over other pipelines."""
@@ -204,7 +200,7 @@ class Sums:
             chosen = self._find_uncovered(key, covered)
             name = f"the mean of gradients of {show(key)}"
             find = partial(self._find_uncovered, key, covered)
-            mean = Shared(name, find, None, (rank,), self._averages.of, keeps=True)
+            mean = self._share(name, find, None, (rank,))
             self.means.append(mean)
             self.at_end.append(mean)
             ids = set(map(id, chosen))
@@ -222,7 +218,6 @@ class Sums:
         return [p for p in found if id(p) not in seen and self._averages.of(p) is not None]
 
     def _make_loss(self) -> None:
-        """Sums the gradients of the loss over all ranks that compute losses."""
         loss = self._placement.loss
         workers = self._placement.loss_workers()
         has_parameters = loss is not None and any(True for _ in loss.parameters())
@@ -230,9 +225,7 @@ class Sums:
         if loss is None or not has_parameters or self._watch.rank not in workers:
             return
         find = lambda: [p for p in loss.parameters() if id(p) not in self.find_tied()]
-        name = "the sum of gradients of the loss"
-        keeps = self._watch.rank == workers[0]
-        self.at_end.append(Shared(name, find, sum_up, workers, self._averages.of, keeps=keeps))
+        self.at_end.append(self._share("the sum of gradients of the loss", find, sum_up, workers))
 
     # Parameters outside of modules
 
@@ -252,16 +245,13 @@ class Sums:
         return {key for key in keys if self._placement.elsewhere or self._is_shared(key)}
 
     def check(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
-        """Refuses a stage or loss that uses a parameter outside of all modules, whose gradient
-        would not be summed, or one that another rank trains. Looks once, and after changes.
-        """
+        """Refuses a parameter outside of all modules, which no sum has, or of another rank."""
         if key not in self._unchecked:
             return
         self._unchecked.discard(key)
         self.look(key, outputs, ends)
 
     def is_unchecked(self, key: StageKey) -> bool:
-        """Returns whether `check` will look at a stage."""
         return key in self._unchecked
 
     def look(self, key: StageKey, outputs: Sequence[Tensor], ends: Sequence[GradientEdge]) -> None:
@@ -303,8 +293,9 @@ class Sums:
     def end(self) -> None:
         """Sums at the end of a step the gradients that the program does not sum."""
         self.check_unchanged()
-        for shared in self.at_end:
-            shared.start(self._watch)
+        for each in self.at_end:
+            if isinstance(each, Shared):
+                each.start(self._watch)
         for shared in self.at_end:
             shared.finish(self._watch, lambda name=shared.name: name)  # type: ignore[misc]
 
@@ -317,9 +308,7 @@ class Sums:
                     yield parameter
 
     def check_unchanged(self) -> None:
-        """Refuses steps of optimizers inside of a step, as in hooks: they would have part of the
-        gradients.
-        """
+        """Refuses optimizers in hooks: they would step by part of the gradients."""
         versions, self._versions = self._versions, []
         for parameter, version in versions:
             if parameter._version != version:
@@ -341,7 +330,6 @@ class Sums:
             self._agree(each)
 
     def _agree(self, shared: Shared) -> None:
-        """Makes sure that all ranks of a sum have the same parameters."""
         shared.changes += 1
         what = f"trained/{shared.changes}/{shared.name}/{json.dumps(shared.signature)}"
         meetings: list[Callable[[], list[Any]]] = []

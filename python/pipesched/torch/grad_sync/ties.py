@@ -53,12 +53,10 @@ LOSS, MODEL = -1, -2
 
 
 def _in_blocks(module: nn.Module, count: int) -> bool:
-    """Returns whether a stage has one child per block."""
     return isinstance(module, (nn.Sequential, nn.ModuleList)) and len(module) == count > 0
 
 
 def place_of(placement: Placement, key: StageKey, name: str) -> Place:
-    """Returns the place of a parameter or buffer of a stage that this rank holds."""
     return _place_in(placement.stages[key], placement.modules[key], name)
 
 
@@ -176,7 +174,6 @@ def _pieces(placement: Placement, places: Iterable[Place]) -> set[Any]:
 
 
 def _merge(groups: Iterable[Sequence[Place]]) -> Iterator[list[Place]]:
-    """Joins groups that have a place in common."""
     group_of: dict[Place, list[Place]] = {}
     for group in groups:
         joined: dict[Place, None] = dict.fromkeys(group)
@@ -215,7 +212,6 @@ class Tie:
 
 
 def place_text(place: Place) -> str:
-    """Returns a place in messages."""
     first, end, name = place
     if first == LOSS:
         return f"{name!r} of the loss"
@@ -347,7 +343,6 @@ class _Copy(NamedTuple):
 
     @property
     def own_name(self) -> str:
-        """The name within its block."""
         first, end, name = self.place
         return name.split("/", 2)[-1] if first == end else name
 

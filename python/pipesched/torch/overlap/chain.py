@@ -26,7 +26,7 @@ from pipesched.support.options import PairOrder, code_of
 from ..autograd.activation import Activation
 from ..autograd.backward import Root, WeightBackward, input_backward
 from ..core.errors import PipelineError
-from ..core.values import arguments_of, call, map_tensors
+from ..core.values import arguments_of, call, map_tensors, tensors_in
 from ..core.watch import Watch
 from ..grad_sync.sums import Sums
 from ..partition.placement import StageKey
@@ -34,16 +34,13 @@ from ..partition.split import HOOKS, check_plain
 from ..parts import METHODS, PARTS, Arriving, Exchange, LayerInParts, entries_of, note
 
 Step = tuple[str, str, int]
-"""A part, a phase and a layer."""
 _UNIT = (1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0)
 """F, I and W of each part."""
 
 
 @cache
 def steps_of(order: str, forward: int, backward: int) -> tuple[Step, ...]:
-    """Returns the order of issue of this many layers of a forward and of a backward, as in
-    `pipesched.overlap`.
-    """
+    """Returns the order of issue of the parts of these layers, as in `pipesched.overlap`."""
     pattern = order if "," in order else ""
     options: dict[str, Any] = {
         "order": 0 if pattern else code_of(PairOrder, "parts_order", order),
@@ -58,7 +55,6 @@ def steps_of(order: str, forward: int, backward: int) -> tuple[Step, ...]:
 
 
 def check_order(order: str) -> None:
-    """Refuses an order of parts that is none."""
     if order == "best":
         raise PipelineError(
             "parts_order 'best' depends on times: give the parts that `pipesched simulate --order`"
@@ -80,7 +76,7 @@ class _Link:
     """A part of a layer, or a module by itself."""
 
     layer: int
-    """The layer of the part, or of the next one; the number of layers after the last."""
+    """The layer, or for other modules the next one."""
     part: str
     function: Callable[..., Any]
 
@@ -130,7 +126,6 @@ class Chain:
         return made if made.layers else None
 
     def place(self, layer: int, part: str) -> int:
-        """Returns the number of a link."""
         return self._places[layer, part]
 
     def first_of(self, layer: int) -> int:
@@ -152,17 +147,6 @@ class _Ran:
 
 Look = Callable[[list[Tensor], list[GradientEdge]], None]
 """Reads the outputs of a link, and the ends of its gradients."""
-
-
-def _list_tensors(value: Any) -> list[Tensor]:
-    found: list[Tensor] = []
-
-    def add(tensor: Tensor) -> Tensor:
-        found.append(tensor)
-        return tensor
-
-    map_tensors(value, add)
-    return found
 
 
 def _edge(tensor: Tensor) -> GradientEdge | None:
@@ -196,7 +180,6 @@ class Forward:
 
     @property
     def layers(self) -> int:
-        """The number of layers that it passes."""
         return self.chain.layers
 
     def run(self, part: str, layer: int) -> None:
@@ -247,7 +230,7 @@ class Forward:
                 made.exchanges[len(tensors)] = entry, shape, rows.new_empty(0)
                 entry.rows = rows.new_empty(0)
                 entry = rows
-            tensors += _list_tensors(entry)
+            tensors += tensors_in(entry)
             entries.append(entry)
         if self._look is not None:
             self._look(tensors, [edge for edge in made.inputs if edge is not None])
@@ -364,7 +347,6 @@ class Backward:
         return self._given
 
     def take_weights(self) -> WeightBackward:
-        """Returns the work left for W."""
         merged = WeightBackward()
         for each in self._weights.values():
             merged.groups += each.groups
@@ -481,9 +463,7 @@ class StagesInParts:
         return (forward, backward) if is_pair else None
 
     def call(self, cell: Cell, activation: Activation, module: nn.Module, mode: str) -> Any:
-        """Runs a stage, part by part if its graph is kept, next to the backward that `beside` has
-        given.
-        """
+        """Runs a stage, part by part if its graph is kept, next to a given backward."""
         chain = self.chain(cell) if mode == "train" else None
         if chain is None:
             return call(module, activation.value)
@@ -508,7 +488,6 @@ class StagesInParts:
     def backward(
         self, forward: Forward, cell: Cell, roots: list[Root], device: torch.device
     ) -> Backward:
-        """Starts a backward."""
         return Backward(forward, cell, roots, device, self._is_whole)
 
     def put_beside(self, backward: Backward) -> None:

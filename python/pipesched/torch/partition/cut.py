@@ -47,15 +47,11 @@ class CutStage(SequentialStage):
 
 
 class CutStages(SequentialStages):
-    """The stages of a cut module, as a function of (path, stage)."""
-
     kind = CutStage
 
 
 class _Tracer(fx.Tracer):
-    """Traces through the modules that contain a cut; their buffers are values, whose sizes may
-    vary.
-    """
+    """Traces through the modules that contain a cut. Buffers are values of any size."""
 
     proxy_buffer_attributes = True
 

@@ -39,7 +39,6 @@ from .split import HOOKS, SequentialStages, measure_children, sizes_of
 TOKENS = 4
 """The size of the input that tests whether a model can be cut."""
 EMBEDDINGS = "inputs_embeds"
-"""How models of Hugging Face call a hidden state that is given instead of tokens."""
 WIDER = ("output_router_logits", "output_hidden_states", "output_attentions")
 """Options of a configuration that return values of all layers, which no part has."""
 
@@ -147,15 +146,13 @@ class _Plan:
         return len(self.lengths)
 
     def outer(self) -> list[str]:
-        """Returns the names of the modules around the layers, from the model inwards."""
+        """Returns the names of the modules around the layers."""
         parts = self.layers.split(".")
         return [".".join(parts[:end]) for end in range(len(parts))]
 
 
 class LayersPart(nn.Module):
-    """Some layers of a model, the first with the embedding, the last with the norm and the head.
-    Its parameters have the names of the model.
-    """
+    """Some layers of a model under its names; the ends have the embedding, or norm and head."""
 
     def __init__(self, plan: _Plan, begin: int, end: int, is_first: bool, is_last: bool) -> None:
         super().__init__()
@@ -234,7 +231,6 @@ def _twin(module: nn.Module) -> nn.Module:
 
 
 def _by_name(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a forward by their names."""
     names = list(inspect.signature(model.forward).parameters)
     if len(args) == 1 and isinstance(args[0], dict) and not kwargs:
         return dict(args[0])
@@ -258,7 +254,6 @@ def _refuse(model: nn.Module, why: str) -> PipelineError:
 
 
 def _count_wanted(model: nn.Module) -> int | None:
-    """Returns the number of layers of the model by its configuration."""
     config: Any = getattr(model, "config", None)
     if config is None:
         return None
@@ -316,7 +311,6 @@ def trying(model: nn.Module) -> Iterator[None]:
 
 
 def _example(model: nn.Module) -> dict[str, Tensor]:
-    """Returns a few tokens on the device of the model's parameters."""
     device = next(model.parameters()).device
     return {"input_ids": torch.arange(1, TOKENS + 1, device=device).unsqueeze(0)}
 
@@ -427,7 +421,6 @@ def _place_others(plan: _Plan, known: Mapping[str, nn.Module], watch: _Watch) ->
 
 
 def _is_of_several(model: nn.Module) -> bool:
-    """Returns whether the configuration has one of a text, and others."""
     config: Any = getattr(model, "config", None)
     return hasattr(config, "get_text_config") and config.get_text_config() is not config
 
@@ -469,7 +462,6 @@ def _check(plan: _Plan, example: Mapping[str, Any]) -> None:
 
 
 def _near(found: Tensor, like: Tensor) -> bool:
-    """Returns whether only the order of sums differs."""
     if not found.is_floating_point():
         return False
     limit = 100 * torch.finfo(found.dtype).eps
@@ -484,11 +476,6 @@ def _make_plan(model: nn.Module, layers: str | None) -> _Plan:
         plan = _plan(model, layers, example)
         _check(plan, example)
     return plan
-
-
-def layers_of(model: nn.Module, layers: str | None = None) -> int:
-    """Returns the number of layers of the model."""
-    return _make_plan(model, layers).count
 
 
 def measure_layers(

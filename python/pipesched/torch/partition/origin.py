@@ -21,27 +21,6 @@ from ..core.errors import PipelineError
 from ..core.values import have_common
 
 
-class Whole:
-    """A model that was divided by its children."""
-
-    def __init__(self, model: nn.Sequential) -> None:
-        self._model: Callable[[], nn.Sequential | None] = weakref.ref(model)
-        self._children = _children(model)
-
-    def check(self) -> None:
-        """Refuses a model with a replaced child: the stages have the old one."""
-        model = self._model()
-        if model is None or (now := _children(model)) == self._children:
-            return
-        names = [*self._children, *now]
-        other = next(name for name in names if now.get(name) != self._children.get(name))
-        raise PipelineError(
-            f"child {other!r} of the model was replaced, added or removed after the model was "
-            "divided, and the stages do not have that; divide the model again, or change what is "
-            "inside of its children"
-        )
-
-
 def _children(model: nn.Module) -> dict[str, int]:
     return {name: id(child) for name, child in model._modules.items()}
 
@@ -61,7 +40,6 @@ class Elsewhere:
         return len(self._names) > 0
 
     def name_of(self, parameter: Tensor) -> str | None:
-        """Returns the model's name of a parameter of other ranks; None for all others."""
         found: str | None = self._names.get(parameter)
         return found
 
@@ -75,16 +53,16 @@ _origins: Any = _weak()
 
 
 def join_names(*names: str) -> str:
-    """Returns a name from its parts; some may be empty."""
     return ".".join(filter(None, names))
 
 
 class Origin:
     """The state of a model when it was divided into blocks."""
 
-    def __init__(self, blocks: Sequence[nn.Module]) -> None:
-        self.whole: Whole | None = None
-        """The model, if its children are the children of blocks."""
+    def __init__(self, blocks: Sequence[nn.Module], model: nn.Sequential | None = None) -> None:
+        """model: the whole, if its children are the children of blocks."""
+        self._model = weakref.ref(model) if model is not None else lambda: None
+        self._children = {} if model is None else _children(model)
         self._modules: list[tuple[Callable[[], nn.Module | None], Name]] = []
         self._names = _weak()
         self._first = _weak()
@@ -97,13 +75,19 @@ class Origin:
         for known, parameter in self._named("_parameters"):
             self._first.setdefault(parameter, []).append(known)
         self._ties = self.groups("_parameters")
-        self.buffers = self.groups("_buffers")
-        """The buffers that several blocks had."""
 
     def check(self) -> None:
         """Refuses a model with a replaced child: the stages have the old one."""
-        if self.whole is not None:
-            self.whole.check()
+        model = self._model()
+        if model is None or (now := _children(model)) == self._children:
+            return
+        names = [*self._children, *now]
+        other = next(name for name in names if now.get(name) != self._children.get(name))
+        raise PipelineError(
+            f"child {other!r} of the model was replaced, added or removed after the model was "
+            "divided, and the stages do not have that; divide the model again, or change what is "
+            "inside of its children"
+        )
 
     def _named(self, kind: Kind) -> Iterator[tuple[Name, Tensor]]:
         """Yields the parameters or buffers of the modules that still exist."""
@@ -125,22 +109,18 @@ class Origin:
         return self._ties + self.groups("_parameters")
 
     def parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """Yields all parameters, with names for messages."""
         for (block, name), parameter in self._named("_parameters"):
             yield f"{name} of block {block}", parameter
 
     def names_of(self, parameter: Tensor) -> list[Name]:
-        """Returns the names that a parameter had, or has now."""
         now = [known for known, each in self._named("_parameters") if each is parameter]
         return list(dict.fromkeys([*self._first.get(parameter, ()), *now]))
 
     def places_of(self, module: nn.Module) -> list[Name]:
-        """Returns the places that a module of the model had."""
         return list(self._names.get(module, ()))
 
 
 def origin_of(module: nn.Module) -> Origin | None:
-    """Returns the origin of one module."""
     found: Origin | None = _origins.get(module)
     return found
 
@@ -152,12 +132,9 @@ def origins_of(stages: Iterable[nn.Module]) -> list[Origin]:
 
 
 class Held(NamedTuple):
-    """A part of the model."""
-
     name: str
     module: nn.Module
     workers: frozenset[int]
-    """The ranks that hold it."""
 
 
 def check_made(name: str, tensor: Any) -> None:
@@ -170,8 +147,6 @@ def check_made(name: str, tensor: Any) -> None:
 
 
 class _Piece(NamedTuple):
-    """A parameter or buffer of a part."""
-
     begin: int
     end: int
     tensor: Tensor

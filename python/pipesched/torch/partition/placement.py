@@ -25,23 +25,19 @@ or ("loss", name)."""
 
 
 def show(key: StageKey) -> str:
-    """Returns a stage in words."""
     return f"path {key[0]}, stage {key[1]}"
 
 
 def blocks_text(blocks: range) -> str:
-    """Returns blocks in words."""
     first, last = blocks.start, blocks.stop - 1
     return f"block {first}" if first == last else f"blocks {first} to {last}"
 
 
 def drop_repeated(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
-    """Parameters without repetitions."""
     return list({id(p): p for p in parameters}.values())
 
 
 def select_trained(parameters: Iterable[nn.Parameter]) -> list[nn.Parameter]:
-    """Returns the parameters that get gradients, each once."""
     return drop_repeated(p for p in parameters if p.requires_grad)
 
 
@@ -54,7 +50,6 @@ def module_of(function: Any) -> nn.Module | None:
 
 
 def bare(module: Any) -> Any:
-    """Returns a stage without the DDP around it."""
     return module.module if isinstance(module, DistributedDataParallel) else module
 
 
@@ -113,7 +108,6 @@ class Placement:
                 yield f"{name} of {show(key)}", parameter
 
     def loss_workers(self) -> tuple[int, ...]:
-        """Returns the ranks that have a last stage, and so compute losses."""
         return tuple(
             worker
             for worker, held in enumerate(self.everywhere)
@@ -121,7 +115,6 @@ class Placement:
         )
 
     def find_worker(self, path: int, stage: int) -> int:
-        """Returns the first worker that has a stage."""
         held = enumerate(self.everywhere)
         return next(w for w, own in held if any((s.path, s.stage) == (path, stage) for s in own))
 
@@ -190,7 +183,6 @@ class Placement:
         )
 
     def parameters_of(self, blocks: range) -> list[nn.Parameter]:
-        """Returns the parameters of blocks that a stage of this rank holds."""
         found = self.modules_of(blocks)
         return drop_repeated(p for module in found[1] for p in module.parameters()) if found else []
 
@@ -231,7 +223,6 @@ class Placement:
         return found
 
     def named_parameter(self, key: StageKey, name: str) -> nn.Parameter:
-        """Returns the parameter that `tied` names."""
         try:
             return self.modules[key].get_parameter(name)
         except AttributeError:
@@ -241,15 +232,12 @@ class Placement:
             ) from None
 
     def parameters(self) -> list[nn.Parameter]:
-        """Returns all trained parameters of this rank."""
         return select_trained(self.all_parameters())
 
     def distinct_parameters(self) -> list[nn.Parameter]:
-        """Returns all parameters of this rank, each once."""
         return drop_repeated(self.all_parameters())
 
     def roots(self) -> list[nn.Module]:
-        """Returns the modules of stages and of the loss, and the shards of a vocabulary."""
         loss = [] if self.loss is None else [self.loss]
         return [*self.modules.values(), *loss, *self.shards]
 
@@ -263,7 +251,6 @@ class Placement:
         return drop_repeated(p for shard in self.shards for p in shard.parameters())
 
     def all_parameters(self) -> Iterator[nn.Parameter]:
-        """Yields the parameters of this rank, also frozen ones."""
         return (p for module in self.roots() for p in module.parameters())
 
     def empty_stage(self) -> Stage | None:

@@ -21,7 +21,7 @@ from ..core.errors import PipelineError
 from ..core.groups import from_first
 from ..core.random import RandomState
 from ..core.values import flatten, unflatten
-from .origin import Held, Origin, Whole, refuse_shared
+from .origin import Held, Origin, refuse_shared
 
 
 class SequentialStage(nn.Sequential):
@@ -33,7 +33,6 @@ class SequentialStage(nn.Sequential):
 
 
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-"""The attributes in which a module keeps its hooks."""
 
 
 def check_plain(module: nn.Sequential, what: str) -> None:
@@ -72,7 +71,11 @@ class SequentialStages:
     kind: type[SequentialStage] = SequentialStage
 
     def __init__(
-        self, blocks: Sequence[nn.Module], schedule: Schedule, sizes: Sequence[int]
+        self,
+        blocks: Sequence[nn.Module],
+        schedule: Schedule,
+        sizes: Sequence[int],
+        model: nn.Sequential | None = None,
     ) -> None:
         self.sizes = tuple(sizes)
         """The number of children of each block."""
@@ -83,7 +86,7 @@ class SequentialStages:
             for stage in schedule.stages(worker)
         }
         self._made: dict[range, SequentialStage] = {}
-        self.origin = Origin(blocks)
+        self.origin = Origin(blocks, model)
         workers = [set[int]() for _ in blocks]
         for worker in range(schedule.workers):
             for block in (block for stage in schedule.stages(worker) for block in stage.blocks):
@@ -134,9 +137,7 @@ def split_sequential(
         nn.Sequential(OrderedDict(named[end - size : end]))
         for size, end in zip(sizes, ends, strict=True)
     ]
-    stages = SequentialStages(blocks, schedule, sizes)
-    stages.origin.whole = Whole(module)
-    return stages
+    return SequentialStages(blocks, schedule, sizes, module)
 
 
 def sizes_of(
@@ -146,7 +147,6 @@ def sizes_of(
     times: Sequence[float] | None,
     names: tuple[str, str],
 ) -> Sequence[int]:
-    """Returns the number of parts of a module in each of `count` blocks."""
     if sizes is not None and times is not None:
         raise PipelineError("both `sizes` and `times` are given; wanted one of them")
     if times is not None and len(times) != parts:

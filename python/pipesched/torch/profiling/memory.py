@@ -19,17 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from pipesched import Cell, Instruction, PipeSchedError, Schedule
 
-from ..autograd.activation import Activation
-from ..comm.messages import At, Boxes
 from ..core.batch import units_of
 from ..core.program import early_receives, needs
 from ..core.values import Packet, places_of
-from ..grad_sync.sums import Sums
 from ..partition.placement import StageKey
+
+if TYPE_CHECKING:
+    from ..runtime.executor import Executor
 
 
 @dataclass
@@ -51,27 +51,12 @@ class StageBytes:
     gradient: int = 0
     """A message with the gradient of the output."""
     aside: int = 0
-    """Gradients of earlier steps that are kept in addition to this step's until the sum of the
-    blocks of the stage; for all its microbatches.
-    """
+    """Gradients of earlier steps, kept until the sum of this step's; for all microbatches."""
     late: int = 0
     """Gradients that are kept there until the end of the step, as for tied parameters."""
 
     def note(self, name: str, found: int) -> None:
         setattr(self, name, max(getattr(self, name), found))
-
-
-class Rank(Protocol):
-    """Gives access to the memory of a running rank."""
-
-    held: dict[At, Activation]
-    spared: set[int]
-    """The storages of parameters, buffers and the batch."""
-    boxes: Boxes
-    sums: Sums
-
-    def places_held(self) -> dict[int, int]:
-        """Returns the storages that activations and messages hold, with their bytes."""
 
 
 @dataclass
@@ -81,7 +66,7 @@ class Memory:
     schedule: Schedule
     rank: int
     has_tags: bool
-    is_early: bool = True
+    is_early: bool
     """Whether receives start before their places."""
     peak: int = 0
     """The most bytes of activations and messages after an instruction."""
@@ -92,8 +77,7 @@ class Memory:
     bytes_of_mean: Callable[[StageKey], int] = lambda _: 0
     """The same for gradients of a stage that are averaged over pipelines after its backwards."""
 
-    def look(self, instruction: Instruction, rank: Rank) -> None:
-        """Measures the memory after an instruction."""
+    def look(self, instruction: Instruction, rank: Executor) -> None:
         self.peak = max(self.peak, sum(rank.places_held().values()))
         self.bytes_of_sum = rank.sums.joined_bytes
         self.bytes_of_mean = rank.sums.mean_bytes
@@ -105,7 +89,7 @@ class Memory:
                 self._stage(cell).note("aside", aside)
                 self._stage(cell).note("late", late)
 
-    def _look_at(self, cell: Cell, rank: Rank) -> None:
+    def _look_at(self, cell: Cell, rank: Executor) -> None:
         at, stage = (cell.stage, cell.microbatch), self._stage(cell)
         own = rank.held.get(at)
         others = [t for key, held in rank.held.items() if key != at for t in held.tensors()]
@@ -189,24 +173,21 @@ class _Walk:
         self._held.pop((what, stage, microbatch), None)
 
     def receive(self, cell: Cell) -> None:
-        """A receive starts."""
         is_down = cell.phase == "F"
         stage = self._of(cell, 1 if is_down else -1)
         nbytes = stage.message if is_down else stage.gradient
         self._put("down" if is_down else "up", cell.stage, cell.microbatch, nbytes)
 
     def begin_sum(self, group: int, nbytes: int) -> None:
-        """The sum of the gradients of a group starts."""
         self._put("sum", group, 0, nbytes)
 
     def end_sum(self, group: int, keys: Sequence[StageKey]) -> None:
-        """Something has waited for that: the gradients of these stages."""
+        """Ends a sum, after which gradients of earlier steps of these stages are free."""
         self._drop("sum", group, 0)
         for path, stage in keys:
             self._drop("aside", stage, path)
 
     def run(self, instruction: Instruction, has_begun: bool) -> None:
-        """An instruction runs."""
         cell = instruction.cell
         if instruction.kind == "recv" and not has_begun:
             self.receive(cell)

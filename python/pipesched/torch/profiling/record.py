@@ -1,27 +1,45 @@
-"""When each instruction ran, and when messages arrived."""
+"""The times of instructions and messages of a rank, and the recordings of all ranks on one clock.
+
+Rank 0 sends a message to each other rank, which returns the time of its clock. If both
+directions took equally long, the answer is the time at the middle of the round trip:
+
+    rank 0   t0 ------.            .------> t3        offset = t1 - (t0 + t3) / 2
+    rank r             `--> t1 ---'                   wrong by at most (t3 - t0) / 2
+
+The shortest of several round trips counts. Clocks are compared when a runtime is made and again
+when a recording is gathered; between these two their offset is taken to grow evenly.
+"""
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
+import torch.distributed as dist
+from torch import Tensor
 
-from pipesched import Cell, Instruction, Measurement
+from pipesched import Cell, Instruction, Measurement, Schedule
+from pipesched.results.measurement import NEVER, Clock, Stamps
 from pipesched.schedule.program import trace_name
+from pipesched.support.options import ReceivePlacement
+
+from ..comm.messages import Link
+from ..core.watch import Watch
 
 JOIN_SECONDS = 1.0
-"""The time to wait for a thread to end."""
 
 
 class Event(NamedTuple):
-    """One instruction of one step, in nanoseconds of `time.perf_counter_ns` of this process; on an
-    accelerator times of the device, known when the step has ended.
-    """
+    """An instruction of a step, in `time.perf_counter_ns`; on an accelerator by its events."""
 
     step: int
     """Counts the steps of the runtime, from 0."""
@@ -29,19 +47,13 @@ class Event(NamedTuple):
     ready_ns: int
     """When the process, or the stream of the device, came to it."""
     start_ns: int
-    """When everything that it waits for was done. For a compute these are the messages that it
-    needs.
-    """
+    """When its waits were done; a compute waits for its messages."""
     end_ns: int
-    """When the process continued. A message that is only issued takes no time here; the compute
-    that needs it waits from its `ready_ns` to its `start_ns`.
-    """
+    """When the process continued. A compute that needs a message waits, not its receive."""
 
 
 class _Observed:
-    """A receive on its way, for whose arrival only one of the observer and the rank can wait in
-    PyTorch.
-    """
+    """A receive on its way; one of the observer and the rank waits for it in PyTorch."""
 
     def __init__(self, work: Any, note: Callable[[], Any]) -> None:
         self._work = work
@@ -80,9 +92,7 @@ def _serve(queue: SimpleQueue[_Observed | None]) -> None:
 
 
 class Recording(list[Event]):
-    """The events of this rank, in order. A thread for each peer waits for messages, so that they
-    are known to arrive even while the rank computes.
-    """
+    """The events of this rank in order. A thread per peer notes the arrival of messages."""
 
     def __init__(self, gather: Callable[[Recording], Measurement]) -> None:
         super().__init__()
@@ -105,7 +115,6 @@ class Recording(list[Event]):
         return self._gather(self)
 
     def note_done(self, index: int, at_ns: int) -> None:
-        """Records the end of an instruction for which another one waits."""
         self.done[self.step, index] = at_ns
 
     def observe(self, instruction: Instruction, work: Any) -> Any:
@@ -126,7 +135,6 @@ class Recording(list[Event]):
         return observed
 
     def close(self) -> None:
-        """Ends the threads. After a failure they may wait for messages that never come."""
         for queue in self._queues.values():
             queue.put(None)
         for thread in self._threads:
@@ -138,7 +146,7 @@ class HostTimes:
     """Takes the times of a process that computes itself, in ns of `time.perf_counter_ns`."""
 
     def begin(self) -> None:
-        """Starts a step."""
+        pass
 
     def now(self) -> int:
         return time.perf_counter_ns()
@@ -152,7 +160,7 @@ class HostTimes:
         call()
 
     def end(self) -> None:
-        """Ends a step, which the device has finished."""
+        pass
 
 
 class DeviceTimes:
@@ -191,14 +199,164 @@ NOT_NAMED = nullcontext()
 
 
 def named(*cells: Cell, kind: str = "compute") -> AbstractContextManager[Any]:
-    """Names cells in a trace of PyTorch's profiler, `F 2 mb 3`, or moving their results,
-    `send F 2 mb 3`. Does nothing without a profiler.
-    """
+    """Names cells in a trace of PyTorch's profiler, as `F 2 mb 3` or `send F 2 mb 3`."""
     if not torch.autograd.profiler._is_profiler_enabled:
         return NOT_NAMED
     return torch.profiler.record_function(trace_name(cells, kind))
 
 
 def times_of(device: torch.device) -> HostTimes | DeviceTimes:
-    """Returns the clock for times on a device."""
     return DeviceTimes(device) if device.type == "cuda" else HostTimes()
+
+
+TAG = 3
+"""Tags of messages between stages never have this remainder modulo 4."""
+ROUNDS = 24
+
+
+class Offset(NamedTuple):
+    """The clock of a rank relative to rank 0's, in ns."""
+
+    at: int
+    """The time of the rank's clock when the two clocks were compared."""
+    ahead: int
+    error: int
+    """The largest possible error of `ahead`."""
+
+
+def _exchange(link: Link, buffer: Tensor, peer: int, is_send: bool) -> None:
+    if link.host is not None:
+        work = (link.host.send if is_send else link.host.recv)([buffer], peer, TAG)
+    else:
+        call = dist.isend if is_send else dist.irecv
+        rank = dist.get_global_rank(link.group, peer)
+        work = call(buffer, rank, group=link.group, tag=TAG)
+    work.wait()
+
+
+def _ask(link: Link, peer: int) -> Offset:
+    """On rank 0: compares its clock with a peer's."""
+    question, answer = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+    best = Offset(0, 0, 2**62)
+    for _ in range(ROUNDS):
+        begin = time.perf_counter_ns()
+        _exchange(link, question, peer, is_send=True)
+        _exchange(link, answer, peer, is_send=False)
+        end = time.perf_counter_ns()
+        at = int(answer.item())
+        error = (end - begin + 1) // 2
+        if error < best.error:
+            best = Offset(at, at - (begin + end) // 2, error)
+    return best
+
+
+def _answer(link: Link) -> None:
+    question, answer = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=torch.int64)
+    for _ in range(ROUNDS):
+        _exchange(link, question, 0, is_send=False)
+        answer[0] = time.perf_counter_ns()
+        _exchange(link, answer, 0, is_send=True)
+
+
+class Clocks:
+    """The clocks of all ranks, compared some times by all of them together."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.offsets: list[list[Offset]] = []
+        """On rank 0: the clocks of each comparison, by rank. Empty on other ranks."""
+        self.comparisons = 0
+
+    def compare(self) -> None:
+        watch = self._link.watch
+
+        def ask() -> None:
+            now = Offset(time.perf_counter_ns(), 0, 0)
+            self.offsets.append([now, *(_ask(self._link, peer) for peer in range(1, watch.size))])
+
+        call = ask if watch.rank == 0 else lambda: _answer(self._link)
+        watch.wait(call, lambda: "the comparison of clocks")
+        self.comparisons += 1
+
+
+Table = npt.NDArray[np.int64]
+"""The stamps of one step: the 5 rows of `Stamps` by instructions."""
+
+
+def _encode(table: Table) -> str:
+    return base64.b64encode(zlib.compress(table.tobytes(), 1)).decode()
+
+
+def _decode(text: str) -> Table:
+    flat = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.int64)
+    return flat.reshape(5, -1)
+
+
+def _steps(recording: Recording, program: Sequence[Instruction]) -> dict[int, Table]:
+    events: dict[int, dict[int, Event]] = {}
+    for event in recording:
+        events.setdefault(event.step, {})[event.instruction.index] = event
+    tables = {}
+    for step, found in events.items():
+        if len(found) != len(program):
+            continue
+        table = np.full((5, len(program)), NEVER, dtype=np.int64)
+        for index, event in found.items():
+            done = recording.done.get((step, index), NEVER)
+            arrived = recording.arrived.get((step, index), NEVER)
+            table[:, index] = event.ready_ns, event.start_ns, event.end_ns, done, arrived
+        tables[step] = table
+    return tables
+
+
+def _rate(first: Offset, last: Offset) -> float:
+    return (last.ahead - first.ahead) / max(last.at - first.at, 1)
+
+
+def _on_one_clock(table: Table, offsets: Sequence[Offset]) -> Table:
+    """Converts times of the clock of a rank to rank 0's, by its first and last comparison."""
+    first, rate = offsets[0], _rate(offsets[0], offsets[-1])
+    ahead = first.ahead + np.rint((table - first.at) * rate).astype(np.int64)
+    return np.where(table == NEVER, NEVER, table - ahead)
+
+
+def _clock(offsets: Sequence[Sequence[Offset]]) -> Clock:
+    first, last = offsets[0], offsets[-1]
+    errors = [max(a.error, b.error) for a, b in zip(first, last, strict=True)]
+    return Clock(
+        error_s=max(errors) / 1e9,
+        offsets_s=tuple(each.ahead / 1e9 for each in last),
+        drifts_ppm=tuple(1e6 * _rate(a, b) for a, b in zip(first, last, strict=True)),
+    )
+
+
+def gather(
+    recording: Recording,
+    schedule: Schedule,
+    receives: ReceivePlacement | None,
+    program: Sequence[Instruction],
+    watch: Watch,
+    clocks: Clocks,
+) -> Measurement | None:
+    """Exchanges the recordings of all ranks. None if they have no complete step in common."""
+    clocks.compare()
+    mine = {step: _encode(table) for step, table in _steps(recording, program).items()}
+    said: list[Any] = watch.meet(f"recording {clocks.comparisons}", [mine, clocks.offsets])
+    steps = set.intersection(*(set(tables) for tables, _ in said))
+    if not steps:
+        return None
+    numbers = sorted(steps, key=int)
+    offsets = [[Offset(*each) for each in comparison] for comparison in said[0][1]]
+    workers = []
+    for rank, (tables, _) in enumerate(said):
+        own = [comparison[rank] for comparison in offsets]
+        parts = [_on_one_clock(_decode(tables[number]), own) for number in numbers]
+        workers.append(Stamps(*np.stack(parts, axis=1)))
+    return Measurement(
+        schedule=schedule,
+        receives=receives,
+        numbers=tuple(map(int, numbers)),
+        stamps=tuple(workers),
+        clock=_clock(offsets),
+        source="pipesched.torch",
+    )

@@ -7,9 +7,8 @@ them and messages, are in boxes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from pipesched import Cell, Instruction
 
-from ..autograd.activation import Activation, Budget, Saved
+from ..autograd.activation import Activation, Inputs, Saved
 from ..autograd.backward import (
     Root,
     input_backward,
@@ -28,9 +27,8 @@ from ..autograd.backward import (
     whole_backward,
 )
 from ..autograd.injected import Injected
-from ..autograd.inputs import Inputs, listing
 from ..autograd.recompute import Again, Left, compare, explain
-from ..comm.messages import At, Boxes, Link, Messages, await_device
+from ..comm.messages import At, Boxes, await_device
 from ..core.batch import Batch, Mode, lose
 from ..core.errors import PipelineError
 from ..core.program import COLLECTIVES, Prepared, prepare_passes
@@ -45,79 +43,56 @@ from ..core.values import (
     overlapping,
     places_of,
     storages_of,
+    tensors_in,
     unflatten,
 )
-from ..grad_sync.data_parallel import Around, mark
-from ..grad_sync.sums import Sums
+from ..grad_sync.data_parallel import mark
 from ..overlap.chain import Backward, StagesInParts
-from ..partition.placement import Placement, StageKey
+from ..partition.placement import StageKey
 from ..profiling.memory import Memory
 from ..profiling.record import Event, named, times_of
 from ..sequence.check import Compared
 from ..sequence.kv_cache import Earlier
-from ..vocab_parallel.head import FORWARD, Shards
+from ..vocab_parallel.head import FORWARD
+from .setup import Setup
 
 NOTHING = nullcontext()
-
-
-@dataclass
-class Parts:
-    """The parts of a runtime that its executor needs."""
-
-    placement: Placement
-    program: Sequence[Instruction]
-    link: Link
-    messages: Messages
-    loss: Callable[[Any, Any], Tensor] | None
-    sums: Sums
-    around: Around
-    """The hooks that other pipelines of this rank need."""
-    steppers: dict[tuple[int, int], Callable[[], Any]]
-    """The functions that O calls, by path and stage."""
-    budget: Budget
-    stored: Sequence[Tensor]
-    """The storages of parameters and buffers, which no offload moves."""
-    streams: tuple[Any, Any]
-    """The streams of D and U; None without an accelerator."""
-    slices: int
-    """The number of slices of a microbatch. Cells have the slices as microbatches."""
-    checks_slices: bool
-    """Whether slices are compared with whole microbatches."""
-    shards: Shards | None
-    """The shard of the head, if the ranks divide it."""
-    order: str
-    """The order in which pairs issue the parts of layers."""
 
 
 class Executor:
     """Runs passes over the program of a worker."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._shards: Any = parts.shards
-        self._lookups: Any = None if parts.shards is None else parts.shards.lookups
-        self._watch, self._device = parts.link.watch, parts.link.device
-        self.sums = parts.sums
-        self._early = parts.messages.early
+    def __init__(self, setup: Setup) -> None:
+        self._setup, options = setup, setup.options
+        self._placement, self._messages = setup.placement, setup.messages
+        self._budget, self._around, self._loss = setup.budget, setup.around, options.loss
+        self._program, self._stored = setup.program, setup.stored
+        self._shards: Any = setup.shards
+        self._lookups: Any = None if setup.shards is None else setup.shards.lookups
+        self._watch, self._device = setup.watch, setup.device
+        self.sums = setup.sums
+        self._early = self._messages.early
         self.current: Instruction | None = None
-        cells = [c for i in parts.program if i.kind == "compute" for c in i.cells]
-        self._splits = any(cell.phase == "I" for cell in cells)
-        self._again = Again(parts.placement, self._device)
+        self._splits = any(cell.phase == "I" for cell in setup.cells)
+        self._again = Again(self._placement, self._device)
         self._left = Left()
         self._times = times_of(self._device)
-        self._earlier = Earlier(parts.slices) if parts.slices > 1 else None
-        is_compared = self._earlier is not None and parts.checks_slices
+        stream: Any = torch.cuda.Stream
+        is_cuda = self._device.type == "cuda"
+        self._streams = [stream(self._device) if is_cuda else None for _ in "DU"]
+        self._earlier = Earlier(options.slices) if options.slices > 1 else None
+        is_compared = self._earlier is not None and options.checks_slices
         self._compared = Compared(self._earlier) if self._earlier and is_compared else None
         # Slices of a microbatch pass on keys and values, which no pair of cells supports.
-        in_parts = {} if self._earlier is not None else parts.placement.modules
-        self._stages = StagesInParts(in_parts, parts.order, parts.sums, self._watch)
+        in_parts = {} if self._earlier is not None else self._placement.modules
+        self._stages = StagesInParts(in_parts, options.order, self.sums, self._watch)
         self._has_chains = bool(self._stages.chains)
-        self._injected = Injected(parts.placement, parts.slices)
+        self._injected = Injected(self._placement, options.slices)
         self.boxes = Boxes()
-        is_forward = lambda cell: cell.phase in FORWARD
+        prepare = partial(prepare_passes, self._program, self._early, pair_of=self._stages.pair)
         self._prepared: dict[Mode, list[Prepared]] = {
-            "train": prepare_passes(parts.program, self._early, lambda _: True, self._stages.pair),
-            "evaluate": prepare_passes(parts.program, self._early, is_forward, self._stages.pair),
+            "train": prepare(runs=lambda _: True),
+            "evaluate": prepare(runs=lambda cell: cell.phase in FORWARD),
         }
         """The cells that passes of each mode run."""
         self._looks = False
@@ -131,32 +106,29 @@ class Executor:
         self.held: dict[At, Activation] = {}
         self._coming: set[int] = set()
         self._reducing: set[int] = set()
-        self._again.clear()
 
     def place(self) -> str:
-        """Returns the place of this rank in words."""
         waits = self._watch.waits_for
         doing = "running" if waits is None else f"waiting for {waits()}"
         return f"{self.where()}, {doing}"
 
     def where(self) -> str:
-        """Returns the instruction that runs, in words."""
         return "outside of its program" if self.current is None else f"at {self.current}"
 
     def run(self, batch: Batch) -> None:
         """Runs one pass. A pass that evaluates runs only the forwards."""
         self._batch = batch
         self._clear()
-        self.spared = storages_of([*self._parts.stored, batch.inputs, batch.targets])
-        roots = self._parts.placement.modules.values()
+        self.spared = storages_of([*self._stored, batch.inputs, batch.targets])
+        roots = self._placement.modules.values()
         if self._earlier is not None:
             self._earlier.clear(self.spared)
         self._buffered = storages_of([local(b) for root in roots for b in root.buffers()])
-        program = self._parts.program
-        self._parts.messages.begin(batch.mode, program, [batch.inputs, batch.targets])
+        program = self._program
+        self._messages.begin(batch.mode, program, [batch.inputs, batch.targets])
         is_training = batch.mode == "train"
         splits = self._splits and is_training
-        counts = self._parts.budget.counts_bytes or self.memory is not None
+        counts = self._budget.counts_bytes or self.memory is not None
         self._looks = is_training and counts
         with torch.set_grad_enabled(is_training), may_run_again(splits):
             if batch.record is not None:
@@ -182,32 +154,27 @@ class Executor:
 
     def _run(self, work: Prepared) -> None:
         instruction, record = work.instruction, self._batch.record
-        if record is None:
-            for awaited in work.awaited:
-                self._settle(instruction, awaited)
-            self._execute(work)
-            if self._looks:
-                self._note_memory(instruction)
-            return
         times, number = self._times, self._batch.number
-        ready = times.now()
+        moments = [] if record is None else [times.now()]
         for awaited in work.awaited:
             self._settle(instruction, awaited)
-        start = times.now()
+        if record is not None:
+            moments.append(times.now())
         self._execute(work)
-        moments = (ready, start, times.now())
+        if record is not None:
+            moments.append(times.now())
         if self._looks:
             self._note_memory(instruction)
-        times.when_known(lambda: record(Event(number, instruction, *map(times.ns, moments))))
+        if record is not None:
+            times.when_known(lambda: record(Event(number, instruction, *map(times.ns, moments))))
 
     def _note_memory(self, instruction: Instruction) -> None:
-        if self._parts.budget.counts_bytes:
-            self._parts.budget.check_bytes(instruction.cell, self.bytes_held())
+        if self._budget.counts_bytes:
+            self._budget.check_bytes(instruction.cell, self.bytes_held())
         if self.memory is not None:
             self.memory.look(instruction, self)
 
     def _settle(self, instruction: Instruction, awaited: Instruction) -> None:
-        """Waits for an input of an instruction."""
         if awaited.kind == "recv":
             self._take(awaited)
         elif awaited.kind == "all_reduce":
@@ -246,20 +213,19 @@ class Executor:
                 self._compute_pair(*work.pair)
 
     def _receive(self, instruction: Instruction) -> None:
-        """Starts to receive a message."""
         with named(instruction.cell, kind="recv"):
-            self._parts.messages.receive(instruction)
+            self._messages.receive(instruction)
 
     def _move(self, instruction: Instruction) -> None:
         """Starts to send, to copy or to sum."""
         cell = instruction.cell
         if instruction.kind == "send":
-            self._parts.messages.send(instruction, self.boxes.pop_sent(cell))
+            self._messages.send(instruction, self.boxes.pop_sent(cell))
         elif instruction.kind == "offload":
-            self._find_saved(cell).offload(self._parts.streams[0])
+            self._find_saved(cell).offload(self._streams[0])
         elif instruction.kind == "reload":
             saved = self._find_saved(cell)
-            saved.reload(self._parts.streams[1])
+            saved.reload(self._streams[1])
             self._check_budget(cell)
         elif instruction.kind in COLLECTIVES:
             self._shards.start(instruction)
@@ -272,7 +238,7 @@ class Executor:
         if instruction.index not in self._coming:
             return
         self._coming.remove(instruction.index)
-        packet = self._parts.messages.take(instruction.index)
+        packet = self._messages.take(instruction.index)
         self._note_done(instruction.index)
         if self.memory is not None and self._batch.mode == "train":
             self.memory.take(instruction.cell, packet)
@@ -287,7 +253,7 @@ class Executor:
     def _finish_sum(self, index: int) -> None:
         if index in self._reducing:
             self._reducing.remove(index)
-            instruction = self._parts.program[index]
+            instruction = self._program[index]
             assert instruction.group is not None
             self.sums.groups[instruction.group].finish(self._watch, lambda: str(instruction))
             self._note_done(index)
@@ -299,9 +265,8 @@ class Executor:
             times.when_known(lambda: note(index, times.ns(moment)))
 
     def _finish(self, is_training: bool) -> None:
-        """Waits for everything that was started."""
         for index in sorted(self._coming):
-            self._take(self._parts.program[index])
+            self._take(self._program[index])
         for index in sorted(self._reducing):
             self._finish_sum(index)
         if self._shards is not None:
@@ -312,9 +277,9 @@ class Executor:
             self.sums.end()
             if self._shards is not None:
                 self._shards.end_step()
-            for call in self._parts.around.late:
+            for call in self._around.late:
                 call()
-        for call in (*self._parts.around.ends, self._parts.messages.finish):
+        for call in (*self._around.ends, self._messages.finish):
             call()
         self._watch.flush()
         if self._device.type == "cuda":
@@ -323,15 +288,15 @@ class Executor:
     # Cells
 
     def _before(self, cell: Cell) -> None:
-        if not self._parts.around.before:
+        if not self._around.before:
             return
-        for before in self._parts.around.before.get(mark(cell), ()):
+        for before in self._around.before.get(mark(cell), ()):
             self.spared |= storages_of(before())
 
     def _after(self, cell: Cell) -> None:
-        if not self._parts.around.after:
+        if not self._around.after:
             return
-        for after in self._parts.around.after.get(mark(cell), ()):
+        for after in self._around.after.get(mark(cell), ()):
             after()
 
     def _compute_pair(self, forward: Cell, backward: Cell) -> None:
@@ -360,7 +325,7 @@ class Executor:
         elif phase == "R":
             self._recompute(cell)
         elif phase == "O":
-            stepper = self._parts.steppers.get((cell.path, cell.stage))
+            stepper = self._setup.steppers.get((cell.path, cell.stage))
             if stepper is not None:
                 stepper()
                 torch.clear_autocast_cache()
@@ -377,7 +342,7 @@ class Executor:
         is_again = cell.recomputed and is_training
         if is_again:
             activation.again = self._again.remember(cell, activation.inputs)
-        is_seen = cell.offloaded or self._parts.budget.counts_bytes or self.memory is not None
+        is_seen = cell.offloaded or self._budget.counts_bytes or self.memory is not None
         if is_training and is_seen:
             activation.saved = Saved(self.spared, self._device)
         if is_training:
@@ -399,22 +364,21 @@ class Executor:
             self._earlier.end(cell)
 
     def _is_last(self, cell: Cell) -> bool:
-        return cell.stage == self._parts.placement.last[cell.path]
+        return cell.stage == self._placement.last[cell.path]
 
     def _computes_loss(self, cell: Cell) -> bool:
         """Returns whether the output of a forward is the loss, not a head's input."""
         return self._is_last(cell) and self._shards is None
 
     def _begin(self, cell: Cell) -> Activation:
-        """Makes the activation of a forward."""
         target = None
         if self._is_last(cell) and self._batch.targets is not None:
             target = map_tensors(self._batch.targets[cell.microbatch], lambda t: t.to(self._device))
         if cell.stage == 0:
             if self._batch.inputs is None:
                 raise PipelineError("this rank has a first stage, and needs `inputs`")
-            found: list[Tensor] = []
-            value = map_tensors(self._batch.inputs[cell.microbatch], listing(found, self._device))
+            value = map_tensors(self._batch.inputs[cell.microbatch], self._place)
+            found = list(tensors_in(value))
             inputs = Inputs(found)
             if self._lookups is not None:
                 inputs = self._lookups.inputs(cell, found, self._batch.mode, self._has_edges(cell))
@@ -422,6 +386,9 @@ class Executor:
         packet = self.boxes.take(cell)
         inputs = Inputs.of(packet, self._batch.mode == "train", self._has_edges(cell))
         return Activation(unflatten(inputs.tensors, packet.structure), inputs, target)
+
+    def _place(self, tensor: Tensor) -> Tensor:
+        return tensor.detach().to(self._device)
 
     def _has_edges(self, cell: Cell) -> bool:
         """Returns whether more than a whole backward needs the gradients of an input."""
@@ -443,9 +410,8 @@ class Executor:
     def _apply_in(
         self, cell: Cell, activation: Activation, hooks: Any
     ) -> tuple[list[Tensor], Packet | None]:
-        """Runs a stage under hooks of autograd."""
         key, is_last = (cell.path, cell.stage), self._is_last(cell)
-        module, value = self._parts.placement.modules[key], activation.value
+        module, value = self._placement.modules[key], activation.value
         is_training = self._batch.mode == "train"
         looks_up, lookup = cell.stage == 0 and self._lookups is not None, NOTHING
         if looks_up:
@@ -477,7 +443,7 @@ class Executor:
                 if self._batch.mode == "evaluate" and self._batch.targets is None:
                     self._batch.outputs[cell.microbatch] = output
                     return [], None
-                losses = lose(self._parts.loss, self._batch, cell, output, activation.target)
+                losses = lose(self._loss, self._batch, cell, output, activation.target)
                 self._check(key, losses, activation)
                 return losses, None
         tensors, structure = flatten(output)
@@ -574,7 +540,6 @@ class Executor:
         return self._injected.backward(cell, inside)
 
     def _drop(self, cell: Cell) -> None:
-        """Ends an activation, whose gradients are all computed."""
         del self.held[cell.stage, cell.microbatch]
         if self._earlier is not None:
             self._earlier.end(cell)
@@ -600,15 +565,15 @@ class Executor:
         self.boxes.give(cell, Packet(tensors, [False] * len(tensors), structure))
 
     def _check_budget(self, cell: Cell) -> None:
-        self._parts.budget.check(cell, self.held.values())
-        if self._parts.budget.counts_bytes:
-            self._parts.budget.check_bytes(cell, self.bytes_held())
+        self._budget.check(cell, self.held.values())
+        if self._budget.counts_bytes:
+            self._budget.check_bytes(cell, self.bytes_held())
 
     def _watch_growth(self, cell: Cell, activation: Activation) -> None:
         """Checks a budget of bytes whenever autograd keeps one more storage in a forward."""
-        if activation.saved is not None and self._parts.budget.counts_bytes:
+        if activation.saved is not None and self._budget.counts_bytes:
             places, kept = self.places_held(), self._watch.kept_bytes
-            activation.saved.on_growth = self._parts.budget.growing(cell, places, kept)
+            activation.saved.on_growth = self._budget.growing(cell, places, kept)
 
     def places_held(self) -> dict[int, int]:
         """Returns the storages, with bytes, that activations and messages hold on the device."""
@@ -616,7 +581,7 @@ class Executor:
             [
                 *self.boxes.tensors(),
                 *(tensor for held in self.held.values() for tensor in held.tensors()),
-                *self._parts.messages.coming(),
+                *self._messages.coming(),
                 *(() if self._shards is None else self._shards.tensors()),
             ],
             self.spared,

@@ -12,13 +12,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.checkpoint.stateful import Stateful
 from torch.distributed.device_mesh import DeviceMesh
 
 from pipesched import Measurement, Schedule
 from pipesched.support.options import PairOrder, ReceivePlacement
 
-from ..autograd.inputs import refuse_graphs
-from ..checkpoint.state import Flat, Misfit, Names, Stateful
+from ..autograd.activation import refuse_graphs
+from ..checkpoint.state import Flat, Misfit, Names
 from ..checkpoint.state import Optimizers as StoredOptimizers
 from ..core.batch import Batch, Count, Mode, Tokens, counts_of, cut_units, join_slices, units_of
 from ..core.errors import PipelineError
@@ -29,16 +30,14 @@ from ..grad_sync.clip import Norm, clip, total_norm, values_of, with_infinity
 from ..grad_sync.data_parallel import BufferRule, check_patterns
 from ..grad_sync.reduce import checksum
 from ..partition.placement import Stages, Tied
-from ..profiling.clocks import Clocks, gather
 from ..profiling.memory import Memory
-from ..profiling.record import Event, Recording
+from ..profiling.record import Clocks, Event, Recording, gather
 from ..vocabulary import VocabularyEmbedding, VocabularyHead
 from .executor import Executor
 from .setup import MessageKind, Optimizers, Options, Setup, Steps
 
 
 def _group_of(given: dist.ProcessGroup | None) -> dist.ProcessGroup:
-    """Returns the group, by default the group of all ranks."""
     if not dist.is_initialized():
         raise PipelineError("torch.distributed is not initialized: call init_process_group")
     found = given if given is not None else dist.group.WORLD
@@ -136,17 +135,27 @@ class PipelineRuntime:
     ) -> None:
         found = _group_of(group)
         self._units = units_of(schedule)
-        inside = (stages, loss, found, optimizer, tied, vocabulary, embedding, device)
-        messages_are = (receives, messages, static_shapes)
-        beside = (data_parallel, check_patterns(expert_parallel), buffers)
         options = Options(
-            self._units,
-            *inside,
-            *messages_are,
-            memory_budget,
-            *beside,
-            parts_order,
-            (count is not None, adds_up),
+            schedule=self._units,
+            stages=stages,
+            loss=loss,
+            group=found,
+            optimizer=optimizer,
+            tied=tied,
+            vocabulary=vocabulary,
+            embedding=embedding,
+            device=device,
+            receives=receives,
+            messages=messages,
+            static_shapes=static_shapes,
+            memory_budget=memory_budget,
+            data_parallel=data_parallel,
+            expert_parallel=check_patterns(expert_parallel),
+            buffers=buffers,
+            order=parts_order,
+            weighs=(count is not None, adds_up),
+            slices=schedule.slices,
+            checks_slices=check_slices,
         )
         self.schedule, self.on_instruction = schedule, on_instruction
         self._group, self._scaler = found, scaler
@@ -156,23 +165,17 @@ class PipelineRuntime:
         self._receives = receives or "arrival" if schedule.kind == "schedule" else None
         self._watch = self._watch_over(found, timeout)
         with self._guard(lambda: "making the runtime"):
-            setup = Setup(options, self._watch)
-            self._parts = setup.parts(schedule.slices, check_slices)
-            self._clocks = Clocks(self._parts.link)
+            self._setup = setup = Setup(options, self._watch)
+            self._clocks = Clocks(setup.link)
             self._clocks.compare()
         self._averages = setup.averages
         self._state, self._copies = setup.state(names), setup.copies()
         self._watch.stop()
         self.optimizers: dict[tuple[int, int], Steps] = setup.optimizers
         """The optimizers of O cells, by path and stage."""
-        self._executor = self._make_executor()
-
-    def _make_executor(self) -> Executor:
-        """Makes the executor, and lets the watch report its place without keeping it alive."""
-        made = Executor(self._parts)
-        place = weakref.WeakMethod(made.place)
+        self._executor = Executor(setup)
+        place = weakref.WeakMethod(self._executor.place)  # the watch lives longer
         self._watch.place = lambda: ((call := place()) is not None and call()) or "no step"
-        return made
 
     def _watch_over(self, group: dist.ProcessGroup, timeout: float) -> Watch:
         rank, size = dist.get_rank(group), dist.get_world_size(group)
@@ -239,7 +242,7 @@ class PipelineRuntime:
         microbatches, None for outputs of other ranks. Ranks without a last stage return None.
         """
         batch = self._batch("evaluate", inputs, targets)
-        modules = [m for root in self._parts.placement.roots() for m in root.modules()]
+        modules = [m for root in self._setup.placement.roots() for m in root.modules()]
         with in_mode(modules, is_training=False):
             self._run(batch)
         if batch.losses:
@@ -257,7 +260,7 @@ class PipelineRuntime:
         They are a part of the model: `torch.nn.utils.clip_grad_norm_` would clip each rank by its
         own norm. Use `clip_grad_norm_` of the runtime.
         """
-        return self._parts.placement.distinct_parameters()
+        return self._setup.placement.distinct_parameters()
 
     def clip_grad_norm_(
         self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
@@ -273,12 +276,12 @@ class PipelineRuntime:
                 "the O cells of the schedule have stepped already when step() returns: to clip "
                 "gradients, take a schedule without O and step after clipping"
             )
-        parts = self._parts
+        shared = self._setup.sums.shared
         with self._watch.looking(), self._guard(lambda: "clipping gradients"):
-            norm = Norm(norm_type, self._watch, parts.link.device)
+            norm = Norm(norm_type, self._watch, self._setup.device)
             mine = self.parameters()
             chosen = [p for p in mine if id(p) not in self._find_counted_twice()]
-            total = total_norm(chosen, parts.sums.shared, norm, self._watch, self._averages)
+            total = total_norm(chosen, shared, norm, self._watch, self._averages)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise RuntimeError(
                 f"the norm of order {norm_type:g} of the gradients is {total.item()}, which is "
@@ -289,30 +292,30 @@ class PipelineRuntime:
         return total
 
     def _find_counted_twice(self) -> set[int]:
-        """Returns the shard of a head that counts as a part of a tied embedding."""
-        shards = self._parts.shards
+        """Returns the shard of a head that is a part of a tied embedding."""
+        shards = self._setup.shards
         return {id(p) for p in shards.tied_parameters[:1]} if shards is not None else set()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Sets the gradients of all modules of this rank to None, or to zero."""
-        for module in self._parts.placement.roots():
+        for module in self._setup.placement.roots():
             module.zero_grad(set_to_none)
 
     @contextmanager
     def record(self) -> Iterator[Recording]:
-        """Collects the times of all instructions that run inside of the block, as a list of
-        `Event`s. `Recording.gather` makes one `Measurement` of the events of all ranks.
+        """Collects the `Event`s of the block; `Recording.gather` joins all ranks in a
+        `Measurement`.
         """
         recording = Recording(self._gather)
         before = self.on_instruction, self._recording
         self.on_instruction, self._recording = recording.append, recording
-        self._parts.link.observe = recording.observe
+        self._setup.link.observe = recording.observe
         try:
             yield recording
         finally:
             self.on_instruction, self._recording = before
             outer = self._recording
-            self._parts.link.observe = None if outer is None else outer.observe
+            self._setup.link.observe = None if outer is None else outer.observe
             recording.close()
 
     @contextmanager
@@ -321,7 +324,7 @@ class PipelineRuntime:
         the memory of a microbatch on each stage, and by `predict` the peak of other schedules. The
         runtime then reads every tensor that autograd keeps.
         """
-        messages = self._parts.messages
+        messages = self._setup.messages
         found = Memory(self._units, self.rank, messages.has_tags, messages.begins_early)
         self._executor.memory = found
         try:
@@ -331,8 +334,7 @@ class PipelineRuntime:
 
     def after_backwards(self, path: int, stage: int, call: Callable[[], Any]) -> None:
         """Calls something in each training step after the last backward of a stage."""
-        cells = [c for i in self._parts.program if i.kind == "compute" for c in i.cells]
-        self._parts.around.add(cells, {(path, stage)}, call)
+        self._setup.around.add(self._setup.cells, {(path, stage)}, call)
 
     # State
 
@@ -350,7 +352,7 @@ class PipelineRuntime:
         Raises PipelineError on all ranks, and changes nothing, if a rank misses a name, if a shape
         differs, or if there is a name that no rank has.
         """
-        with self._loading():
+        with self._guard(lambda: "loading a state"):
             self._state.load_model(state)
 
     def optimizer_state_dict(self, optimizer: StoredOptimizers | None = None) -> dict[str, Any]:
@@ -370,7 +372,7 @@ class PipelineRuntime:
         Raises PipelineError on all ranks, and changes nothing, if a parameter has no entries, or if
         the parameters of one group have different options.
         """
-        with self._loading():
+        with self._guard(lambda: "loading a state"):
             self._state.load_optimizer(state, self._choose(optimizer))
 
     def save(
@@ -407,21 +409,9 @@ class PipelineRuntime:
         random: whether random states are set as they were; the checkpoint must be one of at least
             as many ranks.
         """
-        with self._loading():
+        with self._guard(lambda: "loading a state"):
             chosen = self._choose(optimizer)
             self._steps = self._state.load(folder, chosen, process_group, others, random)
-
-    @contextmanager
-    def _loading(self) -> Iterator[None]:
-        """Tells the other ranks of an error, unless they know it."""
-        self._watch.check()
-        try:
-            yield
-        except Misfit:
-            raise
-        except BaseException as error:
-            self._watch.fail(error, "loading a state")
-            raise
 
     def _choose(self, given: StoredOptimizers | None) -> Sequence[torch.optim.Optimizer]:
         if given is None:
@@ -467,7 +457,7 @@ class PipelineRuntime:
                 recording,
                 self._units,
                 self._receives,
-                self._parts.program,
+                self._setup.program,
                 self._watch,
                 self._clocks,
             )
@@ -483,12 +473,12 @@ class PipelineRuntime:
         torch.clear_autocast_cache()
         try:
             with self._guard(self._executor.where):
-                for origin in self._parts.placement.origins:
+                for origin in self._setup.placement.origins:
                     origin.check()
                 if batch.number == 0:
                     self._check_replicas()
                 if self._scaler is not None:  # the scaler then knows its scale on every rank
-                    self._scaler.scale(torch.zeros((), device=self._parts.link.device))
+                    self._scaler.scale(torch.zeros((), device=self._setup.device))
                 self._weigh(batch)
                 self._executor.run(batch)
         finally:
@@ -497,10 +487,12 @@ class PipelineRuntime:
 
     @contextmanager
     def _guard(self, place: Callable[[], str]) -> Iterator[None]:
-        """Tells the other ranks of an error."""
+        """Tells the other ranks of an error, unless all of them raise it."""
         self._watch.check()
         try:
             yield
+        except Misfit:
+            raise
         except BaseException as error:
             where = place()
             if isinstance(error, RuntimeError) and not isinstance(error, PipelineError):
@@ -514,7 +506,7 @@ class PipelineRuntime:
 
     def _check_replicas(self) -> None:
         """Raises if ranks that hold the same parameters have different values of them."""
-        shared = self._parts.sums.shared
+        shared = self._setup.sums.shared
         mine = {each.name: checksum(each.distinct) for each in shared}
         said = self._watch.meet("values", [mine, self._copies.digests()])
         self._copies.check([digests for _, digests in said], self._watch)
@@ -542,10 +534,10 @@ class PipelineRuntime:
     def _share_overflow(self) -> None:
         """Makes all gradients infinite if any rank's are not finite, so that all skip the step."""
         assert self._scaler is not None
-        found_here = [p.grad for p in self._parts.placement.parameters() if p.grad is not None]
+        found_here = [p.grad for p in self._setup.placement.parameters() if p.grad is not None]
         gradients = [values_of(gradient) for gradient in found_here]
         scale = self._scaler.get_scale()
-        device = self._parts.link.device
+        device = self._setup.device
         found = torch.tensor([0.0, scale, -scale], dtype=torch.float64, device=device)
         for gradient in gradients:  # on the device; only the last line waits for it
             found[:1] += (~gradient.isfinite()).any()
@@ -559,6 +551,6 @@ class PipelineRuntime:
                 f"ranks have scales from {-most[2]:g} to {most[1]:g}; wanted one scale"
             )
         if most[0]:
-            for parameter in self._parts.placement.parameters():
+            for parameter in self._setup.placement.parameters():
                 if parameter.grad is not None:
                     parameter.grad = with_infinity(parameter.grad)

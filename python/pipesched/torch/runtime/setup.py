@@ -20,10 +20,10 @@ from pipesched.support.options import ReceivePlacement
 
 from ..autograd.activation import Budget
 from ..checkpoint.state import Names, State
-from ..comm.messages import Link, device_of, messages_over, prepare
+from ..comm.messages import Link, Messages, OrderedMessages, TaggedMessages, device_of, prepare
 from ..core.errors import PipelineError
 from ..core.groups import own_gloo
-from ..core.values import local
+from ..core.values import HOST, local
 from ..core.watch import Watch
 from ..grad_sync.data_parallel import Around, Averages, BufferRule, mark, refuse_unused, units_of
 from ..grad_sync.reduce import Shared, shapes_of
@@ -42,7 +42,6 @@ from ..partition.placement import (
 from ..partition.split import SequentialStage, SequentialStages
 from ..vocab_parallel.embedding import check_embedding
 from ..vocab_parallel.head import Shards, check_head
-from .executor import Parts
 
 TAGGED = ("gloo", "mpi")
 """Backends whose messages have tags."""
@@ -54,7 +53,7 @@ class Steps(Protocol):
     """An optimizer."""
 
     def step(self) -> Any:
-        """Steps its parameters by their gradients."""
+        pass
 
 
 Optimizers = Callable[[list[nn.Parameter]], Steps] | Mapping[StageKey, Steps]
@@ -84,6 +83,10 @@ class Options:
     order: str
     weighs: tuple[bool, bool]
     """Whether losses of microbatches have weights, and whether they add up."""
+    slices: int
+    """The slices of a microbatch. Cells have the slices as microbatches."""
+    checks_slices: bool
+    """Whether slices are compared with whole microbatches."""
     has_tags: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -107,7 +110,7 @@ class Options:
 
     @property
     def backend(self) -> str:
-        """The backend of messages, by the device of the stages if a group has several."""
+        """Returns the backend of messages; a group may have one for each kind of device."""
         name = str(dist.get_backend(self.group))
         if ":" not in name:
             return name
@@ -132,14 +135,14 @@ class Options:
 
     @property
     def digest(self) -> str:
-        """A text that is the same on ranks whose arguments fit together."""
+        """Returns a text that is the same on ranks whose arguments fit together."""
         text = f"{self.schedule.to_text()} {self.receives} {self.has_tags} {self.static_shapes}"
         text += f" {self.buffers} {self.order} {self.expert_parallel} {self.weighs}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Setup:
-    """Builds the parts of one rank's runtime."""
+    """The parts of one rank's runtime."""
 
     def __init__(self, options: Options, watch: Watch) -> None:
         self.options = options
@@ -154,7 +157,7 @@ class Setup:
         self.program = list(options.schedule.program(watch.rank, receives=options.receives))
         check_program(self.schedule, self.placement, self.program)
         is_ordered = not options.has_tags
-        self._device = device_of(self.placement, options.device, is_ordered)
+        self.device = device_of(self.placement, options.device, is_ordered)
         self.averages = Averages(
             self.placement, options.group, options.data_parallel, options.expert_parallel, watch
         )
@@ -164,60 +167,53 @@ class Setup:
         self._owned: dict[StageKey, list[nn.Parameter]] = {}
         self.optimizers = self._make_optimizers()
         self._agree()
-        prepare(options.group, self._device, watch, is_ordered and options.backend != "gloo")
+        prepare(options.group, self.device, watch, is_ordered and options.backend != "gloo")
         self.around = Around()
+        """The hooks around cells."""
         self.shards = self._make_shards()
-        self.sums.make(self.around, self._cells(), bool(self.optimizers))
+        self.sums.make(self.around, self.cells, bool(self.optimizers))
         self.steppers = self._make_steppers()
+        """The functions that O calls."""
         if self.optimizers:
             self.sums.check_steps = self._check_steps
         self._shard()
         self.sums.make_buffers(options.buffers)
         if self._is_guarded:
             self.sums.guard_buffers(self._find_shared_buffers())
-
-    def parts(self, slices: int, checks_slices: bool) -> Parts:
-        """Makes the parts that the executor needs, for microbatches of this many slices."""
-        options, device = self.options, self._device
-        is_gloo = options.backend == "gloo"
-        buffers = torch.device("cpu") if is_gloo or options.has_tags else device
-        link = Link(options.group, self.watch, device, buffers)
-        if not options.has_tags:
-            link.host = own_gloo(range(self.schedule.workers), self.watch, "messages")
-        stream: Any = torch.cuda.Stream
-        is_cuda = device.type == "cuda"
-        stored = [
-            local(each.detach())
-            for module in self.placement.roots()
-            for each in (*module.parameters(), *module.buffers())
-        ]
-        return Parts(
-            self.placement,
-            self.program,
-            link,
-            messages_over(
-                link, self.program, options.has_tags, options.static_shapes, by_one=is_gloo
-            ),
-            options.loss,
-            self.sums,
-            self.around,
-            self.steppers,
-            Budget(options.memory_budget),
-            stored,
-            (stream(device), stream(device)) if is_cuda else (None, None),
-            slices,
-            checks_slices,
-            self.shards,
-            options.order,
+        self.budget = Budget(options.memory_budget)
+        self.link = self._make_link()
+        by_one = options.backend == "gloo"
+        self.messages: Messages = (
+            TaggedMessages(self.link, self.program)
+            if options.has_tags
+            else OrderedMessages(self.link, self.program, options.static_shapes, by_one)
         )
 
+    def _make_link(self) -> Link:
+        options = self.options
+        is_on_host = options.backend == "gloo" or options.has_tags
+        link = Link(options.group, self.watch, self.device, HOST if is_on_host else self.device)
+        if not options.has_tags:
+            link.host = own_gloo(range(self.schedule.workers), self.watch, "messages")
+        return link
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of this rank, in the order of its program."""
+        return [c for i in self.program for c in i.cells if i.kind == "compute"]
+
+    @property
+    def stored(self) -> list[Tensor]:
+        """The local parameters and buffers, which no offload moves."""
+        roots = self.placement.roots()
+        held = (each for root in roots for each in (*root.parameters(), *root.buffers()))
+        return [local(each.detach()) for each in held]
+
     def copies(self) -> Copies:
-        """Makes the search for unnamed ties."""
         options = self.options
         return Copies(self.placement, options.stages, options.tied, self.sums.ties)
 
     def state(self, names: Names | None) -> State:
-        """Makes the object that saves and loads."""
         watch, group = self.watch, self.options.group
         return State(self.placement, self.averages, watch, group, names, self.sums.ties)
 
@@ -237,7 +233,7 @@ class Setup:
             self.program,
             options.group,
             self.watch,
-            self._device,
+            self.device,
             options.loss,
         )
 
@@ -247,7 +243,7 @@ class Setup:
         given = self.options.optimizer
         if given is None:
             return {}
-        cells = [c for i in self.program for c in i.cells if i.kind == "compute" and c.phase == "O"]
+        cells = [cell for cell in self.cells if cell.phase == "O"]
         if not cells and self.placement.stages:
             raise PipelineError(
                 "`optimizer` is given, but the schedule has no O cells on this rank: add them with "
@@ -284,7 +280,6 @@ class Setup:
         return made
 
     def _check_steps(self) -> None:
-        """Refuses parameters that are trained now and that no O steps."""
         groups = [getattr(each, "param_groups", None) for each in self.optimizers.values()]
         if None in groups:
             return  # an object of the caller that does not list its parameters
@@ -405,20 +400,17 @@ class Setup:
         return said
 
     def _list_averaged_modules(self) -> list[tuple[StageKey, nn.Module]]:
-        """Returns the shapes of parameters, without shards, which may have different sizes."""
+        """Returns modules without DTensors, whose parts may have different sizes."""
         return [
             (key, module)
             for key, module in self.placement.modules.items()
             if not any(isinstance(parameter, DTensor) for parameter in module.parameters())
         ]
 
-    def _cells(self) -> list[Cell]:
-        return [c for i in self.program for c in i.cells if i.kind == "compute"]
-
     def _shard(self) -> None:
         """Gathers and reduces parameters sharded by FSDP."""
-        cells = self._cells()
-        for unit in units_of(self.placement, self.watch, self._device):
+        cells = self.cells
+        for unit in units_of(self.placement, self.watch, self.device):
             own = [
                 number
                 for number, cell in enumerate(cells)
@@ -436,7 +428,6 @@ class Setup:
 
 
 def _optimizer(given: Optimizers, key: StageKey, owned: Sequence[nn.Parameter]) -> Steps:
-    """Returns the optimizer of a stage, which steps no parameters of other stages."""
     if not isinstance(given, Mapping):
         return given(list(owned))
     if key not in given:

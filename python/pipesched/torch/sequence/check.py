@@ -29,7 +29,6 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-2}
 """How far outputs may differ, relative to the largest of them; a stage that does not see earlier
 tokens is off by about one."""
 OF_OTHERS = 0.1
-"""The tolerance for types with fewer digits."""
 
 
 @dataclass

@@ -68,7 +68,6 @@ class _Store:
         return self._ends[number - 1]
 
     def _grow(self, length: int) -> None:
-        """Makes place for slices that are not equal."""
         shape = list(self.kept.shape)
         filled = shape[self._dim]
         shape[self._dim] = max(length, 2 * filled)
@@ -77,17 +76,13 @@ class _Store:
         self.kept = larger
 
     def note_graph(self, number: int) -> None:
-        """The forward of a slice has a graph."""
         self._waiting.add(number)
 
     def end(self, number: int) -> None:
-        """The backward of a slice is over."""
         self._waiting.discard(number)
 
     def take(self, gradient: Tensor, number: int) -> Tensor:
-        """Keeps the gradients of earlier parts; returns the gradient of the slice, once more for
-        the weights.
-        """
+        """Keeps the gradients of earlier parts; returns the gradient of the slice."""
         later = [other for other in self._waiting if other > number]
         if later:
             raise PipelineError(
@@ -134,9 +129,7 @@ class _Kept:
     stores: dict[tuple[int, int], _Store] = field(default_factory=dict)
     """By number of the call, and of the tensor in it."""
     tokens: dict[int, int] = field(default_factory=dict)
-    """The number of tokens of each slice."""
     ended: int = 0
-    """The number of finished slices."""
 
 
 class _Unit:
@@ -149,7 +142,6 @@ class _Unit:
         self.calls = 0
 
     def extend(self, tensors: tuple[Tensor, ...], dim: int) -> list[Tensor]:
-        """Returns the parts of all slices up to this one."""
         call, self.calls = self.calls, self.calls + 1
         found = []
         for i, own in enumerate(tensors):
@@ -218,14 +210,12 @@ class Earlier:
         self._kept, self.spared = {}, spared
 
     def tensors(self) -> list[Tensor]:
-        """Returns the tensors kept."""
         stores = [store for kept in self._kept.values() for store in kept.stores.values()]
         sent = [store.sent for store in stores if store.sent is not None]
         return [*(store.kept for store in stores), *sent]
 
     @contextmanager
     def forward(self, cell: Cell, value: Any) -> Iterator[None]:
-        """Runs a forward, or computes it again."""
         kept = self._kept.setdefault(self._key(cell), _Kept())
         number = cell.microbatch % self.count
         tokens = [t.shape[TOKENS] for t in flatten(value)[0] if has_tokens(t)]
@@ -249,12 +239,11 @@ class Earlier:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Runs a forward of a whole microbatch."""
         with _running(None):
             yield
 
     def end(self, cell: Cell) -> None:
-        """The last that a slice needs is done."""
+        """Ends the last use of a slice."""
         key = self._key(cell)
         kept = self._kept[key]
         for store in kept.stores.values():
@@ -265,7 +254,6 @@ class Earlier:
             del self._kept[key]
 
     def place(self, cell: Cell) -> str:
-        """Returns a slice in messages."""
         microbatch, number = divmod(cell.microbatch, self.count)
         return f"path {cell.path}, stage {cell.stage}, slice {number} of microbatch {microbatch}"
 

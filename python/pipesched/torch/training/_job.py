@@ -21,19 +21,13 @@ class Job:
     file: Path
     """The model; see `Source`."""
     options: Mapping[str, str]
-    """The options of the model."""
     schedules: tuple[tuple[str, Schedule | None], ...]
-    """The schedules by their different names; None: the schedule that the optimizer finds from
-    measured times.
-    """
+    """The schedules by name; None: found by the optimizer from measured times."""
     one_by_one: bool
-    """Whether schedules train one after the other, so that memory for one model suffices, or by
-    turns.
-    """
+    """Whether schedules train one after the other (memory for one model), or by turns."""
     workers: int
     microbatches: int
     microbatch_size: int
-    """In samples."""
     backend: str
     dtype: str
     """The dtype of the parameters: float32, float64 or bfloat16."""
@@ -52,11 +46,8 @@ class Job:
     memory: int
     """The activations that a worker of an optimized schedule may hold."""
     memory_budget: int | str | None
-    """The memory budget of every schedule: see `PipelineRuntime`."""
     search_seconds: float
-    """The time limit of the search of the optimizer."""
     timeout: float
-    """The longest wait in seconds."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +63,5 @@ class Outcome:
     measurement: Measurement
     """The measurement of the steps that follow."""
     samples: int
-    """Samples per step."""
     tokens: int | None
     """Tokens per step, if the model gives the number."""

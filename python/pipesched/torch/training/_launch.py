@@ -115,9 +115,7 @@ def train(job: Job, report: Report, store: Store | None = None) -> list[Outcome]
 
 
 def join(job: Job, report: Report) -> list[Outcome] | None:
-    """Trains as the rank that torchrun has started; returns the outcomes on rank 0. Raises
-    RankFailed.
-    """
+    """Trains as a rank of torchrun; returns the outcomes on rank 0. Raises RankFailed."""
     rank = int(os.environ["RANK"])
     try:
         outcomes = train(job, report)
@@ -217,8 +215,8 @@ class Run:
 
 
 def launch(job: Job, report: Report) -> list[Outcome]:
-    """Starts one process per worker, and returns the outcomes. Raises RankFailed if a rank fails.
-    Leaves no process. The ranks meet in a private folder: anybody could reach a port.
+    """Starts a process per worker; returns the outcomes. Raises RankFailed. The ranks meet in a
+    private folder: anybody could reach a port.
     """
     with (
         tempfile.TemporaryDirectory(prefix="pipesched-", ignore_cleanup_errors=True) as folder,

@@ -207,9 +207,7 @@ class Source:
     def split(
         self, model: nn.Module, schedule: Schedule, times: Sequence[float] | None
     ) -> SequentialStages:
-        """The stages of a schedule: children, layers or cut parts of the model, by times or
-        numbers.
-        """
+        """Returns the stages: children, layers or cut parts of the model, by times or numbers."""
         if callable(self._cuts):
             cuts = self._names(model)
             return split_model(model, schedule, at=cuts, times=times or [1.0] * (len(cuts) + 1))
@@ -245,9 +243,7 @@ class Source:
 
     @property
     def count(self) -> Callable[[Any], Any] | None:
-        """The number of tokens over which the loss of a microbatch is a mean, by
-        `valid_tokens(target)` of the file.
-        """
+        """Returns `valid_tokens(target)` of the file: the tokens over which a loss is a mean."""
         found: Callable[[Any], Any] | None = getattr(self.module, "valid_tokens", None)
         return found
 

@@ -142,9 +142,7 @@ class Trainer:
     # The optimizer
 
     def _optimized(self) -> Schedule:
-        """The schedule that the optimizer finds for the times of some steps, which change nothing
-        else.
-        """
+        """Returns the schedule that the optimizer finds for the measured times of some steps."""
         job = self.job
         base = pipesched.generate(
             MEASURED_BY, workers=job.workers, microbatches=job.microbatches, name=MEASURED_BY

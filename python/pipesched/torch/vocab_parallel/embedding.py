@@ -25,7 +25,7 @@ from torch import Tensor
 
 from pipesched import Cell, Instruction, Schedule
 
-from ..autograd.inputs import Inputs
+from ..autograd.activation import Inputs
 from ..core.batch import Batch, Mode
 from ..core.errors import PipelineError
 from ..core.program import OF_EMBEDDING
@@ -238,7 +238,6 @@ class Lookups:
         return [index for index in list(self._works) if self.finish(index)]
 
     def tensors(self) -> list[Tensor]:
-        """Returns the tensors held."""
         under_way = [tensor for _, tensor, _ in self._works.values()]
         kept = (self._parts, self._sums, self._leaving, self._gradients)
         return [*under_way, *(tensor for each in kept for tensor in each.values())]

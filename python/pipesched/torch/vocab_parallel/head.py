@@ -191,7 +191,8 @@ class Shards:
                     "this rank has a shard of the head, and needs `targets`, as all ranks do"
                 )
             return
-        self._targets = [map_tensors(each, self._placed) for each in batch.targets]
+        place = partial(Tensor.to, device=self._device)
+        self._targets = [map_tensors(each, place) for each in batch.targets]
         for number, target in enumerate(self._targets):
             if not isinstance(target, Tensor) or target.dtype != torch.long:
                 found = target.dtype if isinstance(target, Tensor) else type(target).__name__
@@ -209,9 +210,6 @@ class Shards:
             assert self.head.whole is not None
             clear_gradients([self.head.whole])
 
-    def _placed(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self._device)
-
     def end_step(self) -> None:
         """Ends a step of training: adds up the gradients of the head and of a tied embedding."""
         head, whole = self.head, self.head.whole
@@ -223,7 +221,9 @@ class Shards:
             total[head.rows] = head.weight.grad
         if self._rank == self._holders[0] and whole.grad is not None:
             total += whole.grad.to_dense() if whole.grad.is_sparse else whole.grad
-        self._wait(total, self._gradients.allreduce([total]), lambda: "the gradient of the tie")
+        self._watch.wait_for(
+            total, self._gradients.allreduce([total]), lambda: "the gradient of the tie"
+        )
         for parameter in self.tied_parameters:
             found = total if parameter is whole else total[head.rows]
             if parameter.grad is None or parameter.grad.layout != torch.strided:
@@ -273,9 +273,7 @@ class Shards:
         return found
 
     def _check_loss(self, output: Tensor) -> None:
-        """Refuses a loss that is not the mean cross-entropy, by numbers drawn for targets of each
-        kind.
-        """
+        """Refuses a loss that is not the mean cross-entropy, tried with all kinds of targets."""
         loss = self._loss
         if loss is None:
             return
@@ -371,7 +369,10 @@ class Shards:
             if self._is_early and self._is_training:
                 self._begin_early(instruction)
         else:
-            self._sum(number, instruction)
+            found = self._sums[number]
+            call = partial(self._gradients.allreduce, [found])
+            work = self._watch.start_call(call, lambda: str(instruction))
+            self._works[instruction.index] = found, work
 
     def _pad(self, logits: Logits) -> Tensor:
         """Returns the logits of the shard, as many entries as the largest shard has."""
@@ -418,7 +419,7 @@ class Shards:
         for other in list(self._sizes):
             size, work = self._sizes.pop(other)
             instruction = self._indices[other]
-            self._wait(size, work, partial(str, instruction))
+            self._watch.wait_for(size, work, partial(str, instruction))
             if other not in self._works:
                 own = self._entering[instruction.cell.microbatch]
                 if self._sources[instruction.cell.path] != self._rank:
@@ -427,13 +428,6 @@ class Shards:
                 self._works[other] = own, self._send(self._inputs, own, instruction)
             if other == index:
                 return
-
-    def _sum(self, number: int, instruction: Instruction) -> None:
-        """Starts to sum the gradient of the input of the head."""
-        found = self._sums[number]
-        call = partial(self._gradients.allreduce, [found])
-        work = self._watch.start_call(call, lambda: str(instruction))
-        self._works[instruction.index] = found, work
 
     def _begin_early(self, instruction: Instruction) -> None:
         """Starts the rest of a Y of Vocab-2 in another thread, and over NCCL in another stream."""
@@ -500,9 +494,7 @@ class Shards:
             self._sums[number] = logits.part * self._scales[number]
 
     def finish(self, index: int, cell: Cell | None = None) -> bool:
-        """Ends X, Y or Z for a cell; returns whether it was in progress. T needs only the first
-        part of Y.
-        """
+        """Ends a collective; returns whether it was in progress. T needs only half of Y."""
         instruction = self._indices.get(index)
         if instruction is None:
             return self.lookups is not None and self.lookups.finish(index)
@@ -511,7 +503,7 @@ class Shards:
             self._receive_sized(index)
         if instruction.kind == "combine" and number in self._coming:
             own, shards, work = self._coming.pop(number)
-            self._wait(own, work, lambda: str(instruction))
+            self._watch.wait_for(own, work, lambda: str(instruction))
             self._take(number, shards)
         if instruction.kind == "combine" and self._is_early and self._is_training:
             is_first = cell is not None and cell.phase == "T"
@@ -524,7 +516,7 @@ class Shards:
             del self._indices[index]
         if index in self._works:
             tensor, work = self._works.pop(index)
-            self._wait(tensor, work, lambda: str(instruction))
+            self._watch.wait_for(tensor, work, lambda: str(instruction))
         is_source = self._sources[instruction.cell.path] == self._rank
         if instruction.kind != "broadcast" and not is_source:
             self._sums.pop(number, None)  # only the last stage needs the gradient
@@ -535,17 +527,13 @@ class Shards:
         ended = [index for index in list(self._indices) if self.finish(index)]
         return ended if self.lookups is None else [*ended, *self.lookups.finish_all()]
 
-    def _wait(self, tensor: Tensor, work: Any, what: Callable[[], str]) -> None:
-        self._watch.wait_for(tensor, work, what)
-
     def tensors(self) -> list[Tensor]:
-        """Returns the tensors held."""
-        coming = [t for own, shards, _ in [*self._coming.values()] for t in (own, *shards)]
+        coming = [t for own, shards, _ in list(self._coming.values()) for t in (own, *shards)]
         return [
             *self._entering.values(),
             *self._outputs.values(),
             *(t for logits in self._logits.values() for t in logits.tensors),
             *coming,
-            *[*self._sums.values()],
+            *list(self._sums.values()),  # which another thread may change
             *(self.lookups.tensors() if self.lookups is not None else ()),
         ]

@@ -1,5 +1,5 @@
 """Files of a checkpoint of `torch.distributed.checkpoint`, written so that a folder always has a
-whole one, and checked before they are read.
+whole one, and read without running code in them.
 
     step8-3f9ac21b04de.rank0of2.0.distcp   the values of a rank, and a seal
     step8-3f9ac21b04de.rank1of2.0.distcp
@@ -9,6 +9,10 @@ A save writes files with new names. When all ranks are done, the first rank rena
 `.metadata` over the last one, and then removes the files of the last save. A seal is the last line
 of a file, which PyTorch does not read: the save, its step, the rank, and a checksum of all bytes
 before it; the seal of `.metadata` lists the files of all ranks.
+
+PyTorch unpickles the metadata and each value that is not a tensor; a pickle may call any function.
+Here metadata may only name the classes that metadata consist of, and values only the types that
+`torch.load(weights_only=True)` accepts.
 """
 
 from __future__ import annotations
@@ -19,21 +23,34 @@ import fcntl
 import io
 import json
 import os
+import pickle
 import re
 import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from enum import EnumType
+from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any, cast
 
 import torch
 import torch.distributed as dist
+from torch.distributed.checkpoint import filesystem, metadata
+from torch.distributed.checkpoint._traverse import set_element
 from torch.distributed.checkpoint.api import CheckpointException
-from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemWriter
-from torch.distributed.checkpoint.metadata import Metadata
-from torch.distributed.checkpoint.planner import SavePlan, SavePlanner
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
+from torch.distributed.checkpoint.planner import (
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+)
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
@@ -41,10 +58,7 @@ from ..core.errors import PipelineError
 from ..core.groups import store_of
 from ..core.watch import Watch
 
-# Progress
-
 TELL_SECONDS = 1.0
-"""The interval at which a rank reports progress."""
 
 
 class Progress:
@@ -67,7 +81,6 @@ class Progress:
             self._inner.add("moved", 1)
 
     def reach(self, place: str) -> None:
-        """Notes that this rank has reached a place."""
         self._inner.set(f"{place}/{self._rank}", "")
         self._inner.add("moved", 1)
 
@@ -88,9 +101,7 @@ class Progress:
         return found
 
     def run(self, call: Callable[[], None]) -> None:
-        """Runs the call in another thread. Raises its exception, the failure of another rank, or a
-        PipelineTimeout with the rank that made no progress.
-        """
+        """Runs a call in another thread. A PipelineTimeout names the rank without progress."""
         cuda: Any = torch.cuda
         device = cuda.current_device() if cuda.is_initialized() else None
         failures: list[CheckpointException] = []
@@ -141,7 +152,7 @@ def split_seal(contents: bytes) -> tuple[int, Seal] | None:
 
 
 def seal_of(name: str) -> Seal:
-    """Returns the facts in the name of a file of a rank."""
+    """Returns the save, step and rank in the name of a file."""
     found = NAME.fullmatch(name)
     if found is None:
         return {}
@@ -150,7 +161,6 @@ def seal_of(name: str) -> Seal:
 
 
 def _read_end(path: Path) -> tuple[int, Seal] | None:
-    """Reads the seal of a file of a rank, and the number of bytes before it."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         begin = file.seek(max(0, size - SEAL_BYTES))
@@ -203,7 +213,6 @@ class _Stream(io.RawIOBase):
             raise self.error from None
 
     def close(self) -> None:
-        """Writes the seal, and waits until all is on the disk."""
         if not self._file.closed:
             line = seal_line({**self._seal, "crc32": self._sum})
 
@@ -232,7 +241,7 @@ class _Files(FileSystem):
         self.made: list[Path] = []
 
     def _own(self, path: Path) -> Path:
-        """Returns a temporary name of `.metadata` that only this save uses."""
+        """Returns a temporary name of `.metadata` for this save alone."""
         is_metadata = path.name == f"{METADATA}.tmp"
         return path.with_name(f"{METADATA}.{self._save}") if is_metadata else path
 
@@ -296,9 +305,7 @@ class Writer(FileSystemWriter):
         return plan
 
     def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Gives all ranks the names of their files, on the first rank, and removes files of failed
-        saves.
-        """
+        """Names the files of all ranks, and removes files of failed saves."""
         with suppress(OSError):
             metadata = self._folder / METADATA
             known = split_seal(metadata.read_bytes()) if metadata.exists() else (0, {"files": {}})
@@ -332,7 +339,7 @@ class Writer(FileSystemWriter):
             self._remove(files, lambda name: name.endswith(".distcp"))
 
     def _check_written(self, name: str) -> list[int]:
-        """Returns the bytes and the checksum of a file, as the first rank sees it."""
+        """Returns the bytes and the checksum of a file."""
         try:
             found = _read_end(self._folder / name)
         except FileNotFoundError:
@@ -353,20 +360,17 @@ class Writer(FileSystemWriter):
                     path.unlink()
 
     def discard(self) -> None:
-        """Removes this rank's files of a save that has failed on all ranks."""
         for path in self._files.made:
             with suppress(OSError):
                 path.unlink()
 
     def end(self) -> None:
-        """Lets other jobs save."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
 
 def reason_of(error: BaseException) -> str:
-    """Returns an error of a save, in words."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full: {error}"
     is_named = isinstance(error, (OSError, PipelineError))
@@ -406,12 +410,11 @@ class Sealed:
 
     @property
     def save(self) -> str:
-        """Which save this is; empty if it is not known."""
         return str(self.seal.get("save", ""))
 
     def check(self, ends: dict[str, int], part: int, parts: int) -> None:
-        """Raises a PipelineError for a file that is not of this save or not as written. Each of
-        `parts` ranks checks the contents of some files; `ends` has the least bytes to read of each.
+        """Raises PipelineError for a file of another save or with other contents. Each of `parts`
+        ranks checks some files; `ends` has the least bytes of each.
         """
         files = self.seal.get("files", {})
         sealed = [name for name in ends if NAME.fullmatch(name)]
@@ -442,7 +445,6 @@ class Sealed:
             raise PipelineError(f"the file {name!r} has {size} bytes, wanted at least {least}")
 
     def _check_contents(self, name: str, listed: tuple[int, int]) -> None:
-        """Compares a file with its bytes and checksum in `.metadata`, and with its seal."""
         path, wanted = self._folder / name, seal_of(name)
         found = _read_end(path)
         if found is None:
@@ -464,3 +466,209 @@ class Sealed:
 def _describe(seal: Seal) -> str:
     known = {"save": "a save without a name", "step": "?", "rank": "?", "ranks": "?", **seal}
     return "{save} (step {step}), rank {rank} of {ranks}".format(**known)
+
+
+KINDS = ("model", "optimizer", "loss", "others", "random")
+"""The first parts of the names of values."""
+WRITES = {
+    "plan": "come to the saving of the checkpoint",
+    "write": "write its part of the checkpoint",
+}
+READS = {"plan": "come to the loading of the checkpoint", "read": "read its part of the checkpoint"}
+
+
+def _member(enumeration: Any, name: str) -> Any:
+    """Replaces `getattr`, with which Python 3.11 pickles a member of an enumeration."""
+    if not isinstance(enumeration, EnumType) or name not in enumeration.__members__:
+        raise PipelineError(f"{METADATA} reads {name!r} of what is no enumeration")
+    return enumeration[name]
+
+
+def _list_admitted() -> dict[tuple[str, str], Any]:
+    """Returns the objects that metadata may name, by module and name."""
+    found: dict[tuple[str, str], Any] = {("torch", "Size"): torch.Size}
+    found["builtins", "getattr"] = _member
+    for name, value in vars(torch).items():
+        if isinstance(value, torch.dtype):
+            found["torch", name] = value
+    untyped: Any = torch.serialization
+    found["torch.serialization", "_get_layout"] = untyped._get_layout
+    for module, names in (
+        (
+            metadata,
+            "Metadata TensorStorageMetadata TensorProperties _MEM_FORMAT_ENCODING "
+            "BytesStorageMetadata ChunkStorageMetadata MetadataIndex StorageMeta",
+        ),
+        (filesystem, "_StorageInfo"),
+    ):
+        for name in names.split():
+            if hasattr(module, name):
+                found[module.__name__, name] = getattr(module, name)
+    for path in (PosixPath, PurePosixPath):
+        for place in ("pathlib", "pathlib._local"):
+            found[place, path.__name__] = path
+    return found
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes the classes of metadata and no others."""
+
+    admitted = _list_admitted()
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self.admitted:
+            raise PipelineError(
+                f"{METADATA} names {module}.{name}, which no checkpoint needs; wanted only classes "
+                "of torch.distributed.checkpoint's metadata"
+            )
+        return self.admitted[module, name]
+
+
+def _unpickle(contents: bytes) -> Metadata:
+    try:
+        read = _Unpickler(io.BytesIO(contents)).load()
+    except PipelineError:
+        raise
+    except Exception as error:  # a file that is not a pickle may raise anything
+        raise PipelineError(f"{METADATA} is no metadata: {error}") from error
+    if not isinstance(read, Metadata):
+        raise PipelineError(f"{METADATA} has a {type(read).__name__}, wanted metadata")
+    if getattr(read, "storage_meta", None) is None:
+        read.storage_meta = StorageMeta()
+    return read
+
+
+class Stored:
+    """A checkpoint whose values are not read yet. Raises a PipelineError if it is not whole."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = folder
+        try:
+            self.sealed = Sealed(folder)
+            self.metadata = _unpickle(self.sealed.contents)
+        except OSError as error:
+            raise PipelineError(str(error)) from error
+
+    @property
+    def step(self) -> int:
+        """The steps that the runtime which saved it had run; 0 if that is not known."""
+        return int(self.sealed.seal.get("step", 0))
+
+    def kinds(self) -> dict[str, dict[str, Any]]:
+        """Returns the values by the first part of names ("model", "optimizer") and the rest."""
+        found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+        for key, value in self.metadata.state_dict_metadata.items():
+            kind, _, name = key.partition(".")
+            if kind in found:
+                found[kind][name] = value
+        if not found["model"]:
+            keys = sorted(self.metadata.state_dict_metadata)[:5]
+            raise PipelineError(f"has no names under 'model'; it has {', '.join(map(repr, keys))}")
+        return found
+
+    def check(self, part: int = 0, parts: int = 1) -> None:
+        ends: dict[str, int] = {}
+        for each in self.metadata.storage_data.values():
+            end = each.offset + each.length
+            ends[each.relative_path] = max(end, ends.get(each.relative_path, 0))
+        try:
+            self.sealed.check(ends, part, parts)
+        except OSError as error:
+            raise PipelineError(str(error)) from error
+
+
+class Reader(FileSystemReader):
+    def __init__(self, stored: Stored, progress: Progress | None = None) -> None:
+        super().__init__(stored.folder)
+        self._stored, self._progress = stored, progress
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        found = self._stored.metadata
+        assert found.storage_meta is not None
+        found.storage_meta.load_id = self.load_id
+        return found
+
+    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
+        if self._progress is not None:
+            self._progress.reach("plan")
+        return super().prepare_local_plan(plan)
+
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
+        found = super().read_data(plan, planner)
+        if self._progress is not None:
+            self._progress.reach("read")
+        return found
+
+
+class _Planner(DefaultLoadPlanner):
+    """Reads values as PyTorch reads weights."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        super().__init__()
+        self._progress = progress
+
+    def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
+        name = read_item.dest_index.fqn
+        try:
+            loaded = torch.load(value, weights_only=True)
+        except Exception as error:
+            first = str(error).split("\n", 1)[0]
+            raise PipelineError(f"{name!r} is not loaded, since it may run code: {first}") from None
+        if self.flatten_state_dict:
+            set_element(self.original_state_dict, self.mappings[name], loaded)
+        else:
+            self.state_dict[name] = loaded
+
+    def resolve_tensor(self, read_item: ReadItem) -> torch.Tensor:
+        if self._progress is not None:
+            self._progress.moved()
+        found: torch.Tensor = super().resolve_tensor(read_item)
+        return found
+
+
+def _make_error(
+    folder: str | os.PathLike[str], is_not: str, error: CheckpointException
+) -> PipelineError:
+    said = [f"rank {rank}: {reason_of(each[0])}" for rank, each in error.failures.items()]
+    text = "\n".join(said)
+    return PipelineError(f"checkpoint {os.fspath(folder)!r} {is_not}:\n{text}")
+
+
+def read_into(
+    state: dict[str, Any],
+    stored: Stored,
+    group: dist.ProcessGroup | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Reads a checkpoint into the tensors and the values of a state."""
+
+    def call() -> None:
+        reader, planner = Reader(stored, progress), _Planner(progress)
+        load(state, storage_reader=reader, planner=planner, process_group=group)
+
+    try:
+        call() if progress is None else progress.run(call)
+    except CheckpointException as error:
+        raise _make_error(stored.folder, "cannot be read", error) from error
+
+
+def write(
+    state: dict[str, Any],
+    folder: str | os.PathLike[str],
+    step: int,
+    group: dist.ProcessGroup | None,
+    progress: Progress,
+) -> None:
+    """Writes a checkpoint in the place of the one that the folder has."""
+    writer = Writer(folder, step, progress)
+
+    def call() -> None:
+        save(state, storage_writer=writer, process_group=group)
+
+    try:
+        progress.run(call)
+    except CheckpointException as error:
+        writer.discard()
+        raise _make_error(folder, "is not written, and stays as it was", error) from error
+    finally:
+        writer.end()
