@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import datetime
 import gc
+import importlib
 import multiprocessing
 import os
 import pickle
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +30,17 @@ from runtime_census import Census, Marked
 from runtime_models import batch_of, block_of, loss_of
 from runtime_runs import Job, Result
 from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
 
 STEPS = 2
 LIMIT = datetime.timedelta(seconds=60)
 GRACE = 2.0
 """Seconds that others may run on after a rank has failed, whose failure may be theirs too."""
+COLLECTIVES = ("all_reduce", "all_gather_single", "reduce_scatter_single")
+"""Hooks of sums and of FSDP."""
 
 
 class Model:
@@ -75,15 +84,19 @@ def stage_blocks(job: Job, rank: int, stages: Any) -> list[tuple[int, nn.Module]
     ]
 
 
-def compare(job: Job, mine: list[tuple[int, nn.Module]], whole: nn.Sequential) -> list[float]:
+def whole(value: Any) -> Any:
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def compare(job: Job, mine: list[tuple[int, nn.Module]], model: nn.Sequential) -> list[float]:
     """The largest differences of gradients, and of parameters and buffers."""
     gradients = values = 0.0
     for number, block in mine:
-        like = whole[number]
+        like = model[number]
         for name, wanted in like.named_parameters():
             found = block.get_parameter(f"{number}.{name}")
-            gradients = max(gradients, difference(found.grad, wanted.grad))
-            values = max(values, difference(found.detach(), wanted.detach()))
+            gradients = max(gradients, difference(whole(found.grad), wanted.grad))
+            values = max(values, difference(whole(found.detach()), wanted.detach()))
         for name, kept in like.named_buffers():
             if not job.has_replicas:
                 values = max(values, difference(block.get_buffer(f"{number}.{name}"), kept))
@@ -108,30 +121,87 @@ def mean_error(job: Job, found: Tensor | None, wanted: list[float], rank: int) -
     return abs(found.item() - mean) / abs(mean)
 
 
-def run(job: Job, group: dist.ProcessGroup) -> Result:
-    rank = dist.get_rank(group)
-    schedule = job.schedule
-    reference, mine = Model(job), Model(job)
-    stages = split_sequential(mine.whole, schedule)
-    options: dict[str, Any] = dict(job.options)
+def composed(how: str, stages: Any, mesh: DeviceMesh) -> Callable[[int, int], nn.Module]:
+    """The stages, put together with the stages of other pipelines."""
+    beside = mesh["replicas", "shards"] if how == "hsdp" else mesh["dp"]
+    made: dict[nn.Module, nn.Module] = {}
+
+    def of(path: int, stage: int) -> nn.Module:
+        module: nn.Module = stages(path, stage)
+        if how == "ddp":
+            if module not in made:
+                made[module] = DistributedDataParallel(module, process_group=beside.get_group())
+            return made[module]
+        for block in module.children() if how in ("blocks", "both", "again") else ():
+            if not isinstance(block, FSDPModule):
+                again = {"reshard_after_forward": True} if how == "again" else {}
+                fully_shard(block, mesh=beside, **again)
+        if how in ("stages", "both", "hsdp") and not isinstance(module, FSDPModule):
+            fully_shard(module, mesh=beside)
+        return module
+
+    return of
+
+
+@contextmanager
+def counted(calls: Counter[str]) -> Iterator[None]:
+    """Counts the collectives of a block."""
+    old = {name: getattr(dist, name) for name in COLLECTIVES}
+
+    def counting(name: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            calls[name] += 1
+            return old[name](*args, **options)
+
+        return call
+
+    for name in COLLECTIVES:
+        setattr(dist, name, counting(name))
+    try:
+        yield
+    finally:
+        for name in COLLECTIVES:
+            setattr(dist, name, old[name])
+
+
+def options_of(job: Job, mesh: DeviceMesh | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"timeout": 60, **job.options}
+    if mesh is not None and job.how == "plain":
+        options["data_parallel"] = mesh["dp"]
     if job.steps_inside:
         options["optimizer"] = optimizer_of
     if job.has_ties:
-        own = Model(job, is_tied=False)
-        stages = split_sequential(own.whole, schedule)
-        last = max(s.stage for w in range(schedule.workers) for s in schedule.stages(w))
-        end = schedule.blocks - 1
+        last = max(s.stage for w in range(job.schedule.workers) for s in job.schedule.stages(w))
+        end = job.schedule.blocks - 1
         options["tied"] = [[(0, "0.0.table"), (last, f"{end}.{end}.table")]]
-    runtime = PipelineRuntime(schedule, stages, loss_of, group, timeout=60, **options)
-    blocks = stage_blocks(job, rank, stages)
+    return options
+
+
+def run(job: Job, group: dist.ProcessGroup, mesh: DeviceMesh | None = None) -> Result:
+    """Trains a pipeline next to the model without one, which takes the batches of all pipelines."""
+    rank, schedule = dist.get_rank(group), job.schedule
+    pipeline = dist.get_rank() // schedule.workers if job.pipelines > 1 else 0
+    reference, own = Model(job), Model(job, is_tied=False)
+    inner: Any = split_sequential(own.whole, schedule)
+    stages = inner
+    if mesh is not None:
+        made = composed(job.how, inner, mesh)
+        stages = {(s.path, s.stage): made(s.path, s.stage) for s in schedule.stages(rank)}
+    runtime = PipelineRuntime(schedule, stages, loss_of, group, **options_of(job, mesh))
+    blocks = stage_blocks(job, rank, inner)
     outside = optimizer_of(list({id(p): p for _, b in blocks for p in b.parameters()}.values()))
-    worst = Result()
+    worst, calls = Result(), Counter[str]()
     torch.manual_seed(99)
     for step in range(STEPS):
-        inputs, targets = batch_of(job.model, step, schedule.microbatches, job.is_uneven)
-        wanted = reference.train(inputs, targets)
-        with runtime.record() as events:
-            loss = runtime.step(inputs, targets)
+        batches = [
+            batch_of(job.model, STEPS * p + step, schedule.microbatches, job.is_uneven)
+            for p in range(job.pipelines)
+        ]
+        wanted = [reference.train(*batch) for batch in batches][pipeline]
+        for p in reference.whole.parameters() if job.pipelines > 1 else ():
+            p.grad = None if p.grad is None else p.grad / job.pipelines
+        with runtime.record() as events, counted(calls):
+            loss = runtime.step(*batches[pipeline])
         assert len(events) == len(schedule.program(rank, receives=job.options.get("receives")))
         if job.compares:
             worst.losses = max(worst.losses, mean_error(job, loss, wanted, rank))
@@ -146,11 +216,18 @@ def run(job: Job, group: dist.ProcessGroup) -> Result:
             p.grad = None
         worst.trace += [0.0 if loss is None else loss.item()]
         worst.trace += [
-            0.0 if p.grad is None else p.grad.sum().item()
+            0.0 if p.grad is None else whole(p.grad).sum().item()
             for _, b in blocks
             for p in b.parameters()
         ]
         runtime.zero_grad()
+        if step == 0:
+            worst.buffers = {
+                f"{number}.{name}": buffer.reshape(-1).tolist()
+                for number, block in blocks
+                for name, buffer in block.named_buffers()
+            }
+    worst.calls = dict(calls)
     runtime.close()
     return worst
 
@@ -194,11 +271,28 @@ def train_each(
     dist.destroy_process_group()
 
 
-def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
-    def run_or_count(job: Job, group: dist.ProcessGroup) -> Result:
-        return count(job, group) if job.model == "marked" else run(job, group)
+def mesh_of(job: Job) -> DeviceMesh:
+    workers = job.schedule.workers
+    if job.how == "hsdp":
+        shape, names = (2, job.pipelines // 2, workers), ("replicas", "shards", "pp")
+        return init_device_mesh("cpu", shape, mesh_dim_names=names)
+    return init_device_mesh("cpu", (job.pipelines, workers), mesh_dim_names=("dp", "pp"))
 
-    train_each(folder, jobs, world, rank, run_or_count)
+
+def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
+    meshes: dict[Any, DeviceMesh] = {}
+
+    def run_one(job: Job, group: dist.ProcessGroup) -> Result:
+        if job.model == "marked":
+            return count(job, group)
+        if not job.how:
+            return run(job, group)
+        kind = job.how == "hsdp", job.pipelines, job.schedule.workers
+        if kind not in meshes:
+            meshes[kind] = mesh_of(job)
+        return run(job, meshes[kind]["pp"].get_group(), meshes[kind])
+
+    train_each(folder, jobs, world, rank, run_one)
 
 
 Work = Callable[[Path, list[Any], int, int], None]
@@ -222,6 +316,8 @@ def main(work: Work, folder: Path, seconds: float) -> int:
     jobs: list[Any] = pickle.loads((folder / "jobs.pickle").read_bytes())
     world = max(job.ranks for job in jobs)
     torch.set_num_threads(1)
+    if any(getattr(job, "pipelines", 1) > 1 for job in jobs):
+        importlib.import_module("torch._dynamo")  # which fully_shard loads: once for all ranks
     gc.freeze()  # objects loaded so far, so that no rank looks through them again
     context = multiprocessing.get_context("fork")
     ranks = [

@@ -31,10 +31,15 @@ class Job:
     """Whether O cells step the parameters."""
     compares: bool = True
     """Whether losses are compared."""
+    how: str = ""
+    """How pipelines are put together: plain (sums of the runtime), DDP around stages, fully_shard
+    around blocks, stages or both, over one dimension or two (hsdp); empty for one pipeline."""
+    pipelines: int = 1
+    """Each has separate batches."""
 
     @property
     def ranks(self) -> int:
-        return self.schedule.workers
+        return self.pipelines * self.schedule.workers
 
     @property
     def has_ties(self) -> bool:
@@ -59,6 +64,10 @@ class Result:
     """The most activations that were alive after an instruction, if the model is `marked`."""
     left: int = 0
     """The number alive after the step."""
+    calls: dict[str, int] = field(default_factory=dict)
+    """Collectives by name."""
+    buffers: dict[str, list[float]] = field(default_factory=dict)
+    """By number of the block and name, after the first step."""
 
 
 class RankFailed(Exception):

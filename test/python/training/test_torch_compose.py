@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from case_runs import Cases, run_cases
-from compose_runs import Beside, Found
 from pipesched import Path, generate
-from runtime_runs import run
+from runtime_runs import Job, Result, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
@@ -38,17 +37,18 @@ SCHEDULES: dict[str, tuple[str, int, str]] = {
 }
 
 
-def job(name: str, how: str, model: str = "plain", title: str = "", **options: Any) -> Beside:
+def job(name: str, how: str, model: str = "plain", title: str = "", **options: Any) -> Job:
     family, count, transform = SCHEDULES[name]
     schedule = generate(family, workers=2, microbatches=count)
     if transform:
         schedule = schedule.transform(transform)
     steps = name.endswith("steps")
-    return Beside(title or f"{name} {how}", schedule, model, options, how=how, steps_inside=steps)
+    title = title or f"{name} {how}"
+    return Job(title, schedule, model, options, steps_inside=steps, how=how, pipelines=2)
 
 
 @cache
-def jobs() -> dict[str, Beside]:
+def jobs() -> dict[str, Job]:
     found = [job(name, how) for how in ("plain", "both") for name in SCHEDULES]
     found += [job(name, "ddp") for name in ("1f1b", "zb-v", "recomputed", "chimera steps")]
     for name in ("zb-v", "chimera", "recomputed", "chimera steps"):
@@ -67,14 +67,14 @@ def jobs() -> dict[str, Beside]:
     found.append(job("1f1b steps", "plain", "tied", "tied 1f1b steps plain"))
     cut = generate("greedy", workers=2, microbatches=5, paths=ASYMMETRIC, gradient_after="I")
     for how in ("plain", "ddp", "blocks"):
-        found.append(Beside(f"paths that cut each other {how}", cut, how=how))
+        two: dict[str, Any] = {"how": how, "pipelines": 2}
+        found.append(Job(f"paths that cut each other {how}", cut, **two))
         stepped = cut.transform("pipe-add-optimizer")
-        found.append(
-            Beside(f"paths that cut each other step {how}", stepped, how=how, steps_inside=True)
-        )
+        title = f"paths that cut each other step {how}"
+        found.append(Job(title, stepped, steps_inside=True, **two))
     three = generate("1f1b", workers=1, microbatches=2)
-    found.append(Beside("four of one worker, hsdp", three, how="hsdp", pipelines=4))
-    found.append(Beside("four of one worker, plain", three, pipelines=4))
+    found.append(Job("four of one worker, hsdp", three, how="hsdp", pipelines=4))
+    found.append(Job("four of one worker, plain", three, how="plain", pipelines=4))
     for rule in ("own", "average", "first"):
         for name in ("chimera", "1f1b"):
             title = f"buffers {name} {rule}"
@@ -84,12 +84,12 @@ def jobs() -> dict[str, Beside]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Found]]:
-    return run(list(jobs().values()), tmp_path_factory.mktemp("compose"), "compose_ranks.py")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]:
+    return train(list(jobs().values()), tmp_path_factory.mktemp("compose"))
 
 
 @pytest.mark.parametrize("name", [n for n, j in jobs().items() if j.model != "counted"])
-def test_trains_as_one_model_with_all_batches(trained: dict[str, list[Found]], name: str) -> None:
+def test_trains_as_one_model_with_all_batches(trained: dict[str, list[Result]], name: str) -> None:
     assert len(trained[name]) == 4
     for result in trained[name]:
         assert result.losses <= PRECISION
@@ -100,7 +100,7 @@ def test_trains_as_one_model_with_all_batches(trained: dict[str, list[Found]], n
 STEPS = 2
 
 
-def test_gradients_travel_once_in_a_step(trained: dict[str, list[Found]]) -> None:
+def test_gradients_travel_once_in_a_step(trained: dict[str, list[Result]]) -> None:
     for name in ("1f1b plain", "1f1b ddp", "1f1b steps plain"):
         assert [r.calls for r in trained[name]] == 4 * [{"all_reduce": STEPS}]
     both = STEPS * 2  # The stage has only the parameters of its two blocks.
@@ -119,7 +119,7 @@ def mean(values: list[list[float]]) -> list[float]:
     return [sum(each) / len(values) for each in zip(*values, strict=True)]
 
 
-def test_buffers_of_replicas(trained: dict[str, list[Found]]) -> None:
+def test_buffers_of_replicas(trained: dict[str, list[Result]]) -> None:
     """For two ranks that hold the same blocks in each of two pipelines."""
     own = [rank.buffers for rank in trained["buffers chimera own"]]
     first = trained["buffers chimera first"]
@@ -136,7 +136,7 @@ def test_buffers_of_replicas(trained: dict[str, list[Found]]) -> None:
             assert values != own[1][name] != own[2][name]
 
 
-def test_buffers_of_pipelines(trained: dict[str, list[Found]]) -> None:
+def test_buffers_of_pipelines(trained: dict[str, list[Result]]) -> None:
     own = [rank.buffers for rank in trained["buffers 1f1b own"]]
     for rank in range(4):
         like = [own[rank % 2], own[rank % 2 + 2]]
