@@ -56,68 +56,24 @@ class Marked(Plain):
 _Mode: Any = TorchDispatchMode  # Its methods have no types.
 
 
-class Census(_Mode):  # type: ignore[misc]
-    """Marks that are alive on the device, after each instruction."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._alive: set[int] = set()
-        self._on_host: set[int] = set()
-        self._new: list[int] = []
-        self._number = 0
-        self._seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self.counts: list[tuple[str, int]] = []
-        """The instruction that ran, and the number of activations alive after it."""
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, arguments: Any = (), options: Any = None
-    ) -> Any:
-        result = function(*arguments, **(options or {}))
-        for each in tree_leaves(result):
-            if isinstance(each, Tensor) and each.untyped_storage().nbytes() == MARK_BYTES:
-                self._note(each.untyped_storage())
-        return result
-
-    def _note(self, storage: Any) -> None:
-        if storage in self._seen:
-            return
-        self._number += 1
-        number = self._number
-        self._seen[storage] = number
-        self._alive.add(number)
-        self._new.append(number)
-        weakref.finalize(storage, self._alive.discard, number)
-
-    def look(self, event: Event) -> None:
-        """Counts after an instruction; the copies of D are in host memory."""
-        if event.instruction.kind == "offload":
-            self._on_host.update(self._new)
-        self._new = []
-        self.counts.append((str(event.instruction), len(self._alive - self._on_host)))
-
-    @property
-    def peak(self) -> int:
-        return max((count for _, count in self.counts), default=0)
-
-    @property
-    def left(self) -> int:
-        """The number of living ones."""
-        return len(self._alive)
-
-
 class Storages(_Mode):  # type: ignore[misc]
     """The bytes of all storages that operations make, while they are alive."""
 
     def __init__(self) -> None:
         super().__init__()
         self.alive: dict[int, int] = {}
-        """Bytes by a number of the storage."""
+        """The weight of each storage, by its number."""
         self.peak = 0
         self.counts: list[int] = []
-        """Bytes after each instruction."""
+        """The weight that is held after each instruction."""
+        self._number = 0
+        self._on_host: set[int] = set()
         self._new: list[int] = []
         self._seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._number = 0
+
+    def weight(self, storage: Any) -> int:
+        nbytes: int = storage.nbytes()
+        return nbytes
 
     def __torch_dispatch__(
         self, function: Any, types: Any, arguments: Any = (), options: Any = None
@@ -132,26 +88,39 @@ class Storages(_Mode):  # type: ignore[misc]
 
     def note(self, storage: Any) -> None:
         """Counts a storage from now on."""
-        if storage in self._seen:
+        if storage in self._seen or not (weight := self.weight(storage)):
             return
         self._number += 1
-        self._seen[storage] = self._number
-        self.alive[self._number] = storage.nbytes()
-        self._new.append(self._number)
-        weakref.finalize(storage, self.alive.pop, self._number, None)
+        number = self._seen[storage] = self._number
+        self.alive[number] = weight
+        self._new.append(number)
+        weakref.finalize(storage, self.alive.pop, number, None)
 
     def look(self, event: Event) -> None:
         """Counts after an instruction; the copies of D are in host memory."""
         if event.instruction.kind == "offload":
-            for number in self._new:
-                self.alive.pop(number, None)
+            self._on_host.update(self._new)
         self._new = []
         self.counts.append(self.held)
 
     @property
     def held(self) -> int:
-        """The bytes that are alive now."""
-        return sum(self.alive.values())
+        return sum(weight for n, weight in self.alive.items() if n not in self._on_host)
+
+
+class Census(Storages):
+    """The marks that are alive on the device; its peak is that after an instruction."""
+
+    def weight(self, storage: Any) -> int:
+        return int(storage.nbytes() == MARK_BYTES)
+
+    def look(self, event: Event) -> None:
+        super().look(event)
+        self.peak = max(self.counts)
+
+    @property
+    def left(self) -> int:
+        return len(self.alive)
 
 
 def _plain_of(values: Any) -> list[Tensor]:

@@ -1,9 +1,11 @@
 """Schedules that train in PyTorch: losses, gradients, and parameters after two optimizer steps
-equal the model's without a pipeline, in real processes over gloo and in float64.
+equal the model's without a pipeline, in real processes over gloo and in float64; to the last bit if
+all sums keep their order.
 """
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -11,6 +13,7 @@ import pipesched
 import pytest
 from pipesched import Path, PipeSchedError, Schedule, generate
 from points import WHOLE
+from runtime_random import random_schedule
 from runtime_runs import Job, Result, phases_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
@@ -23,6 +26,19 @@ ASYMMETRIC = [
     Path([0, 1, 2, 3], takes=[range(0, 7, 2)], weights=[1, 1, 2, 2]),
     Path([3, 2, 1, 0], takes=[range(1, 7, 2)], weights=[1, 1, 2, 2]),
 ]
+ALL = os.environ.get("PIPESCHED_TEST_ALL") == "1"
+SEEDS = range(16 if ALL else 8)
+ON_EIGHT = WHOLE if ALL else ("1f1b", "zb-v", "interleaved-1f1b", "dualpipe")
+"""Families on eight workers; all are on four."""
+MODELS = ("plain", "shared", "forked", "mapped")
+
+MIXED = [
+    # Paths of four stages, of seven, and on only two workers; each has all six blocks.
+    Path([0, 1, 2, 3], takes=[range(0, 9, 3)], weights=[2, 1, 1, 2]),
+    Path([3, 2, 1, 0, 0, 3], takes=[range(1, 9, 3)]),
+    Path([1, 2], takes=[range(2, 9, 3)]),
+]
+RECOMPUTED_AND_MOVED = "pipe-add-recompute{keep=2},pipe-add-offload{keep=1}"
 BY_HAND = """
 exec.program @by_hand workers 2 microbatches 2 {
   worker 0 {
@@ -100,6 +116,7 @@ def schedules() -> dict[str, Schedule]:
     return found
 
 
+ORDERED = {"messages": "ordered"}
 STEPPED = {
     "1f1b steps": ("1f1b", 3, 5, "pipe-add-optimizer"),
     "zb-v steps": ("zb-v", 2, 5, "pipe-add-optimizer{all-reduce=eager}"),
@@ -131,14 +148,13 @@ def jobs() -> dict[str, Job]:
     found.append(Job("paths that cut each other step", cut, steps_inside=True))
     crossing = schedules()["paths that cross"].transform("pipe-add-optimizer")
     found.append(Job("paths that cross step", crossing, steps_inside=True))
-    ordered = {"messages": "ordered"}
     for family in ("1f1b", "zb-v", "chimera", "interleaved-zb", "dualpipe-v"):
-        found.append(Job(f"{family} without tags", smallest(family, 4), options=ordered))
+        found.append(Job(f"{family} without tags", smallest(family, 4), options=ORDERED))
     found.append(
         Job(
             "uneven without tags",
             made("zb-h1", 3, 5),
-            options={**ordered, "static_shapes": False},
+            options={**ORDERED, "static_shapes": False},
             is_uneven=True,
         )
     )
@@ -161,7 +177,33 @@ def jobs() -> dict[str, Job]:
         Job("dropped", made("interleaved-1f1b", 2, 6), "dropped", compares=False),
         Job("dropped, recomputed", again, "dropped", compares=False),
     ]
+    found += more_jobs()
     return {job.name: job for job in found}
+
+
+def more_jobs() -> list[Job]:
+    """Eight workers, random schedules, and transforms on top of each other."""
+    found = [Job(f"{family} on 8", made(family, 8, 16)) for family in ON_EIGHT]
+    for family in ("zb-v", "dualpipe-v", "chimera", "interleaved-1f1b", "hanayo"):
+        found.append(Job(f"{family} on 8 without tags", made(family, 8, 16), options=ORDERED))
+    for family in ("gpipe", "zb-h2", "looped-bfs", "v-min", "zb-auto", "dualpipe", "greedy"):
+        found.append(Job(f"{family} without tags", made(family, 4, 12), options=ORDERED))
+    for seed in SEEDS:
+        model = MODELS[seed % len(MODELS)]
+        uneven = model == "plain" and seed % 8 == 4
+        options = ORDERED if seed % 3 == 2 else {}
+        found.append(Job(f"random {seed}", random_schedule(seed), model, options, uneven))
+    halves = made("interleaved-zb", 2, 6, "pipe-add-optimizer," + RECOMPUTED_AND_MOVED)
+    for model in (*MODELS, "counted"):
+        found.append(Job(f"{model}, split, recomputed, moved, stepped", halves, model))
+    found.append(Job("mixed", made("greedy", 4, 9, paths=MIXED)))
+    mixed = made("greedy", 4, 9, "pipe-add-optimizer{all-reduce=eager}", paths=MIXED)
+    found.append(Job("mixed, stepped", mixed, steps_inside=True))
+    found.append(Job("chimera, recomputed", made("chimera", 4, 8, "pipe-add-recompute")))
+    found.append(Job("offloaded on 8", made("zb-h1", 8, 16, "pipe-add-offload")))
+    again = made("interleaved-1f1b", 2, 6, RECOMPUTED_AND_MOVED)
+    found.append(Job("dropped, recomputed and moved", again, "dropped", compares=False))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +212,23 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]
     return train(list(jobs().values()), tmp_path_factory.mktemp("runtime"))
 
 
+def keeps_order(schedule: Schedule) -> bool:
+    """Whether each parameter gets its gradients in the order of the microbatches."""
+    if len(schedule.paths) > 1:
+        return False
+    for worker in range(schedule.workers):
+        computes = [i for i in schedule.program(worker) if i.kind == "compute"]
+        cells = [cell for i in computes for cell in i.cells if cell.phase in "BW"]
+        for stage in {cell.stage for cell in cells}:
+            numbers = [cell.microbatch for cell in cells if cell.stage == stage]
+            if numbers != sorted(numbers):
+                return False
+    return True
+
+
 NAMES = [name for name, job in jobs().items() if job.compares]
+PLAIN = [name for name in NAMES if jobs()[name].model == "plain" and not jobs()[name].steps_inside]
+EXACT = [name for name in PLAIN if keeps_order(jobs()[name].schedule)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -181,8 +239,20 @@ def test_trains_as_without_a_pipeline(trained: dict[str, list[Result]], name: st
         assert result.values <= PRECISION
 
 
-def test_dropout_is_recomputed_as_it_was(trained: dict[str, list[Result]]) -> None:
-    whole, again = trained["dropped"], trained["dropped, recomputed"]
+@pytest.mark.parametrize("name", EXACT)
+def test_results_are_the_same_bits(trained: dict[str, list[Result]], name: str) -> None:
+    for result in trained[name]:
+        assert result.gradients == result.values == 0
+
+
+def test_many_results_are_the_same_bits() -> None:
+    """Without this, a mistake in `keeps_order` would test nothing."""
+    assert {"1f1b on 8", "zb-v on 8", "interleaved-1f1b on 8 without tags"} <= set(EXACT)
+
+
+@pytest.mark.parametrize("how", ["recomputed", "recomputed and moved"])
+def test_dropout_is_recomputed_as_it_was(trained: dict[str, list[Result]], how: str) -> None:
+    whole, again = trained["dropped"], trained[f"dropped, {how}"]
     assert [result.trace for result in again] == [result.trace for result in whole]
     assert any(result.gradients > 1e-3 for result in whole)  # Dropout has an effect.
 
@@ -201,3 +271,10 @@ def test_schedules_are_what_their_names_say() -> None:
         len(i.cells) == 2
         for i in jobs()["dualpipe at arrival"].schedule.program(0, receives="arrival")
     )
+    assert set("FIWRDUO") <= phases("plain, split, recomputed, moved, stepped")
+    assert set("RDU") <= phases("dropped, recomputed and moved")
+    kinds = [jobs()[f"random {seed}"].schedule for seed in SEEDS]
+    assert any(len(schedule.paths) == 2 for schedule in kinds)
+    paths = [path.workers for schedule in kinds for path in schedule.paths]
+    # Stages that follow each other on one worker.
+    assert any(a == b for path in paths for a, b in zip(path, path[1:], strict=False))
