@@ -315,7 +315,8 @@ class Check:
             gradient_after=self.rows.gradient_after,
         )
         with TemporaryDirectory() as folder:
-            passes = [*attach_costs(request, candidate.shape, folder), ENDING]
+            costs = Space(request).costs(candidate.shape)
+            passes = [*attach_costs(costs, candidate, folder), ENDING]
             return rows.transform(",".join(passes)).simulate(transport=request.transport)
 
     def _ramp_up(self, configuration: Configuration, shape: Shape) -> str:

@@ -33,7 +33,7 @@ from . import layer_times as _own_times
 from .candidate import ALONE, INTERLACED, Candidate, Shape
 from .expenses import expenses
 from .launch.launchers import why_not_tensor
-from .launch.passes import ENDING, attach_costs, attach_times
+from .launch.passes import ENDING, attach_costs
 from .request import Request, divisors, renew
 from .search.disturbances import Slow
 from .space.divisions import ALONE_EXCHANGE
@@ -122,10 +122,8 @@ class Result:
 def _offload(case: Case, folder: str) -> Callable[[str], Simulation]:
     """Reports of the rows of a case whose activations are offloaded."""
     configuration, request = case.configuration, case.request
-    attached = attach_costs(request, case.shape, folder)
-    if request.times is not None:
-        assert configuration.costs is not None
-        attached += attach_times(configuration.costs, configuration.places)
+    assert configuration.costs is not None
+    attached = attach_costs(configuration.costs, case.candidate, folder)
     passes = [*attached, one_pass("pipe-add-offload", {"amount": case.offload}), ENDING]
     made = configuration.generate(case.candidate.schedule).transform(",".join(passes))
     return lambda text: made.simulate(transport=request.transport, disturbance=text)

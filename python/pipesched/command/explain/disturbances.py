@@ -64,10 +64,7 @@ class _Disturb(argparse.Action):
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    option = table.OPTIONS["disturbance"]
-    parser.add_argument(
-        *option.flags, action=_Disturb, dest="disturbance", metavar=option.metavar, help=option.help
-    )
+    table.add(parser, "disturbance", disturbance={"action": _Disturb})
     usual: dict[str, Any] = {f"slow_{what}": {} for what in KINDS}
     parser.set_defaults(**usual, jitter=None, seeds=None)
 

@@ -56,7 +56,12 @@ def time_entries(
 ) -> list[Pair]:
     """The rows of the entries in order; announces a long computation."""
     announce_cells(entry.size for entry in entries)
-    return [row_of(entry, settings, reserve) for entry in progress(entries)]
+    made = []
+    with progress() as show:
+        for entry in entries:
+            show(len(made), len(entries))
+            made.append(row_of(entry, settings, reserve))
+    return made
 
 
 def rank_by_size(pairs: Iterable[Pair]) -> dict[Size, list[Pair]]:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import pipesched
@@ -118,31 +116,12 @@ def tell_settings(arguments: argparse.Namespace) -> list[str]:
     return told(model, system, arguments.settings, getattr(arguments, "rates", "auto"))
 
 
-_WRITTEN: list[TemporaryDirectory[str]] = []
-"""Folders with changed descriptions, which are removed at the end."""
-
-
 def passes_error(arguments: argparse.Namespace, what: str) -> UsageError:
     """The error that no pass has `--set`, with the remedy."""
     return UsageError(
         f"passes read the {what} from a file; write the changed one with: pipesched show"
         f" --{what} {getattr(arguments, what)} --set ... --format json -o FILE.json"
     )
-
-
-def source_of_pass(arguments: argparse.Namespace, what: str) -> str:
-    """The name or file of the model or system, as a pass reads it."""
-    changed = dict(zip(("model", "system"), read_descriptions(arguments), strict=True))[what]
-    if not isinstance(changed, Mapping):
-        return str(changed)
-    if arguments.show_passes:
-        raise passes_error(arguments, what)
-    folder = TemporaryDirectory(prefix="pipesched-")
-    _WRITTEN.append(folder)
-    file = os.path.join(folder.name, f"{what}.json")
-    with open(file, "w", encoding="utf-8") as out:
-        json.dump(changed, out)
-    return file
 
 
 def add_costs(

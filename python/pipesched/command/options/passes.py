@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Mapping, Sequence
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipesched import Costs, PipeSchedError
-from pipesched.costs import deployment as _deployment
 from pipesched.costs.costs import _looks_like_path
+from pipesched.costs.passes import attach_model, attach_system
 from pipesched.costs.stage_times import Place
 from pipesched.schedule.registry import own_family
 from pipesched.support.options import list_places, pass_options
 from pipesched.support.options import one_pass as one_pass
 
-from .arguments import families, read_costs, source_of_pass
+from .arguments import families, passes_error, read_costs
 from .files import Origin
 
 DEFAULT_CHUNKS = 2
@@ -52,48 +53,6 @@ def generate(
     return [*made, one_pass("pipe-schedule", filling)]
 
 
-def named_or_file(found: str) -> dict[str, str]:
-    """The option for a description by name or file."""
-    return {"file" if found.endswith(".json") or "/" in found else "name": found}
-
-
-def _unlike(arguments: argparse.Namespace, name: str, default: object = None) -> Any:
-    """An argument that not every verb has, or None if it is the default of the pass."""
-    value = getattr(arguments, name, None)
-    return None if value == default else value
-
-
-def _model(arguments: argparse.Namespace, costs: Costs) -> str:
-    sizes = costs.bytes_per_parameter
-    options = {
-        **named_or_file(source_of_pass(arguments, "model")),
-        "microbatch-size": arguments.microbatch_size,
-        "global-batch": arguments.global_batch,
-        "sequence": _unlike(arguments, "sequence"),
-        "boundary-bytes": _unlike(arguments, "boundary_bytes"),
-        "parameter-bytes": ",".join(map(str, sizes)) if sizes else None,
-        "recompute": _unlike(arguments, "recompute", "none"),
-        "attention": costs.attention,
-        "precision": _unlike(arguments, "precision", "bf16"),
-        "sequence-parallel": _unlike(arguments, "sequence_parallel", True),
-    }
-    return one_pass("pipe-attach-model", options)
-
-
-def _system(arguments: argparse.Namespace, costs: Costs) -> str:
-    costs.check_form()
-    options = {
-        **named_or_file(source_of_pass(arguments, "system")),
-        "rates": _unlike(arguments, "rates", "auto"),
-        "accelerators": _unlike(arguments, "accelerators"),
-        **_deployment.unlike(vars(costs)),
-    }
-    if _unlike(arguments, "optimizer_step") == "overlapped":
-        # As `Configuration` does for such a step; rows do not show passes.
-        options.setdefault("gradient-buckets", "layers")
-    return one_pass("pipe-attach-system", options)
-
-
 def _profiles(arguments: argparse.Namespace, times: Mapping[str, str] | None) -> list[str]:
     if times is not None:
         return [
@@ -102,6 +61,21 @@ def _profiles(arguments: argparse.Namespace, times: Mapping[str, str] | None) ->
         ]
     kind = "file" if _looks_like_path(arguments.times) else "times"
     return [one_pass("pipe-attach-profile", {kind: arguments.times})]
+
+
+_WRITTEN: list[TemporaryDirectory[str]] = []
+"""Folders with descriptions that `--set` changed, which are removed at the end."""
+
+
+def _folder_of(arguments: argparse.Namespace, costs: Costs) -> str:
+    """The folder for changed descriptions. Raises an error if the passes are only shown."""
+    changed = [n for n in ("system", "model") if isinstance(getattr(costs, n), Mapping)]
+    if not changed:
+        return ""
+    if getattr(arguments, "show_passes", False):
+        raise passes_error(arguments, changed[0])
+    _WRITTEN.append(TemporaryDirectory(prefix="pipesched-"))
+    return _WRITTEN[-1].name
 
 
 def attach_costs(
@@ -114,10 +88,12 @@ def attach_costs(
     """
     passes = []
     costs = costs or read_costs(arguments)
-    if costs is not None and arguments.system:
-        passes.append(_system(arguments, costs))
-    if costs is not None and arguments.model:
-        passes.append(_model(arguments, costs))
+    if costs is not None:
+        folder, step = _folder_of(arguments, costs), getattr(arguments, "optimizer_step", None)
+        if costs.system is not None:
+            passes.append(attach_system(costs, folder, layer_buckets=step == "overlapped"))
+        if costs.model is not None:
+            passes.append(attach_model(costs, folder))
     if arguments.times:
         passes += _profiles(arguments, times)
     return passes
@@ -125,7 +101,8 @@ def attach_costs(
 
 def end_step(arguments: argparse.Namespace) -> list[str]:
     """The pass that ends a training step, if requested; it follows `attach_costs`."""
-    place = {"overlapped": "eager", "exposed": "end"}.get(_unlike(arguments, "optimizer_step"))
+    step = getattr(arguments, "optimizer_step", None)
+    place = {"overlapped": "eager", "exposed": "end"}.get(step or "")
     return [one_pass("pipe-add-optimizer", {"all-reduce": place})] if place else []
 
 

@@ -442,16 +442,7 @@ def add_set(
 ) -> None:
     """Adds `--set` with these rare options, whose values are stored like others."""
     own = {key: replace(each, dest=each.dest or f"{prefix}{key}") for key, each in rare.items()}
-    option = OPTIONS["settings"]
-    group.add_argument(
-        *option.flags,
-        action=_Set,
-        rare=own,
-        dest="settings",
-        default=[],
-        metavar=option.metavar,
-        help=option.help,
-    )
+    add(group, "settings", settings={"action": _Set, "rare": own, "default": []})
     parser.set_defaults(**{each.dest: each.default for each in own.values()})
 
 

@@ -55,15 +55,7 @@ class Draw(argparse.Action):
 
 
 def add_draw(parser: argparse.ArgumentParser, kinds: Sequence[str] = KINDS) -> None:
-    option = table.OPTIONS["draw"]
-    parser.add_argument(
-        *option.flags,
-        action=Draw,
-        kinds=kinds,
-        dest="draw",
-        metavar=option.metavar,
-        help=option.help,
-    )
+    table.add(parser, "draw", draw={"action": Draw, "kinds": kinds})
     parser.set_defaults(**dict.fromkeys(kinds))
 
 

@@ -11,9 +11,10 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,6 @@ from pipesched.support.text import printable, printable_lines, valid
 
 from ..options import table
 
-T = TypeVar("T")
 Row = Mapping[str, Any]
 FORMATS = ("text", "json", "csv")
 PAPERS = ("latex", "bibtex")
@@ -70,10 +70,7 @@ def add_output(
 
 
 def _columns(text: str) -> list[str]:
-    found = [name.strip().casefold() for name in text.split(",")]
-    if not all(found):
-        raise argparse.ArgumentTypeError(f"expected names between the commas, found {text!r}")
-    return found
+    return table.names(text.casefold())
 
 
 def write_text(contents: str | bytes, path: str | None = None) -> None:
@@ -494,13 +491,18 @@ def announce_cells(sizes: Iterable[tuple[int, int]]) -> None:
         say(large)
 
 
-def progress(items: Sequence[T]) -> Iterable[T]:
-    """Yields the items; shows a bar on standard error if that is a terminal."""
+@contextmanager
+def progress() -> Iterator[Callable[[float, float], None]]:
+    """Shows a bar on standard error if that is a terminal. Yields a function that takes the amount
+    that is done, and the whole.
+    """
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
     console = Console(stderr=True)
-    return track(items, "", console=console, transient=True, disable=not console.is_terminal)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def say(message: str) -> None:

@@ -42,6 +42,7 @@ from ..render.output import (
     Column,
     add_output,
     percent,
+    progress,
     say,
     say_lines,
     seconds,
@@ -346,13 +347,13 @@ def _search(
     if _is_by_placement(arguments):
         placing = _place(arguments, schedule)
         starts = {kind: schedule.transform(",".join(made)) for kind, made in placing.items()}
-        with keep_result() as interrupted, progress(limit):
+        with keep_result() as interrupted, show_time(limit):
             found = _search_each(starts, _limit_options(options), interrupted)
         return found, None, bool(interrupted)
     attaching = _attach(arguments, schedule)
     start = schedule.transform(",".join(attaching)) if attaching else schedule
     before = _time_start(start)
-    with keep_result() as interrupted, progress(limit):
+    with keep_result() as interrupted, show_time(limit):
         found = start.optimize(**options)
     return found, before, bool(interrupted)
 
@@ -609,24 +610,14 @@ def keep_result() -> Iterator[list[bool]]:
 
 
 @contextlib.contextmanager
-def progress(limit: float) -> Iterator[None]:
-    """A bar of the time on standard error if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    ended = threading.Event()
-    columns = (TextColumn("searching"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=limit)
-        begin = time.monotonic()
+def show_time(limit: float) -> Iterator[None]:
+    """Shows a bar of the time."""
+    ended, begin = threading.Event(), time.monotonic()
+    with progress() as show:
 
         def tick() -> None:
             while not ended.wait(0.2):
-                bar.update(task, completed=min(limit, time.monotonic() - begin))
+                show(min(limit, time.monotonic() - begin), limit)
 
         thread = threading.Thread(target=tick, daemon=True)
         thread.start()

@@ -15,11 +15,10 @@ from pipesched.costs import deployment as _deployment
 from pipesched.costs.costs import Description
 from pipesched.costs.division import SPREAD
 from pipesched.costs.frameworks import FRAMEWORKS, LauncherName, bytes_text
-from pipesched.costs.stage_times import places_of
 from pipesched.planning import Limits, Plan, Proposal, Request
 from pipesched.planning.expenses import KEYS, expense_lines
 from pipesched.planning.launch.launchers import needs_csv
-from pipesched.planning.launch.passes import ENDING, attach_costs, attach_times, place
+from pipesched.planning.launch.passes import ENDING, attach_costs, place
 from pipesched.planning.layer_times import header_lines
 from pipesched.planning.proposals import TIGHT
 from pipesched.planning.request import FIELDS
@@ -48,6 +47,7 @@ from ..render.output import (
     json_text,
     keep_columns,
     percent,
+    progress,
     say,
     seconds,
     show_cell,
@@ -206,12 +206,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
     if arguments.show_passes and arguments.settings:
         raise passes_error(arguments, "system")
     model, system = read_descriptions(arguments)
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None)
+    with progress() as show:
         return pipesched.plan(
             model,
             cast(Description, system),
@@ -219,7 +214,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
             global_batch=arguments.global_batch,
             top=arguments.top,
             optimize=arguments.optimize,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
+            progress=show,
             **disturbances.plan_options(arguments),
             **_limits(arguments),
         )
@@ -232,7 +227,8 @@ def _whole_step(proposal: Proposal, schedule: Schedule) -> Schedule:
     if proposal.optimized:
         return proposal.optimized.step
     with TemporaryDirectory() as folder:  # for descriptions without a name and a file
-        return schedule.transform(",".join([*_costs_of(proposal, folder), ENDING]))
+        attached = attach_costs(proposal.costs, proposal.candidate, folder)
+        return schedule.transform(",".join([*attached, ENDING]))
 
 
 def _save(plan: Plan, folder: Path) -> None:
@@ -322,15 +318,6 @@ def _disturb(arguments: argparse.Namespace, plan: Plan) -> list[dict[str, Any]]:
 # Passes
 
 
-def _costs_of(proposal: Proposal, folder: str = "") -> list[str]:
-    """The passes that attach the model, the system and the times of stages."""
-    attached = attach_costs(proposal.request, proposal.shape, folder)
-    if proposal.request.times is not None:
-        costs = proposal.costs
-        attached += attach_times(costs, places_of(proposal.candidate.raw_paths))
-    return attached
-
-
 def _passes(proposal: Proposal) -> str:
     shape = proposal.shape
     configuration = proposal.configuration
@@ -348,12 +335,12 @@ def _passes(proposal: Proposal) -> str:
         ),
         place(proposal.candidate),
     ]
+    attached = attach_costs(proposal.costs, proposal.candidate)
     if proposal.optimized:
-        found = proposal.optimized.the_pass()
-        made += [*_costs_of(proposal), found, ENDING]
+        made += [*attached, proposal.optimized.the_pass(), ENDING]
     else:
         filling = {"family": proposal.schedule, "options": options or None}
-        made += [passes.one_pass("pipe-schedule", filling), *_costs_of(proposal), ENDING]
+        made += [passes.one_pass("pipe-schedule", filling), *attached, ENDING]
     export = f"--export-report --transport={proposal.request.transport}"
     if proposal.candidate.receives != "arrival":
         export += f" --receive-placement={proposal.candidate.receives}"

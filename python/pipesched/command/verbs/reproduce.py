@@ -18,7 +18,7 @@ from pipesched.support.options import Slots, names_of
 
 from ..options import table
 from ..options.arguments import UsageError, source
-from ..options.table import Rare, names, one_of, positive
+from ..options.table import Rare, one_of, positive, some_of
 from ..render.output import (
     FORMATS,
     Column,
@@ -46,19 +46,9 @@ ALL = "all"
 PICTURES = "out"
 
 
-def _systems(text: str) -> list[str]:
-    chosen = names(text)
-    unknown = [name for name in chosen if name not in SYSTEMS]
-    if unknown:
-        raise argparse.ArgumentTypeError(
-            f"expected some of {', '.join(SYSTEMS)}, found {unknown[0]!r}"
-        )
-    return chosen
-
-
 FLAGGED = ("workers", "microbatches", "transport")
 RARE = {
-    "systems": Rare("NAMES: some of the nine", _systems),
+    "systems": Rare("NAMES: some of the nine", some_of(SYSTEMS)),
     "durations": Rare("where F, I and W come from", one_of(names_of(Durations))),
     "message_volume": Rare(
         "messages of a microbatch, or of one size whatever N is", one_of(names_of(MessageVolume))

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pipesched
 from pipesched import Costs, PipeSchedError, Schedule, Simulation, _core
+from pipesched.costs.passes import source_option
 from pipesched.support.options import TimingOptions
 
 from ..explain import assumptions, ranking
@@ -217,7 +218,7 @@ def _show_passes(arguments: argparse.Namespace) -> None:
         line = passes.command_line(made, input.origin_of(arguments), export="--export-text")
     elif arguments.model:
         options = {
-            **passes.named_or_file(str(source(arguments.model, pipesched.models))),
+            **source_option("model", str(source(arguments.model, pipesched.models))),
             "sequence": arguments.sequence,
             "microbatch-size": arguments.microbatch_size or 1,
         }
@@ -228,7 +229,7 @@ def _show_passes(arguments: argparse.Namespace) -> None:
         ]
         line = passes.command_line(made, export="--export-models")
     elif arguments.system:
-        options = dict(passes.named_or_file(str(source(arguments.system, pipesched.systems))))
+        options = dict(source_option("system", str(source(arguments.system, pipesched.systems))))
         line = passes.command_line([passes.one_pass("pipe-attach-system", options)])
     else:
         raise UsageError("--show-passes: lists are not the work of passes")

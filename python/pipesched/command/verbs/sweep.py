@@ -38,6 +38,7 @@ from ..render.output import (
     View,
     add_output,
     other_text,
+    progress,
     results,
     say,
     say_lines,
@@ -565,32 +566,23 @@ def _show_passes(arguments: argparse.Namespace, grid: Grid) -> int:
 
 
 def _evaluate(arguments: argparse.Namespace, grid: Grid, file: str | None) -> list[str]:
-    """Yields the rows; shows a bar on standard error if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    """The rows as JSON. After Ctrl-C, says whether the same command can continue."""
     done = total = 0
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=None)
 
-        def tell(finished: int, of: int) -> None:
-            nonlocal done, total
-            done, total = finished, of
-            bar.update(task, completed=finished, total=of)
+    def note(finished: int, of: int) -> None:
+        nonlocal done, total
+        done, total = finished, of
+        show(finished, of)
 
-        try:
-            return lines_of(grid, file=file, processes=arguments.jobs, progress=tell)
-        except KeyboardInterrupt:
-            bar.stop()
-            if file:
-                say(f"{file} has {done:,} of {total:,} points; the same command goes on from there")
-            else:
-                say("nothing is kept; with -o FILE.jsonl the same command can go on")
-            raise
+    try:
+        with progress() as show:
+            return lines_of(grid, file=file, processes=arguments.jobs, progress=note)
+    except KeyboardInterrupt:
+        if file:
+            say(f"{file} has {done:,} of {total:,} points; the same command goes on from there")
+        else:
+            say("nothing is kept; with -o FILE.jsonl the same command can go on")
+        raise
 
 
 def run(arguments: argparse.Namespace) -> int:

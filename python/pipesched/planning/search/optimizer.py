@@ -14,7 +14,6 @@ from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ...costs.stage_times import places_of
 from ...errors import PipeSchedError
 from ...schedule.generation import problem
 from ...schedule.optimize import Optimization, OptimizeOptions
@@ -22,7 +21,7 @@ from ...schedule.schedule import Schedule
 from ...support.options import pass_options
 from ..candidate import OPTIMIZED, Candidate, Shape
 from ..launch.launchers import Cannot, check_runs
-from ..launch.passes import ENDING, attach_costs, attach_times
+from ..launch.passes import ENDING, attach_costs
 from .disturbances import mean_step
 from .search import Found, Outcome, Search, by_step, nearness, per_accelerator
 
@@ -265,9 +264,7 @@ class Optimizing:
             paths=candidate.raw_paths,
             slices=candidate.slices,
         )
-        attached = attach_costs(self.request, shape, self.folder)
-        places = places_of(candidate.raw_paths)
-        attached += attach_times(self.space.costs(shape), places)
+        attached = attach_costs(self.space.costs(shape), candidate, self.folder)
         return paths.transform(",".join(attached))
 
     def _freedoms(self) -> list[OptimizeOptions]:
