@@ -61,10 +61,6 @@ def _name_of(action: argparse.Action) -> str:
     return next(flags, str(action.metavar or action.dest).partition("|")[0])
 
 
-def _find_draw(parser: argparse.ArgumentParser) -> argparse.Action | None:
-    return parser._option_string_actions.get("--draw")
-
-
 SOURCES = ("model", "system", "times")
 """The subject of an answer. Several of one kind look like a comparison."""
 
@@ -89,7 +85,8 @@ class VerbParser(_Parser):
             self.set_defaults(run=verb.run, folders={}, rare=frozenset())
             verb.add(self)
             shown = {action.dest: _name_of(action) for action in self._actions}
-            shown |= dict.fromkeys(getattr(_find_draw(self), "kinds", ()), "--draw")
+            draw = self._option_string_actions.get("--draw")
+            shown |= dict.fromkeys(getattr(draw, "kinds", ()), "--draw")
             if setting := rare_of(self):
                 listed = "\n".join(setting.lines())
                 self.epilog = f"rare options, --set NAME=VALUE:\n{listed}\n\n{self.epilog}"
@@ -146,20 +143,20 @@ class VerbParser(_Parser):
             return
         near, is_known = meant(flag, self._option_string_actions)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        if verbs := [] if is_known else _verbs_with(flag):
+        others = {} if is_known else _filled(parser())
+        if verbs := [name for name, p in others.items() if flag in p._option_string_actions]:
             listed = " and ".join(filter(None, (", ".join(verbs[:-1]), *verbs[-1:])))
             what = flag if near else "it"
             hint += f"{' ' if near else '; '}{listed} {'has' if len(verbs) == 1 else 'have'} {what}"
         self.error(f"unrecognized arguments: {flag}{hint}")
 
 
-def _verbs_with(flag: str) -> list[str]:
-    (verbs,) = (a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
-    found = []
-    for name, each in verbs.choices.items():
+def _filled(root: argparse.ArgumentParser) -> dict[str, VerbParser]:
+    """The parsers of all verbs, with their arguments."""
+    (verbs,) = (a for a in root._actions if isinstance(a, argparse._SubParsersAction))
+    found: dict[str, VerbParser] = dict(verbs.choices)
+    for each in found.values():
         each.fill()
-        if flag in each._option_string_actions:
-            found.append(name)
     return found
 
 
@@ -179,10 +176,7 @@ class _Completion(argparse.Action):
     ) -> None:
         from .options.completion import script
 
-        (verbs,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-        for each in verbs.choices.values():
-            each.fill()
-        print(script(values, parser, verbs.choices))
+        print(script(values, parser, _filled(parser)))
         parser.exit()
 
 

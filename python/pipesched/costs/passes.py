@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..support.files import write_whole
 from ..support.options import one_pass
-from .costs import _FILE, _JSON, Costs, Description, _description
+from .costs import _FILE, _JSON, Costs, Description, _description, own_bytes
 from .deployment import unlike
 from .stage_times import Place
 
@@ -27,6 +27,8 @@ def source_option(what: str, given: Description, folder: str = "") -> dict[str, 
 def attach_model(costs: Costs, folder: str = "") -> str:
     assert costs.model is not None
     held = costs.bytes_per_parameter
+    if held == own_bytes(costs.model):
+        held = None  # the pass reads them from the model
     options = {
         **source_option("model", costs.model, folder),
         "microbatch-size": costs.microbatch_size,

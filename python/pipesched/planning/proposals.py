@@ -9,9 +9,9 @@ from functools import cached_property
 from math import gcd
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..bands import Band, band_of
+from ..bands import Band, band_keys, band_of
 from ..costs.costs import Costs, Description, with_natural_routing
-from ..costs.frameworks import FRAMEWORKS, ParameterBytes, sharding_of
+from ..costs.frameworks import FRAMEWORKS, sharding_of
 from ..costs.settings import both
 from ..errors import PipeSchedError
 from ..results.configuration import Configuration
@@ -23,7 +23,7 @@ from ..support.options import Recompute, Sharding, callable_of, integer, list_of
 from ..support.units import seconds_of
 from .candidate import Candidate, Shape, describe, receives_text
 from .expenses import expenses
-from .explain.reasons import explain_proposal, findings, order_keys
+from .explain.reasons import explain_proposal, findings, keys_of_orders
 from .explain.tables import (
     plan_html,
     plan_line,
@@ -49,34 +49,8 @@ from .space.space import Space
 if TYPE_CHECKING:
     import pandas as pd
 
-# Changes of a shape that might help, likelier ones first
-
 MORE = (2, 4, 8, 16)
 """Factors by which to increase the number of accelerators if a configuration does not fit."""
-
-
-def _more_recompute(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    kinds: tuple[Recompute, ...] = names_of(Recompute)
-    for kind in kinds[kinds.index(shape.recompute) + 1 :]:
-        yield f"recompute {kind}", {"recompute": kind}
-
-
-def _more_sharding(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    kinds: tuple[Sharding, ...] = names_of(Sharding)
-    framework = request.framework.name
-    if shape.data > 1:
-        for kind in kinds[kinds.index(shape.sharding) + 1 :]:
-            if sharding_of(framework, shape.pipeline, kind) == kind:
-                yield f"sharding {kind}", {"sharding": kind}
-
-
-def _smaller_microbatches(shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    local = shape.microbatch_size * shape.microbatches
-    smaller = [size for size in divisors(local) if size < shape.microbatch_size]
-    if smaller:
-        size = smaller[-1]
-        changes = {"microbatch_size": size, "microbatches": local // size}
-        yield f"microbatches of {size}", changes
 
 
 def _other_degrees(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -107,22 +81,24 @@ def _more_parts(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str,
         yield f"context {context}", {**changes, "context": context}
 
 
-def _more_accelerators(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+def changes_of(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Changes of a shape that might help, likelier ones first, each with its name in words."""
+    kinds: tuple[Recompute, ...] = names_of(Recompute)
+    for kind in kinds[kinds.index(shape.recompute) + 1 :]:
+        yield f"recompute {kind}", {"recompute": kind}
+    local = shape.microbatch_size * shape.microbatches
+    for size in [size for size in divisors(local) if size < shape.microbatch_size][-1:]:
+        yield f"microbatches of {size}", {"microbatch_size": size, "microbatches": local // size}
+    shardings: tuple[Sharding, ...] = names_of(Sharding)
+    for sharding in shardings[shardings.index(shape.sharding) + 1 :] if shape.data > 1 else ():
+        if sharding_of(request.framework.name, shape.pipeline, sharding) == sharding:
+            yield f"sharding {sharding}", {"sharding": sharding}
+    yield from _more_parts(request, shape)
+    yield from _other_degrees(request, shape)
     for factor in MORE:
         stages = shape.pipeline * factor
         if stages <= request.sizes["layers"]:
-            gpus = f"{request.gpus * factor} accelerators, pp {stages}"
-            yield gpus, {"pipeline": stages}
-
-
-def changes_of(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Changes of a shape, each with its name in words."""
-    yield from _more_recompute(shape)
-    yield from _smaller_microbatches(shape)
-    yield from _more_sharding(request, shape)
-    yield from _more_parts(request, shape)
-    yield from _other_degrees(request, shape)
-    yield from _more_accelerators(request, shape)
+            yield f"{request.gpus * factor} accelerators, pp {stages}", {"pipeline": stages}
 
 
 HELD = ("weight", "gradient", "optimizer")
@@ -246,10 +222,6 @@ class Proposal:
         return routed.execution.makespan_ps / 1e12
 
     @property
-    def _parameter_bytes(self) -> ParameterBytes:
-        return self.request.parameter_bytes(self.shape.sharding)
-
-    @property
     def tokens_per_s_per_gpu(self) -> float | None:
         """Tokens per second and accelerator; None if the length of sequences is not known."""
         return self.request.tokens / self.expected_s / self.request.gpus or None
@@ -368,6 +340,7 @@ class Proposal:
         shape, report = self.shape, self.report
         paths = zip(self.candidate.paths, self.candidate.layers, strict=True)
         is_known = self.request.model is not None
+        held = self.request.parameter_bytes(shape.sharding)
         return {
             "rank": self.place,
             "name": self.name,
@@ -376,7 +349,7 @@ class Proposal:
             "step_s": self.step_s,
             "disturbed_step_s": self.disturbed_step_s,
             "expected_disturbed_s": self.expected_disturbed_s,
-            **_band_keys(self),
+            **band_keys(self.band.to_dict(self.step_s) if self.band else None, self.step_s),
             "natural_step_s": self.natural_step_s,
             "update_s": self.update_s,
             "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu,
@@ -411,7 +384,7 @@ class Proposal:
             "recompute": shape.recompute,
             "sharding": shape.sharding,
             "for": self.request.framework.name,
-            "parameter_bytes": dict(zip(HELD, self._parameter_bytes, strict=True)),
+            "parameter_bytes": dict(zip(HELD, held, strict=True)),
             "sequence": self.request.sizes["sequence"] or None,
             "attention": self.request.attention_kernels,
             "precision": self.request.precision,
@@ -425,13 +398,6 @@ class Proposal:
             "request": self.request.to_dict(),
             "launcher": self.launchers(folder).to_dict(),
         }
-
-
-def _band_keys(proposal: Proposal) -> dict[str, Any]:
-    band = proposal.band
-    low, high = (None, None) if band is None else band.seconds(proposal.step_s)
-    told = None if band is None else band.to_dict(proposal.step_s)
-    return {"expected_s": proposal.expected_s, "step_low_s": low, "step_high_s": high, "band": told}
 
 
 def _steps_of(proposal: Proposal, **keys: Any) -> dict[str, Any]:
@@ -482,7 +448,9 @@ class Plan:
             "elsewhere": self.elsewhere and _steps_of(self.elsewhere, **_named(self.elsewhere)),
             "groups": self.groups.to_dict() if self.groups else None,
         }
-        return [{**row, **keys, **same} for row, keys in zip(rows, order_keys(self), strict=True)]
+        return [
+            {**row, **keys, **same} for row, keys in zip(rows, keys_of_orders(self), strict=True)
+        ]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per proposal: its numbers, without launchers and paths."""

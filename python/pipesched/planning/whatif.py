@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..bands import band_of
 from ..costs.division import SPREAD
 from ..costs.settings import settings, with_settings
 from ..errors import PipeSchedError, WrongType, said_by
@@ -32,11 +32,13 @@ from ..support.text import closest, gib, plural
 from . import layer_times as _own_times
 from .candidate import ALONE, INTERLACED, Candidate, Shape
 from .expenses import expenses
+from .explain.reasons import composition
 from .launch.launchers import why_not_tensor
 from .launch.passes import ENDING, attach_costs
-from .request import Request, divisors, renew
+from .proposals import Proposal
+from .request import Request, renew
 from .search.disturbances import Slow
-from .space.divisions import ALONE_EXCHANGE
+from .space.divisions import ALONE_EXCHANGE, nearest_divisors
 from .space.heads import kinds_of
 from .space.space import Space
 
@@ -89,20 +91,16 @@ class Result:
     held: dict[str, float]
     """The parts of the memory of the fullest accelerator."""
 
-    @property
-    def expected_s(self) -> float:
-        band = band_of(self.case.configuration.costs, self.case.request.launcher)
-        return self.step_s * (1.0 if band is None else band.middle)
+    @cached_property
+    def proposal(self) -> Proposal:
+        """The case as a row of a plan."""
+        case, peak = self.case, self.peak_bytes or 0
+        return Proposal(1, case.request, case.candidate, case.configuration, self.step_s, peak)
 
     @property
     def tokens_per_s(self) -> float | None:
-        return self.case.request.tokens / self.expected_s or None
-
-    @property
-    def mfu(self) -> float | None:
-        request, tokens = self.case.request, self.tokens_per_s
-        peak, flops = request.peak_flops, request.flops_per_token
-        return tokens * flops / peak / request.gpus if tokens and peak and flops else None
+        each = self.proposal.tokens_per_s_per_gpu
+        return each and each * self.case.request.gpus
 
     @property
     def expenses(self) -> dict[str, Any]:
@@ -110,10 +108,6 @@ class Result:
         return expenses(
             self.case.request, self.tokens_per_s, 1 - self.parts_s["compute"] / self.step_s
         )
-
-    @property
-    def missing_bytes(self) -> int:
-        return max(0, (self.peak_bytes or 0) - self.case.request.usable_bytes)
 
 
 # Evaluation
@@ -159,16 +153,8 @@ def evaluate(case: Case, seeds: int = SEEDS) -> Result:
     memory = report.memory
     if memory is None or case.request.model is None:
         return Result(case, step, parts, None, {})
-    fullest, made_of = memory.bottleneck_worker, memory.composition
-    held = {
-        "weights": made_of.weight_bytes,
-        "gradients": made_of.gradient_bytes,
-        "optimizer state": made_of.optimizer_bytes,
-        "activations": made_of.activation_bytes,
-    }
-    sizes = {name: int(each[fullest]) / worker for name, each in held.items()}
-    peak = -(-int(memory.peak_bytes[fullest]) // worker)
-    return Result(case, step, parts, peak, sizes)
+    peak = -(-int(memory.peak_bytes[memory.bottleneck_worker]) // worker)
+    return Result(case, step, parts, peak, composition(memory, worker))
 
 
 # Why
@@ -218,8 +204,8 @@ def why(plan: Result, found: Result) -> str:
     if largest is not None and abs(sizes[largest]) > NOTHING * (plan.peak_bytes or 1):
         sign = "+" if sizes[largest] > 0 else "-"
         said.append(f"{largest} {sign}{gib(abs(sizes[largest]))}")
-    if found.missing_bytes:
-        said.append(f"misses {gib(found.missing_bytes)}")
+    if missing := found.proposal.missing_bytes:
+        said.append(f"misses {gib(missing)}")
     return ", ".join(said) or "no difference"
 
 
@@ -264,12 +250,9 @@ def _whole(what: str, number: int, parts: int, of: str) -> int:
     """The quotient, which has to be whole."""
     if parts and number % parts == 0:
         return number // parts
-    near = [d for d in divisors(number) if d < parts][-1:] + [
-        d for d in divisors(number) if d > parts
-    ][:1]
     raise PipeSchedError(
         f"{what}: {number} {of} cannot be divided by {parts}; nearest that divide them:"
-        f" {' and '.join(map(str, near))}"
+        f" {nearest_divisors(number, parts)}"
     )
 
 
@@ -323,7 +306,7 @@ def _fastest(case: Case, request: Request, named: str, keeps: bool = False) -> C
         except PipeSchedError:  # such as receives before consumers, which may wait for each other
             if each is candidates[-1] and not found:
                 raise
-    best = min(found, key=lambda each: (each.missing_bytes, each.step_s))
+    best = min(found, key=lambda each: (each.proposal.missing_bytes, each.step_s))
     return replace(case, candidate=best.case.candidate)
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pipesched import Plan, Proposal, plan
 from pipesched.command import main
-from pipesched.command.verbs.plan import COLUMNS, _drop_alike
+from pipesched.command.render.plans import COLUMNS, drop_alike
 from pipesched.planning.explain.reasons import _against, _missing
 from pipesched.support.text import gib
 from test_command import Capture
@@ -31,7 +31,7 @@ def made() -> Plan:
 
 def test_rows_say_what_differs(made: Plan) -> None:
     keys = [c.key for c in COLUMNS if c.key not in (*NUMBERS, "name")]
-    rows = _drop_alike(made.to_dicts())
+    rows = drop_alike(made.to_dicts())
     chosen = Counter((row["schedule"], *(str(row[key]) for key in keys)) for row in rows)
     assert max(chosen.values()) == 1
     degrees = ("tensor", "context", "pipeline", "data", "expert", "schedule")
@@ -58,11 +58,11 @@ def test_optimized_rows_say_what_was_free() -> None:
     alone = {"layers": "4", "context": 1, "expert": 1}
     optimized = {**alone, "optimized": {"freedoms": freedoms}}
     family = {**alone, "optimized": None}
-    first, second = _drop_alike([optimized, family])
+    first, second = drop_alike([optimized, family])
     assert first["free_in"] == "order, offload, recompute full"
     assert second["free_in"] is None
     freedoms.update(offload=False, recompute="none")
-    assert _drop_alike([optimized])[0]["free_in"] == "order"
+    assert drop_alike([optimized])[0]["free_in"] == "order"
 
 
 def test_the_table_has_the_columns(capsys: Capture) -> None:

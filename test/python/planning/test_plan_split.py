@@ -7,10 +7,11 @@ import pipesched
 import pytest
 from pipesched import Proposal, plan
 from pipesched.command import main
+from pipesched.costs.passes import attach_system
 from pipesched.planning import Request, Shape
-from pipesched.planning.launch.passes import attach_costs
 from pipesched.planning.request import divisors
 from pipesched.planning.space.divisions import Divisions
+from pipesched.planning.space.space import Space
 from test_command import Capture, failure_of, rows_of
 from test_plan import check, flags
 
@@ -218,7 +219,7 @@ def test_passes_say_it() -> None:
         expert_dispatch="per-node",
     )
     shape = Shape(2, 4, 4, 1, 16, "none", "optimizer", context=2, expert=8, exchange="gather")
-    _, system = attach_costs(request, shape)
+    system = attach_system(Space(request).costs(shape), effective=True)
     for option in (
         "accelerators=4",
         "context-parallel=2",
@@ -230,8 +231,8 @@ def test_passes_say_it() -> None:
     ):
         assert option in system
     alone = Shape(2, 4, 8, 1, 8, "none", "optimizer")
-    assert "expert" not in attach_costs(request, alone)[1]
-    assert "context" not in attach_costs(request, alone)[1]
+    system = attach_system(Space(request).costs(alone), effective=True)
+    assert "expert" not in system and "context" not in system
 
 
 # The command

@@ -9,14 +9,24 @@ predictions rank them (`order:`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from pipesched import Costs, PipeSchedError
-from pipesched.bands import LEVEL, NO_BAND, Step, Traits, band_of, order_of, tell
+from pipesched.bands import (
+    LEVEL,
+    NO_BAND,
+    UNORDERED,
+    Step,
+    Traits,
+    band_keys,
+    band_of,
+    order_keys,
+    order_of,
+    tell,
+)
 from pipesched.costs.costs import NATURAL_BALANCE, with_natural_routing
 
-from ..options.entries import Entry, FromFamily, FromFile
+from ..options.entries import Entry, FromFile
 from ..render.output import percent, seconds
 from . import assumptions
 
@@ -25,7 +35,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 def keys_of(entry: Entry, step_s: float) -> dict[str, Any]:
     """The keys of a row for the uncertainty of its step."""
-    return {**_band_keys(entry, step_s), **UNKNOWN, **_routing_keys(entry)}
+    band = band_keys(_find_band(entry, step_s), step_s)
+    return {**band, **UNORDERED, NATURAL: _natural_step_s(entry)}
 
 
 def head_lines(facts: assumptions.Facts, costs: Sequence[Costs | None], rows: Rows) -> list[str]:
@@ -37,10 +48,6 @@ def moving_lines(rows: Rows) -> list[str]:
 
 
 # Bands
-
-UNKNOWN = {"may_be_first": None, "run_decides": None}
-"""The keys of a row that is ranked with no others."""
-
 
 NOTHING: dict[str, Any] = {
     "level": LEVEL,
@@ -65,16 +72,10 @@ def _find_band(entry: Entry, step_s: float) -> dict[str, Any] | None:
     return {**NOTHING, "text": OF_FILE} if is_named else None
 
 
-def _band_keys(entry: Entry, step_s: float) -> dict[str, Any]:
-    told = _find_band(entry, step_s)
-    low, high = (None, None) if told is None else (told["low_s"], told["high_s"])
-    expected = step_s if told is None else step_s * told["middle_ratio"]
-    return {"expected_s": expected, "step_low_s": low, "step_high_s": high, "band": told}
-
-
-def _traits(row: Mapping[str, Any]) -> Traits:
+def _step(row: Mapping[str, Any]) -> Step:
     shared = row["band"]["shared"]
-    return Traits(shared["times"], rates=shared.get("rates"), kind=shared.get("kind"))
+    traits = Traits(shared["times"], rates=shared.get("rates"), kind=shared.get("kind"))
+    return Step(row["schedule"], row["step_s"], row["recompute"], traits)
 
 
 def _by_system(group: Iterable[tuple[dict[str, Any], object]]) -> list[list[dict[str, Any]]]:
@@ -95,10 +96,10 @@ def add_order(ranked: Iterable[Sequence[tuple[dict[str, Any], object]]]) -> list
     several = sum(len(rows) > 1 for group in groups for rows in group) > 1
     for group in groups:
         for rows in group:
-            steps = [Step(r["schedule"], r["step_s"], r["recompute"], _traits(r)) for r in rows]
+            steps = [*map(_step, rows)]
             order = order_of(steps)
             for i, row in enumerate(rows):
-                row |= {"may_be_first": i in order.first, "run_decides": i in order.runs}
+                row |= order_keys(order, i)
                 if row["may_be_first"] and len(group) == 1:
                     row["rank"] = 1
             where = _where(rows[0]) if several else ""
@@ -134,22 +135,15 @@ NAMED = 4
 """The line gives the steps of at most this many rows; of more rows only the first and the range."""
 
 
-def _routing_keys(entry: Entry) -> dict[str, float | None]:
-    """The step with natural routing; null if that makes no difference or a balance is given."""
+def _natural_step_s(entry: Entry) -> float | None:
+    """The step with natural routing; None if that makes no difference or a balance is given."""
     costs = with_natural_routing(entry.costs)
-    if costs is None:
-        return {NATURAL: None}
-    routed: Entry
-    if isinstance(entry, FromFamily):
-        routed = replace(entry, point=replace(entry.point, costs=costs))
-    elif entry.ending:
-        return {NATURAL: None}  # whose costs are in its passes
-    else:
-        routed = replace(entry, costs=costs)
+    if costs is None or (isinstance(entry, FromFile) and entry.ending):
+        return None  # of a file with an end, whose costs are in its passes
     try:
-        return {NATURAL: routed.simulate().execution.makespan_ps / 1e12}
+        return entry.with_costs(costs).simulate().execution.makespan_ps / 1e12
     except PipeSchedError:
-        return {NATURAL: None}
+        return None
 
 
 def _routing(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -257,11 +257,6 @@ def assume_families(
     return {" and ".join(options): value for value, options in found.items()}
 
 
-def assume_own_times(labels: Sequence[str]) -> Facts:
-    """The assumptions about schedules from files whose own times say nothing of messages."""
-    return {"messages": f"free (no comm) in {', '.join(labels)}"} if labels else {}
-
-
 def assume_seed(texts: Iterable[str | None]) -> Facts:
     """The seed of disturbances with jitter and no seed; None if there is no disturbance."""
     for text in filter(None, texts):

@@ -24,7 +24,7 @@ from pipesched.support.text import gib
 
 from ..options.entries import Entry, FromFamily, Size
 from ..render.output import seconds
-from .ranking import Pair
+from .ranking import Pair, where_of
 
 SHORTEST = 1024
 """The shortest sequence that is tried, in tokens."""
@@ -80,11 +80,9 @@ def _sentences(
 ) -> Iterator[str]:
     """The sentences of `sentence` about the sizes, without empty ones."""
     groups = _timed_groups(entries, pairs)
-    several = len({workers for workers, _ in groups}) > 1
-    for (workers, microbatches), group in groups.items():
+    for size, group in groups.items():
         if text := sentence(group):
-            size = f"{workers} workers, " if several else ""
-            yield f"- {size}{microbatches} microbatches: {text}"
+            yield f"{where_of(size, groups)} {text}"
 
 
 def _sequence(costs: Costs) -> int:
@@ -114,11 +112,9 @@ def _scale_cut(costs: Costs, sequence: int) -> str:
         return cut
     shares = [int(size) * sequence for size in cut.split(",")]
     whole = _sequence(costs)
-    return (
-        cut
-        if any(share % whole for share in shares)
-        else (",".join(str(share // whole) for share in shares))
-    )
+    if any(share % whole for share in shares):
+        return cut
+    return ",".join(str(share // whole) for share in shares)
 
 
 def _least(points: Iterable[Configuration]) -> list[float]:
@@ -158,6 +154,11 @@ def _lengths_text(runs: Sequence[tuple[int, int]], lengths: Sequence[int]) -> st
     return f"of the lengths tried slices gain at {' and at '.join(texts)} tokens"
 
 
+def _fastest(points: Sequence[Configuration], of: Sequence[_Timed]) -> tuple[float, str]:
+    """The step of the fastest of some variants of schedules, and its name."""
+    return min(zip(_least(points), [each.name for each in of], strict=True))
+
+
 def _tell_equal_work(best: _Timed, sliced: Sequence[_Timed]) -> str:
     """The step with slices of equal work, if slices of equal tokens are slower."""
     costs = best.point.costs
@@ -165,7 +166,7 @@ def _tell_equal_work(best: _Timed, sliced: Sequence[_Timed]) -> str:
     if costs.slice_cut == "work":
         return ""
     points = [replace(each.point, costs=replace(costs, slice_cut="work")) for each in sliced]
-    step, name = min(zip(_least(points), [each.name for each in sliced], strict=True))
+    step, name = _fastest(points, sliced)
     if step >= best.step_ps:
         return ""
     taken = seconds(step / 1e12)
@@ -190,10 +191,9 @@ def _with_context(each: _Timed) -> Configuration | None:
 def _tell_context(whole: Sequence[_Timed], best: _Timed) -> str:
     tried = [(each, made) for each in whole if (made := _with_context(each)) is not None]
     steps = _least(made for _, made in tried) if tried else []
-    found = [(step, each, made) for step, (each, made) in zip(steps, tried, strict=True)]
-    if not found or math.isinf(first := min(step for step, _, _ in found)):
+    if not steps or math.isinf(step := min(steps)):
         return ""
-    step, each, made = next(one for one in found if one[0] == first)
+    each, made = tried[steps.index(step)]
     assert made.costs is not None
     verdict = "faster" if best.step_ps < step else "slower"
     return (
@@ -207,20 +207,21 @@ def _percent(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
+def _memory(one: _Timed, other: _Timed) -> str:
+    held = one.memory, other.memory
+    return f", with {held[0]} in place of {held[1]} an accelerator" if all(held) else ""
+
+
 def _why(whole: _Timed, sliced: _Timed) -> str:
     """The cost and the savings of slices."""
     more = sliced.busy_ps / whole.busy_ps - 1
-    cost = (
-        "cells take as long"
-        if abs(more) < 5e-4
-        else (f"cells take {_percent(abs(more))} {'longer' if more > 0 else 'less'}")
-    )
+    cost = f"take {_percent(abs(more))} {'longer' if more > 0 else 'less'}"
+    if abs(more) < 5e-4:
+        cost = "take as long"
     idle = [_percent(1 - each.busy_ps / each.step_ps) for each in (sliced, whole)]
-    held = [each.memory for each in (sliced, whole)]
-    memory = f", with {held[0]} in place of {held[1]} an accelerator" if all(held) else ""
     return (
-        f"the {cost} (every slice launches its kernels and reads the weights), and the busiest"
-        f" worker waits {idle[0]} of the step in place of {idle[1]}{memory}"
+        f"the cells {cost} (every slice launches its kernels and reads the weights), and the"
+        f" busiest worker waits {idle[0]} of the step in place of {idle[1]}{_memory(sliced, whole)}"
     )
 
 
@@ -275,7 +276,7 @@ def _verdict(best: _Timed, rest: Sequence[_Timed]) -> str:
 def _tell_consumers(best: _Timed, spread: Sequence[_Timed]) -> str:
     """The step of shards with receives before their users, if shards are slower."""
     points = [replace(each.point, receive_placement="consumer") for each in spread]
-    step, name = min(zip(_least(points), [each.name for each in spread], strict=True))
+    step, name = _fastest(points, spread)
     if math.isinf(step) or step > best.step_ps * (1 - NEAR):
         return ""
     return (
@@ -301,8 +302,7 @@ def _tell_shards(group: Sequence[_Timed]) -> str:
     if uneven:
         rest.append(least_uneven := min(uneven, key=lambda each: each.step_ps))
         texts.append(f"{least_uneven.name} {seconds(least_uneven.step_ps / 1e12)}")
-    held = [each.memory for each in (best, min(rest, key=lambda each: each.step_ps))]
-    memory = f", with {held[0]} in place of {held[1]} an accelerator" if all(held) else ""
+    memory = _memory(best, min(rest, key=lambda each: each.step_ps))
     listed = ", ".join(texts[:-1]) + f" and {texts[-1]}"
     return f"{heavy}{listed}: {_verdict(best, rest)}{memory}{_tell_consumers(best, spread)}"
 

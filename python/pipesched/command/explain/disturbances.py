@@ -22,7 +22,7 @@ from pipesched.results.disturbances import (
 from ..options import passes, table
 from ..options.arguments import UsageError
 from ..options.entries import Size
-from ..render.output import Column, Row, View, percent, seconds, table_text
+from ..render.output import Column, View, percent, seconds, table_text
 
 COLUMNS = (
     Column("D", "workers"),
@@ -39,7 +39,7 @@ COLUMNS = (
 
 
 class Timed(Protocol):
-    """Something that can be disturbed: a schedule of a size with its costs, and its steps."""
+    """A schedule that can be disturbed."""
 
     @property
     def label(self) -> str: ...
@@ -167,11 +167,8 @@ def remarks(found: Sequence[dict[str, Any]], width: int | None = None) -> list[s
     columns = [c for c in COLUMNS if c.key != "workers" or len(sizes) > 1]
     if all(row["seeds"] == 1 for row in found):
         columns = [c for c in columns if c.key != "worst_longer_ratio"]
-    return ["", HEADING, *_table(found, columns, width), "", *_tell_columns(found)]
-
-
-def _table(found: Sequence[Row], columns: Sequence[Column], width: int | None) -> list[str]:
-    return table_text(found, columns, View(width)).splitlines()
+    table = table_text(found, columns, View(width)).splitlines()
+    return ["", HEADING, *table, "", *_tell_columns(found)]
 
 
 def _tell_columns(found: Sequence[dict[str, Any]]) -> list[str]:

@@ -114,16 +114,11 @@ class Variant:
         return ", ".join(filter(None, parts)) or "nothing"
 
 
-def _kinds(arguments: argparse.Namespace) -> tuple[Recompute, ...]:
-    is_given = "--recompute" in arguments.flags
-    return (arguments.recompute,) if is_given or arguments.times else names_of(Recompute)
-
-
 def _with_recompute(entry: Entry, kind: Recompute, arguments: argparse.Namespace) -> Entry:
-    costs = replace(entry.costs, recompute=kind) if entry.costs is not None else None
-    if isinstance(entry, FromFamily):
-        return replace(entry, point=replace(entry.point, costs=costs))
-    return add_ending(replace(entry, costs=costs), _namespace(arguments, kind))
+    made = entry.with_costs(entry.costs and replace(entry.costs, recompute=kind))
+    if isinstance(made, FromFamily):
+        return made
+    return add_ending(made, _namespace(arguments, kind))
 
 
 def _namespace(arguments: argparse.Namespace, kind: Recompute) -> argparse.Namespace:
@@ -164,7 +159,10 @@ def _limits(entry: Entry) -> Iterator[int]:
 
 def variants_of(entry: Entry, arguments: argparse.Namespace) -> Iterator[Variant]:
     """All ways to run a schedule, the plain one first."""
-    for kind in _kinds(arguments):
+    kinds: tuple[Recompute, ...] = names_of(Recompute)
+    if "--recompute" in arguments.flags or arguments.times:
+        kinds = (arguments.recompute,)
+    for kind in kinds:
         made = _with_recompute(entry, kind, arguments)
         yield Variant(made, entry.label, entry.family, kind)
         for amount in ("half", "all") if _are_timed("DU", made.costs) else ():
@@ -226,13 +224,17 @@ def choose(
     return found
 
 
-def rank(found: Sequence[Chosen], bounds: Sequence[Pair]) -> dict[Size, list[Pair]]:
-    """By size: fitting rows by step time, then the others by missing memory, then the bound."""
+def _by_size(found: Sequence[Chosen]) -> dict[Size, list[Chosen]]:
     groups: dict[Size, list[Chosen]] = {}
     for each in found:
         groups.setdefault(size_of(each.row), []).append(each)
+    return groups
+
+
+def rank(found: Sequence[Chosen], bounds: Sequence[Pair]) -> dict[Size, list[Pair]]:
+    """By size: fitting rows by step time, then the others by missing memory, then the bound."""
     answer = {}
-    for size, group in groups.items():
+    for size, group in _by_size(found).items():
         group.sort(key=_order)
         steps = [each.row["step_s"] for each in group if each.fits]
         for each in group:
@@ -310,10 +312,7 @@ def _bound(
 def bounds_of(found: Sequence[Chosen], budget: Budget, arguments: argparse.Namespace) -> list[Pair]:
     """A row for each size with the optimizer's lower bound."""
     rows: list[Pair] = []
-    groups: dict[Size, list[Chosen]] = {}
-    for each in found:
-        groups.setdefault(size_of(each.row), []).append(each)
-    for size, group in groups.items():
+    for size, group in _by_size(found).items():
         row: dict[str, Any] = {
             **{"schedule": BOUND, "family": None, "file": None, "rank": None},
             **{"workers": size[0], "microbatches": size[1], **budget.keys({})},

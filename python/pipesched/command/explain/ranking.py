@@ -51,12 +51,19 @@ def size_of(row: Mapping[str, Any]) -> Size:
     return row["workers"], row["microbatches"]
 
 
+def where_of(size: Size, sizes: Iterable[Size]) -> str:
+    """The start of a sentence about a size, which names the workers only if they differ."""
+    workers, microbatches = size
+    several = len({workers for workers, _ in sizes}) > 1
+    return f"- {f'{workers} workers, ' if several else ''}{microbatches} microbatches:"
+
+
 def time_entries(
     entries: Sequence[Entry], settings: Mapping[str, Any], reserve: str = DEFAULT_RESERVE
 ) -> list[Pair]:
     """The rows of the entries in order; announces a long computation."""
     announce_cells(entry.size for entry in entries)
-    made = []
+    made: list[Pair] = []
     with progress() as show:
         for entry in entries:
             show(len(made), len(entries))
@@ -179,10 +186,9 @@ def _findings(pairs: Iterable[Pair]) -> dict[Size, str]:
 def remarks(pairs: Iterable[Pair]) -> list[str]:
     """The findings as lines under a table."""
     found = _findings(pairs)
-    several = len({workers for workers, _ in found}) > 1
     return [
-        f"- {f'{workers} workers, ' if several else ''}{microbatches} microbatches: {line}"
-        for (workers, microbatches), text in found.items()
+        f"{where_of(size, found)} {line}"
+        for size, text in found.items()
         for line in text.splitlines()
     ]
 

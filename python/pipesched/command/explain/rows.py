@@ -14,7 +14,6 @@ from pipesched import Costs, PipeSchedError, Simulation, _core
 from pipesched.costs.costs import has_experts
 from pipesched.costs.division import layers_text
 from pipesched.costs.stage_times import has_phases, listed_stages, stages_per_worker
-from pipesched.results.report import Formula
 from pipesched.support.units import DEFAULT_RESERVE, reserve_of
 
 from ...schedule.schedule import Schedule
@@ -63,11 +62,6 @@ def saved(schedule: Schedule) -> Saved:
     )
 
 
-def accelerators_of(schedule: Schedule) -> int | None:
-    """The accelerators of a worker; None without a system."""
-    return saved(schedule).accelerators
-
-
 # The end of a step: all-reduces of gradients and optimizer steps, taken off and added
 
 _ROW = re.compile(r"(?m)^(\s*worker \d+ runs \[)(.*)\]")
@@ -104,20 +98,12 @@ def without_ending(schedule: Schedule) -> Schedule:
     return Schedule.from_text(_ROW.sub(strip, schedule.to_text()))
 
 
-def _causes(simulation: Simulation) -> dict[str, float]:
-    execution = simulation.execution
-    return execution.idle_by_cause_ps.ratios(execution.makespan_ps)
-
-
-def formula_of(formula: Formula | None, workers: int, microbatches: int) -> dict[str, Any]:
+def formula_of(simulation: Simulation) -> dict[str, Any]:
     """The literature's bubble, and the time to which it is relative."""
-    if formula is None:
+    formula, size = simulation.formula, (simulation.workers, simulation.microbatches)
+    if formula is None or not (formula.of == "step" or formula.states(*size)):
         return {"formula_bubble_ratio": None, "formula_of": None}
-    is_stated = formula.of == "step" or formula.states(workers, microbatches)
-    return {
-        "formula_bubble_ratio": formula.bubble_ratio if is_stated else None,
-        "formula_of": formula.of if is_stated else None,
-    }
+    return {"formula_bubble_ratio": formula.bubble_ratio, "formula_of": formula.of}
 
 
 def activations_of(simulation: Simulation) -> dict[str, Any]:
@@ -135,14 +121,13 @@ def activations_of(simulation: Simulation) -> dict[str, Any]:
 def levels(simulation: Simulation) -> dict[str, Any]:
     """The step, and the bubbles by formula, table and time."""
     execution, table = simulation.execution, simulation.table
-    formula = simulation.formula
     return {
         "step_s": execution.makespan_ps / 1e12,
         "idle_ratio": execution.idle_ratio,
         "span_bubble_ratio": execution.span_bubble_ratio,
-        **formula_of(formula, simulation.workers, simulation.microbatches),
+        **formula_of(simulation),
         "table_bubble_ratio": table.bubble_ratio if table else None,
-        **_causes(simulation),
+        **execution.idle_by_cause_ps.ratios(execution.makespan_ps),
         **activations_of(simulation),
     }
 
@@ -210,12 +195,6 @@ def _tokens(costs: Costs | None, simulation: Simulation, named: Saved | None) ->
     return costs.data_parallel * simulation.microbatches * size * sequence or None
 
 
-def _own_formula(entry: Entry) -> dict[str, Any]:
-    """The bubble by the formula of a registered family."""
-    ratio = entry.point._own_bubble_ratio if isinstance(entry, FromFamily) else None
-    return {} if ratio is None else {"formula_bubble_ratio": ratio, "formula_of": "step"}
-
-
 def row_of(
     entry: Entry, settings: Mapping[str, Any], reserve: str = DEFAULT_RESERVE
 ) -> tuple[dict[str, Any], Simulation | None]:
@@ -237,11 +216,12 @@ def row_of(
         reason = "; ".join(diagnostic.message for diagnostic in error.diagnostics)
         return {**row, **said, "rank": None, "error": reason}, None
     named = find_saved(entry)
+    own = entry.point._own_bubble_ratio if isinstance(entry, FromFamily) else None
     moving = answers.keys_of(entry, simulation.execution.makespan_ps / 1e12)
     middle = moving["band"]["middle_ratio"] if moving["band"] else 1.0
     numbers = {
         **levels(simulation),
-        **_own_formula(entry),
+        **({} if own is None else {"formula_bubble_ratio": own, "formula_of": "step"}),
         **moving,
         **rates(entry.costs, simulation, named, middle),
         **memory_of(simulation, entry.costs, named, reserve),

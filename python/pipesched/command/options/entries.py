@@ -59,6 +59,9 @@ class FromFamily:
         """The workers of the stages of each path, and their layers if they are given."""
         return self.point.places
 
+    def with_costs(self, costs: Costs | None) -> FromFamily:
+        return replace(self, point=replace(self.point, costs=costs))
+
     def simulate(self) -> Simulation:
         """The full report. A schedule with a separate name is made as IR, which takes it."""
         if not self.name or self.point.optimizer_step != "none":
@@ -107,6 +110,9 @@ class FromFile:
     def places(self) -> tuple[Place, ...]:
         """As of `FromFamily`; empty for a program without paths."""
         return with_counts(self.schedule._places, self.counts)
+
+    def with_costs(self, costs: Costs | None) -> FromFile:
+        return replace(self, costs=costs)
 
     @cached_property
     def _timed(self) -> tuple[Schedule, Costs | None]:

@@ -8,13 +8,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from pipesched import PipeSchedError, Schedule
 from pipesched.schedule.families import canonical
 from pipesched.schedule.generation import load, loads
 
-T = TypeVar("T")
 _CSV_BEGINS = tuple(bytes([each]) for each in b"0123456789,(")
 """The start of PyTorch's CSV, never of IR: a stage, an empty slot or an overlapped pair.
 """
@@ -38,10 +36,8 @@ def show_path(path: str) -> str:
 
 def read(arguments: argparse.Namespace) -> tuple[Origin, list[Schedule]]:
     """The schedules of the file, or only the one that was asked for."""
-    origin, schedules = _load(arguments.file)
-    if not schedules:
-        raise PipeSchedError(f"{show_path(arguments.file)} has no schedule or program")
-    return origin, _select(schedules, schedules, arguments.name)
+    found = read_all([arguments.file], arguments.name)
+    return found[0][0], [schedule for _, schedule in found]
 
 
 def read_all(paths: Sequence[str], name: str | None) -> list[tuple[Origin, Schedule]]:
@@ -55,7 +51,11 @@ def read_all(paths: Sequence[str], name: str | None) -> list[tuple[Origin, Sched
         if not schedules:
             raise PipeSchedError(f"{show_path(path)} has no schedule or program")
         read += [(origin, schedule) for schedule in schedules]
-    return _select([schedule for _, schedule in read], read, name)
+    chosen = [(origin, each) for origin, each in read if name in (None, each.name)]
+    if not chosen:
+        found = ", ".join(schedule.name for _, schedule in read)
+        raise PipeSchedError(f"there is no schedule or program {name!r}; found {found}")
+    return chosen
 
 
 def is_schedule_file(text: str) -> bool:
@@ -125,28 +125,11 @@ def _find_schedule(path: str) -> str:
     return schedule
 
 
-def _select(schedules: Sequence[Schedule], items: Sequence[T], name: str | None) -> list[T]:
-    """The items whose schedules have this name; without a name all."""
-    if name is None:
-        return list(items)
-    pairs = zip(schedules, items, strict=True)
-    chosen = [item for schedule, item in pairs if schedule.name == name]
-    if not chosen:
-        found = ", ".join(schedule.name for schedule in schedules) or "none"
-        raise PipeSchedError(f"there is no schedule or program {name!r}; found {found}")
-    return chosen
-
-
 def only(arguments: argparse.Namespace, schedules: Sequence[Schedule]) -> Schedule:
-    """The only one of the schedules that were read."""
+    """The schedule, if there is only one."""
     if len(schedules) != 1:
-        names = ", ".join(schedule.name for schedule in schedules) or "none"
+        names = ", ".join(schedule.name for schedule in schedules)
         raise PipeSchedError(
             f"{arguments.file} has {len(schedules)} schedules ({names}); --name chooses one"
         )
     return schedules[0]
-
-
-def read_one(arguments: argparse.Namespace) -> tuple[Origin, Schedule]:
-    origin, schedules = read(arguments)
-    return origin, only(arguments, schedules)

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
 import pipesched
 from pipesched import Schedule
 
 from . import files, passes
-from .arguments import UsageError, add_family_options, canonical, read_family_options
+from .arguments import UsageError, canonical, read_family_options
 
 METAVAR = "FILE|FAMILY"
 HELP = "IR, bytecode or PyTorch's CSV, - for standard input; or a family, with its sizes"
-
-
-def add_sizes(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of a family that replaces a file."""
-    add_family_options(parser)
-
-
-def only(families: Sequence[str]) -> str | None:
-    """The only one of some families, or None without any."""
-    if len(families) > 1:
-        raise UsageError(f"give one family, not {', '.join(families)}; simulate takes several")
-    return families[0] if families else None
 
 
 def refuse_sizes(arguments: argparse.Namespace, about: str) -> None:
@@ -37,12 +24,15 @@ def refuse_sizes(arguments: argparse.Namespace, about: str) -> None:
 
 def family_of(arguments: argparse.Namespace) -> str | None:
     """The family that replaces a file. Raises an error for options of families without one."""
-    family = only(files.split_words([arguments.file])[1] if arguments.file is not None else [])
-    if family is None:
+    families = files.split_words([arguments.file])[1] if arguments.file is not None else []
+    if not families:
         refuse_sizes(arguments, "a family, and none is named")
-    elif not arguments.workers or not arguments.microbatches:
-        raise UsageError(f"{family} is a family: give --pp and --microbatches")
-    return family
+        return None
+    if len(families) > 1:
+        raise UsageError(f"give one family, not {', '.join(families)}; simulate takes several")
+    if not arguments.workers or not arguments.microbatches:
+        raise UsageError(f"{families[0]} is a family: give --pp and --microbatches")
+    return families[0]
 
 
 def read(arguments: argparse.Namespace) -> tuple[files.Origin, list[Schedule]]:

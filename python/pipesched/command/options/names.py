@@ -70,13 +70,7 @@ def meant(flag: str, actions: Actions) -> tuple[list[str], bool]:
         return listed, True
     near = difflib.get_close_matches(flag.casefold(), known, n=1, cutoff=0.7)
     begun = sorted(name for name in known if name.startswith(flag) or flag.startswith(f"{name}-"))
-    shown = (_shown(name, actions[name]) for name in near or begun)
-    return list(dict.fromkeys(shown))[:2], False
-
-
-def _shown(name: str, action: argparse.Action) -> str:
-    """The name of an option that `--help` shows."""
-    return name if name in action.option_strings else action.option_strings[0]
+    return list(dict.fromkeys(near or begun))[:2], False
 
 
 def closest_choice(value: object, choices: Iterable[object]) -> str:

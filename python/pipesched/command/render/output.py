@@ -61,16 +61,12 @@ def add_output(
     if columns:
         group.add_argument(
             "--columns",
-            type=_columns,
+            type=lambda text: table.names(text.casefold()),
             metavar="NAMES|all",
             help="of the table, such as schedule,step,idle; in a terminal those that fit",
         )
     if passes:
         table.add(group, "show_passes")
-
-
-def _columns(text: str) -> list[str]:
-    return table.names(text.casefold())
 
 
 def write_text(contents: str | bytes, path: str | None = None) -> None:
@@ -254,11 +250,6 @@ EXPENSES = (
 """For all tokens and for 10^12, if requested."""
 
 
-def _of_span(row: Row) -> str:
-    """The note that a formula counts as `span` does, not as `table`."""
-    return " of span" if row.get("formula_of") == "span" else ""
-
-
 PER_GPU, PER_WORKER = "peak_bytes_per_gpu", "peak_bytes"
 """Peak memory of the fullest worker, of each of its accelerators and in all. Tables prefer the
 former.
@@ -289,7 +280,11 @@ _RESULTS = {
         Column("weights", "weights_ratio", percent, detail=3),
         Column("experts", "experts_ratio", percent, detail=3),
         Column("context", "context_ratio", percent, detail=3),
-        Column("formula", "formula_bubble_ratio", percent, detail=2, behind=_of_span),
+        Column(
+            *("formula", "formula_bubble_ratio", percent),
+            detail=2,
+            behind=lambda row: " of span" if row.get("formula_of") == "span" else "",
+        ),
         Column("table", "table_bubble_ratio", percent, detail=2),
         Column("span", "span_bubble_ratio", percent, detail=2),
         Column("tokens/s", "tokens_per_s", thousands, detail=1),

@@ -109,17 +109,14 @@ def _key(who: str, year: str, number: str) -> str:
     return f"{first}{year}-{number}"
 
 
-def _authors(who: str) -> str:
-    return re.sub(r"\s+et al\.?$", " and others", who.strip())
-
-
 def _entry(name: str, source: str) -> str:
     """The entry of one source: a paper of arXiv, or else a note."""
     number, cited = _NUMBER.search(source), _CITED.match(source)
     fields: dict[str, str] = {}
     key = re.sub(r"[^\w-]", "-", name)
     if number and cited:
-        who, title = _PAPERS.get(number[1], (_authors(cited["who"]), ""))
+        others = re.sub(r"\s+et al\.?$", " and others", cited["who"].strip())
+        who, title = _PAPERS.get(number[1], (others, ""))
         key = _key(cited["who"], cited["year"], number[1])
         fields = {"author": who, "title": title, "year": cited["year"], "eprint": number[1]}
         fields |= {"archivePrefix": "arXiv", "url": f"https://arxiv.org/abs/{number[1]}"}

@@ -14,7 +14,7 @@ from pipesched.errors import said_by
 from pipesched.support.options import Messages, names_of
 
 from ..options import files, input, passes, table
-from ..options.arguments import UsageError, source
+from ..options.arguments import UsageError, add_family_options, source
 from ..render.output import Column, add_output, say, write_rows, write_text
 
 EXAMPLE = """  pipesched check schedule.mlir --messages batched
@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("recipes", "Values that the recipe does not have.")
     table.add(group, "model", "system", "gpus")
     table.add(parser, "name", "receive_placement")
-    input.add_sizes(parser)
+    add_family_options(parser)
     parser.add_argument(
         "--messages", choices=names_of(Messages), help="what senders and receivers may rely on"
     )

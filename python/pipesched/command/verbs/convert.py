@@ -13,7 +13,7 @@ from pipesched.schedule.registry import elements_of, is_place
 from pipesched.support.files import write_whole
 
 from ..options import files, input, passes, table
-from ..options.arguments import UsageError
+from ..options.arguments import UsageError, add_family_options
 from ..render.drawings import add_width
 from ..render.output import cells, json_text, write_text
 
@@ -74,7 +74,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="without it, or with -, standard output",
     )
     table.add(parser, "name")
-    input.add_sizes(parser)
+    add_family_options(parser)
     group = parser.add_argument_group("output")
     table.add(group, "output", "pipeline", "show_passes", output={"action": _Once})
     group.add_argument(

@@ -146,11 +146,10 @@ def _rows(fit: pipesched.Fit, arguments: argparse.Namespace) -> list[dict[str, A
 
 def fields_text(fit: pipesched.Fit) -> list[str]:
     """`network: bandwidth_gb_per_s 45, latency_us 12` for each part that was fitted."""
-    lines = []
-    for part in fit.parts:
-        values = fit.system[part].items()
-        lines.append(f"{part}: " + ", ".join(f"{name} {value}" for name, value in values))
-    return lines
+    return [
+        f"{part}: {', '.join(f'{name} {value}' for name, value in fit.system[part].items())}"
+        for part in fit.parts
+    ]
 
 
 def _remarks(fit: pipesched.Fit) -> list[str]:
@@ -202,18 +201,12 @@ def _are_steps(files: Sequence[str]) -> bool:
 
 def _terms(made: Correction) -> list[str]:
     """The corrections, one line for each field."""
-    lines = []
-    for term in made.terms:
-        if term.is_determined:
-            lines.append(
-                f"{term.term}: {term.field} {term.before:g} to {term.after:g}, times"
-                f" {term.factor:g} on what it takes alone"
-            )
-    return lines
-
-
-def _step_remarks(made: Correction) -> list[str]:
-    return ["", *_terms(made), "", *(f"- {note}" for note in made.notes)]
+    return [
+        f"{term.term}: {term.field} {term.before:g} to {term.after:g}, times {term.factor:g} on"
+        " what it takes alone"
+        for term in made.terms
+        if term.is_determined
+    ]
 
 
 def _run_steps(arguments: argparse.Namespace, command: str) -> int:
@@ -233,7 +226,8 @@ def _run_steps(arguments: argparse.Namespace, command: str) -> int:
     if arguments.save:
         made.save(arguments.save)
         say(f"wrote {arguments.save}")
-    write_rows(arguments, made.rows(), STEPS, remarks=_step_remarks(made))
+    remarks = ["", *_terms(made), "", *(f"- {note}" for note in made.notes)]
+    write_rows(arguments, made.rows(), STEPS, remarks=remarks)
     return 0
 
 

@@ -24,7 +24,7 @@ from pipesched.support.text import gib, readable
 from pipesched.support.units import bytes_of, seconds_of
 
 from ..explain import assumptions
-from ..explain.rows import accelerators_of, ending_of, memory_of, without_ending
+from ..explain.rows import ending_of, memory_of, saved, without_ending
 from ..options import files, passes, table
 from ..options.arguments import (
     UsageError,
@@ -36,7 +36,7 @@ from ..options.arguments import (
     tell_settings,
 )
 from ..options.entries import FromFile, times_by_schedule
-from ..options.table import COSTS, RARE, Rare, names, positive, yes_or_no
+from ..options.table import COSTS, RARE, Rare, positive, some_of, yes_or_no
 from ..render.output import (
     FORMATS,
     Column,
@@ -104,7 +104,8 @@ _RARE = {
 def _add_freedoms(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what the search may do")
     table.add(group, "memory", "offload", "recompute", recompute=_CELLS)
-    group.add_argument("--placements", type=names, metavar="LIST", help="try such as linear,v")
+    kinds = some_of(names_of(PlacementName))
+    group.add_argument("--placements", type=kinds, metavar="LIST", help="try such as linear,v")
 
 
 _CELLS = {"dest": "recompute_cells", "default": "none"}
@@ -141,7 +142,8 @@ def _read(arguments: argparse.Namespace) -> tuple[files.Origin, Schedule]:
     if arguments.file:
         if given:
             raise UsageError(f"give either a file or {arguments.shown.get(given[0], given[0])}")
-        origin, read = files.read_one(arguments)
+        origin, schedules = files.read(arguments)
+        read = files.only(arguments, schedules)
         if read.kind == "program":
             where = files.show_path(arguments.file)
             raise PipeSchedError(f"{where}: {read.name} is a program; optimize takes schedules")
@@ -238,13 +240,9 @@ def _options(arguments: argparse.Namespace) -> OptimizeOptions:
     }
     for name in ("memory_times", "split_backward", "objective", "placements", "chunks"):
         given[name] = getattr(arguments, name)
-    given["memory"] = _budget(arguments)
+    given["memory"] = _budget(arguments)  # in the order of the pass
     for name in ("waves", "microbatch_sizes", "gap", "max_evaluations", "seed", "threads", "cache"):
         given[name] = getattr(arguments, name)
-    for name in given["placements"] or ():
-        if name not in names_of(PlacementName):
-            known = ", ".join(names_of(PlacementName))
-            raise UsageError(f"--placements: expected some of {known}, found {name!r}")
     return cast(OptimizeOptions, {k: v for k, v in given.items() if v is not None})
 
 
@@ -439,17 +437,15 @@ def _sizes(
     return [(schedule.microbatches, size)] if size and not rest else ()
 
 
-def _names_system(schedule: Schedule) -> bool:
-    return bool(schedule._facts["has_system"])
-
-
 def _defaults(
     arguments: argparse.Namespace, costs: Costs | None, schedule: Schedule, own: bool
 ) -> dict[str, str]:
     """The budget and the limits of the search, unless they are given."""
     if _budget(arguments) is not None:
         found = {"memory_times": "any"}
-    elif (costs is not None and costs.model and costs.system) or (own and _names_system(schedule)):
+    elif (costs is not None and costs.model and costs.system) or (
+        own and schedule._facts["has_system"]
+    ):
         found = {"memory": "what the system has"}
     else:
         found = {"memory": "unlimited"}
@@ -480,7 +476,9 @@ def _head_lines(arguments: argparse.Namespace, schedule: Schedule) -> list[str]:
 def _accelerators(arguments: argparse.Namespace, schedule: Schedule) -> int | None:
     """The accelerators of a worker, by the options or else by the file; None if not known."""
     costs = read_costs(arguments)
-    return costs._accelerators if costs is not None and costs.system else accelerators_of(schedule)
+    if costs is not None and costs.system:
+        return costs._accelerators
+    return saved(schedule).accelerators
 
 
 def _tell_ending(ending: str | None, arguments: argparse.Namespace) -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import pipesched
 from pipesched import Configuration, Costs
@@ -16,18 +16,16 @@ from pipesched.costs.costs import Description
 from pipesched.costs.division import SPREAD
 from pipesched.costs.frameworks import FRAMEWORKS, LauncherName, bytes_text
 from pipesched.planning import Limits, Plan, Proposal, Request
-from pipesched.planning.expenses import KEYS, expense_lines
+from pipesched.planning.expenses import expense_lines
 from pipesched.planning.launch.launchers import needs_csv
 from pipesched.planning.launch.passes import ENDING, attach_costs, place
 from pipesched.planning.layer_times import header_lines
-from pipesched.planning.proposals import TIGHT
 from pipesched.planning.request import FIELDS
 from pipesched.planning.space.heads import spread_by
 from pipesched.planning.space.space import may_overlap, may_slice
 from pipesched.results.disturbances import steps_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.support.options import Recompute, VocabularyKind, names_of, raw_options
-from pipesched.support.text import gib
 from pipesched.support.units import reserve_text
 
 from ..explain import answers, assumptions, disturbances
@@ -37,87 +35,20 @@ from ..options.entries import Size
 from ..options.table import RARE, some_of
 from ..render import drawings, page
 from ..render.output import (
-    BAND,
-    EXPENSES,
-    MAY_BE_FIRST,
     TABLES,
-    Column,
     add_output,
-    gibibytes,
     json_text,
-    keep_columns,
-    percent,
     progress,
     say,
-    seconds,
-    show_cell,
-    thousands,
     view_of,
     write_rows,
     write_text,
 )
+from ..render.plans import COLUMNS, PAGE_COLUMNS, drop_alike, same_line
 
 EXAMPLE = """  pipesched plan --model llama3-70b --system dgx-h100 --gpus 64 --global-batch 256
   pipesched plan --model llama3-8b --system dgx-h100 --gpus 16 --global-batch 64 \\
       --schedules 1f1b,VPP,zb-v --recompute none,full --top 3 --format json"""
-
-
-def _show_missing(size: int) -> str:
-    return gib(size) if size else "-"
-
-
-def _mark_full(row: Mapping[str, Any]) -> str:
-    """Marks rows that leave almost nothing of the usable memory."""
-    used, usable = row.get("peak_bytes_per_gpu"), row.get("usable_bytes")
-    is_tight = used is not None and usable and TIGHT * usable < used <= usable
-    return " (full)" if is_tight else ""
-
-
-def _show_runs(names: Sequence[str]) -> str:
-    return "both" if len(names) > 1 else names[0]
-
-
-COLUMNS = (
-    Column("", "name", left=True),
-    Column("step", "expected_s", seconds),
-    Column("disturbed", "expected_disturbed_s", seconds),
-    *(replace(column, detail=0) for column in BAND),
-    replace(MAY_BE_FIRST, detail=9),
-    Column("runs in", "runs_in", _show_runs, left=True, detail=3),
-    Column("tokens/s/GPU", "tokens_per_s_per_gpu", thousands, detail=9),
-    Column("MFU", "mfu", percent, detail=7),
-    *EXPENSES,
-    Column("memory/GPU", "peak_bytes_per_gpu", gibibytes, behind=_mark_full),
-    Column("missing/GPU", "missing_bytes_per_gpu", _show_missing, detail=1),
-    Column("tensor", "tensor"),
-    Column("context", "context", detail=2),
-    Column("exchange", "context_exchange", left=True, detail=8),
-    Column("pp", "pipeline"),
-    Column("data", "data", detail=7),
-    Column("expert", "expert", detail=2),
-    Column("B", "microbatch_size", detail=6),
-    Column("N", "microbatches", detail=8),
-    Column("chunks", "chunks", detail=3),
-    Column("slices", "slices", detail=3),
-    Column("layers", "uneven_layers", left=True, detail=6),
-    Column("vocabulary", "vocabulary", left=True, detail=2),
-    Column("receives", "receive_placement", left=True, detail=6),
-    Column("placement", "placement", left=True, detail=9),
-    Column("recompute", "recompute", left=True, detail=5),
-    Column("free in", "free_in", left=True, detail=6),
-    Column("sharding", "sharding", left=True, detail=4),
-    Column("idle", "idle_ratio", percent, detail=9),
-)
-"""A terminal without room for all of them leaves out first columns that follow from others."""
-
-SHARED = (
-    *("runs_in", "tensor", "context", "context_exchange", "pipeline", "data", "expert"),
-    *("microbatch_size", "microbatches", "chunks", "slices", "vocabulary", "receive_placement"),
-    *("placement", "recompute", "sharding"),
-)
-"""Keys of choices. A line above the table of a terminal has the keys that all rows share."""
-
-PAGE_COLUMNS = (Column("schedule", "schedule", left=True), *COLUMNS[1:])
 
 
 def _add_costs(parser: argparse.ArgumentParser) -> None:
@@ -272,47 +203,34 @@ def _find_timings(plan: Plan) -> dict[str, list[str]]:
 def _page(plan: Plan, rows: list[dict[str, Any]], title: str) -> str:
     found = "".join(f"{sentence}\n" for sentence in plan.why())
     groups: dict[Size, list[page.Pair]] = {}
-    for proposal, row in zip(plan.proposals, _drop_alike(rows), strict=True):
+    for proposal, row in zip(plan.proposals, drop_alike(rows), strict=True):
         size = proposal.shape.pipeline, proposal.shape.microbatches
         groups.setdefault(size, []).append((row, proposal.report))
     return page.comparison(title, groups, PAGE_COLUMNS, {next(iter(groups)): found})
 
 
-@dataclass(frozen=True)
-class _Disturbed:
-    """A proposal as `disturbances` takes it."""
+class _Timed(NamedTuple):
+    """A proposal as `disturbances.Timed`."""
 
-    proposal: Proposal
-
-    @property
-    def label(self) -> str:
-        return self.proposal.name
-
-    @property
-    def size(self) -> Size:
-        return self.proposal.shape.pipeline, self.proposal.shape.microbatches
-
-    @property
-    def costs(self) -> Costs:
-        return self.proposal.costs
-
-    @property
-    def steps(self) -> Callable[[Sequence[str]], Sequence[int]]:
-        if self.proposal.configuration is not None:
-            return steps_of(self.proposal.configuration)
-        return self._steps_of_rows
-
-    def _steps_of_rows(self, texts: Sequence[str]) -> list[int]:
-        assert self.proposal.optimized is not None
-        rows, transport = self.proposal.optimized.step, self.proposal.request.transport
-        timed = (rows.simulate(transport=transport, disturbance=text) for text in texts)
-        return [each.execution.makespan_ps for each in timed]
+    label: str
+    size: Size
+    costs: Costs
+    steps: Callable[[Sequence[str]], Sequence[int]]
 
 
-def _disturb(arguments: argparse.Namespace, plan: Plan) -> list[dict[str, Any]]:
-    """The cost of slow workers and nodes, ranked among all proposals."""
-    entries = [_Disturbed(proposal) for proposal in plan.proposals]
-    return disturbances.rows(arguments, entries, across_sizes=True)
+def _timed(proposal: Proposal) -> _Timed:
+    size = proposal.shape.pipeline, proposal.shape.microbatches
+    if proposal.configuration is not None:
+        steps = steps_of(proposal.configuration)
+    else:
+        assert proposal.optimized is not None
+        rows, transport = proposal.optimized.step, proposal.request.transport
+
+        def steps(texts: Sequence[str]) -> Sequence[int]:
+            timed = (rows.simulate(transport=transport, disturbance=text) for text in texts)
+            return [each.execution.makespan_ps for each in timed]
+
+    return _Timed(proposal.name, size, proposal.costs, steps)
 
 
 # Passes
@@ -394,54 +312,6 @@ def _head_lines(arguments: argparse.Namespace, plan: Plan) -> list[str]:
     return [*own, *assumptions.head_lines(facts, [plan.request.described])]
 
 
-def _drop_alike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows without columns that are equal in all of them."""
-    uneven = any("+" in row["layers"] for row in rows)
-    ones = ("context", "expert", "slices")
-    alike = {key: None for key in ones if all(row.get(key, 1) == 1 for row in rows)}
-    if all({"total_tokens", "price"}.isdisjoint(row.get("request", ())) for row in rows):
-        alike |= dict.fromkeys(KEYS)
-    if not any(row.get("missing_bytes_per_gpu") for row in rows):
-        alike["missing_bytes_per_gpu"] = None
-    if all(row.get("vocabulary", "whole") == "whole" for row in rows):
-        alike["vocabulary"] = None
-    if all(row.get("receive_placement", "arrival") == "arrival" for row in rows):
-        alike["receive_placement"] = None
-    exchanges = {row.get("context_exchange") for row in rows} - {None}
-    if len(exchanges) < 2:
-        alike["context_exchange"] = None
-    return [
-        {
-            **row,
-            **alike,
-            "uneven_layers": row["layers"] if uneven else None,
-            "free_in": row["optimized"] and _freedoms(row["optimized"]["freedoms"]),
-        }
-        for row in rows
-    ]
-
-
-def _same_line(rows: list[dict[str, Any]]) -> list[str]:
-    """The line that says the choices that all rows share, which then have no columns."""
-    if len(rows) < 2:
-        return []
-    found = []
-    for column in keep_columns(rows, [each for each in COLUMNS if each.key in SHARED]):
-        texts = {show_cell(column, row) for row in rows}
-        if len(texts) == 1:
-            found.append(f"{column.heading} {texts.pop()}")
-            for row in rows:
-                row[column.key] = None
-    return [f"all rows: {'; '.join(found)}"] if found else []
-
-
-def _freedoms(freedoms: dict[str, Any]) -> str:
-    recompute = freedoms["recompute"]
-    found = ["offload"] if freedoms["offload"] else []
-    found += [f"recompute {recompute}"] if recompute != "none" else []
-    return ", ".join(["order", *found])
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Plans; fails if nothing fits, after suggesting remedies."""
     plan = _plan(arguments)
@@ -449,7 +319,8 @@ def run(arguments: argparse.Namespace) -> int:
         write_text("".join(f"{_passes(p)}\n" for p in plan.proposals), arguments.output)
         return 0 if plan.fitting else 1
     rows = plan.to_dicts(arguments.save or "")
-    disturbed = _disturb(arguments, plan)
+    timed = [*map(_timed, plan.proposals)]
+    disturbed = disturbances.rows(arguments, timed, across_sizes=True)
     if disturbed:
         disturbances.add_to(rows, disturbed, ("name",))
     above = [*_head_lines(arguments, plan), *answers.moving_lines(rows)]
@@ -461,9 +332,9 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"wrote {arguments.html}")
     remarks = _remarks(plan, arguments) if arguments.format == "text" else []
     remarks[:0] = disturbances.remarks(disturbed, view_of(arguments).width)
-    shown = _drop_alike(rows) if arguments.format in TABLES else rows
+    shown = drop_alike(rows) if arguments.format in TABLES else rows
     if arguments.format == "text" and view_of(arguments).width is not None:
-        above += _same_line(shown)
+        above += same_line(shown)
     write_rows(arguments, shown, COLUMNS, title=_title(arguments), above=above, remarks=remarks)
     return 0 if plan.fitting else 1
 
@@ -492,7 +363,8 @@ def assume_plan(request: Request, is_given: assumptions.Given) -> assumptions.Fa
     if request.times is not None and request.model is not None and moved:
         found["times"] = f"without what sharding={'|'.join(moved)} moves in cells"
     if request.model is not None and request.own_bytes is None and not is_given("for"):
-        found["memory as in"] = _held_text(request)
+        kinds = map(request.parameter_bytes, request.sharding or ())
+        found["memory as in"] = f"{request.framework.title} ({bytes_text(kinds)})"
     if request.model is not None:
         found |= assumptions.assume_rates(request.described)
     return found
@@ -522,9 +394,3 @@ def _assume_division(request: Request) -> assumptions.Facts:
         if are_divided.get(option.matters, is_habit or option.matters != "given"):
             found[option.title] = assumptions.show_value(held[name])
     return found
-
-
-def _held_text(request: Request) -> str:
-    """Whose memory is counted, such as `Megatron-LM (2 + 4 + 12 bytes a parameter)`."""
-    kinds = map(request.parameter_bytes, request.sharding or ())
-    return f"{request.framework.title} ({bytes_text(kinds)})"

@@ -84,10 +84,6 @@ def _having() -> str:
 # Runs
 
 
-def _targets(arguments: argparse.Namespace) -> list[Target]:
-    return list(TARGETS.values()) if arguments.target == ALL else [find(arguments.target)]
-
-
 def _given(arguments: argparse.Namespace, targets: Sequence[Target]) -> dict[str, Any]:
     """The given options; each must belong to some target, and no value may occur twice."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
@@ -109,7 +105,8 @@ def _given(arguments: argparse.Namespace, targets: Sequence[Target]) -> dict[str
 
 
 def _studies(arguments: argparse.Namespace) -> dict[str, Study]:
-    targets = _targets(arguments)
+    is_all = arguments.target == ALL
+    targets = list(TARGETS.values()) if is_all else [find(arguments.target)]
     given = _given(arguments, targets)
     return {
         target.name: target.function(
@@ -166,14 +163,13 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     ]
 
 
-def _view(arguments: argparse.Namespace) -> View:
-    """The displayed tables, which are printed on standard output for any --output."""
-    return view_of(argparse.Namespace(**{**vars(arguments), "output": None}))
+def _head_of(finding: Finding) -> str:
+    return f"finding {finding.number}, {finding.verdict}: {finding.claim}"
 
 
 def _finding_text(finding: Finding, width: int | None) -> str:
     marks = {True: "yes", False: "no "}
-    lines = [f"finding {finding.number}, {finding.verdict}: {finding.claim}"]
+    lines = [_head_of(finding)]
     for check in finding.checks:
         mark = f"  {marks[bool(check.holds)]}  "
         room = None if width is None else width - len(mark)
@@ -182,17 +178,11 @@ def _finding_text(finding: Finding, width: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _summary(findings: Sequence[Finding]) -> str:
-    return "".join(
-        f"finding {finding.number}, {finding.verdict}: {finding.claim}\n" for finding in findings
-    )
-
-
 def _text(name: str, study: Study, view: View, width: int | None) -> str:
     rows = _rows(study.frame if study.digest is None else study.digest)
     parts = [f"{study.title}\n{table_text(rows, _columns(rows), view)}"]
     if name == "findings":
-        parts.append(_summary(study.findings))
+        parts.append("".join(f"{_head_of(finding)}\n" for finding in study.findings))
     else:
         parts += [_finding_text(finding, width) for finding in study.findings]
     basis = study.basis
@@ -202,8 +192,9 @@ def _text(name: str, study: Study, view: View, width: int | None) -> str:
 
 def _answer(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
     if arguments.format == "text":
-        width = terminal_width()  # only pictures are written to the folder of --output
-        view = _view(arguments)
+        # Only pictures are written to the folder of --output.
+        view = view_of(argparse.Namespace(**{**vars(arguments), "output": None}))
+        width = terminal_width()
         return "\n".join(_text(name, study, view, width) for name, study in studies.items())
     rows: list[dict[str, Any]] = []
     for name, study in studies.items():

@@ -26,6 +26,7 @@ from ..options.arguments import (
     options_for,
     read_family_options,
 )
+from ..options.entries import rename
 from ..options.files import is_schedule_file
 from ..options.paths import check_in_folder
 from ..options.table import Rare, positive, positive_number, yes_or_no
@@ -75,33 +76,15 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _one_schedule(arguments: argparse.Namespace) -> Schedule:
-    if len(arguments.schedule) != 1:
+    if len(arguments.schedule) != 1 or arguments.schedule == [OPTIMIZED]:
         raise UsageError(f"--export takes one schedule, found {', '.join(arguments.schedule)}")
-    (given_schedule,) = arguments.schedule
-    if is_schedule_file(given_schedule):
-        found = pipesched.load(given_schedule)
-        if len(found) != 1:
-            raise PipeSchedError(f"{given_schedule} has {len(found)} schedules, wanted one")
-        for what in ("workers", "microbatches"):
-            given, has = getattr(arguments, what), getattr(found[0], what)
-            if given not in (None, has):
-                raise PipeSchedError(
-                    f"{given_schedule}: {found[0].name} has {has} {what}, and"
-                    f" {arguments.shown[what]} is {given}"
-                )
-        return found[0]
-    for name in ("workers", "microbatches"):
-        if getattr(arguments, name) is None:
-            raise UsageError(f"{arguments.shown[name]} is missing")
-    family = canonical(given_schedule)
-    options = options_for(family, read_family_options(arguments))
-    return pipesched.generate(
-        family,
-        workers=arguments.workers,
-        microbatches=arguments.microbatches,
-        name="model",
-        **options,
-    )
+    (given,) = arguments.schedule
+    found = _schedules(arguments)[0]
+    if len(found) != 1:
+        raise PipeSchedError(f"{given} has {len(found)} schedules, wanted one")
+    schedule = found[0][1]
+    assert schedule is not None
+    return schedule if is_schedule_file(given) else rename(schedule, "model")
 
 
 def require_torch() -> None:
@@ -410,8 +393,8 @@ def _check_size(schedule: Schedule, file: str, workers: int, microbatches: int) 
     ):
         if found != wanted:
             raise PipeSchedError(
-                f"{file}: {schedule.name} has {found} {what}, wanted {wanted}; schedules that are "
-                f"compared have the same number of {what}"
+                f"{file}: {schedule.name} has {found} {what}, wanted {wanted}, as the command line"
+                " or another schedule has"
             )
 
 

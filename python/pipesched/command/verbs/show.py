@@ -18,7 +18,13 @@ from pipesched.support.options import TimingOptions
 from ..explain import assumptions, ranking
 from ..explain.rows import check_work
 from ..options import files, input, passes, table
-from ..options.arguments import UsageError, passes_error, read_descriptions, source
+from ..options.arguments import (
+    UsageError,
+    add_family_options,
+    passes_error,
+    read_descriptions,
+    source,
+)
 from ..options.entries import check_costs, from_files
 from ..render.drawings import add_draw
 from ..render.output import (
@@ -78,7 +84,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     table.add(parser, "name", "sequence", "microbatch_size")
     table.add_set(parser, parser, {})
     add_draw(parser, ("html",))
-    input.add_sizes(parser)
+    add_family_options(parser)
     add_output(parser)
 
 

@@ -34,7 +34,7 @@ from ..explain.ranking import (
     time_entries,
 )
 from ..explain.rows import check_work
-from ..options import files, passes, table
+from ..options import files, input, passes, table
 from ..options.arguments import (
     UsageError,
     add_costs,
@@ -141,12 +141,11 @@ def _make_families(
 ) -> list[Entry]:
     given, families = read_family_options(arguments), _families(arguments)
     if not families:
-        for name in ("workers", "microbatches", *given):
-            if name in given or getattr(arguments, name) is not None:
-                flag = arguments.shown.get(name, "--option")
-                raise UsageError(f"{flag} is about families; --schedules names them")
+        input.refuse_sizes(arguments, "families; --schedules names them")
         return []
-    _check_options_apply(given, families)
+    for option in given:
+        if not any(option in options_for(family, given) for family in families):
+            raise no_option(option, families)
     return [
         FromFamily(
             Configuration(
@@ -180,19 +179,9 @@ def _with_lists(family: str, given: FamilyOptions) -> Iterator[tuple[FamilyOptio
         yield cast(FamilyOptions, {**given, **chosen}), name
 
 
-def _check_options_apply(given: FamilyOptions, families: list[str]) -> None:
-    for option in given:
-        if not any(option in options_for(family, given) for family in families):
-            raise no_option(option, families)
-
-
-def _make_files(arguments: argparse.Namespace, costs: Costs | None) -> list[FromFile]:
-    made = from_files(arguments.read, costs, _timing(arguments), _families(arguments))
-    return [add_ending(entry, arguments) for entry in made]
-
-
 def _make_entries(arguments: argparse.Namespace, costs: Costs | None) -> list[Entry]:
-    own = _make_files(arguments, costs)
+    read = from_files(arguments.read, costs, _timing(arguments), _families(arguments))
+    own = [add_ending(entry, arguments) for entry in read]
     entries: list[Entry] = [*own, *_make_families(arguments, costs, own)]
     check_costs(entries, costs)
     return entries
@@ -222,10 +211,8 @@ def _with_all_reduces(entry: Entry, arguments: argparse.Namespace) -> Entry:
         reduces = reduces or len({workers for workers, _ in entry.places}) > 1
     if not reduces or entry.costs is None:
         return entry
-    costs = replace(entry.costs, times=REDUCING)
-    if isinstance(entry, FromFamily):
-        return replace(entry, point=replace(entry.point, costs=costs))
-    return add_ending(replace(entry, costs=costs), arguments)
+    made = entry.with_costs(replace(entry.costs, times=REDUCING))
+    return made if isinstance(made, FromFamily) else add_ending(made, arguments)
 
 
 def _with_equal_work(
@@ -336,7 +323,7 @@ def _name_system(
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    return {name: getattr(arguments, name) for name in (*TIMING, "optimizer_step")}
+    return {**_timing(arguments), "optimizer_step": arguments.optimizer_step}
 
 
 def _time_parts(arguments: argparse.Namespace) -> list[Part]:
@@ -372,8 +359,9 @@ def _ends_in_optimizer(simulation: Simulation) -> bool:
 
 
 def _free(entries: Sequence[Entry]) -> assumptions.Facts:
-    own = [entry for entry in entries if isinstance(entry, FromFile)]
-    return assumptions.assume_own_times([entry.label for entry in own if entry.has_free_messages()])
+    """Own times of files that say nothing of messages."""
+    free = [e.label for e in entries if isinstance(e, FromFile) and e.has_free_messages()]
+    return {"messages": f"free (no comm) in {', '.join(free)}"} if free else {}
 
 
 def _names_model(entry: Entry) -> bool:
@@ -462,11 +450,6 @@ def _lines_above(parts: Sequence[Part]) -> list[str]:
     return lines
 
 
-def _with_reports(pairs: Iterable[Pair]) -> list[dict[str, Any]]:
-    """The rows with their whole reports."""
-    return [{**json.loads(made.to_json()), **row} if made else row for row, made in pairs]
-
-
 def _write(
     arguments: argparse.Namespace,
     groups: Mapping[Size, Sequence[Pair]],
@@ -486,7 +469,9 @@ def _write(
         text = pipesched.page(made, title=page) if is_one else page_text(page, groups)
         write_text(text, arguments.html)
         say(f"wrote {arguments.html}")
-    written = _with_reports(pairs) if arguments.format == "json" else rows
+    written = rows
+    if arguments.format == "json":  # with the whole reports
+        written = [{**json.loads(s.to_json()), **row} if s else row for row, s in pairs]
     columns = ONE if is_one else columns_of(rows)
     blank = [""] if below and not is_one else []
     write_rows(

@@ -16,7 +16,7 @@ from pipesched.costs.costs import _times_text
 from pipesched.costs.deployment import OPTIONS as OPTIONS_OF_TRAINING
 from pipesched.costs.division import Counts
 from pipesched.costs.stage_times import stages_per_worker
-from pipesched.support.text import closest, truth
+from pipesched.support.text import closest, plural, truth
 from pipesched.sweeps import grid as _grid
 from pipesched.sweeps.file import rows_of
 from pipesched.sweeps.grid import AXES, OPTIONS, OWN_OPTIONS, Point, configuration, costs_of, kinds
@@ -395,11 +395,7 @@ def _title(grid: Grid, size: int) -> str:
     varied = grid.varied()
     fixed = {axis: value for axis, value in grid.values().items() if axis not in varied}
     said = [f"{axis.replace('_', ' ')} {_show(value)}" for axis, (value,) in fixed.items()]
-    return ", ".join([f"{size:,} point{'s' if size > 1 else ''}", *said])
-
-
-def _count_cases(count: int) -> str:
-    return f"{count:,} case" + ("s" if count > 1 else "")
+    return ", ".join([plural(size, "point"), *said])
 
 
 def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
@@ -409,7 +405,7 @@ def _remark_winners(winners: Sequence[Row], cases: Sequence[str], metric: str) -
     found = {json.dumps([row[axis] for axis in cases]) for row in first}
     counts = Counter(row["family"] for row in first)
     listed = ", ".join(f"{family} {count:,}" for family, count in counts.most_common())
-    return [f"- first by {metric} in {_count_cases(len(found))}: {listed}"]
+    return [f"- first by {metric} in {plural(len(found), 'case')}: {listed}"]
 
 
 def _slots_differ(rows: Sequence[Row], cases: Sequence[str], metric: str) -> list[str]:
@@ -500,12 +496,15 @@ def _table(
 def _text(
     arguments: argparse.Namespace, grid: Grid, rows: Sequence[Row], above: Sequence[str], view: View
 ) -> str:
-    cases = _cases(arguments, grid)
+    title = _title(grid, len(rows))
     winners, columns = _table(arguments, grid, rows)
+    if arguments.format == "latex":
+        return other_text("latex", winners, columns, title=title, above=above, view=view)
+    cases = _cases(arguments, grid)
     remarks = [*_remark_winners(winners, cases, arguments.rank_by), *_remark_errors(rows)]
     width = terminal_width(arguments.output)
     lines = "".join(f"{wrap(remark, width)}\n" for remark in remarks)
-    head = "".join(f"{wrap(line, width)}\n" for line in (_title(grid, len(rows)), *above))
+    head = "".join(f"{wrap(line, width)}\n" for line in (title, *above))
     table = head + (table_text(winners, columns, view) if winners else "")
     return f"{table}\n{lines}" if lines else table
 
@@ -528,26 +527,16 @@ def _as_arguments(point: Point) -> argparse.Namespace:
     return argparse.Namespace(**given)
 
 
-def _stage_times(point: Point) -> dict[str, str] | None:
-    """The times of the stages of a point whose times belong to a worker."""
-    return times_by_schedule([("schedule", FromFamily(configuration(point.inputs)))])
-
-
 def _passes(point: Point) -> str:
     given = _as_arguments(point)
-    options = {name: getattr(given, name) for name in OPTIONS}
     entry = FromFamily(configuration(point.inputs))
-    made = passes.generate(
-        given.family,
-        "schedule",
-        given.workers,
-        given.microbatches,
-        options,
-        entry.places if entry.counts else (),
-    )
+    options = {name: getattr(given, name) for name in OPTIONS}
+    places = entry.places if entry.counts else ()
+    size = given.workers, given.microbatches
+    made = passes.generate(given.family, "schedule", *size, options, places)
     export = f"--export-report {passes.timing_options(given, given.disturbance)}"
     given.optimizer_step = entry.point.optimizer_step
-    attached = passes.attach_costs(given, _stage_times(point), entry.costs)
+    attached = passes.attach_costs(given, times_by_schedule([("schedule", entry)]), entry.costs)
     made += [*attached, *passes.end_step(given)]
     return passes.command_line(made, export=export) + "\n"
 
@@ -607,9 +596,5 @@ def run(arguments: argparse.Namespace) -> int:
         ranked = _per_stage(rows) if slots and arguments.rank_by == "step" else rows
         _check_ranked(ranked, arguments.rank_by)
         text = _text(arguments, grid, ranked, above, view)
-        if arguments.format == "latex":
-            shown = _table(arguments, grid, ranked)
-            title = _title(grid, len(ranked))
-            text = other_text("latex", *shown, title=title, above=above, view=view)
     write_text(text, None if kept else arguments.output)
     return 0 if any(row["error"] is None for row in rows) else 1

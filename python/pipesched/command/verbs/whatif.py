@@ -18,7 +18,7 @@ from pipesched.planning.expenses import KEYS
 from pipesched.planning.request import Request, renew
 from pipesched.planning.search.disturbances import Slow
 from pipesched.planning.whatif import Case, Change, Result
-from pipesched.results.disturbances import SEEDS
+from pipesched.results.disturbances import KINDS, SEEDS
 from pipesched.schedule.families import canonical
 from pipesched.support.files import read_json
 from pipesched.support.text import closest
@@ -45,8 +45,6 @@ EXAMPLE = """  pipesched plan --model llama3-8b --system dgx-h100 --gpus 64 --gl
       --format json -o plan.json
   pipesched whatif plan.json --set network.bandwidth=0.5x --disturbance node3=1.1 --lose-node 1 \\
       --recompute selective --offload half"""
-
-Factors = Mapping[int, str]
 
 
 def _show_signed(show: Callable[[Any], str]) -> Callable[[Any], str]:
@@ -218,15 +216,10 @@ def _change_shape(arguments: argparse.Namespace) -> Iterator[Change]:
 
 
 def _change_troubles(arguments: argparse.Namespace) -> Iterator[Change]:
-    kinds: dict[str, Callable[[Factors], Slow]] = {
-        "worker": lambda factors: Slow(workers=factors),
-        "stage": lambda factors: Slow(stages=factors),
-        "node": lambda factors: Slow(nodes=factors),
-    }
-    for what, slow in kinds.items():
+    for what in KINDS:
         for number, factor in getattr(arguments, f"slow_{what}").items():
-            changed = _whatif.slow_down(slow({number: factor}))
-            yield Change(f"{what} {number} x {factor}", changed)
+            slow: dict[str, Any] = {f"{what}s": {number: factor}}
+            yield Change(f"{what} {number} x {factor}", _whatif.slow_down(Slow(**slow)))
     if arguments.jitter:
         yield Change(f"jitter {arguments.jitter}", _whatif.slow_down(Slow(jitter=arguments.jitter)))
     disturbances.check_seeds(arguments)
@@ -247,11 +240,8 @@ def _changes(arguments: argparse.Namespace) -> list[Change]:
         raise UsageError("say what changes, such as --set network.bandwidth=0.5x")
     if len(found) == 1:
         return found
-    return [*found, Change("all together", lambda case: reduce(_applied, found, case))]
-
-
-def _applied(case: Case, change: Change) -> Case:
-    return change.apply(case)
+    all_of_them = Change("all together", lambda case: reduce(lambda c, f: f.apply(c), found, case))
+    return [*found, all_of_them]
 
 
 # Rows
@@ -266,18 +256,18 @@ def _numbers(plan: Result, found: Result) -> dict[str, Any]:
     is_plan = found is plan
     peaks = found.peak_bytes, plan.peak_bytes
     difference = None if None in peaks else peaks[0] - peaks[1]  # type: ignore[operator]
-    case = found.case
+    case, new = found.case, found.proposal
     return {
         "step_s": found.step_s,
-        "expected_s": found.expected_s,
-        "step_ratio": None if is_plan else ratio(found.expected_s, plan.expected_s),
+        "expected_s": new.expected_s,
+        "step_ratio": None if is_plan else ratio(new.expected_s, plan.proposal.expected_s),
         "tokens_per_s": found.tokens_per_s,
         "tokens_ratio": None if is_plan else ratio(found.tokens_per_s, plan.tokens_per_s),
-        "mfu": found.mfu,
+        "mfu": new.mfu,
         "peak_bytes_per_gpu": found.peak_bytes,
         "peak_difference_bytes": None if is_plan else difference,
-        "fits": None if found.peak_bytes is None else found.missing_bytes == 0,
-        "missing_bytes_per_gpu": None if found.peak_bytes is None else found.missing_bytes,
+        "fits": None if found.peak_bytes is None else new.fits,
+        "missing_bytes_per_gpu": None if found.peak_bytes is None else new.missing_bytes,
         "why": describe(case.candidate) if is_plan else _whatif.why(plan, found),
         "parts_s": found.parts_s,
         **found.expenses,

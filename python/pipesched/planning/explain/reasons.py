@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...bands import Order, Step, order_of, tell
+from ...bands import UNORDERED, Order, Step, order_keys, order_of, tell
 from ...costs.division import SPREAD
 from ...results.batch import evaluate_points
 from ...results.batch import findings as compared
@@ -21,6 +21,7 @@ from ..space.schedules import splits_backward
 from ..space.space import Space
 
 if TYPE_CHECKING:
+    from ...results.report import Memory
     from ..proposals import Help, Plan, Proposal
     from ..search.disturbances import Slow
     from ..search.optimizer import Attempt, Made
@@ -116,25 +117,28 @@ def _within(plan: Plan, groups: Groups) -> Iterator[str]:
         )
 
 
+def composition(memory: Memory, accelerators: int) -> dict[str, float]:
+    """The bytes of an accelerator of the fullest worker, by purpose."""
+    made_of = memory.composition
+    held = {
+        "weights": made_of.weight_bytes,
+        "gradients": made_of.gradient_bytes,
+        "optimizer state": made_of.optimizer_bytes,
+        "activations": made_of.activation_bytes,
+    }
+    worker = memory.bottleneck_worker
+    return {name: int(sizes[worker]) / accelerators for name, sizes in held.items()}
+
+
 def _memory(proposal: Proposal) -> str:
     memory = proposal.report.memory
     if memory is None:
         return "without a model its memory is not known"
-    worker = memory.bottleneck_worker
-    made_of = memory.composition
-    accelerators = proposal.shape.worker
-    parts = ", ".join(
-        f"{name} {gib(int(sizes[worker]) / accelerators)}"
-        for name, sizes in (
-            ("weights", made_of.weight_bytes),
-            ("gradients", made_of.gradient_bytes),
-            ("optimizer", made_of.optimizer_bytes),
-            ("activations", made_of.activation_bytes),
-        )
-    )
+    held = composition(memory, proposal.shape.worker)
+    parts = ", ".join(f"{name} {gib(size)}" for name, size in held.items())
     at = f" at {proposal.peak_cell}" if proposal.peak_cell else ""
     return (
-        f"worker {worker} is the fullest, {gib(proposal.peak_bytes)} of"
+        f"worker {memory.bottleneck_worker} is the fullest, {gib(proposal.peak_bytes)} of"
         f" {gib(proposal.request.usable_bytes)} an accelerator{at}: {parts}"
     )
 
@@ -223,40 +227,21 @@ def _levels(plan: Plan) -> Iterator[str]:
 # Which may be the fastest
 
 
-def _steps(proposals: Sequence[Proposal]) -> list[Step] | None:
-    """The steps of proposals that fit; None if they do not predict a training."""
-    bands = [proposal.band for proposal in proposals]
-    if None in bands:
-        return None
-    return [
-        Step(each.name, each.ranked_s, each.shape, band.traits)
-        for each, band in zip(proposals, bands, strict=True)
-        if band is not None
-    ]
-
-
 def _order(plan: Plan) -> tuple[list[Step], Order] | None:
-    steps = _steps(plan.fitting)
-    return (steps, order_of(steps)) if steps else None
+    """The steps of proposals that fit, and their order; None if they do not predict a training."""
+    banded = [(each, each.band) for each in plan.fitting if each.band is not None]
+    if not banded or len(banded) < len(plan.fitting):
+        return None
+    steps = [Step(p.name, p.ranked_s, p.shape, band.traits) for p, band in banded]
+    return steps, order_of(steps)
 
 
-def _tell_order(plan: Plan) -> list[str]:
-    """The sentence on which proposals cannot be distinguished from the first."""
-    found = _order(plan)
-    return [] if found is None else tell(*found)
-
-
-def order_keys(plan: Plan) -> list[dict[str, Any]]:
+def keys_of_orders(plan: Plan) -> list[dict[str, Any]]:
     """For each proposal: whether it may be the fastest that fits and needs a run, or None."""
     found = _order(plan)
-    keys: list[dict[str, Any]] = [
-        {"may_be_first": None, "run_decides": None} for _ in plan.proposals
-    ]
-    if found is None:
-        return keys
-    _, order = found
-    for i in range(len(plan.fitting)):
-        keys[i] = {"may_be_first": i in order.first, "run_decides": i in order.runs}
+    keys: list[dict[str, Any]] = [dict(UNORDERED) for _ in plan.proposals]
+    if found is not None:
+        keys[: len(plan.fitting)] = (order_keys(found[1], i) for i in range(len(plan.fitting)))
     return keys
 
 
@@ -285,10 +270,6 @@ def _name(candidate: Candidate) -> str:
     return f"{candidate.schedule}{by}"
 
 
-def _ahead(one: float, other: float) -> str:
-    return f"{100 * (other / one - 1):.1f} %"
-
-
 def _searched_heads(plan: Plan) -> list[str]:
     """The schedules with shards that were searched."""
     kinds = {each.schedule in SPREAD: each for each in reversed(plan.alike)}
@@ -299,7 +280,7 @@ def _searched_heads(plan: Plan) -> list[str]:
     layers = "even" if whole.candidate.is_even else whole.candidate.layers_text
     who = "shards of the vocabulary win" if first is shards else "a whole head wins"
     return [
-        f"on the same shape {who}, {_ahead(first.ranked_s, second.ranked_s)} ahead:"
+        f"on the same shape {who}, {percent(second.ranked_s / first.ranked_s - 1)} ahead:"
         f" {shards.schedule} takes {shards.ranked_s * shards.middle:.4g} s, {whole.schedule} of"
         f" layers {layers} {whole.ranked_s * whole.middle:.4g} s"
     ]
@@ -333,7 +314,7 @@ def _head(plan: Plan) -> list[str]:
                 f" {step_s:.4g} s"]  # fmt: skip
     return [
         f"{heavy}; with the vocabulary in shards {name} would take {step_s:.4g} s and"
-        f" {gib(made.peak_bytes)}, {_ahead(made.step_s, best.step_s)} ahead of {layers}:"
+        f" {gib(made.peak_bytes)}, {percent(best.step_s / made.step_s - 1)} ahead of {layers}:"
         f" {UNLAUNCHED}, so that it is not searched; pipesched.torch does, and"
         f" --vocabulary {made.candidate.vocabulary} searches it"
     ]
@@ -372,12 +353,12 @@ def _missing(proposal: Proposal, plan: Plan) -> str:
 def _tell_move(move: Moved, middle: float) -> str:
     step = move.outcome.step_ps
     ratio = step / move.before_ps - 1
-    result = f"{100 * abs(ratio):.1f} % {'less' if ratio < 0 else 'more'}"
-    if abs(ratio) < 0.0005:
+    result = f"{percent(abs(ratio))} {'less' if ratio < 0 else 'more'}"
+    if abs(ratio) < NOTHING:
         result = "as long"
     best = "" if ratio < 0 else "at best "
     return (
-        f"its worker of {move.stage} computes the longest, {100 * move.above_mean:.1f} % above the"
+        f"its worker of {move.stage} computes the longest, {percent(move.above_mean)} above the"
         f" mean: {best}with {move.change} a step takes {step * middle / 1e12:.4g} s, {result}"
     )
 
@@ -449,8 +430,9 @@ def findings(plan: Plan) -> list[str]:
         found += _too_short(best)
         if plan.moved:
             found.append(_tell_move(plan.moved, _middle(plan)))
-        found += [*_tell_order(plan), *_next(plan), *_levels(plan), *_head(plan)]
-        found += _nearby(plan)
+        if ordered := _order(plan):
+            found += tell(*ordered)
+        found += [*_next(plan), *_levels(plan), *_head(plan), *_nearby(plan)]
     else:
         found.append(f"nothing fits into {gib(plan.request.usable_bytes)} an accelerator")
     found += [_missing(proposal, plan) for proposal in plan.missing]

@@ -109,7 +109,8 @@ class Limits:
     # Probes
 
     def _shape(self, base: Base, size: int) -> Shape:
-        return self.space.shape_of(base, self.splits[base][0].data, size)
+        """A shape of one worker, for the costs of a base."""
+        return base.shape(Split(1, self.splits[base][0].data), size)
 
     def _probe(self, shapes: Sequence[Shape]) -> list[Probe]:
         """Probes a microbatch of each of some shapes."""
@@ -126,7 +127,7 @@ class Limits:
     def _probe_stashes(self) -> None:
         """Stores the memory of each base for a sequence. Drops bases without costs."""
         least = {
-            base: min(map(min, map(self._sizes, splits)), default=0)
+            base: min(map(min, map(self.space.divisions.sizes, splits)), default=0)
             for base, splits in self._splits_with_sizes()
         }
         probed = [(self._shape(*each), count) for each in least.items() for count in (1, 2)]
@@ -142,12 +143,9 @@ class Limits:
         if least and not self._stashes:
             raise PipeSchedError(errors[0])
 
-    def _sizes(self, split: Split) -> tuple[int, ...]:
-        return self.space.divisions.sizes(split)
-
     def _splits_with_sizes(self) -> Iterable[tuple[Base, list[Split]]]:
         for base, splits in self.splits.items():
-            if kept := [split for split in splits if self._sizes(split)]:
+            if kept := [split for split in splits if self.space.divisions.sizes(split)]:
                 yield base, kept
 
     def time(self, base: Base, size: int) -> float:
@@ -164,7 +162,7 @@ class Limits:
         """The shape that holds the same for any microbatches, workers and recomputation."""
         if shape not in self._holders:
             base = self._alike(base_of(shape))
-            self._holders[shape] = self.space.shape_of(base, shape.data, 1, shape.sharding)
+            self._holders[shape] = base.shape(Split(1, shape.data), 1, 1, shape.sharding)
         return self._holders[shape]
 
     def _alike(self, base: Base) -> Base:
@@ -177,7 +175,7 @@ class Limits:
     def _runs(self) -> list[int]:
         """The lengths of runs of layers that cost the same, and 0 for the head."""
         base, splits = next(iter(self._splits_with_sizes()))
-        shape = self._shape(base, self._sizes(splits[0])[0])
+        shape = self._shape(base, self.space.divisions.sizes(splits[0])[0])
         layers = self.space.request.sizes["layers"]
         costs = self.space.stage_costs(shape, [*[1] * layers, 0], has_host=False)
         return _core.find_runs(costs, layers)
@@ -469,7 +467,7 @@ class Limits:
         sizes = [
             size
             for split in self.splits[base]
-            for size in self._sizes(split)
+            for size in self.space.divisions.sizes(split)
             if CLOSE * size * stash <= split.pipeline
         ]
         return max(sizes, default=None)
@@ -489,7 +487,7 @@ class Limits:
         for base in bases:
             stash = self._stashes[base] / (self.usable * base.worker)
             for split in self.splits[base]:
-                sizes = self._sizes(split)
+                sizes = self.space.divisions.sizes(split)
                 fit = (size for size in sizes if CLOSE * size * stash <= split.pipeline)
                 found += ((base, split, size) for size in fit)
         self._probe_times((base, size) for base, _, size in found)

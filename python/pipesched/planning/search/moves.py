@@ -15,7 +15,7 @@ from .limits import Limits
 from .search import Found, Outcome, Search, only_better
 
 if TYPE_CHECKING:
-    from ...results.simulation import Simulation
+    pass
 
 MOST_LAYERS = 2
 """The maximal number of layers to move at once."""
@@ -91,15 +91,11 @@ def _by_worker(candidate: Candidate, loads: Sequence[float]) -> list[int]:
     return sorted(range(len(workers)), key=lambda stage: (loads[workers[stage]], -stage))
 
 
-def _report(space: Space, candidate: Candidate) -> Simulation:
-    return space.configuration(candidate).simulate()
-
-
 def ends_of(space: Space, candidate: Candidate) -> Ends:
     """From the fullest worker and from the ends of the path, to the emptiest workers."""
     stages = len(candidate.paths[0])
     is_made = stages > 1 and candidate.schedule != OPTIMIZED
-    memory = _report(space, candidate).memory if is_made else None
+    memory = space.configuration(candidate).simulate().memory if is_made else None
     if memory is None:
         return Ends((), ())
     ordered = _by_worker(candidate, [float(size) for size in memory.peak_bytes])
@@ -115,7 +111,7 @@ def move_of_best(search: Search, outcome: Outcome) -> Moved | None:
     stages = len(candidate.paths[0])
     if stages < 2 or len(candidate.paths) > 1:
         return None
-    busy = [float(ps) for ps in _report(space, candidate).execution.cells_ps]
+    busy = [float(ps) for ps in space.configuration(candidate).simulate().execution.cells_ps]
     slowest, mean = max(range(len(busy)), key=busy.__getitem__), sum(busy) / len(busy)
     above = busy[slowest] / mean - 1
     held = [s for s in (stages - 1, 0) if candidate.paths[0][s] == slowest]
@@ -174,7 +170,8 @@ def try_moves(search: Search, found: Found) -> None:
     rounds.
     """
     limit = float(found.fitting[0].step_ps) if found.fitting else math.inf
-    frontier = _movable(search, limit) if found.fitting else _nearest(found)
+    nearest = [o.candidate for o in found.missing]
+    frontier = _movable(search, limit) if found.fitting else nearest
     for _ in range(MOST_TRIES):
         wide = limit * search.widening
         variants = [v for c in frontier for v in _variants(search, c, wide)]
@@ -190,7 +187,3 @@ def try_moves(search: Search, found: Found) -> None:
     if found.fitting:
         fastest = found.fitting[0].step_ps
         found.missing = [o for o in found.missing if o.step_ps < fastest]
-
-
-def _nearest(found: Found) -> list[Candidate]:
-    return [o.candidate for o in found.missing]

@@ -19,7 +19,7 @@ from ...schedule.generation import problem
 from ...schedule.optimize import Optimization, OptimizeOptions
 from ...schedule.schedule import Schedule
 from ...support.options import pass_options
-from ..candidate import OPTIMIZED, Candidate, Shape
+from ..candidate import OPTIMIZED, Candidate
 from ..launch.launchers import Cannot, check_runs
 from ..launch.passes import ENDING, attach_costs
 from .disturbances import mean_step
@@ -132,19 +132,15 @@ def _slices_of(candidate: Candidate) -> tuple[tuple[str, Any], ...]:
     return (("slices", candidate.slices),) if candidate.slices > 1 else ()
 
 
-def _setting(shape: Shape) -> tuple[object, ...]:
-    return *shape.degrees, shape.microbatch_size, shape.sharding
-
-
 def _firsts(outcomes: list[Outcome], most: int, done: set[tuple[object, ...]]) -> Iterator[Outcome]:
     """The first outcome of each of at most `most` settings that are not yet in `done` and that can
     be optimized.
     """
     for outcome in outcomes:
-        candidate = outcome.candidate
-        setting = _setting(candidate.shape)
+        candidate, shape = outcome.candidate, outcome.candidate.shape
+        setting = *shape.degrees, shape.microbatch_size, shape.sharding
         # A single worker has only one order.
-        is_pipeline = candidate.shape.pipeline > 1 and len(candidate.paths) == 1
+        is_pipeline = shape.pipeline > 1 and len(candidate.paths) == 1
         if is_pipeline and candidate.cells <= MOST_CELLS and setting not in done:
             if most == 0:
                 return

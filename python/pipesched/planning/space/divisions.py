@@ -38,6 +38,15 @@ class Base(NamedTuple):
         """The number of accelerators of a worker."""
         return self.tensor * self.context
 
+    def shape(self, split: Split, size: int, count: int = 1, sharding: Sharding = "none") -> Shape:
+        """A shape with a number of microbatches of a size."""
+        return Shape(
+            *(self.tensor, split.pipeline, split.data, size, count, self.recompute, sharding),
+            context=self.context,
+            expert=self.expert,
+            exchange=self.exchange,
+        )
+
 
 def base_of(shape: Shape) -> Base:
     """The base of a shape."""
@@ -223,12 +232,7 @@ class Divisions:
         if key not in self._shardings:
             self._shardings[key] = self.shardings(split.pipeline, split.data, base.context)
         for sharding in self._shardings[key]:
-            yield Shape(
-                *(base.tensor, split.pipeline, split.data, size, count, base.recompute, sharding),
-                context=base.context,
-                expert=base.expert,
-                exchange=base.exchange,
-            )
+            yield base.shape(split, size, count, sharding)
 
     def shapes(self) -> Iterator[Shape]:
         """All divisions of accelerators and batch, in order."""

@@ -21,12 +21,12 @@ from ...results.configuration import Configuration, takes_backward
 from ...schedule.families import Family, families, overlaps
 from ...schedule.megatron import NAME as COMBINED
 from ...schedule.registry import own_family
-from ...support.options import Path, ReceivePlacement, Sharding, Transport, code_of, raw_options
+from ...support.options import Path, ReceivePlacement, Transport, code_of, raw_options
 from ..candidate import ALONE, Candidate, Shape, Workers
 from ..launch.launchers import Cannot, check_model, check_runs
 from ..layer_times import make_costs
 from ..request import Request
-from .divisions import Base, Divisions, base_of
+from .divisions import Divisions, base_of
 from .heads import RECEIVES, list_kinds, receives_of, spread_by, variants_of
 from .schedules import Entry, Options, alone, splits_backward
 
@@ -380,14 +380,11 @@ class Space:
 
     def nothing(self) -> PipeSchedError:
         """The error that there is nothing to plan, with reasons."""
-        return PipeSchedError(self._reason())
-
-    def _reason(self) -> str:
         request = self.request
         reasons = list(self.left_out) or ["no schedule is defined for these sizes"]
         shown = "; ".join(reasons[:4])
         more = f"; and {len(reasons) - 4} more reasons" if len(reasons) > 4 else ""
-        return (
+        return PipeSchedError(
             f"there is nothing to plan for {request.gpus} accelerators and a global batch of"
             f" {request.global_batch}: {shown}{more}"
         )
@@ -397,15 +394,6 @@ class Space:
     def of_equal_costs(self, shape: Shape) -> Shape:
         """The same for all shapes of the same costs."""
         return shape._replace(pipeline=1, microbatches=1)
-
-    def shape_of(self, base: Base, data: int, size: int, sharding: Sharding = "none") -> Shape:
-        """A shape of one worker, for the costs of a base."""
-        return Shape(
-            *(base.tensor, 1, data, size, 1, base.recompute, sharding),
-            context=base.context,
-            expert=base.expert,
-            exchange=base.exchange,
-        )
 
     def probe(self, shapes: Sequence[Shape], counts: Iterable[int]) -> list[Probe]:
         """Times numbers of microbatches that are held together through all layers on one worker."""
