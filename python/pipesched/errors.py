@@ -60,8 +60,8 @@ class PipeSchedError(Exception):
 
 @contextmanager
 def needing(module: str, package: str, advice: str) -> Iterator[None]:
-    """Names a package that a module imports inside of the block, and how to install it, if that
-    fails.
+    """Raises an ImportError that names the missing package and how to install it, if an import in
+    the block fails.
     """
     try:
         yield
@@ -83,7 +83,7 @@ class VerificationError(PipeSchedError):
 
 
 class PipeSchedWarning(UserWarning):
-    """Something succeeded, but the user may want another result."""
+    """A call succeeded, but probably not as the user wanted."""
 
 
 def _read(raw: _Raw) -> Diagnostic:

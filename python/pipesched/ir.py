@@ -151,7 +151,7 @@ def error_of(message: str, diagnostics: list[_Raw]) -> MLIRError:
 
 
 def get_row(operation: OperationBase) -> list[str]:
-    """The entries of a `pipe.worker`, in order and as they are written: cells (`2F0`), pairs
+    """Returns the entries of a `pipe.worker` in order, as they are written: cells (`2F0`), pairs
     (`2F3+1B0`), idle slots (`_12`) and joins (`2d0`).
     """
     _check_row(operation)
@@ -159,15 +159,15 @@ def get_row(operation: OperationBase) -> list[str]:
 
 
 def set_row(operation: OperationBase, cells: str | Iterable[Entry]) -> None:
-    """Replaces the entries of a `pipe.worker` by text or what `Schedule.from_rows` takes. The
-    schedule is then of no family; `operation.parent.verify()` checks the row.
+    """Replaces the entries of a `pipe.worker`, given as text or as `Schedule.from_rows` takes them.
+    The schedule then belongs to no family; `operation.parent.verify()` checks the row.
     """
     fill_row(operation, cells)
     _core.drop_family(operation)
 
 
 def fill_row(operation: OperationBase, cells: str | Iterable[Entry]) -> None:
-    """The same for a row that is the one of the schedule's family."""
+    """Like `set_row`, but keeps the family: the row must be the one that the family has."""
     _check_row(operation)
     worker = operation.attributes["worker"].value
     bits = _core.bits_of_cells(operation, cells_of_row(worker, cells))
@@ -183,7 +183,9 @@ def _check_row(operation: OperationBase) -> None:
 
 
 def run_places(schedule: Schedule, pipeline: str) -> str | None:
-    """The text after a pipeline with places of functions; None for other pipelines."""
+    """Runs a pipeline that contains passes written in Python and returns the text of the result;
+    None if the pipeline contains none.
+    """
     from .schedule.registry import elements_of, function_at, is_place
 
     elements = elements_of(pipeline)

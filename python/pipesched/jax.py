@@ -34,7 +34,7 @@ INPUT, OUTPUT, TARGET = ("input", ""), ("output", ""), ("target", "")
 INPUT_GRADIENT, OUTPUT_GRADIENT = ("input_gradient", ""), ("output_gradient", "")
 
 Values = dict[Role, Any]
-"""The values of a stage and one microbatch."""
+"""The values that one stage keeps for one microbatch."""
 Message = tuple[Any, int] | None
 """A value and when it arrived; None if a worker has failed."""
 
@@ -74,7 +74,7 @@ class _Plan:
             raise
 
     def kept(self, cell: Cell) -> set[Role]:
-        """Returns the roles that later cells of a stage and microbatch read."""
+        """Returns the roles whose values later cells of the stage and microbatch read."""
         if cell.phase == "F" and cell.recomputed:
             return {INPUT}
         kinds = LATER.get(cell.phase, ())

@@ -177,7 +177,7 @@ class _Stage(nn.Module):
 
 
 class _Steps:
-    """The steps of a table."""
+    """Runs the steps of one table on this rank."""
 
     runtime: PipelineRuntime
 

@@ -1,4 +1,6 @@
-"""How sure a predicted step is, by published rows that resemble it: docs/Validation.md, Bands."""
+"""The uncertainty of a predicted step, from published rows that resemble it: docs/Validation.md,
+Bands.
+"""
 
 from ._band import NO_BAND, Band, band_of, band_of_traits
 from ._order import Order, Step, order_of, tell

@@ -1,4 +1,4 @@
-"""The band of a predicted step: the times of published rows that resemble it."""
+"""The band of a predicted step, from the measured times of published rows that resemble it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .own import Own, own_band, ratios_of
 from .traits import OF_TIMES, Traits, traits_of
 
 FEWEST_RUNS = 2
-"""Below this distance, rows do not show their differences."""
+"""With fewer runs the spread of rows is unknown, so there is no band."""
 
 NO_BAND = "no band"
-"""The start of a text that says why there is none."""
+"""The start of the text that explains why there is no band."""
 
 WORDS = {
     "megatron": "Megatron-LM",
@@ -53,7 +53,9 @@ def _of_own(own: Own) -> str:
 
 @dataclass(frozen=True)
 class Band:
-    """The times between which `LEVEL` of the measured steps are that resemble a predicted one."""
+    """The band of a predicted step: the range in which `LEVEL` of the measured steps of similar
+    trainings are.
+    """
 
     traits: Traits
     found: Resembling
@@ -61,11 +63,13 @@ class Band:
     """The lower end relative to the predicted step; None if no rows resemble it."""
     high: float | None
     middle: float = 1.0
-    """The step to be expected in terms of the predicted one: the median of the runs; 1 if no rows
+    """The expected step relative to the predicted one: the median of the runs, or 1 if no rows
     resemble it.
     """
     own: Own | None = None
-    """The band of a system that is corrected to own steps; it replaces the band of the rows."""
+    """The band of a system that is corrected to a user's own steps; it replaces the band from
+    published rows.
+    """
 
     @property
     def rows(self) -> int:

@@ -1,4 +1,4 @@
-"""Which of several predicted steps may be the shortest, and which runs decide."""
+"""Finds which of several predicted steps may be the shortest, and which runs would decide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .differences import Tolerance, tolerances
 from .traits import Traits
 
 TIE = 0.01
-"""Measurements that are closer than this part of a step have no order (studies/groups.py)."""
+"""Measurements that differ by less than this share of a step have no order (studies/groups.py)."""
 
 
 class Step(NamedTuple):
@@ -19,7 +19,7 @@ class Step(NamedTuple):
     name: str
     seconds: float
     layout: Hashable
-    """Degrees, sizes and recomputation. Steps that share it differ in the schedule."""
+    """Degrees, sizes and recomputation. Steps with the same layout differ only in the schedule."""
     traits: Traits
 
 
@@ -31,7 +31,7 @@ class Order(NamedTuple):
     runs: tuple[int, ...]
     """The steps in `first` whose short runs decide; empty if there are fewer than two."""
     alike: tuple[tuple[int, int], ...]
-    """The other steps, each with a step on its layout that is as fast within `TIE`."""
+    """The other steps, each with a step of the same layout whose time is within `TIE` of it."""
 
 
 def _tolerance(step: Step, other: Step) -> Tolerance:
@@ -40,12 +40,15 @@ def _tolerance(step: Step, other: Step) -> Tolerance:
 
 
 def _is_slower(step: Step, other: Step) -> bool:
-    """Whether a step is known to be slower than another one."""
+    """Returns whether a step is known to be slower than another one."""
     return math.log(step.seconds / other.seconds) > _tolerance(step, other).log
 
 
 def order_of(steps: Sequence[Step]) -> Order:
-    """The order of steps that all take time.
+    """Returns the order of steps, whose times are all above 0. No two of the steps that may be the
+    shortest can be ranked. A run of only one of them does not reduce the uncertainty of the others
+    relative to it, so runs of all of them are needed. A step that is as fast as another one with
+    the same layout needs no run.
 
     No two of the steps that may be the shortest can be ranked. A run of one of them does not reduce
     the uncertainty of the others relative to it, so only runs of all decide. Steps that are as fast
@@ -95,7 +98,7 @@ def _tolerances_of(steps: Sequence[Step]) -> str:
 
 
 def tell(steps: Sequence[Step], order: Order) -> list[str]:
-    """The sentences on the order of steps; none for a single one.
+    """Returns sentences on the order of steps; none for a single step.
 
     >>> traits = Traits("computed", "Hopper", "under load", "dense")
     >>> steps = [Step("a", 1.0, 0, traits), Step("b", 1.05, 0, traits), Step("c", 1.5, 0, traits)]

@@ -13,8 +13,8 @@ from .traits import DROPPED, KEPT, Traits
 FILE = "residuals.json"
 
 LEAST_RUNS = 4
-"""The number of runs from which on no further trait is dropped. A run is one publication, model and
-chip: its rows have a common error, so they count as one.
+"""No further trait is dropped once rows of this many runs are left. A run is one publication, model
+and chip; its rows count as one because they share an error.
 """
 
 
@@ -26,12 +26,12 @@ class Residual(NamedTuple):
     run: str
     """The publication, model and hardware."""
     cluster: str
-    """Rows of one cluster, model and batch; empty: none."""
+    """The cluster, model and batch of the row; empty if no other row shares them."""
     layout: str
     """Degrees and sizes. Rows of one cluster that share them differ in the schedule."""
     traits: Traits
     ratio: float
-    """Above 1 the step took longer than predicted."""
+    """Measured divided by predicted time: above 1 the step took longer than predicted."""
 
 
 def _read(row: dict[str, Any]) -> Residual:
@@ -66,7 +66,7 @@ class Resembling(NamedTuple):
     shared: tuple[str, ...]
     """The traits that they share with it."""
     dropped: tuple[str, ...]
-    """The traits in which they may differ, because too few rows share them."""
+    """The traits that may differ, because too few rows share them."""
 
 
 def shares(names: Sequence[str], traits: Traits) -> Callable[[Residual], bool]:
@@ -76,8 +76,8 @@ def shares(names: Sequence[str], traits: Traits) -> Callable[[Residual], bool]:
 
 
 def resembling(traits: Traits, rows: Iterable[Residual] | None = None) -> Resembling:
-    """The rows that share most traits: the traits of `DROPPED` are dropped one after the other
-    until rows of `LEAST_RUNS` runs are left. Traits that are not known are not compared.
+    """Returns the rows that share most traits: the traits of `DROPPED` are dropped one after the
+    other until rows of `LEAST_RUNS` runs are left. Unknown traits are not compared.
     """
     known = residuals() if rows is None else tuple(rows)
     compared = [name for name in DROPPED if getattr(traits, name) is not None]

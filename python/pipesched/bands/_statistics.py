@@ -1,4 +1,4 @@
-"""Prediction intervals of few residuals that come in groups."""
+"""Prediction intervals from few residuals that come in groups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 LEVEL = 0.8
-"""The part of measured steps that a band is to hold."""
+"""The share of measured steps that a band shall contain."""
 
 STUDENT = (
     *(3.0777, 1.8856, 1.6377, 1.5332, 1.4759, 1.4398, 1.4149, 1.3968, 1.3830, 1.3722),
@@ -18,7 +18,7 @@ STUDENT = (
 NORMAL = 1.2816
 
 ORDER_LEVEL = 0.95
-"""The part of ranked pairs of steps that are to be in the predicted order."""
+"""The share of ranked pairs of steps that shall be in the predicted order."""
 
 ORDER_STUDENT = (
     *(12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281),
@@ -39,7 +39,7 @@ def _quantile(known: Sequence[float], normal: float, degrees: float) -> float:
 
 
 def student(degrees: float) -> float:
-    """The quantile that leaves 10 % above it, so that 80 % are within it and its negative.
+    """Returns the quantile that leaves 10 % above it, so that 80 % are between its negative and it.
 
     >>> student(1), round(student(60), 3), round(student(1e9), 4)
     (3.0777, 1.296, 1.2816)
@@ -48,8 +48,8 @@ def student(degrees: float) -> float:
 
 
 def order_student(degrees: float) -> float:
-    """The quantile that leaves 2.5 % above it, so that `ORDER_LEVEL` are within it and its
-    negative.
+    """Returns the quantile that leaves 2.5 % above it, so that `ORDER_LEVEL` of the values are
+    between its negative and it.
 
     >>> order_student(1), round(order_student(60), 2), round(order_student(1e9), 4)
     (12.7062, 2.0, 1.96)
@@ -58,8 +58,8 @@ def order_student(degrees: float) -> float:
 
 
 def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The interval that holds the next value with a probability of `LEVEL`, from values that come
-    in groups of correlated values. Each group counts as one value.
+    """Returns the interval that contains the next value with probability `LEVEL`. Values within a
+    group are correlated, so each group counts as one value.
 
     >>> low, high = interval([[0.0], [0.1], [0.2]])
     >>> round((low + high) / 2, 9), round(high - 0.1, 4)
@@ -74,7 +74,7 @@ def interval(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def pool(groups: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """The standard deviation of values within their groups, and its degrees of freedom.
+    """Returns the standard deviation of values within their groups, and its degrees of freedom.
 
     >>> spread, degrees = pool([[0.0, 0.2], [1.0, 1.2], [5.0]])
     >>> round(spread, 4), degrees

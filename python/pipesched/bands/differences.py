@@ -1,4 +1,4 @@
-"""The difference from which on two predicted steps of one cluster are ranked.
+"""The smallest difference by which two predicted steps of one cluster can be ranked.
 
 A common error of all predictions for a cluster does not change their order. So the band of a
 difference comes from pairs of published rows of one cluster and model: from the errors of their
@@ -19,16 +19,18 @@ from ._statistics import order_student, pool, student
 from .traits import DATA_SHEET, OF_TIMES, Traits
 
 LEAST_RUNS = 2
-"""Differences of fewer runs do not predict differences of another one."""
+"""Differences from fewer runs do not predict the differences of another run."""
 
 
 class Tolerance(NamedTuple):
-    """The difference from which on steps are ranked."""
+    """The difference above which steps are ranked."""
 
     ratio: float
-    """The slower step in terms of the faster one."""
+    """The slower step divided by the faster one."""
     differences: int
-    """The number of independent differences of published rows behind the tolerance."""
+    """The number of independent differences of published rows from which the tolerance was
+    computed.
+    """
     runs: int
     """The publications, models and chips of these. A schedule or a layout has the same error
     throughout one of them, so each counts as one degree of freedom.
@@ -45,19 +47,21 @@ class Tolerance(NamedTuple):
 
     @property
     def log(self) -> float:
-        """The same as a difference of logarithms."""
+        """The tolerance as a difference of logarithms."""
         return math.log(self.ratio)
 
 
 class Tolerances(NamedTuple):
-    """Tolerances of two steps on one layout, which differ in the schedule, and of two layouts."""
+    """The tolerances of two steps with one layout, which differ in the schedule, and of two steps
+    with different layouts.
+    """
 
     schedules: Tolerance
     layouts: Tolerance
 
 
 class Group(NamedTuple):
-    """Logarithms of ratios that are off in common."""
+    """Logarithms of ratios that share an error."""
 
     run: str
     values: Sequence[float]
@@ -81,8 +85,8 @@ def _by_layout(rows: Iterable[Residual], name: Literal["cluster", "run"]) -> lis
 
 
 def _tolerance(groups: Iterable[Group]) -> Tolerance | None:
-    """The tolerance of two values of one group: the variance of a difference is twice the variance
-    of a value.
+    """Returns the tolerance of two values of one group: the variance of a difference is twice the
+    variance of a value.
     """
     runs: dict[str, list[Sequence[float]]] = {}
     for group in groups:
@@ -97,13 +101,13 @@ def _tolerance(groups: Iterable[Group]) -> Tolerance | None:
 
 
 def of_schedules(rows: Iterable[Residual]) -> Tolerance | None:
-    """The tolerance of rows of one cluster, model and batch that share their layout."""
+    """Returns the tolerance for schedules, from rows with one cluster, model, batch and layout."""
     return _tolerance(chain.from_iterable(_by_layout(rows, "cluster")))
 
 
 def of_layouts(rows: Iterable[Residual]) -> Tolerance | None:
-    """The tolerance of layouts of one publication, model and chip; the rows of a layout count with
-    their mean. Only four clusters have several layouts for one batch.
+    """Returns the tolerance for layouts, from rows of one publication, model and chip. The rows of
+    a layout count with their mean. Only four clusters have several layouts for one batch.
     """
     return _tolerance(
         Group(layouts[0].run, [fmean(group.values) for group in layouts])
@@ -112,7 +116,9 @@ def of_layouts(rows: Iterable[Residual]) -> Tolerance | None:
 
 
 def like(traits: Traits, rows: Iterable[Residual]) -> list[Residual]:
-    """Rows of models like this one, under rates like these; with given times all, once each."""
+    """Returns the rows of similar models under the same rates; with given times all rows, each
+    once.
+    """
     if traits.times == OF_TIMES:
         return [row for row in rows if row.traits.rates != DATA_SHEET]
     wanted = traits.kind, traits.rates

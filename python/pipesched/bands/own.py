@@ -1,4 +1,4 @@
-"""Own steps to which a system is corrected, and the remaining band.
+"""The band of a system that is corrected to a user's own steps.
 
 The common error of a cluster is known then. The rest is the error of single layouts of one cluster,
 and the uncertainty of the common part, which comes from few steps.
@@ -15,7 +15,7 @@ from .differences import Tolerance, tolerances
 from .traits import DATA_SHEET, UNDER_LOAD, Traits
 
 FIELD = "description"
-"""The field of a system whose source names its correction."""
+"""The field of a system whose source records its correction."""
 
 _TEXT = re.compile(
     r"corrected (from rates (?P<rates>of a data sheet|under load) )?to (?P<count>\d+) measured"
@@ -48,7 +48,7 @@ def _read(system: Mapping[str, Any]) -> re.Match[str] | None:
 
 
 def rates_before(system: Mapping[str, Any]) -> str | None:
-    """The rates that a corrected system had before; None if its source does not say.
+    """Returns the rates that a corrected system had before; None if its source does not name them.
 
     >>> rates_before({"sources": {"description": source_of([1.0], DATA_SHEET)}}) == DATA_SHEET
     True
@@ -58,8 +58,8 @@ def rates_before(system: Mapping[str, Any]) -> str | None:
 
 
 def ratios_of(system: Mapping[str, Any]) -> tuple[float, ...]:
-    """The own steps to which a system is corrected, measured relative to predicted; none for
-    others, and for a source that someone has changed.
+    """Returns the ratios of measured to predicted time of the steps to which a system is corrected.
+    Returns none for other systems, and if the source was edited.
 
     >>> ratios_of({"sources": {"description": source_of([1.0125, 0.99])}})
     (1.0125, 0.99)
@@ -76,17 +76,17 @@ def ratios_of(system: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 class Own(NamedTuple):
-    """The band of a step on a system that is corrected to own steps."""
+    """The band of a step on a system that is corrected to a user's own steps."""
 
     steps: int
     low: float
     high: float
     within: Tolerance
-    """How far layouts of one cluster are off."""
+    """The relative error of single layouts of one cluster."""
 
 
 def own_band(traits: Traits, ratios: Sequence[float]) -> Own:
-    """The band after a correction to steps with these ratios."""
+    """Returns the band after a correction to steps with these ratios."""
     within = tolerances(traits).layouts
     count = len(ratios)
     middle = sum(map(math.log, ratios)) / count

@@ -40,13 +40,15 @@ DATA_SHEET, UNDER_LOAD = "data sheet", "under load"
 
 
 class Traits(NamedTuple):
-    """Traits to compare. None: the trait is unknown, or given times do not need it."""
+    """The traits to compare. None means that the trait is unknown, or that given times do not
+    depend on it.
+    """
 
     times: str
     """Whether times of stages are computed or given."""
     generation: str | None = None
     rates: str | None = None
-    """By a data sheet, or under a lasting load."""
+    """Whether rates are from a data sheet or under a lasting load."""
     kind: str | None = None
     """Dense, with experts, or tiny: under `TINY_PARAMETERS`, where the host bounds steps."""
     tensor: str | None = None
@@ -57,7 +59,7 @@ class Traits(NamedTuple):
 TINY_PARAMETERS = 10**9
 
 KEPT = ("times", "generation", "rates", "kind")
-"""Traits that rows must share with a prediction. Rows of other hardware say nothing about it."""
+"""Traits that rows must share with a prediction: rows of other hardware tell nothing about it."""
 
 DROPPED = ("precision", "framework", "tensor")
 """Traits that are dropped, in this order, if too few rows share them."""
@@ -72,7 +74,7 @@ def degree_class(tensor: int) -> str:
 
 
 def _peaks(system: Mapping[str, Any]) -> list[float]:
-    """The peaks of a system, 0 for missing ones."""
+    """Returns the peaks of a system, 0 for missing ones."""
     parts = ((system.get(part), name) for part, name in PEAKS)
     found = (part.get(name) if isinstance(part, Mapping) else None for part, name in parts)
     return [_number(peak) for peak in found]

@@ -21,8 +21,8 @@ def models() -> dict[str, dict[str, Any]]:
 
 
 def take_rates(system: Mapping[str, Any], rates: str) -> dict[str, Any]:
-    """The fields of a system with these rates, as `Costs` reads them: the rates of its object
-    `load` in place of the others, or without them. An empty object stays if there were some.
+    """Returns the fields of a system with these rates, as `Costs` reads them. The rates in its
+    object `load` replace the others, or are removed. The object stays, empty, if it had entries.
 
     >>> h100 = systems()["h100-sxm"]
     >>> take_rates(h100, "auto")["sustained"], "sustained" in take_rates(h100, "data-sheet")
@@ -41,7 +41,7 @@ def take_rates(system: Mapping[str, Any], rates: str) -> dict[str, Any]:
 
 
 def _take_sources(sources: Mapping[str, Any], rates: str) -> dict[str, Any]:
-    """The sources of the fields that are taken, by the places that these have then."""
+    """Moves the sources of the fields that are taken to the new places of these fields."""
     under_load = {n.removeprefix("load."): s for n, s in sources.items() if n.startswith("load.")}
     found = {name: source for name, source in sources.items() if not name.startswith("load.")}
     return found if rates == "data-sheet" else found | under_load

@@ -90,7 +90,7 @@ class SimulationOptions(CostOptions, TimingOptions, total=False):
     """
 
 
-# The numbers that the library gives to the kinds of sources.
+# The numbers by which the library knows the kinds of sources.
 _NAME, _FILE, _JSON, _TIMES = (
     _core.enums()["source"].index(kind) for kind in ("name", "file", "json", "times")
 )
@@ -139,8 +139,8 @@ def fields_of(model: Description) -> Mapping[str, Any]:
 
 
 def own_bytes(model: Description | None) -> ParameterBytes | None:
-    """Returns the bytes of a parameter that a model states itself, which hold for every verb; None
-    if it states none of the three.
+    """Returns the bytes of a parameter that the model file itself states, which hold for every
+    verb; None if it states none of the three.
     """
     fields = {} if model is None else fields_of(model)
     if not any(name in fields for name in OWN_BYTES):
@@ -150,7 +150,7 @@ def own_bytes(model: Description | None) -> ParameterBytes | None:
 
 
 def has_experts(costs: Costs | None) -> bool:
-    """Whether costs are of a model with experts."""
+    """Returns whether the costs are those of a model with experts."""
     if costs is None or costs.model is None:
         return False
     return bool(costs.model_summary()["expert_parameters"])
@@ -271,11 +271,11 @@ class Costs(Deployment):
     rates: Rates = "auto"
     framework: FrameworkName = "megatron"
     _assumed: dict[str, Any] = field(init=False, compare=False, default_factory=dict)
-    """The framework's values of arguments that were not given."""
+    """The framework's values for arguments that were not given."""
     _raw: _core.Costs = field(init=False, compare=False)
-    """The costs without times of layers, since these depend on the stages."""
+    """The costs without times of layers, which depend on the stages."""
     _of_stages: dict[str, Costs] = field(init=False, compare=False, default_factory=dict)
-    """For given times of stages: the costs with these times."""
+    """For given times of stages, the costs with these times."""
     _division: Division = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -384,14 +384,14 @@ class Costs(Deployment):
 
     @property
     def bytes_per_parameter(self) -> ParameterBytes | None:
-        """The bytes of a parameter's weight, gradient and optimizer state, if they are given or the
-        framework's; None if they come from the model's description.
+        """The bytes of a parameter's weight, gradient and optimizer state, if they are given or
+        come from the framework; None if the model's description has them.
         """
         return _parameter_bytes(self)
 
     @property
     def _has_times_to_divide(self) -> bool:
-        """Whether times depend on the paths."""
+        """Whether the given times depend on the paths."""
         return bool(self.times_of != "stage" or self._division.entries)
 
     @property
@@ -474,15 +474,16 @@ def read_simulation(
 
 
 NATURAL_BALANCE = 1.57
-"""Rows of the fullest rank divided by the mean, if a router chooses freely. Fitted to one of four
-measured slowdowns of Qwen3-235B with EP 8, without and with forced balance; `studies/routing.py`
-predicts the others.
+"""The rows of the fullest rank divided by the mean, if the router chooses freely. Fitted to one of
+four measured slowdowns of Qwen3-235B with EP 8, without and with forced balance;
+`studies/routing.py` predicts the other three.
 """
 
 
 def with_natural_routing(costs: Costs | None) -> Costs | None:
-    """The same costs with rows as routers choose; None if no ranks divide experts, if a balance is
-    given, or if measured times hold for any balance.
+    """Returns the same costs with an unequal distribution of rows over experts, as routers choose
+    it. Returns None if experts are not sharded, if a balance is given, or if times are measured and
+    so hold for any balance.
     """
     if costs is None or costs.model is None or costs.system is None or costs.times is not None:
         return None

@@ -77,7 +77,7 @@ class Option(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The summary for the middle of a sentence."""
+        """The summary, for the middle of a sentence."""
         return self.summary[:1].lower() + self.summary[1:]
 
     def check(self, value: Any) -> Any:
@@ -104,7 +104,9 @@ class Option(NamedTuple):
         return str(value)
 
     def _sizes_text(self, value: Any) -> str:
-        """A name, or sizes as a text with commas or as a sequence of integers."""
+        """Returns a name, or sizes, as text. Sizes are a text with commas or a sequence of
+        integers.
+        """
         if isinstance(value, str):
             if value in self.choices:
                 return value
@@ -141,12 +143,13 @@ OPTIONS: dict[str, Option] = {o.name: o for o in (_read(*row) for row in _core.d
 """The options by their names in Python, in the order of the table."""
 
 _CHOSEN = {*DeploymentOptions.__annotations__} - {*HeldOptions.__annotations__}
-"""Options that a plan chooses by itself, or as the framework does that runs it."""
+"""Options that a plan chooses by itself, or takes from the framework that runs it."""
 
 HELD = {name: option for name, option in OPTIONS.items() if name not in _CHOSEN}
 
 HABITS = ("sharding", "expert_dispatch", "kernel_launch", "tensor_exposed", "used_per_node")
-"""Options with a framework's default: fields of them are None only until the framework is known.
+"""Options whose default depends on the framework. Their fields are None only until the framework is
+known.
 """
 
 if TYPE_CHECKING:
@@ -190,8 +193,8 @@ else:
 
 
 def unlike(values: Mapping[str, Any], *, effective: bool = False) -> dict[str, Any]:
-    """The options, by flag, whose values are not the defaults; with `effective` only options that
-    matter alongside the others.
+    """Returns the options, by flag, whose values differ from the defaults; with `effective` only
+    options that have an effect together with the others.
     """
     return {
         option.flag: option.text(values[name]) if option.kind == "sizes" else values[name]

@@ -23,12 +23,12 @@ SPREAD = ("vocab-1f1b", "vocab-v-half", "interlaced-1f1b")
 
 @dataclass(frozen=True)
 class Division:
-    """The layers of some costs, and the rule that divides them."""
+    """The layers that costs describe, and the rule that divides them."""
 
     raw: _core.Costs
     balance: Balance
     layers: int
-    """0: not known."""
+    """The number of layers; 0 if it is unknown."""
     layer_times: LayerTimes | None = None
     """The times, if they are times of layers."""
     entries: Mapping[str, str | list[str]] = field(default_factory=dict)
@@ -44,8 +44,8 @@ class Division:
     # Times
 
     def times_on(self, places: Sequence[Place]) -> LayerTimes | None:
-        """The times of layers to add up on these paths; None if the times hold unchanged. A list of
-        times of stages is divided again for paths with another number of stages.
+        """Returns the times of layers to add up on these paths; None if the times need no division.
+        A list of times of stages is divided again for paths with another number of stages.
         """
         if self.layer_times is not None:
             return self.layer_times
@@ -76,7 +76,7 @@ class Division:
         return bool(self.layers and (self.layer_times or self.has_costs))
 
     def _divides_unevenly(self, stages: int) -> bool:
-        """Whether layers are divided by this rule rather than into equal numbers."""
+        """Returns whether this rule, rather than equal numbers, divides the layers."""
         if not stages or stages > self.layers or self.balance == "exact":
             return False
         return self.has_groups or self.balance == "cost" or self.layers % stages != 0
@@ -84,9 +84,10 @@ class Division:
     def counts_on(
         self, places: Sequence[Place], microbatches: int, family: str | None = None
     ) -> tuple[Counts, ...] | None:
-        """The layers of the stages of each path. None if all stages hold equally many, if the paths
-        give them, or if there is no division; then the evaluation gives the reason. Families that
-        spread the head over the workers use numbers that are as equal as possible.
+        """Returns the layers of the stages of each path. Returns None if all stages have equally
+        many layers, if the paths give them, or if no division exists; in the last case the
+        evaluation reports the reason. Families that spread the head over the workers use numbers
+        that are as equal as possible.
         """
         if not places or any(lengths is not None for _, lengths in places):
             return None
@@ -146,7 +147,8 @@ def pass_of(counts: Sequence[Counts], schedule: str | None = None) -> str:
 
 
 def counts_text(counts: Sequence[Counts]) -> str:
-    """The layers of stages: runs of equal ones as `1x47`; paths that differ follow after a bar.
+    """Formats the layers of stages: equal neighbours as `1x47`; different paths are separated by a
+    bar.
 
     >>> counts_text([(3, 4, 4, 5), (4, 4, 4, 4)])
     '3+4x2+5|4x4'
@@ -160,8 +162,9 @@ def counts_text(counts: Sequence[Counts]) -> str:
 
 
 def layers_text(layers: int, places: Sequence[Place]) -> str | None:
-    """The number of `layers` on each stage: `4` if all have as many, else such as `3+4x6+5`. None
-    if there are no layers, no stages, or only weights of stages.
+    """Formats the layers on each stage when `layers` are divided: `4` if all stages have as many,
+    otherwise for example `3+4x6+5`. Returns None if there are no layers or stages, or if stages
+    only have weights.
 
     >>> layers_text(8, [((0, 1), None)]), layers_text(7, [((0, 1), (3, 4))])
     ('4', '3+4')

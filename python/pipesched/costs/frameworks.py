@@ -34,7 +34,7 @@ FrameworkName = Literal["megatron", "torchtitan", "none"]
 """A framework, or none: then there are no assumed options."""
 
 DEFAULT: LauncherName = "megatron"
-"""The framework whose memory a plan assumes if none is named."""
+"""The framework whose memory a plan assumes by default."""
 
 ParameterBytes = tuple[int, int, int]
 """Bytes of a parameter's weight, gradient and optimizer state, before any sharding."""
@@ -82,7 +82,7 @@ OWN_BYTES = tuple(f"{part}_bytes_per_parameter" for part in ("weight", "gradient
 """The fields by which a model states the bytes of a parameter."""
 
 UNSAID_BYTES: ParameterBytes = 2, 2, 12
-"""The values of fields that such a model leaves out (lib/Description/ModelJson.cpp)."""
+"""The values of fields that such a model file leaves out (lib/Description/ModelJson.cpp)."""
 
 
 TENSOR_EXPOSED = {"megatron": 75, "torchtitan": 100}
@@ -109,7 +109,9 @@ def habits(framework: LauncherName, shares: int) -> dict[str, Any]:
 
 
 FAST = 4 * 10**15
-"""FLOP/s in 8 bits from which on kernels are so short that trainings record them as graphs."""
+"""The rate in 8 bits, in FLOP/s, above which kernels are so short that trainings record them as
+graphs.
+"""
 
 
 def records_graphs(framework: LauncherName, sizes: Mapping[str, int]) -> bool:
@@ -133,14 +135,14 @@ def used_of(node: int) -> int:
 
 
 def bytes_text(kinds: Iterable[tuple[int, ...]]) -> str:
-    """`2 + 4 + 12 bytes a parameter`; several one after the other."""
+    """Formats bytes as `2 + 4 + 12 bytes a parameter`; several are listed one after the other."""
     found = sorted({" + ".join(map(str, each)) for each in kinds})
     return f"{' or '.join(found)} bytes a parameter"
 
 
 def sharding_of(launcher: LauncherName, pipeline: int, sharding: Sharding) -> Sharding | None:
-    """The sharding that the framework's lines for `sharding` have, over replicas of pipelines of
-    this many workers; None if it has none like it.
+    """Returns the sharding that the framework's options for `sharding` have, over replicas of
+    pipelines of this many workers; None if the framework has no such sharding.
     """
     if sharding == "none":
         return sharding
@@ -179,6 +181,8 @@ def no_pipeline(launcher: LauncherName | None, is_tied: bool, pipeline: int) -> 
 
 
 def default_sharding(launcher: LauncherName) -> tuple[Sharding, ...]:
-    """The kinds of sharding from which a plan chooses if none is given: all that it runs."""
+    """Returns the kinds of sharding from which a plan chooses by default: all that the framework
+    runs.
+    """
     held: tuple[Sharding, ...] = names_of(Sharding)
     return tuple(k for k in held if any(sharding_of(launcher, p, k) == k for p in (1, 2)))

@@ -116,9 +116,7 @@ def _parts(raw: Mapping[str, Any]) -> Parts:
 
 
 def _check_part(part: str, times: Mapping[str, Any]) -> Entries:
-    """The times of a part. The library reads them first, as if they were times of stages, to check
-    them.
-    """
+    """Checks the times of a part. The library reads them first as times of stages."""
     from .costs import Costs
 
     entries = {name: as_entry(value) for name, value in times.items()}
@@ -148,7 +146,7 @@ def _reason(entries: Entries) -> str | None:
 
 
 def check_layer_times(times: Any) -> None:
-    """Raises an error for times of layers that no model could complete."""
+    """Raises an error for times of layers that are wrong for every model."""
     raw = _raw(times)
     with _name_errors(times):
         parts = _parts(raw)
@@ -197,7 +195,7 @@ def _number_of_layers(given: Any, lists: Mapping[str, int], model: int | None) -
 
 
 def _check_end(end: str, times: Mapping[str, int], layers: Mapping[str, Any]) -> None:
-    """Refuses times of an end that would be added to nothing, or that leave out a part of its
+    """Refuses times of an end for phases that the layers lack, and times that lack a part of the
     backward.
     """
     for name in times:
@@ -337,8 +335,8 @@ class LayerTimes:
         return texts.pop()
 
     def balanced_on(self, workers: Sequence[int]) -> tuple[int, ...]:
-        """The layers of each stage of a path such that forward and backward of a microbatch take
-        all workers as equally long as possible.
+        """Returns the layers of each stage of a path for which all workers are equally busy with
+        the forward and backward of a microbatch.
         """
         times = [{name: each[i] for name, each in self.layers.items()} for i in range(self.count)]
         runs = [(each, len(list(same))) for each, same in groupby(map(_work, times))]

@@ -31,7 +31,7 @@ STREAMS = ("compute", "exchange")
 _SPLIT: tuple[Phase, ...] = ("I", "W")
 
 NOTHING = 0.01
-"""A gain below this is none that a measurement would show."""
+"""A gain below this is too small to be measured."""
 
 Range = tuple[int, int]
 """Layers from the first to before the second."""
@@ -114,11 +114,11 @@ class Pair:
     orders_cut: int
     runs: tuple[PartRun, ...]
     alone_runs: dict[Phase, tuple[PartRun, ...]] = field(default_factory=dict, repr=False)
-    """The parts of a cell by itself: F, B, I and W."""
+    """The parts of a cell that runs by itself: F, B, I and W."""
 
     @property
     def gain(self) -> float:
-        """The part of the time in turn that the pair saves."""
+        """The share of the time without overlap that the pair saves."""
         return 1 - self.pair_ps / self.in_turn_ps if self.in_turn_ps else 0.0
 
     @property
@@ -128,7 +128,7 @@ class Pair:
 
     @property
     def hidden(self) -> float:
-        """The part of the exchanges that compute hides."""
+        """The share of the exchanges that compute hides."""
         return self.hidden_ps / self.exchange_ps if self.exchange_ps else 0.0
 
     def hidden_by_part(self) -> dict[str, tuple[int, int]]:
@@ -218,7 +218,7 @@ def _exchanges(layers: Sequence[Kind], phase: str) -> int:
 
 
 def _name(order: str) -> tuple[str, int, str]:
-    """The name of an order, its number, and its pattern if it is not one of the library's."""
+    """Returns the name of an order, its number, and its pattern if the library does not have it."""
     if "," in text_of("order", order):
         return "given", 0, order
     return order, code_of(PairOrder, "order", order), ""
@@ -278,7 +278,7 @@ class _Cells:
         )
 
     def _in_turn(self, phase: Phase) -> tuple[PartRun, ...]:
-        """The parts of an I or a W, one after the other."""
+        """The parts of an I or a W without overlap, one after the other."""
         now, runs = 0, []
         for layer in reversed(range(len(self.backward))):
             for part in reversed(PARTS):
@@ -348,7 +348,7 @@ def overlap(
 
 
 def says_nothing_gained(pair: Pair) -> str | None:
-    """A sentence if overlap gains nothing, and why."""
+    """Returns a sentence that says that overlap gains nothing, and why; empty if it gains."""
     if pair.gain >= NOTHING:
         return None
     if pair.exchange_ps == 0:

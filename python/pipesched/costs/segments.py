@@ -34,7 +34,9 @@ _COUNT, _NAME = "count", "name"
 _MOST = 2**63 - 1
 
 Factors = tuple[float, float]
-"""The slowdown of a part while the other stream is in use: compute, exchange."""
+"""The factors by which a part is slower while the other stream is in use: for compute, and for
+exchange.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Kind:
     times: tuple[int, ...]
     """ps: F, I and W of attention, dispatch, mlp and combine."""
     has_weights: bool = True
-    """Whether the W of its parts are known separately from I."""
+    """Whether the W of its parts is known separately from I."""
 
     def time_of(self, part: str, phase: str) -> int:
         """The time of a part in a phase, ps."""
@@ -59,9 +61,9 @@ class LayerSegments:
 
     kinds: tuple[Kind, ...]
     contention: Factors | None = None
-    """If the file says it."""
+    """The contention, if the file gives it."""
     place: str = "segments"
-    """Their name in messages."""
+    """The name of the file or model, for messages."""
 
     @property
     def count(self) -> int:
@@ -113,7 +115,9 @@ def _ps(place: str, value: Time) -> int:
 
 
 def _part(place: str, part: str, value: Any) -> tuple[tuple[int, int, int], bool]:
-    """F, I and W of a part, and whether W is known. B means I for an exchange, else I + W."""
+    """Returns F, I and W of a part, and whether W is known. B means I for an exchange and I + W
+    otherwise.
+    """
     is_exchange = part in EXCHANGES
     what = 'times by phase, such as {"F": "1ms", "I": "1ms"' + ("}" if is_exchange else ', "W": 0}')
     given = _object(place, value, what)
@@ -156,7 +160,7 @@ def _kind(place: str, value: Any) -> Kind:
 
 
 def factor(place: str, value: Any) -> float:
-    """A factor of contention: a number from 1 to 10, in hundredths."""
+    """Reads a factor of contention: a number from 1 to 10, in hundredths."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or not 1 <= value <= 10 or round(value * 100) / 100 != float(value):
         raise _error(place, f"expected a factor from 1 to 10, in hundredths, found {value!r}")

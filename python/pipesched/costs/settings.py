@@ -1,4 +1,4 @@
-"""Changes of single fields of systems and models: `network.bandwidth=0.5x`, `model.layers=40`.
+"""Changes single fields of systems and models: `network.bandwidth=0.5x`, `model.layers=40`.
 
 A field is named by its path in the JSON file. The end of its name that says the unit may be left
 out. A factor scales a number, the second column of a curve, or all entries of a list.
@@ -35,7 +35,7 @@ _UNSAID = {
     ),
     "system": (),
 }
-"""Fields that no shipped description states, but that all have by default."""
+"""Fields that no shipped description states, but that every description has by default."""
 
 Fields = dict[str, Any]
 
@@ -48,7 +48,7 @@ class Setting:
     what: str
     """`system` or `model`."""
     field: str
-    """Its path as it was given, without the system or the model before it."""
+    """The path of the field as it was given, without the prefix for the system or the model."""
     factor: float | None
     """The factor to multiply by; None to replace the value."""
     value: Any = None
@@ -107,8 +107,8 @@ def settings(texts: Sequence[str]) -> list[Setting]:
 
 
 def _fields_of(what: str, description: Description, rates: Rates = "auto") -> Fields:
-    """A copy of the fields of a description, which the library accepts; for a system with these
-    rates, and with the fields of the systems of its groups.
+    """Returns a copy of the fields of a description that the library accepts; for a system with
+    these rates, and with the fields of the systems of its groups.
     """
     fields = _read_fields(what, description)
     if what != "system":
@@ -153,7 +153,7 @@ def _paths(value: Any, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 
 def _list_fields(what: str, fields: Fields) -> set[str]:
-    """The fields of this description or of a shipped one, and fields with a default."""
+    """Lists the fields of this description or of a shipped one, including fields with a default."""
     shipped: Iterable[Fields] = models().values()
     if what == "system":
         shipped = (take_rates(system, "auto") for system in systems().values())
@@ -216,7 +216,7 @@ def _change(each: Setting, name: str, old: Any) -> Any:
 
 
 def _put(each: Setting, name: str, fields: Fields) -> int:
-    """Changes the field wherever the description has it, and returns the number of places."""
+    """Sets the field wherever the description has it, and returns the number of places."""
     *parents, last = name.split(".")
     places: list[Any] = [fields]
     for parent in parents:
@@ -276,7 +276,7 @@ def both(
 
 
 def _get(fields: Any, path: Sequence[str]) -> Any:
-    """The value of a field; None if the description does not have it, or lists of such."""
+    """Returns the value of a field; None if the description has no such field, or a list."""
     for name in path:
         if not isinstance(fields, Mapping) or name not in fields:
             return None

@@ -1,4 +1,4 @@
-"""Times of phases that are given for a whole worker, divided among its stages.
+"""Divides the times of phases of a whole worker among its stages.
 
 A schedule with several stages a worker does more work in a step than one with a single stage, if
 the same times are of a stage. If they are of a worker, both do the same.
@@ -20,7 +20,7 @@ MESSAGES = ("comm", "send")
 """The times of a profile that belong to messages. They are not divided."""
 
 SCHEMA = "$schema"
-"""The place of the schema of a file, for editors; not a time."""
+"""The key that names the schema of a file for editors; it is not a time."""
 
 _UNITS = {"ps": 0, "ns": 3, "us": 6, "ms": 9, "s": 12}
 
@@ -47,7 +47,7 @@ def _split(text: str) -> list[str]:
 
 
 def as_entry(value: Any) -> str | list[str]:
-    """A time as text, or a list of such."""
+    """Returns a time as text, or a list of such texts."""
     if isinstance(value, (list, tuple)):
         return [str(as_entry(item)) for item in value]
     if isinstance(value, int):
@@ -62,7 +62,7 @@ def is_file(times: Any) -> bool:
 
 
 def split_pairs(text: str) -> dict[str, str]:
-    """The values of a text of times by name."""
+    """Splits a text of times into values by name."""
     pairs = (part.partition("=") for part in _split(text))
     return {name.strip(): value for name, _, value in pairs}
 
@@ -85,13 +85,13 @@ def entries_of(times: Any) -> Entries:
 
 
 def has_phases(times: Any) -> bool:
-    """Whether there are times of phases, and not only of messages."""
+    """Returns whether there are times of phases, not only of messages."""
     return any(name not in MESSAGES for name in entries_of(times))
 
 
 def listed_stages(entries: Entries) -> int | None:
-    """The number of stages for which the lists of phases have times. None without lists, or if
-    their lengths differ, which the library refuses.
+    """Returns the number of stages in the lists of times of phases. Returns None without lists, or
+    if their lengths differ, which the library refuses.
 
     >>> listed_stages(entries_of("F=[1ms,2ms],B=4ms"))
     2
@@ -114,8 +114,8 @@ def ps_of(text: str) -> int:
 
 
 def stages_per_worker(places: Sequence[Place]) -> float:
-    """The stages of a worker that a microbatch passes, on average over the workers. Several paths
-    do not count several times: a microbatch takes one of them.
+    """Returns the number of stages of a worker that a microbatch passes, as the mean over the
+    workers. Stages of several paths do not add up, since a microbatch takes only one path.
 
     >>> stages_per_worker([((0, 1, 1, 0), None)])
     2.0
@@ -140,8 +140,8 @@ def divide(whole: int, lengths: Sequence[int]) -> list[int]:
 
 
 def _of_path(place: Place, times: Sequence[int]) -> tuple[int, ...]:
-    """The times of the stages of a path such that each worker takes the given time in all. A single
-    time holds for every worker.
+    """Returns the times of the stages of a path, so that the stages of each worker take the given
+    time together. A single time holds for every worker.
     """
     workers, lengths = place
     found = [0] * len(workers)

@@ -1,6 +1,6 @@
-"""Messages and collectives in traces of ranks. Early ranks wait inside a collective's kernel, so
-the shortest duration of all ranks is the transfer time; if ranks are missing, the shortest of all
-repetitions with the same size.
+"""Reads messages and collectives from the traces of ranks. Ranks that are early wait inside the
+kernel of a collective, so the transfer time is the shortest duration of all ranks; if ranks are
+missing, it is the shortest of all repetitions with the same size.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Call:
     place: str
     host: str
     buffered: bool = False
-    """Whether a send may be done before its receive starts (gloo)."""
+    """Whether a send may be done before its receive starts, as with gloo."""
     number: int | None = None
     """The number of a collective, which is the same on all ranks. PyTorch records it since 2.11."""
 
@@ -80,7 +80,9 @@ def _rank_of(trace: Trace, position: int) -> int:
 
 
 def _group_from_info(trace: Trace, name: str) -> tuple[int, ...]:
-    """The ranks of a group by the trace's list of groups; without a name, of the only group."""
+    """Returns the ranks of a group from the list of groups in the trace; without a name, the ranks
+    of the only group.
+    """
     info = trace.fields.get("distributedInfo")
     groups = info.get("pg_config") if isinstance(info, dict) else None
     if not isinstance(groups, list):
@@ -91,7 +93,7 @@ def _group_from_info(trace: Trace, name: str) -> tuple[int, ...]:
 
 
 def _arguments(trace: Trace, event: Event, calls: dict[int, Event]) -> dict[str, Any]:
-    """The arguments of the collective of a kernel: its own, or its operation's."""
+    """Returns the arguments of the kernel of a collective, or of the operation that launched it."""
     if "Collective name" in event.args:
         return event.args
     number = event.integer("External id", "External Id")
@@ -229,7 +231,9 @@ def samples_of(traces: Sequence[Trace]) -> Found:
 
 
 def _match(numbered: dict[tuple[Any, ...], list[_Call]], found: Found) -> None:
-    """Samples from calls that are the same, by whether all of their ranks are there."""
+    """Makes samples from the calls of one transfer. If traces of some of its ranks are missing,
+    takes the shortest call of each size.
+    """
     alone: dict[tuple[Any, ...], Sample] = {}
     hidden = 0
     for (kind, size, members, group, _, _), calls in numbered.items():
@@ -280,8 +284,8 @@ def _sample(
 
 
 def _transfer_seconds(kind: str, calls: Sequence[_Call]) -> float | None:
-    """The time of the rank that came last; unknown for a gloo message that may have been on its
-    way.
+    """Returns the transfer time: the duration on the rank that came last. It is unknown for a gloo
+    message that may have arrived before.
     """
     if kind == "message" and calls[0].buffered:
         send = next(call for call in calls if call.kind == "send")

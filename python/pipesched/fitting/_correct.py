@@ -1,4 +1,4 @@
-"""Corrects a system by measured steps of own trainings.
+"""Corrects a system by the measured steps of a user's own trainings.
 
 Terms are factors on times, from a prior that they are 1: the logarithm of each has a normal
 distribution, whose spread is the usual error of such a term. Steps have a measurement error of the
@@ -42,7 +42,7 @@ from .files import MEASURED
 # Measured steps of own trainings
 
 LISTED = ("tensor", "pp", "context", "expert", "microbatch_size", "chunks")
-"""Numbers of a plan that a row chooses one of."""
+"""The inputs of a plan that take lists, of which a row has one value."""
 
 KINDS = ("recompute", "sharding")
 SINGLE = (
@@ -61,10 +61,10 @@ STEP = re.compile(
 """A step time as Megatron-LM, NeMo and others print it."""
 
 RATE = re.compile(r"\b(?:tps|tokens/s/GPU) *[:=] *(?P<rate>[0-9][0-9.,]*)", re.IGNORECASE)
-"""Tokens per second and device as torchtitan prints them."""
+"""Tokens per second and device, as torchtitan prints them."""
 
 WARM_UP = 0.2
-"""The part before the message in the lines of a log, which is dropped."""
+"""The share of a log at its start that is dropped as warm-up."""
 
 MOST_LOG = 1 << 28
 
@@ -76,7 +76,7 @@ class OwnStep(NamedTuple):
     configuration: Configuration
     seconds: float
     place: str
-    """The place where it was read."""
+    """The place in a file from which it was read."""
 
 
 # Logs
@@ -87,7 +87,9 @@ def _number(text: str) -> float:
 
 
 def _times_of(text: str, tokens: int) -> Iterator[float]:
-    """The steps that the lines of a log name; `tokens` count one step of a device."""
+    """Returns the step times in the lines of a log; `tokens` is the number of tokens of one step on
+    a device.
+    """
     for line in text.splitlines():
         if match := STEP.search(line):
             unit = match["in"] or match["of"] or match["unit"] or ""
@@ -112,7 +114,7 @@ def seconds_of_log(text: str, tokens: int) -> float | None:
 
 
 def _log(given: str, folder: Path) -> str:
-    """The text of a log: a file's, or a line itself."""
+    """Returns the text of a log, which is given as a file or as a line of it."""
     if STEP.search(given) or RATE.search(given):
         return given
     path = folder / given
@@ -135,7 +137,9 @@ def _above_0(row: Mapping[str, Any], name: str, place: str) -> float:
 
 
 def _seconds(row: Mapping[str, Any], tokens: int, folder: Path, place: str) -> float:
-    """The measured step of a row; `tokens` count one step of an accelerator."""
+    """Returns the measured step of a row; `tokens` is the number of tokens of one step on an
+    accelerator.
+    """
     given = [name for name in MEASURED if row.get(name) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -160,7 +164,7 @@ def _seconds(row: Mapping[str, Any], tokens: int, folder: Path, place: str) -> f
 
 
 def _request(row: Mapping[str, Any], place: str, system: Description | None) -> Request:
-    """The request whose only choice is the row."""
+    """Returns the request of a plan that allows only the configuration of the row."""
     for name in row:
         if name not in KNOWN:
             raise PipeSchedError(f"{place}: unknown key {name!r}{closest(name, KNOWN)}")
@@ -183,7 +187,7 @@ def _request(row: Mapping[str, Any], place: str, system: Description | None) -> 
 def _configuration(
     row: Mapping[str, Any], place: str, system: Description | None
 ) -> tuple[Configuration, Request]:
-    """The configuration of a row, of a plan or by hand."""
+    """Returns the configuration of a row, which comes from a plan or was written by hand."""
     if "request" in row:
         changed = {**row["request"], **({} if system is None else {"system": system})}
         case = case_of({**row, "request": changed})
@@ -255,11 +259,11 @@ Vector = npt.NDArray[np.float64]
 
 ROUNDS = 8
 PROBE = 0.02
-"""The change of a logarithm by which a derivative is taken."""
+"""The step in the logarithm of a factor with which derivatives are computed."""
 
 CLOSE = 1e-3
 HALVED = 0.5
-"""The part of a term's variance that may be left if steps determine it."""
+"""The steps determine a term if at most this share of its prior variance remains."""
 
 
 class Term(NamedTuple):
@@ -268,11 +272,13 @@ class Term(NamedTuple):
     name: str
     fields: tuple[str, ...]
     is_rate: bool
-    """Whether fields are rates, which a factor on times divides."""
+    """Whether its fields are rates. A factor on times divides these."""
     spread: float
-    """How far its logarithm is usually from 0."""
+    """The standard deviation of its logarithm before any measurement."""
     spread_under_load: float
-    """The same of systems with rates under load, whose compute is nearer to trainings."""
+    """The same for systems with rates under load, whose compute times are nearer to those of
+    trainings.
+    """
 
 
 TERMS = (
@@ -281,7 +287,7 @@ TERMS = (
     Term("link", ("link.bandwidth_gb_per_s",), True, 0.3, 0.3),
     Term("network", ("network.bandwidth_gb_per_s", "spine.bandwidth_gb_per_s"), True, 0.3, 0.3),
 )
-"""In the order of their usual importance. One step determines only the first."""
+"""The terms in the order of their usual importance. A single step determines only the first."""
 
 
 def _parent(system: System, field: str) -> tuple[dict[str, Any] | None, str]:
@@ -303,7 +309,7 @@ def _fields(system: System, term: Term) -> list[str]:
 
 
 def _change(system: System, logs: Mapping[Term, float]) -> System:
-    """The system with factors on the times of terms."""
+    """Returns the system with its fields changed by the factors of the terms."""
     made = deepcopy(system)
     for term, log in logs.items():
         factor = math.exp(-log if term.is_rate else log)
@@ -331,7 +337,7 @@ class Corrected:
     before: float
     after: float
     factor: float
-    """On times: above 1 it takes longer than before."""
+    """The factor on times; above 1 they become longer."""
     is_determined: bool
 
     def to_dict(self) -> dict[str, Any]:
@@ -380,7 +386,9 @@ class Correction:
 
 
 class _Problem(NamedTuple):
-    """The problem to fit: logarithms of factors, by term, to logarithms of measured steps."""
+    """The least-squares problem: the unknowns are the logarithms of the factors of terms, the
+    targets are the logarithms of the measured steps.
+    """
 
     system: System
     steps: Sequence[OwnStep]
@@ -390,13 +398,13 @@ class _Problem(NamedTuple):
     """Whether the system had rates under load beforehand."""
 
     def residuals(self, logs: Vector) -> Vector:
-        """The logarithms of measured steps in terms of predicted ones."""
+        """The logarithms of measured steps divided by predicted steps."""
         changed = _change(self.system, dict(zip(self.terms, map(float, logs), strict=True)))
         ratios = [step.seconds / _predict(step, changed) for step in self.steps]
         return np.array([math.log(ratio) for ratio in ratios])
 
     def slopes(self, logs: Vector, residuals: Vector) -> npt.NDArray[np.float64]:
-        """The derivatives of the logarithm of each step by the logarithm of each factor."""
+        """The derivative of the logarithm of each step by the logarithm of each factor."""
         found = []
         for at in range(len(logs)):
             more = logs.copy()
@@ -405,11 +413,11 @@ class _Problem(NamedTuple):
         return np.array(found).T
 
     def spreads(self) -> Vector:
-        """The spread of each term beforehand."""
+        """The prior standard deviation of each term."""
         return np.array([t.spread_under_load if self.is_loaded else t.spread for t in self.terms])
 
     def bound(self, logs: Vector) -> Vector:
-        """Rates are sustained at most as data sheets say."""
+        """Keeps sustained rates at most as high as the peaks of data sheets."""
         least = [
             math.log(_value(self.system, "sustained") or 1.0) if t.name == "compute" else -math.inf
             for t in self.terms
@@ -436,7 +444,9 @@ def _solve(problem: _Problem) -> tuple[Vector, Vector]:
 
 
 def _determine(problem: _Problem) -> tuple[dict[Term, float], list[Term]]:
-    """The logarithms of the terms that the steps determine, and the other terms."""
+    """Returns the logarithms of the terms that the steps determine, and the terms that they do not
+    determine.
+    """
     terms = list(problem.terms[:1] if len(problem.steps) == 1 else problem.terms)
     while True:
         logs, left = _solve(problem._replace(terms=terms))
@@ -453,7 +463,9 @@ def _determine(problem: _Problem) -> tuple[dict[Term, float], list[Term]]:
 
 
 def _noise(steps: Sequence[OwnStep]) -> float:
-    """The residual errors of layouts of one cluster, by published rows of models like these."""
+    """Returns the standard deviation of a measured step: the residual errors of layouts on one
+    cluster in published rows of similar models.
+    """
     found = []
     for step in steps:
         traits = traits_of(step.configuration.costs)
@@ -493,7 +505,7 @@ def _name(system: System, base: System, steps: int, command: str, ratios: Vector
 
 
 def _add_sustained(system: System) -> System:
-    """The system with its sustained share, which a correction changes."""
+    """Returns the system with a field for its sustained share, which a correction may change."""
     return system if "sustained" in system else {**system, "sustained": 1.0}
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FieldValue = float | int | str
 WORST = 3
-"""The number of samples with large errors that a text names."""
+"""The number of samples with large errors that the text lists."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Fit:
     assumptions: tuple[str, ...]
     """Everything that affects the answer and was not measured, one sentence each."""
     unknown: Mapping[str, float]
-    """By name: the share of the time of all kernels in traces whose work is not known."""
+    """The share of kernels in the time of all traces, by name, whose work is unknown."""
     _samples: tuple[Sample, ...]
     _parts: tuple[PartFit, ...]
     _used: frozenset[int]

@@ -26,7 +26,7 @@ class Tensor:
     dims: tuple[int, ...]
     dtype: str
     touched: int
-    """The number of elements in memory, without elements that an expanded dimension repeats."""
+    """The number of elements in memory. Dimensions that were expanded without a copy count once."""
 
     @property
     def elements(self) -> int:
@@ -87,7 +87,7 @@ Tensors = Sequence[Tensor | None]
 
 
 def _at(given: Tensors, *places: int, rank: int | None = None) -> list[Tensor] | None:
-    """The tensors at these places, if they are there and have this many dimensions."""
+    """Returns the tensors at these places, if they exist and have this many dimensions."""
     chosen = [given[place] if place < len(given) else None for place in places]
     found = [t for t in chosen if t is not None and (rank is None or len(t.dims) == rank)]
     return found if len(found) == len(chosen) else None
@@ -263,7 +263,7 @@ MICRO = 1e-6
 
 
 def samples_of(traces: Sequence[Trace]) -> Found:
-    """The contents of the traces of one or several ranks of a job."""
+    """Returns the samples in the traces of one or several ranks of a job."""
     found = Found()
     for trace in traces:
         found.notes += trace.notes
@@ -288,7 +288,7 @@ def _note(found: Found, text: str) -> None:
 
 @dataclass
 class _Timed:
-    """An operation and the time that is its own."""
+    """An operation and the time that it takes without the operations that it calls."""
 
     event: Event
     seconds: float
@@ -298,7 +298,7 @@ class _Timed:
 
 
 class _Nesting:
-    """The operations of a trace, and which of them encloses a moment."""
+    """The operations of a trace, to find the one that encloses a moment."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._threads: dict[tuple[str, str], list[Event]] = {}
@@ -321,7 +321,7 @@ class _Nesting:
         return self._parents.get(id(event))
 
     def innermost(self, thread: tuple[str, str], moment: float) -> Event | None:
-        """The operation that runs then."""
+        """Returns the innermost operation at a moment."""
         at = bisect_right(self._starts.get(thread, []), moment) - 1
         span = self._threads[thread][at] if at >= 0 else None
         while span is not None and span.end < moment:
@@ -357,15 +357,15 @@ class _Owners:
         return self._nesting.innermost(launch.thread, launch.start) if launch else None
 
     def with_work(self, operation: Event | None) -> Event | None:
-        """The operation or the closest of its callers whose work is known."""
+        """Returns the operation, or the nearest of its callers, whose work is known."""
         while operation is not None and work_of(operation.name, operation.args) is None:
             operation = self._nesting.parent(operation)
         return operation
 
 
 def _on_device(trace: Trace, found: Found) -> list[_Timed]:
-    """Operations with the time of all their kernels. Kernels without an operation are left out by
-    name.
+    """Returns operations with the time of all their kernels. Kernels without an operation are
+    counted as unknown, by name.
     """
     owners = _Owners(trace)
     times: dict[int, _Timed] = {}
@@ -390,7 +390,7 @@ def _on_device(trace: Trace, found: Found) -> list[_Timed]:
 
 
 def _give_to_callers(times: dict[int, _Timed], owners: _Owners) -> list[_Timed]:
-    """Gives the time of operations of unknown work to a caller that is attention."""
+    """Adds the time of operations with unknown work to their caller if that is attention."""
     result: dict[int, _Timed] = {}
     for timed in times.values():
         caller = owners.with_work(timed.event)
@@ -427,7 +427,7 @@ def _on_host(trace: Trace, found: Found) -> list[_Timed]:
 
 
 def _callers_of_products(operations: Sequence[Event], nesting: _Nesting) -> set[int]:
-    """Operations such as aten::linear that leave their work to one that they call."""
+    """Returns the operations, such as aten::linear, that call another one for their product."""
     callers: set[int] = set()
     for event in operations:
         work = work_of(event.name, event.args)
@@ -477,7 +477,7 @@ def _work(trace: Trace, operations: Sequence[_Timed], found: Found) -> None:
 
 
 def _copies(trace: Trace, found: Found) -> None:
-    """Copies: to and from pinned memory of the host, and within the device."""
+    """Adds samples of copies: to and from pinned memory of the host, and within the device."""
     left: Counter[str] = Counter()
     for event in trace.of("copy"):
         seconds, size = event.duration * MICRO, event.integer("bytes", "Bytes")

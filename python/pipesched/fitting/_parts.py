@@ -28,11 +28,12 @@ from ._system import (
 )
 
 ROUNDS = 8
-"""The most rounds of deciding which kernels are bound by memory."""
+"""The largest number of rounds in which kernels are divided into ones bound by memory and others.
+"""
 ABOVE_PEAK = 0.02
-"""Shares up to 1 + this are taken for 1; beyond it the peak must be wrong."""
+"""Shares of at most 1 + this count as 1; a larger share means that the peak is wrong."""
 FROM_CACHE = 4.0
-"""Caches are this much faster than memory, at most; more means that units are wrong."""
+"""The largest plausible speed of caches relative to memory; more means that units are wrong."""
 
 
 class NotFittedError(Exception):
@@ -46,7 +47,7 @@ class Settings:
     dtype: str | None = None
     max_points: int = _solve.MAX_POINTS
     assumed: list[str] = field(default_factory=list)
-    """Assumptions that were made on the way."""
+    """The assumptions of the fit."""
 
     def assume(self, text: str) -> None:
         if text not in self.assumed:
@@ -59,7 +60,7 @@ class PartFit:
     fields: dict[str, Any]
     """New values of fields, by their names in the part."""
     used: frozenset[int]
-    """Positions of the samples that it was fitted to."""
+    """The indices of the samples that were used in the fit."""
     solution: Solution
 
 
@@ -91,7 +92,7 @@ def _link_data(chosen: Sequence[Sample], system: System) -> Data:
 
 
 def _round(value: float, digits: int = 5) -> float:
-    """To significant digits; whole numbers without a point."""
+    """Rounds to significant digits; whole numbers are written without a point."""
     rounded = float(f"{value:.{digits}g}")
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
 
@@ -109,7 +110,7 @@ def _curve_fields(solution: Solution, scale: float, name: str) -> dict[str, Any]
 
 
 def _check_peak(part: str, solution: Solution, system: System, settings: Settings) -> None:
-    """Refuses shares above 1. Memory may be a little faster than its peak, from caches."""
+    """Refuses shares above 1. Memory may be slightly faster than its peak because of caches."""
     most = max(solution.shares)
     if most <= 1 + ABOVE_PEAK:
         return
@@ -143,7 +144,7 @@ def _with_measured_peak(
 
 
 def _tell_lost(part: str, data: Data, solution: Solution, settings: Settings) -> None:
-    """Says which samples count nothing."""
+    """Notes which samples have no weight."""
     if solution.lost:
         times = data.seconds / solution.predict(data)
         slow = [float(times[at]) for at in solution.lost]
@@ -212,7 +213,9 @@ def _is_bound_by(part: str, sample: Sample, system: System) -> bool:
 
 
 def _choose(part: str, samples: Sequence[Sample], system: System, settings: Settings) -> list[int]:
-    """The samples of a part: for the matrix engine of one type, and attention only by itself."""
+    """Returns the samples of a part. For the matrix engine they are of one type, and attention has
+    separate samples.
+    """
     found = [at for at, s in enumerate(samples) if s.part == part and sample_size(part, s) > 0]
     if part != "matrix" or not found:
         return found
@@ -235,7 +238,9 @@ def _choose(part: str, samples: Sequence[Sample], system: System, settings: Sett
 
 
 def _wanted_types(kinds: set[str], system: System, settings: Settings) -> set[str]:
-    """16-bit types and, with a rate for them, 8-bit ones share a curve; else the only type."""
+    """Returns the types whose samples share a curve: 16-bit types and, if they have a rate, 8-bit
+    types; otherwise the only type.
+    """
     if settings.dtype:
         if settings.dtype not in kinds:
             have = ", ".join(sorted(kinds)) or "none"
@@ -301,7 +306,9 @@ def fit_link(
 
 
 def _one_size(part: str, data: Data, system: System, settings: Settings) -> tuple[Solution, float]:
-    """One size does not separate latency and bandwidth: keeps the latency of the system."""
+    """Fits a link to messages of one size: since this does not separate latency from bandwidth, the
+    latency of the system is kept.
+    """
     latency = float(get(system, f"{part}.latency_us") or 0) * MICRO
     rest = data.seconds - data.latencies * latency
     if (rest <= 0).any():

@@ -104,7 +104,7 @@ class Found:
 
     samples: list[Sample] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Assumptions and losses that change the answer, one sentence each."""
+    """Assumptions and omissions that change the answer, one sentence each."""
     unknown: dict[str, float] = field(default_factory=dict)
     """Seconds by name, of kernels without known work."""
     seconds: float = 0.0
@@ -124,7 +124,7 @@ class Found:
 
 
 def usable(seconds: object) -> bool:
-    """Whether this is a time that can be fitted."""
+    """Whether the time is positive and finite, so that it can be fitted."""
     return isinstance(seconds, (int, float)) and math.isfinite(seconds) and seconds > 0
 
 

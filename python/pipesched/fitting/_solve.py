@@ -1,6 +1,6 @@
-"""Least squares for one part of a system: a rate whose share is a curve over the size, and a
-latency. Times are linear in the latency and in the inverse of the share, so that Gauss-Newton steps
-with constraints of sign suffice (numpy solves them; there are at most eight unknowns).
+"""Least squares for one part of a system: a rate, whose share of the peak is a curve over the size,
+and a latency. Times are linear in the latency and in the inverse of the share, so Gauss-Newton
+steps with constraints of sign suffice. There are at most eight unknowns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ Array = npt.NDArray[np.float64]
 LEAST_SHARE = 1e-6
 """System files have shares in parts per million."""
 MOST_SHARE = 100.0
-"""A multiple of the samples' highest rate: with only latency, steps would grow forever."""
+"""The largest share, as a multiple of the samples' highest rate. Without it, steps would grow
+forever if all time is latency.
+"""
 MAX_POINTS = 6
 """The most points of a curve. Shipped curves have one to four."""
 LEAST_RMS = 0.002
@@ -28,27 +30,31 @@ GAIN = 0.9
 _HUBER = 1.345
 """Errors beyond this many standard deviations weigh less (Huber 1964)."""
 FALL_GAIN = 0.8
-"""A curve that falls must reduce the errors at least by this factor against one that does not."""
+"""A curve that falls is chosen only if it reduces the error by this factor compared with one that
+does not.
+"""
 LONG_RUN = 4
-"""This many neighbouring samples are not slow by chance."""
+"""This many neighbouring samples are not slow by chance, so they are kept."""
 FALL_SIZES = 3
-"""The least number of sizes that show that a curve falls."""
+"""A curve may fall only if at least this many sizes show it."""
 WINDOW = 9
 """The number of neighbouring samples that predict the time of one of them."""
 SPAN = 5.0
-"""The logarithm of the ratio of their sizes; beyond it samples do not predict each other."""
+"""The largest logarithm of the ratio of two sizes whose samples predict each other."""
 FAST_WEIGHT = 2.0
-"""How much more an error of a fast sample counts than one of a slow one."""
+"""The weight of an error of a fast sample relative to an error of a slow one."""
 MOST_SLOPE = 1.25
-"""Times grow at most so much faster than sizes."""
+"""The largest exponent with which times may grow with sizes."""
 LOST = 5.0
-"""A sample is lost that is this many standard deviations too slow,"""
+"""A sample is lost if it is too slow by this many standard deviations,"""
 LEAST_LOST = 0.25
-"""and at least so much, as a logarithm."""
+"""and by at least this much, as a logarithm."""
 MOST_LOST = 0.45
-"""The share of samples that may be wrong; with more the right ones are not known."""
+"""The largest share of lost samples. If more are slow, it is unknown which ones are right."""
 LEAST_SCALE = 0.03
-"""The least assumed standard deviation, so that few errors among exact samples are not outliers."""
+"""The smallest assumed standard deviation: otherwise small errors among exact samples would count
+as outliers.
+"""
 
 
 @cache
@@ -57,7 +63,9 @@ def _subsets(size: int) -> Array:
 
 
 def nonnegative(matrix: Array, target: Array) -> Array:
-    """The x >= 0 that minimises |matrix x - target|: the best feasible solution of any columns."""
+    """Returns the x >= 0 that minimises |matrix x - target|: the best of the solutions for every
+    subset of the columns.
+    """
     # Scale by powers of two, which changes no digit, so that squares do not overflow.
     power = np.ldexp(0.5, np.frexp(np.abs(matrix).max(axis=0, initial=0.0))[1])
     scale = power * np.linalg.norm(matrix / power, axis=0)
@@ -81,9 +89,9 @@ class Data:
     work: Array
     """Seconds at the full rate."""
     size: Array
-    """The abscissa of the curve."""
+    """The size of each sample: where it is on the curve."""
     latencies: Array
-    """How often the latency is paid; zeros if there is none."""
+    """The number of latencies in each sample; 0 if there is none."""
     seconds: Array
     weight: Array
 
@@ -108,7 +116,7 @@ class Solution:
     falls: bool = False
     """Whether the curve may fall with the size."""
     lost: frozenset[int] = frozenset()
-    """The samples that have no weight, since something else slowed them down."""
+    """The samples without weight, because something other than the part slowed them down."""
     latency_error: float = 0.0
     share_error: float = 0.0
     """Standard errors: of the latency in s, and of the last share, relative."""
@@ -123,7 +131,9 @@ class Solution:
 
 
 def _basis(size: Array, points: tuple[float, ...], falls: bool) -> Array:
-    """Shares as a sum of steps up; for a curve that may fall, the shares of the points."""
+    """Returns the basis of the shares: steps upwards; for a curve that may fall, the shares of the
+    points.
+    """
     columns = [np.ones_like(size)]
     for left, right in zip(points, points[1:], strict=False):
         columns.append(np.clip((size - left) / (right - left), 0, 1))
@@ -155,7 +165,7 @@ class _Problem:
         self.most = MOST_SHARE * float((data.work / data.seconds).max(initial=1e-6))
 
     def unknowns(self, shares: Array) -> Array:
-        """The unknowns for shares at the points."""
+        """Returns the unknowns for given shares at the points."""
         shares = np.maximum(shares, LEAST_SHARE * 1.0001)
         return shares if self.falls else np.maximum(np.diff(shares, prepend=0.0), 1e-9)
 
@@ -166,7 +176,7 @@ class _Problem:
         return np.asarray((data.work / shares + data.latencies * latency) / data.seconds - 1)
 
     def _linear(self, rises: Array, latency: float, root: Array) -> tuple[Array, Array]:
-        """The errors to first order around this point: matrix (rises, latency) - target."""
+        """Returns the errors to first order at this point, as matrix and target."""
         data = self.data
         shares = self.basis @ rises
         slope = (data.work / shares**2 / data.seconds)[:, None] * self.basis
@@ -195,7 +205,7 @@ class _Problem:
         return rises, latency
 
     def solve(self, rises: Array, latency: float, rounds: int) -> tuple[Array, float]:
-        """Repeats steps, with less weight for outliers."""
+        """Repeats the steps; outliers get less weight each time."""
         for _ in range(rounds):
             errors = self.errors(rises, latency)
             weight = self.data.weight * _huber(errors, self.scale)
@@ -271,7 +281,7 @@ def _criterion(solution: Solution, data: Data) -> float:
 
 
 class _Search:
-    """Looks for the points of a curve, with errors at the scale of the best curve so far."""
+    """A search for the points of a curve. Errors are scaled by the best curve found so far."""
 
     def __init__(self, data: Data, best: Solution, falls: bool) -> None:
         self.data, self.best, self.scale, self.falls = data, best, 0.0, falls
@@ -290,7 +300,7 @@ class _Search:
         return problem.solution(*problem.solve(begin, self.best.latency, rounds))
 
     def grow(self, sizes: list[float]) -> Solution | None:
-        """The best curve with one point more, which is then moved."""
+        """Adds one point to the best curve and moves it to its best size."""
         points = self.best.points
         tried = [self.at(tuple(sorted((*points, s))), 6) for s in sizes if s not in points]
         if not tried:
@@ -312,7 +322,7 @@ class _Search:
         return found
 
     def drop_idle_points(self) -> None:
-        """Leaves out points that later ones have made needless."""
+        """Removes points that became unnecessary when later ones were added."""
         for point in self.best.points[1:]:
             found = self.at(tuple(p for p in self.best.points if p != point), 40)
             if _criterion(found, self.data) <= _criterion(self.best, self.data):
@@ -352,7 +362,9 @@ def _best(data: Data, max_points: int) -> Solution:
 
 
 def _falls_by_several(curve: Solution, data: Data) -> bool:
-    """Whether each part of a curve that falls has several sizes: one slow size proves nothing."""
+    """Returns whether several sizes support each falling part of the curve; a single slow size
+    proves nothing.
+    """
     ends = [*curve.points[1:], np.inf, np.inf]
     sizes = np.unique(data.size)
     return all(
@@ -370,8 +382,8 @@ def _rms(errors: Array, weight: Array, scale: float) -> float:
 
 
 def _find_lost(data: Data) -> frozenset[int]:
-    """The slow samples, and samples that are slow without them. Several neighbouring sizes are the
-    curve itself.
+    """Finds slow samples, and repeats this without them. Several slow neighbouring sizes are part
+    of the curve.
     """
     kept = np.arange(len(data.work))
     while slow := _slow(data.of(kept)):
@@ -406,9 +418,9 @@ def _slow(data: Data) -> frozenset[int]:
 
 
 def _beyond(size: Array, time: Array) -> Array:
-    """How far each time is above the times around it, in logarithms, sizes ascending, by the line
-    nearest to most of them (least trimmed squares, Rousseeuw 1984). Samples below it count more:
-    nothing makes a job faster.
+    """Returns how far each time is above the times around it, as a logarithm, for ascending sizes.
+    The reference is the line nearest to most neighbours (least trimmed squares, Rousseeuw 1984).
+    Samples below the line have more weight, because nothing makes a job faster.
     """
     found = np.zeros(len(size))
     last = len(size) - WINDOW
@@ -429,7 +441,7 @@ def _beyond(size: Array, time: Array) -> Array:
 
 
 def curve(data: Data, max_points: int = MAX_POINTS) -> Solution:
-    """The best curve, by the samples that nothing else has slowed down."""
+    """Returns the best curve, from samples that nothing else slowed down."""
     lost = _find_lost(data)
     best = _fit_without(data, lost, max_points)
     if not lost or not np.isfinite(best.shares[0]):

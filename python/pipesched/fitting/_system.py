@@ -32,7 +32,7 @@ REQUIRED = (
 
 
 def read_base(base: Description | None, rates: Rates = "data-sheet") -> System:
-    """The fields of a system that ships, of a file, or of a mapping; {} for None."""
+    """Returns the fields of a system: one that ships, a file, or a mapping; {} for None."""
     if base is None:
         return {}
     Costs(system=base)
@@ -56,7 +56,7 @@ def _read_named(name: str) -> System:
 
 
 def get(system: System, path: str) -> Any:
-    """The value of `memory.capacity_gb`, or None."""
+    """Returns a field by its path, such as `memory.capacity_gb`; None if it is missing."""
     value: Any = system
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -64,7 +64,7 @@ def get(system: System, path: str) -> Any:
 
 
 def put(system: System, path: str, value: Any) -> None:
-    """Sets the value of `memory.capacity_gb`."""
+    """Sets a field by its path, such as `memory.capacity_gb`."""
     *parents, name = path.split(".")
     for parent in parents:
         system = system.setdefault(parent, {})

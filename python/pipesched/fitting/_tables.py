@@ -78,7 +78,7 @@ def _json(text: str, file: str, line: int) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> Row:
-    """Makes an object. If a name has two values, neither is taken silently: it is an error."""
+    """Makes an object. A name with two values is an error, since choosing one would be silent."""
     if (name := twice(name for name, _ in pairs)) is not None:
         raise ValueError(f"the name {name!r} is there twice")
     return dict(pairs)
@@ -219,7 +219,7 @@ class _Run:
         return float(np.median(ratios)) if ratios else 0.0
 
     def kind(self) -> str:
-        """The kind of measurement; "" if the cost model has no such thing."""
+        """The kind of the measurement; "" if the cost model has none like it."""
         if self.name:
             return _KINDS.get(self.name, "")
         row, ratio = self.rows[-1], self.ratio()

@@ -20,7 +20,7 @@ _CHUNK = 1 << 22
 _ENDLESS = 1 << 31
 """The bytes to read of a device or pipe, which may have no end."""
 _MOST = 1 << 28
-"""Characters of one value. Events have a few hundred."""
+"""The largest number of characters of one value. Events have a few hundred."""
 
 CATEGORIES = {
     "kernel": "kernel",
@@ -48,7 +48,7 @@ _KEPT = frozenset(
     "|collective name|in msg nelems|out msg nelems|group size|dtype|process group name"
     "|process group ranks|src rank|dst rank|seq".split("|")
 )
-"""Arguments of events that matter here, in lower case."""
+"""The arguments of events that are used here, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Event:
         return self.start + self.duration
 
     def integer(self, *names: str) -> int | None:
-        """The first argument of these names that is a whole number, by any spelling of case."""
+        """Returns the first of these arguments that is a whole number; case does not matter."""
         for name in names:
             value = self.args.get(name)
             if value is None:
@@ -119,8 +119,8 @@ class Bytes:
         self._is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
     def read(self, size: int) -> bytes:
-        """About this many bytes. Refuses endless devices, and files that unpack to far more than
-        events.
+        """Reads about this many bytes. Refuses endless devices, and files that unpack to far more
+        than the size of events.
         """
         found = self._read(size)
         self._found += len(found)
@@ -220,7 +220,7 @@ class _Stream:
 
 
 class _Cut(Exception):
-    """The text ends within a value."""
+    """The text ends in the middle of a value."""
 
 
 def _items(stream: _Stream) -> Iterator[Any]:
@@ -309,7 +309,7 @@ class _Reader:
 
 
 def read_trace(path: Path) -> Trace:
-    """Reads a trace, packed or not. A file that ends too early is used up to its end."""
+    """Reads a trace, packed or not. A truncated file is read up to its end."""
     trace = Trace(path)
     reader = _Reader(trace)
     index, is_cut = -1, False

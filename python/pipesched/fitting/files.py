@@ -27,7 +27,9 @@ _MOST_TABLE = 1 << 28
 
 
 def read(files: Sequence[str | os.PathLike[str]], message_bytes: int | None) -> Found:
-    """The measurements of all files. Traces are read together, as of the ranks of one job."""
+    """Returns the measurements in all files. All traces are read together, since they belong to the
+    ranks of one job.
+    """
     found, traces = Found(), list[Trace]()
     for path in _expand(files):
         try:
@@ -89,7 +91,7 @@ def head_of(path: Path) -> str:
 
 
 def is_steps(head: str) -> bool:
-    """Whether a file that starts like this has measured steps of own trainings."""
+    """Returns whether a file with this start has measured steps of a user's own trainings."""
     return head[:1] in ("[", "{") and any(f'"{name}"' in head for name in MEASURED)
 
 
@@ -135,7 +137,9 @@ def _boundary_bytes(text: str) -> int:
 
 
 def messages_of(frame: pd.DataFrame, message_bytes: int, file: str) -> Found:
-    """One sample per message, from when it is sent and its receive posted to its arrival."""
+    """Returns one sample per message: its time from when it was sent and its receive was posted to
+    its arrival.
+    """
     found = Found()
     is_send, is_receive = frame["kind"] == "send", frame["kind"] == "recv"
     keys = ["step", "message"]

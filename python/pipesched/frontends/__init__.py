@@ -1,5 +1,6 @@
-"""Models of other frameworks as files of functions of stages, which compile and run: `torch` takes
-modules of PyTorch, `jax` functions of JAX, with the packages of the extra `frontends`.
+"""Converts models of other frameworks to files of functions of stages, which compile and run:
+`torch` takes modules of PyTorch, `jax` takes functions of JAX. Both need the packages of the extra
+`frontends`.
 """
 
 from __future__ import annotations

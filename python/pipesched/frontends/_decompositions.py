@@ -85,7 +85,9 @@ BOUNDS: dict[Any, Callable[..., Any]] = {
 
 
 def _mask(numbers: Tensor, count: int, dtype: torch.dtype, ignored: int) -> Tensor:
-    """One row per number, with a one at its place; no one for the ignored number."""
+    """Returns a row for each class number, with a one at the place of the class; the row of the
+    ignored number has none.
+    """
     places = torch.arange(count, device=numbers.device)
     found = (numbers.unsqueeze(-1) == places) & (numbers != ignored).unsqueeze(-1)
     return found.to(dtype)
@@ -101,7 +103,7 @@ def _embedding_gradient(
 
 
 def _weights(target: Tensor, weight: Tensor | None, mask: Tensor, ignored: int) -> Tensor:
-    """The weight of each row."""
+    """Returns the weight of each row."""
     if weight is None:
         return (target != ignored).to(mask.dtype)
     return mask @ weight
@@ -169,7 +171,7 @@ def _roll(value: Tensor, shifts: list[int], dimensions: list[int] | None = None)
 
 
 def _pad(value: Tensor, amounts: list[int], number: complex = 0) -> Any:
-    """Without negative amounts, which are slices."""
+    """Pads a tensor. Negative amounts become slices."""
     if min(amounts, default=0) >= 0:
         return NotImplemented
     for place, amount in enumerate(amounts):
@@ -193,7 +195,7 @@ def _sum(
     *,
     dtype: torch.dtype | None = None,
 ) -> Any:
-    """For narrow numbers in float32, as PyTorch does."""
+    """Sums; narrow numbers are summed in float32, as PyTorch does."""
     kind = dtype or value.dtype
     if kind not in _NARROW:
         return NotImplemented
@@ -214,7 +216,7 @@ def _mean(
 
 
 def _count(value: Tensor, dimensions: list[int] | None) -> int:
-    """The number of elements that become one."""
+    """Returns how many elements each result sums up."""
     if not dimensions:
         return value.numel()
     return math.prod(value.shape[dimension] for dimension in dimensions)
@@ -247,8 +249,8 @@ def _var(value: Tensor, dimensions: list[int] | None = None, **options: Any) -> 
 
 
 def _before(value: Tensor, dimension: int) -> tuple[Tensor, Tensor]:
-    """The value with one more dimension before `dimension`, and a mask of the elements up to each
-    place.
+    """Returns the value with one more dimension before `dimension`, and for each place a mask of
+    the elements up to it.
     """
     dimension %= value.dim()
     size = value.shape[dimension]
@@ -285,7 +287,7 @@ def _logcumsumexp(value: Tensor, dimension: int) -> Tensor:
 
 
 def _to_copy(value: Tensor, *, dtype: torch.dtype | None = None, **options: Any) -> Any:
-    """From float64 to narrow numbers by float32, as PyTorch rounds."""
+    """Converts; float64 becomes narrow by way of float32, as PyTorch rounds."""
     if value.dtype != torch.float64 or dtype not in _NARROW:
         return NotImplemented
     return value.to(torch.float32).to(dtype)
@@ -303,7 +305,7 @@ def _last(mask: Tensor, dimension: int) -> Tensor:
 
 
 def _find_places(value: Tensor, dimension: int, index: Tensor) -> Tensor:
-    """A mask of the places of `value` to which each entry of `index` writes."""
+    """Returns for each entry of `index` a mask of the places of `value` to which it writes."""
     count = value.shape[dimension]
     places = torch.arange(count).reshape(count, *[1] * (index.dim() - dimension))
     return index.unsqueeze(dimension) == places
@@ -380,7 +382,7 @@ def _index_put(
 def _put_masked(
     value: Tensor, given: list[tuple[int, Tensor]], source: Tensor, accumulate: bool
 ) -> Tensor:
-    """Writes one number at the places of a mask."""
+    """Writes one number to the places of a mask."""
     (place, mask), *others = given
     if others or place or source.numel() != 1:
         raise NotImplementedError("writing tensors to the places of a mask")
@@ -414,7 +416,9 @@ def _replication_gradient(gradient: Tensor, value: Tensor, amounts: list[int]) -
 
 
 def _unpool(gradient: Tensor, shares: list[Tensor]) -> Tensor:
-    """The gradient of means over windows: `shares` weighs places in windows by dimension."""
+    """Returns the gradient of means over windows; `shares` has by dimension the weights of places
+    in windows.
+    """
     for number, share in enumerate(shares):
         dimension = gradient.dim() - len(shares) + number
         found = gradient.movedim(dimension, -1) @ share.to(gradient.dtype)
@@ -538,7 +542,7 @@ _PYTORCHS = (
     aten._log_softmax.default,
     aten._adaptive_avg_pool2d.default,
 )
-"""Operations that torch-mlir would lower, which PyTorch can decompose."""
+"""Operations that PyTorch decomposes, although torch-mlir could lower them."""
 
 _OWN: dict[Any, Callable[..., Any]] = {
     aten.embedding_dense_backward.default: _embedding_gradient,

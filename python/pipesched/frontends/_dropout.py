@@ -41,17 +41,21 @@ _OTHERS = {
     functional.dropout3d: True,
     functional.feature_alpha_dropout: False,
 }
-"""Dropouts that have no mask here, and whether they are in training if a call does not say."""
+"""Kinds of dropout without a mask here, and the default of their argument `training`."""
 
 
 def module_name() -> str:
-    """The module whose forward runs, with its type, for errors: empty if that is not known."""
+    """Returns the name and type of the module whose forward runs, for errors; empty if it is
+    unknown.
+    """
     found: Mapping[str, str] = fx_traceback.current_meta.get("custom", {})
     return describe(found)
 
 
 MODULE, KIND = "pipesched_module", "pipesched_kind"
-"""Keys of notes of tracing at a node: the module that it comes from, and the type of the module."""
+"""Keys of the notes that tracing leaves at a node: the module of the node, and the type of that
+module.
+"""
 
 
 def describe(noted: Mapping[str, str]) -> str:
@@ -64,7 +68,9 @@ def describe(noted: Mapping[str, str]) -> str:
 
 
 def threshold_of(p: float) -> int:
-    """The smallest word, of 32 bits, of an element that is dropped with probability `p`."""
+    """Returns the smallest 32-bit word for which an element is dropped, if elements are dropped
+    with probability `p`.
+    """
     if not 0 <= p <= 1:
         raise FrontendError(f"a dropout has probability {p}; wanted one from 0 to 1")
     return round((1 - p) * (LOW + 1))
@@ -149,7 +155,7 @@ _DispatchMode: Any = TorchDispatchMode  # Its methods have no types.
 
 @dataclass
 class Masks:
-    """The inputs of the masks of a forward."""
+    """The inputs from which a forward computes its masks."""
 
     key: Tensor
     """Two int64: the seed, and the number of the first dropout."""
@@ -196,8 +202,8 @@ class _Drops(_DispatchMode):  # type: ignore[misc]
 
 
 class _Calls(TorchFunctionMode):
-    """Copies for dropouts in place, which draw in another way; refuses dropouts without a mask
-    here.
+    """Replaces in-place dropout, which draws differently, by a copy of the result of plain dropout;
+    refuses kinds of dropout without a mask here.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -228,7 +234,7 @@ def _draws(args: Sequence[Any], kwargs: Mapping[str, Any], usual: bool) -> bool:
 
 @contextlib.contextmanager
 def drawing(masks: Masks) -> Iterator[None]:
-    """Forwards inside of it have these masks."""
+    """Makes all forwards in this block use these masks."""
     with enable_python_dispatcher(), _Drops(masks), _Calls():
         yield
 

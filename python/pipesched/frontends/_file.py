@@ -51,7 +51,7 @@ class Function:
     """The lines of its only block, which ends in a `return`."""
 
     def tying(self, ties: Mapping[str, str]) -> Function:
-        """The same with parameters that are tied, by their names."""
+        """The parameters that are tied, by their names."""
         arguments = tuple(
             replace(port, tied=ties[port.name])
             if port.role == "param" and port.name in ties

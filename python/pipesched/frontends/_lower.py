@@ -48,7 +48,7 @@ def torch_mlir() -> Any:
 
 
 class Lowering:
-    """Lowers the functions of one graph in the process of a worker. `what` names it, for errors."""
+    """Lowers the functions of one graph in a worker process. `what` names the graph in errors."""
 
     def __init__(self, joint: Joint, what: str, worker: Worker) -> None:
         self.what, self.worker = what, worker
@@ -62,7 +62,9 @@ class Lowering:
                 )
 
     def place(self, node: fx.Node) -> str:
-        """An operation with its module; one of the backward has the forward's."""
+        """Describes an operation with its module, for errors; an operation of the backward has the
+        module of its forward.
+        """
         name = op_name(node)
         names = (name, name.removesuffix("_backward"))
         found = (n for n in self.graph.nodes if n.op == "call_function" and op_name(n) in names)
@@ -96,8 +98,8 @@ class Lowering:
         return text
 
     def _make_refusal(self, what: str, graph: fx.Graph, said: str) -> FrontendError:
-        """The error of a graph that cannot be lowered, by the first operation that cannot by
-        itself.
+        """Returns the error for a graph that cannot be lowered. It names the first operation that
+        cannot be lowered even by itself.
         """
         tried = set()
         for node in graph.nodes:
@@ -126,7 +128,7 @@ def _shape_text(node: fx.Node) -> str:
 
 
 def single_operation(node: fx.Node) -> tuple[fx.Graph | None, Any]:
-    """A graph of one operation, and the key of equal ones."""
+    """Returns a graph of one operation, and a key that is equal for equal graphs."""
     if node.op != "call_function" or node.target is operator.getitem:
         return None, None
     graph = fx.Graph()
@@ -143,7 +145,7 @@ def single_operation(node: fx.Node) -> tuple[fx.Graph | None, Any]:
 
 
 def _take_masks(graph: fx.Graph) -> list[list[str]]:
-    """Makes placeholders of the masks of dropout, after all others; returns the code of each."""
+    """Turns masks of dropout into placeholders after all others; returns the code of each."""
     places = list(graph.find_nodes(op="placeholder"))
     found = [node for node in graph.nodes if node.op == "call_function" and node.target is MASK]
     codes, last = [], places[-1] if places else None
@@ -167,13 +169,15 @@ def _take_masks(graph: fx.Graph) -> list[list[str]]:
 _TRIES = 3
 _NOISE = 0.02
 _BITS = 64
-"""The number of last bits of a result that rounding may cost in any case."""
+"""The number of last bits of a result that rounding may always change."""
 _FACTOR = 16
 """The tolerance as a multiple of the measured effect of rounding."""
 _ZERO = 1e-2
-"""In parts of the largest gradient: a smaller one may be zero except for rounding."""
+"""A gradient may be zero except for rounding if it is smaller than this share of the largest
+gradient.
+"""
 _CULPRIT = 100
-"""The number of last bits of the result of one operation that rounding may cost."""
+"""The number of last bits of the result of one operation that rounding may change."""
 _INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _TYPES = {
     "f64": torch.float64,
@@ -279,7 +283,7 @@ def _epsilon(joint: Joint) -> float:
 
 
 def _limits(joint: Joint, given: Sequence[Tensor], wanted: Values) -> dict[Role, float]:
-    """The error of each result that is rounding, in parts of its norm."""
+    """Returns the error that rounding explains for each result, relative to its norm."""
     generator = torch.Generator().manual_seed(0)
     epsilon = _epsilon(joint)
     moved = []
@@ -351,7 +355,7 @@ def plain_text(function: Function) -> str:
 
 
 def _culprit(joint: Joint, lowering: Lowering, given: Sequence[Tensor], worker: Worker) -> str:
-    """The first operation with another result than PyTorch, given right inputs."""
+    """Returns the first operation whose result differs from PyTorch's for correct inputs."""
     values = _by_role(joint, given)
     graph = joint.module.graph
     interpreter = fx.Interpreter(joint.module, garbage_collect_values=False)

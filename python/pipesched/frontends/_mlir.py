@@ -14,13 +14,13 @@ CLEAN_UP = (
     "func.func(linalg-fold-unit-extent-dims, canonicalize, cse, linalg-fuse-elementwise-ops, "
     "canonicalize, cse)"
 )
-"""Makes one loop of a chain of elementwise operations, which saves time in LLVM."""
+"""Passes that fuse chains of elementwise operations into one loop, which saves time in LLVM."""
 
 _OTHERS = re.compile(r"= \"?(tm_tensor|ml_program|torch|torch_c|stablehlo|chlo)\.([A-Za-z0-9_.]+)")
 
 
 def foreign_operation(text: str) -> str:
-    """An operation that LLVM does not have, empty if there is none."""
+    """Returns an operation that LLVM does not have; empty if there is none."""
     found = _OTHERS.search(text)
     return f"{found[1]}.{found[2]}" if found else ""
 

@@ -62,11 +62,11 @@ class Joint:
 
 @dataclass(frozen=True)
 class Packing:
-    """The one tensor that a value between stages becomes; other values are constant."""
+    """Packs a value that passes between stages into one tensor. All else in it is constant."""
 
     spec: Any
     leaves: tuple[Any, ...]
-    """A shape and a dtype in place of each tensor."""
+    """A tensor's shape and dtype in place of each tensor of the value."""
     dtype: torch.dtype
 
     @property
@@ -144,7 +144,7 @@ def _describe(tensor: Tensor) -> str:
 
 @contextlib.contextmanager
 def _naming(module: nn.Module) -> Iterator[None]:
-    """Notes at each node the module that it comes from."""
+    """Marks each node with the module that it comes from."""
     stack: list[dict[str, str]] = []
     hooks = []
     whole_name = getattr(module, "whole_name", str)
@@ -177,7 +177,7 @@ def _naming(module: nn.Module) -> Iterator[None]:
 def _graph_of(
     function: Callable[..., list[Tensor]], example: Sequence[Tensor], what: str
 ) -> fx.GraphModule:
-    """The graph of core operations that a function runs, without writes to memory."""
+    """Returns the graph of core operations that a function runs, without in-place writes."""
     table = decompositions()
     try:
         with sdpa_kernel(SDPBackend.MATH):
@@ -203,7 +203,7 @@ def _writes(node: fx.Node) -> bool:
 
 
 _SAME = ("alias", "detach", "clone", "lift_fresh_copy")
-"""Operations whose result is their operand, in a graph that writes nothing."""
+"""Operations that return their operand unchanged in a graph without writes."""
 
 
 def _simplify(graph: fx.Graph) -> None:
@@ -220,7 +220,7 @@ def _outputs(graph: fx.Graph) -> list[fx.Node]:
 
 
 def _take_constants(module: fx.GraphModule) -> dict[fx.Node, Tensor]:
-    """Turns the tensors that the traced code has made into placeholders."""
+    """Turns tensors that the traced code creates into placeholders."""
     graph = module.graph
     made: dict[fx.Node, Tensor] = {}
     last = list(graph.find_nodes(op="placeholder"))[-1]
@@ -391,7 +391,7 @@ _NUMBERS = torch.SymInt, torch.SymFloat, torch.SymBool
 
 @dataclass
 class Part:
-    """A function as a separate graph, with a role for each argument and result."""
+    """One function as a separate graph, with a role for each argument and result."""
 
     kind: str
     graph: fx.Graph
@@ -400,8 +400,8 @@ class Part:
 
 
 def _is_cheap(node: fx.Node) -> bool:
-    """Whether the node is computed again for each reader, like masks of dropout, which need no
-    tensor.
+    """Returns whether the node is computed again for each reader, such as a mask of dropout, which
+    needs no tensor.
     """
     if node.op != "call_function":
         return False
@@ -453,7 +453,7 @@ def _convert(graph: fx.Graph, node: fx.Node, like: Any, dtype: torch.dtype) -> f
 
 
 def _argument(graph: fx.Graph, node: fx.Node) -> fx.Node:
-    """The argument that gives a node. Truth values are kept as bytes."""
+    """Returns the argument for a node. Booleans are kept as bytes."""
     value = node.meta["val"]
     place = graph.placeholder(node.name)
     if value.dtype != torch.bool:

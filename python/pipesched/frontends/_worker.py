@@ -30,7 +30,9 @@ _WIDENED = (
 )
 """For narrow numbers."""
 _LARGE = 1 << 20
-"""Numbers of arguments from which optimized code saves more time than it takes to make."""
+"""The number of elements of the arguments from which optimizing the code takes less time than it
+saves.
+"""
 _TO_LLVM = (
     "arith-expand{include-bf16=true}, expand-strided-metadata, lower-affine, convert-scf-to-cf, "
     "func.func(math-expand-ops{ops=rsqrt}), convert-math-to-funcs, convert-math-to-libm, "
@@ -53,7 +55,8 @@ def _context(dialects: str) -> Any:
             _registered.append(True)
         _stablehlo.register_dialect(context)
         with context:
-            # No function registers `chlo`; this pass loads it, as it can write its operations.
+            # No function registers `chlo`; this pass loads the dialect, because it can create its
+            # operations.
             load = PassManager.parse("builtin.module(func.func(convert-torch-to-stablehlo))")
             load.run(ir.Module.parse("").operation)
     return context
@@ -63,7 +66,9 @@ _registered: list[bool] = []
 
 
 def _with_literals(text: str) -> str:
-    """Writes constants where they are used; a resource starts with four bytes of its alignment."""
+    """Returns the module with constants written where they are used. A resource starts with four
+    bytes that give its alignment.
+    """
     blobs = dict(re.findall(r'^ *([\w.]+): "0x[0-9A-Fa-f]{8}([0-9A-Fa-f]+)"', text, re.MULTILINE))
 
     def literal(found: re.Match[str]) -> str:

@@ -16,7 +16,7 @@ from .partition import Graph, Piece, Role, loss_piece, stage_pieces
 _CALLS = frozenset(
     "pjit jit closed_call core_call custom_jvp_call custom_vjp_call checkpoint remat2".split()
 )
-"""Equations that only call others, which replace them."""
+"""Equations that only call others. The equations that they call replace them."""
 
 _VIEWS = frozenset(
     "broadcast_in_dim reshape squeeze transpose iota copy stop_gradient expand_dims slice".split()
@@ -57,7 +57,7 @@ class Part:
 
 
 class _Inliner:
-    """Makes one list of equations of nested ones."""
+    """Flattens nested equations into one list."""
 
     def __init__(self) -> None:
         self.equations: list[Equation] = []
@@ -126,7 +126,9 @@ class _Stage:
         return self.stage(jax.tree_util.tree_unflatten(self.tree, list(own)), x)
 
     def joint(self, wants: bool) -> Callable[..., Any]:
-        """From parameters, input and output gradient to the output and all wanted gradients."""
+        """Returns the function from parameters, input and output gradient to the output and all
+        gradients.
+        """
 
         def function(own: Sequence[Any], x: Any, gradient: Any) -> Any:
             def moved(some: Sequence[Any], x: Any) -> Any:
@@ -146,7 +148,7 @@ class _Stage:
 def flatten(
     stage: Callable[[Any, Any], Any], parameters: Any, value: Any, has_gradient: bool, what: str
 ) -> Flat:
-    """The equations of a stage for an example of its input, or for its shape and type."""
+    """Returns the equations of a stage for an example of its input, or for its shape and type."""
     own = _Stage(stage, parameters, what)
     wants = has_gradient and _is_float(value)
     output: Any = jax.eval_shape(own.call, own.arrays, value)
@@ -231,7 +233,7 @@ def _graph(
 
 
 def _part(piece: Piece[Any], equations: Sequence[Equation]) -> Part:
-    """The function of a piece. Truth values between functions are bytes."""
+    """Returns the function of a piece. Booleans that pass between functions are bytes."""
     computed = set(piece.computed)
     run = [each for each in equations if not computed.isdisjoint(each.outputs)]
     taken = [variable for _, variable in piece.taken]
@@ -267,7 +269,7 @@ def stage_parts(flat: Flat) -> list[Part]:
 
 
 def loss_part(loss: Callable[[Any, Any], Any], output: Any, target: Any, microbatches: int) -> Part:
-    """The function of the loss: its part of the mean over a step."""
+    """Returns the function of the loss, which computes its share of the mean over a step."""
 
     def joint(y: Any, t: Any) -> Any:
         return jax.value_and_grad(lambda y: loss(y, t) / microbatches)(y)

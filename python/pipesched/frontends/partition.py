@@ -67,7 +67,7 @@ class _Cut(Generic[Value]):
         self.inner = self._closed(self._inner())
 
     def _above(self, values: Iterable[Value]) -> set[Value]:
-        """The values, and all that they need."""
+        """Returns the values and everything that they need."""
         found: set[Value] = set()
         stack = list(values)
         while stack:
@@ -78,12 +78,12 @@ class _Cut(Generic[Value]):
         return found
 
     def _closed(self, values: set[Value]) -> set[Value]:
-        """With the other results of operations that have one result here."""
+        """Returns the values and, of each operation with several results, all results."""
         return values | {part for part, whole in self.graph.whole.items() if whole in values}
 
     def _inner(self) -> set[Value]:
-        """The values of the backward that input_gradient computes, also values that only parameters
-        share.
+        """Returns the values of the backward that input_gradient computes, including shared values
+        of parameters only.
         """
         graph = self.graph
         if graph.input_gradient is not None:
@@ -115,14 +115,14 @@ class _Cut(Generic[Value]):
         return {each.kind: each for each in (front, whole, inner, weight)}
 
     def _read(self, pieces: Sequence[Piece[Value]]) -> list[tuple[Role, Value]]:
-        """The residuals that the pieces take."""
+        """Returns the residuals that the pieces read."""
         read = {each for piece in pieces for each in piece.taken if each[0][0] == "residual"}
         return sorted(read, key=lambda each: self.place[each[1]])
 
     def piece(
         self, kind: str, results: list[tuple[Role, Value]], known: set[Value]
     ) -> Piece[Value]:
-        """The function that gives `results`, if values of `known` need not be computed."""
+        """Returns the function that computes `results`, given the values in `known`."""
         graph = self.graph
         computed: set[Value] = set()
         taken: set[Value] = set()

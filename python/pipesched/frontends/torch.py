@@ -339,7 +339,9 @@ def _cut(batch: Any, count: int) -> list[Any]:
 
 
 def _find_ties(stages: Sequence[_Stage]) -> None:
-    """Notes the parameters of several stages, under the name of the first one in the model."""
+    """Records the parameters that several stages share, under the name of the first one in the
+    model.
+    """
     known: dict[int, list[tuple[_Stage, str]]] = {}
     for stage in stages:
         for short, tensor in stage.tensors.items():
@@ -397,7 +399,7 @@ def _rule(kind: type[torch.optim.Optimizer], group: dict[str, Any]) -> Rule:
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """By name a name whose numbers count from 0 in their order: `blocks.4.weight` and
+    """Returns for each name one whose numbers count from 0 in their order: `blocks.4.weight` and
     `blocks.5.weight` become `blocks.0.weight` and `blocks.1.weight`.
     """
     numbers: dict[tuple[str, ...], dict[str, str]] = {}

@@ -19,7 +19,9 @@ from . import setting
 from .study import Basis, Check, Finding, Pictures, Study, covers, figure, over_microbatches
 
 BLOCKS = 120
-"""Blocks of the model, or the nearest number: 128 cannot be divided 1:2 on four workers."""
+"""The number of blocks of the model, or the nearest number that can be divided: 128 cannot be
+divided 1:2 on four workers.
+"""
 
 STAGES = (4, 8)
 MICROBATCHES = (4, 8, 16, 32, 64, 128)
@@ -36,8 +38,8 @@ def sequences(microbatches: int) -> int:
 
 
 def _parts(ratio: str, workers: int) -> int:
-    """The blocks must be a multiple of this, so that they can be placed evenly and by the ratio; 1
-    for sizes that the placement refuses.
+    """Returns the number of which the blocks must be a multiple so that they can be placed evenly
+    and by the ratio; 1 for sizes that the placement refuses.
 
     >>> _parts("2:4", 4)
     12
@@ -52,7 +54,8 @@ def _parts(ratio: str, workers: int) -> int:
 
 
 def blocks_for(ratio: str, workers: int, blocks: int | None = None) -> int:
-    """The given number of blocks, if it can be placed; else the nearest to 120 that can.
+    """Returns the given number of blocks if it can be placed; otherwise the nearest to 120 that
+    can.
 
     >>> [blocks_for("1:2", workers) for workers in (4, 6, 8)]
     [120, 126, 120]
@@ -82,7 +85,7 @@ def costs(system: str, microbatches: int, blocks: int, settings: setting.Setting
 
 
 def placing(ratio: str, blocks: int) -> str:
-    """The pass that places mirrored paths whose halves have the ratio."""
+    """Returns the pass that places mirrored paths whose halves have the ratio."""
     return f"pipe-place-asymmetric{{ratio={ratio} blocks={blocks}}}"
 
 
@@ -117,7 +120,7 @@ def schedule(
 
 
 def _spread(activations: Any) -> float:
-    """How much less the least filled worker holds than the fullest, in percent."""
+    """Returns by how many percent the least filled worker holds less than the fullest."""
     return float(100 * (1 - activations.min() / activations.max()))
 
 

@@ -28,7 +28,7 @@ from .study import (
 STAGES = (4, 8)
 ALL_MICROBATCHES = tuple(range(2, 65))
 FEW = 8
-"""With more numbers of microbatches, text tables show the powers of two only."""
+"""Text tables with more numbers of microbatches than this show only the powers of two."""
 
 MICROBATCHES = (4, 8, 16, 32, 64, 128)
 
@@ -199,7 +199,7 @@ def _steps(
 
 
 def _lead(frame: pd.DataFrame) -> pd.DataFrame:
-    """How much less time Chimera takes than 1F1B, in percent."""
+    """Returns by how many percent Chimera is faster than 1F1B."""
     keys = ["system", "stages", "microbatches"]
     wide = frame.pivot(index=keys, columns="schedule", values="runtime_s").reset_index()
     wide["lead_percent"] = 100 * (1 - wide.chimera / wide["1f1b"])
@@ -255,14 +255,18 @@ def finding1(steps: pd.DataFrame, bubbles: pd.DataFrame, memory: pd.DataFrame) -
 
 
 def _wins_until(lead: pd.DataFrame, system: str, d: int) -> int:
-    """The largest N up to which Chimera is faster than 1F1B at all N from D on; 0 if none."""
+    """Returns the largest N such that Chimera is faster than 1F1B at every N from D up to it; 0 if
+    there is none.
+    """
     rows = lead[(lead.system == system) & (lead.stages == d) & (lead.microbatches >= d)]
     wins = (rows.lead_percent > 0).cummin()
     return int(rows.microbatches[wins].max()) if wins.any() else 0
 
 
 def _longer_steps(steps: pd.DataFrame, system: str) -> list[str]:
-    """Schedules, except Hanayo, whose step with most microbatches is over 1 % above another."""
+    """Returns the schedules, except Hanayo, whose step with the most microbatches is over 1 %
+    longer than another one.
+    """
     found = []
     for (scheme, d), rows in steps[steps.system == system].groupby(["schedule", "stages"]):
         step = rows.sort_values("microbatches").runtime_s
@@ -399,7 +403,7 @@ GIB = 2**30
 
 
 def _most_of_a_stage(report: Simulation) -> int:
-    """The most activations that a worker holds of one of its stages."""
+    """Returns the largest number of activations that a worker holds of one of its stages."""
     cells = report.to_frame()
     change = cells.phase.map({"F": 1, "W": -1, "B": -1}).astype("Int64").fillna(0)
     held = change.groupby([cells.worker, cells.stage]).cumsum()
@@ -438,8 +442,8 @@ CONVENTIONS = {
 
 
 def lower_than_1f1b(frame: pd.DataFrame) -> pd.DataFrame:
-    """By construction and convention: the number of sizes with N >= D at which Chimera takes less
-    memory than 1F1B.
+    """Returns by construction and convention the number of sizes with N >= D at which Chimera takes
+    less memory than 1F1B.
     """
     sizes = frame[frame.microbatches >= frame.stages]
     rows = []

@@ -101,7 +101,7 @@ def costs(
 
 
 def changed_text(settings: Sequence[str]) -> str:
-    """The differences from the paper, for titles."""
+    """Describes the differences from the paper, for titles."""
     return f", with {', '.join(settings)}" if settings else ""
 
 
@@ -149,7 +149,7 @@ class Timed:
     busy_ps: int
     report: Simulation
     point: Configuration
-    """The schedule with its hops charged, as it was timed."""
+    """Returns the schedule with its hops charged, as it was timed."""
 
     @property
     def runtime_s(self) -> float:

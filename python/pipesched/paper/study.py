@@ -48,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Basis:
-    """The source of the numbers."""
+    """The origin of the numbers."""
 
     given: str
     """Stated in the publication."""
@@ -81,7 +81,7 @@ class Study:
 
 
 def covers(frame: pd.DataFrame, stages: Iterable[int], microbatches: Iterable[int]) -> bool:
-    """Whether the frame has all sizes that a finding needs."""
+    """Returns whether the frame has all sizes that a finding needs."""
     there = set(zip(frame.stages, frame.microbatches, strict=True))
     return there >= set(product(stages, microbatches))
 

@@ -19,7 +19,7 @@ WORKERS = MICROBATCHES = 8
 SCHEMES: tuple[setting.Scheme, ...] = ("chimera", "hanayo")
 
 Durations = Literal["model", "inverted"]
-"""Durations of the model's operations, or solved from the printed runtimes."""
+"""Where durations come from: the model's operations, or the printed runtimes, solved for them."""
 
 
 class Published(NamedTuple):
@@ -66,7 +66,9 @@ def _message_s(system: str) -> float:
 
 
 def inverted_costs(system: str, scheme: setting.Scheme) -> Costs:
-    """The inverted durations as a profile of one stage; with two waves a fourth of them."""
+    """Returns the inverted durations as a profile of one stage; with two waves each stage takes a
+    fourth of them.
+    """
     parts = 4 if scheme == "hanayo" else 1
     seconds = INVERTED_S[setting.compute_of(system)]
     times = {phase: round(1e12 * each / parts) for phase, each in zip("FIW", seconds, strict=True)}

@@ -28,7 +28,7 @@ Metric = Callable[[Simulation], Any]
 
 
 def _measure(simulation: Simulation, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    """The values of the metrics of a simulation; an exception gets a note that names its metric."""
+    """Returns the values of the metrics; an exception gets a note that names its metric."""
     found = {}
     for name, metric in metrics.items():
         try:
@@ -54,7 +54,9 @@ def check_metrics(metrics: Mapping[str, Metric] | None, known: Iterable[str]) ->
 
 
 def _raw_of(points: Sequence[Point], is_quick: list[bool]) -> list[_core.Configuration]:
-    """The points that threads can evaluate; simulating the others says why they cannot."""
+    """Returns the raw configurations of points that threads can evaluate, and clears `is_quick` for
+    points with an error: simulating these gives the reason.
+    """
     made = []
     for index, point in enumerate(points):
         if not is_quick[index] or not isinstance(point, Configuration):
@@ -71,11 +73,11 @@ class Evaluated:
     """The results of some points, in their order."""
 
     columns: Mapping[str, Any]
-    """The summaries, an array each; -1 or NaN if they are not known."""
+    """One array for each summary; an unknown value is -1 or NaN."""
     errors: list[str | None]
     metrics: list[dict[str, Any]]
     simulations: list[Simulation] = field(default_factory=list)
-    """The whole reports of the points that threads did not evaluate and that have no error."""
+    """The full reports of points that were simulated one by one and have no error."""
 
 
 def evaluate_points(
@@ -87,10 +89,10 @@ def evaluate_points(
     raw: Sequence[_core.Configuration] | None = None,
     whole: bool = False,
 ) -> Evaluated:
-    """Times any number of points; every other function that does so calls this one. Threads
-    evaluate configurations without IR; other points, with metrics or `whole` all, are simulated in
-    turn, and with `whole` the first error is raised. `raw` has the result of `Configuration._raw`
-    for each point.
+    """Times any number of points; all other functions that do so call this one. Threads evaluate
+    configurations without making IR. All other points are simulated one after the other, and so is
+    every point if there are metrics or if `whole` is set; with `whole` the first error is raised.
+    `raw` has the result of `Configuration._raw` for each point.
     """
     kept = metrics or {}
     by_threads = not (kept or whole)
@@ -167,9 +169,9 @@ def simulate_batch(
     progress: Callable[[int], object] | None = None,
     metrics: Mapping[str, Metric] | None = None,
 ) -> pd.DataFrame:
-    """Evaluates configurations on threads (default: one per core), without IR. Schedules, which
-    take the costs that they name, and configurations of registered families may be among them;
-    these are evaluated one after the other.
+    """Evaluates configurations on threads (default: one per core), without making IR. The list may
+    also contain schedules, which use the costs that they name, and configurations of registered
+    families; these are simulated one after the other.
 
     Returns one row per configuration, in the given order; the number of threads does not change the
     result. A row has the configuration and the single numbers of the report: memory of the
@@ -204,7 +206,7 @@ def _timed(
     options: SimulationOptions,
     metrics: Mapping[str, Metric] | None = None,
 ) -> Evaluated:
-    """The whole reports of points, whose schedules take the same costs and options."""
+    """Returns the full reports of points; schedules among them take the same costs and options."""
     costs, timing = read_simulation(costs, options)
     points = [
         simulate(point, costs, timing) if isinstance(point, Schedule) else point
@@ -257,11 +259,15 @@ def findings(simulations: Iterable[Simulation]) -> list[Finding]:
 
 
 UNLIKE = 1.25
-"""From this ratio of compute times on, the stages of two schedules are not parts of one model."""
+"""If the compute times of two schedules differ by at least this factor, their stages cannot be
+parts of the same model.
+"""
 
 
 def _work(simulations: Sequence[Simulation]) -> list[Finding]:
-    """Says if times belong to one stage although the numbers of stages per worker differ."""
+    """Says that schedules do different amounts of work: their numbers of stages per worker differ,
+    but the same time was given for each stage.
+    """
     if len({s.stages / s.workers for s in simulations}) < 2:
         return []
 
@@ -295,7 +301,7 @@ def explain(
 # Formulas of registered families
 
 PRECISION = 1e-9
-"""The most by which the ratio of a formula may differ from a table: only rounding."""
+"""The largest difference between formula and table that can be rounding."""
 
 
 def check_formula(
@@ -305,8 +311,8 @@ def check_formula(
     microbatches: Sequence[int] = (1, 2, 4, 8, 12, 16, 24),
     **options: Any,
 ) -> int:
-    """Compares the formula of a registered family with the idle part of all slots in the table, at
-    each of these sizes for which the family has a schedule. Returns the number of sizes. Raises a
+    """Checks the formula of a registered family against the idle share of its tables at all of the
+    given sizes for which the family has a schedule. Returns the number of these sizes. Raises a
     PipeSchedError that names the first size at which they differ.
 
     >>> @register_family("one-by-one", formula=lambda workers, microbatches: 1 - 1 / workers)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VERSION = "0.0.4"
 ENDING = ".et"
 HOST = "host_name"
-"""An attribute of the metadata of our files: files with the same value have one clock."""
+"""The attribute of the metadata that names the clock: files with the same value share one."""
 NEEDS = "Chakra's traces need protobuf: pip install protobuf"
 COMPUTE, LOAD, STORE, SEND, RECV, COLLECTIVE = 4, 2, 3, 5, 6, 7
 """Values of NodeType."""
@@ -52,14 +52,14 @@ _FIELDS = {
     "Node": """id=1:uint64 name=2:string type=3:int32 data_deps=5:uint64*
         start_time_micros=6:uint64 duration_micros=7:uint64 attr=10:AttributeProto*""",
 }
-"""By message: its fields with number and type; `*` marks repeated fields, and the fields `.._val`
-are one oneof. NodeType is an int32, which has the same encoding.
+"""The fields of each message with number and type. `*` marks repeated fields; the fields named
+`.._val` form one oneof. NodeType is an int32, which has the same encoding.
 """
 
 
 @cache
 def messages() -> SimpleNamespace:
-    """The classes of Chakra's messages, and the module that reads and writes them."""
+    """Returns the classes of Chakra's messages, and the protobuf module that reads them."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, proto
         from google.protobuf import message_factory as factory
@@ -164,7 +164,7 @@ class _Writer:
         return out.getvalue()
 
     def _needs(self, instruction: Instruction) -> set[int]:
-        """Its predecessors, and the instruction before it in a separate queue."""
+        """Returns its predecessors and, in a separate queue, the instruction before it."""
         found = {each for index in instruction.waits for each in self._deps[index]}
         queue = {"combine": "reduce"}.get(instruction.kind, instruction.kind)
         if queue not in ("send", "recv", "wait", "all_reduce"):

@@ -54,7 +54,7 @@ class Comparison:
 
     measurement: Measurement
     step: int
-    """The position of the measured step: the one with the median time."""
+    """The index of the measured step with the median time."""
     prediction: Simulation = field(repr=False)
 
     @property
@@ -159,7 +159,7 @@ class _Divider:
         self._at = begin
 
     def until(self, end: int, cause: str, phase: str = "") -> None:
-        """Gives the time up to `end` to a cause, or no time if `end` has passed."""
+        """Assigns the time up to `end` to a cause; assigns none if `end` has passed."""
         if end > self._at:
             self.spans[cause, phase] += end - self._at
             self._at = end
@@ -170,7 +170,7 @@ def _phase(instruction: Instruction) -> str:
 
 
 def _find_awaited(program: WorkerProgram, index: int) -> Iterator[Instruction]:
-    """The predecessors of an instruction, also through joins."""
+    """Returns the predecessors of an instruction, also the ones that it waits for through joins."""
     for other in (program[i] for i in program[index].waits):
         if other.kind == "wait":
             yield from _find_awaited(program, other.index)
@@ -179,7 +179,7 @@ def _find_awaited(program: WorkerProgram, index: int) -> Iterator[Instruction]:
 
 
 def _divide_measured(measurement: Measurement, worker: int, step: int) -> Division:
-    """The measured time of a worker, by cause."""
+    """Divides the measured time of a worker by cause."""
     program, stamps = measurement.programs[worker], measurement.stamps[worker]
     begin, end = measurement.spans_ns[step]
     divider = _Divider(begin)
@@ -219,7 +219,7 @@ def _divide_wait(
     divider: _Divider, program: WorkerProgram, instruction: Instruction, stamps: Stamps, step: int
 ) -> None:
     """Divides the time from ready to start among the awaited instructions, in the order in which
-    they were seen to be done. After the arrival of a message the wait is time to unpack it.
+    the worker saw them done. The wait after the arrival of a message is time to unpack it.
     """
     start = int(stamps.start[step, instruction.index])
     awaited = {other.index: other for other in _find_awaited(program, instruction.index)}
@@ -260,7 +260,7 @@ class _Predicted:
 
 
 def _divide_predicted(prediction: Simulation, program: WorkerProgram) -> Division:
-    """The predicted time of a worker, by cause."""
+    """Divides the predicted time of a worker by cause."""
     cells = _Predicted(prediction, program.worker)
     divider = _Divider(0)
     computes = [instruction for instruction in program if instruction.kind == "compute"]
@@ -337,7 +337,9 @@ def _lines(comparison: Comparison, width: int | None) -> Iterator[str]:
 
 
 def _parts(columns: list[list[str]], width: int | None) -> Iterator[list[list[str]]]:
-    """The columns of tables no wider than `width` if they can be, each with the first column."""
+    """Splits a table into tables no wider than `width`, where possible; each repeats the first
+    column.
+    """
     first, *others = columns
     part = [first]
     for column in others:

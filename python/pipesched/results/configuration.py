@@ -36,10 +36,12 @@ from .report import read_report
 from .simulation import Simulation, origin_of
 
 UNIT = 200
-"""The default time of B in percent of F for `vocab-1f1b`, as in unit slots."""
+"""The default time of B in `vocab-1f1b`, in percent of F: B takes two unit slots."""
 
 MOST_BACKWARD, MOST_AT_ARRIVAL = 10000, 199
-"""The longest B of an order of `vocab-1f1b`, in percent of F, and with receives at arrival."""
+"""The largest time of B for which `vocab-1f1b` has an order, in percent of F; the second number is
+for receives at arrival.
+"""
 
 
 @cache
@@ -50,9 +52,8 @@ def takes_backward(family: str) -> bool:
 
 
 def usual_ending(family: str, given: Mapping[str, Any]) -> OptimizerStep:
-    """The default end of the step of a family in verbs, by these arguments of `Costs`: as in
-    frameworks if several pipelines reduce gradients and a model and a system give all times;
-    otherwise none.
+    """Returns the default end of the step in verbs. If several pipelines reduce gradients, and a
+    model and a system give all times, it is the end that frameworks have; otherwise there is none.
     """
     is_computed = given.get("model") and given.get("system") and not given.get("times")
     reduces = (given.get("data_parallel") or 1) > 1 and own_family(family) is None
@@ -60,7 +61,9 @@ def usual_ending(family: str, given: Mapping[str, Any]) -> OptimizerStep:
 
 
 def _backward_of(step: _core.Evaluation) -> int | None:
-    """The median over workers of the time of B in percent of F; None if an F takes no time."""
+    """Returns the time of B in percent of F, as the median over workers; None if an F takes no
+    time.
+    """
     import numpy as np
 
     cells = step.cells()
@@ -134,8 +137,9 @@ class Configuration:
 
     @cached_property
     def made_options(self) -> FamilyOptions:
-        """The options. If the order of a family depends on B besides F, the costs give it; with
-        receives at arrival it is at most two F, since longer ones let messages overtake each other.
+        """Returns the options, with the time of B from the costs if the order of the family depends
+        on it. With receives at arrival B is at most two F, since messages would overtake each other
+        otherwise.
         """
         if self.costs is None or self.options.get("backward") or not takes_backward(self.family):
             return self.options
@@ -156,14 +160,18 @@ class Configuration:
 
     @property
     def _own_bubble_ratio(self) -> float | None:
-        """The formula of a family that is a Python function, without the end of a step."""
+        """Returns the bubble ratio by the formula of a family that is a Python function, without
+        the end of a step.
+        """
         own = own_family(self.family)
         if own is None or self.optimizer_step != "none":
             return None
         return own.bubble_ratio(self.workers, self.microbatches, self.options)
 
     def _with_step(self, schedule: Schedule) -> Schedule:
-        """The schedule with the end of a training step, for a family that is a Python function."""
+        """Returns the schedule with the end of a training step, for a family that is a Python
+        function.
+        """
         code_of(OptimizerStep, "optimizer_step", self.optimizer_step)
         if self.optimizer_step == "none":
             return schedule
@@ -179,8 +187,8 @@ class Configuration:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """The workers of the stages of each path, and uneven layers of these; empty without a
-        placement.
+        """The workers of the stages of each path, with the layers of the stages if they are uneven;
+        empty if the family has no placement.
         """
         return with_counts(self._own_places, self._counts)
 
@@ -239,7 +247,7 @@ class Configuration:
 
 
 def head_in_layers(costs: Costs) -> float | None:
-    """The number of layers that take as long as the head; None if the model has too few layers."""
+    """Returns the number of layers that take as long as the head; None if the model has too few."""
     layers = costs._division.layers
     if layers < 3:
         return None

@@ -26,7 +26,7 @@ _DECIMAL = re.compile(r"\d+(\.\d+)?")
 
 
 def _decimal(what: str, value: Factor) -> str:
-    """The value as the library reads it, without an exponent."""
+    """Returns the number as the library reads it: decimal, without an exponent."""
     if isinstance(value, str):
         return text_of(what, value).strip()
     return f"{number_of(what, value):.6f}".rstrip("0").rstrip(".")
@@ -42,10 +42,12 @@ class Disturbed:
     """The factor minus one, or the jitter; None for several disturbances together."""
     varies: bool
     others: tuple[str, ...] = ()
-    """The effect on other pipelines; the slowest has the step."""
+    """The disturbances of the other pipelines. The slowest pipeline determines the step."""
 
     def seeded(self, seeds: int) -> list[str]:
-        """The texts for the library, of all pipelines, for each seed if it depends on seeds."""
+        """Returns the texts for the library for each seed (once if nothing depends on seeds): one
+        text for each pipeline.
+        """
         texts = (self.text, *self.others)
         if not self.varies:
             return list(texts)
@@ -125,7 +127,7 @@ class Nodes:
         return group // self.workers, group % self.workers
 
     def on(self, node: int) -> dict[int, set[int]]:
-        """The workers of each pipeline that have an accelerator on a node."""
+        """Returns the workers of each pipeline that have an accelerator on a node."""
         if not 0 <= node < self.count:
             nodes = "node 0 alone" if self.count == 1 else f"nodes 0 to {self.count - 1}"
             total = self.accelerators * self.workers * self.pipelines
@@ -141,7 +143,9 @@ class Nodes:
         return found
 
     def slowed(self, nodes: Mapping[int, str]) -> list[dict[int, list[str]]]:
-        """The factors of workers for each pipeline that slow nodes disturb, each kind once."""
+        """Returns the factors of workers for each pipeline with a slow node. Pipelines with equal
+        factors are returned once.
+        """
         pipelines: dict[int, dict[int, list[str]]] = {}
         for node, factor in nodes.items():
             for pipeline, workers in self.on(node).items():
@@ -152,7 +156,7 @@ class Nodes:
 
 
 def _product(factors: Sequence[str]) -> str:
-    """`1.1` and `1.2` as `1.32`."""
+    """Multiplies two factors exactly: `1.1` and `1.2` give `1.32`."""
     if len(factors) == 1:
         return factors[0]
     return _decimal("a factor", math.prod(map(float, factors)))
@@ -161,7 +165,9 @@ def _product(factors: Sequence[str]) -> str:
 def _texts_of(
     workers: Mapping[int, str], nodes: Mapping[int, str], where: Nodes | None, rest: Sequence[str]
 ) -> list[str]:
-    """The joint effect of slow workers, slow nodes and the rest, for each kind of pipeline."""
+    """Returns the joint disturbance of slow workers, slow nodes and the rest, for each kind of
+    pipeline.
+    """
     found = []
     for slowed in where.slowed(nodes) if where is not None else [{}]:
         factors = {worker: list(each) for worker, each in slowed.items()}
@@ -198,7 +204,7 @@ def _slow_nodes(given: Mapping[int, str], where: Nodes | None) -> Iterable[Distu
 
 
 def _part(given: Factor) -> str:
-    """Jitter as the library reads it: `5%` for `0.05` and for `"5%"`."""
+    """Returns jitter as the library reads it: `5%` for `0.05` and for `"5%"`."""
     if isinstance(given, str):
         return given.strip()
     return f"{_decimal('jitter', 100 * number_of('jitter', given))}%"
@@ -211,8 +217,8 @@ def disturbances(
     slow_nodes: Mapping[int, Factor] | None = None,
     where: Nodes | None = None,
 ) -> list[Disturbed]:
-    """The given disturbances, one at a time, and then all together; `where` the nodes are, if some
-    are slow.
+    """Returns the given disturbances one by one, and then all of them together. `where` gives the
+    places of the accelerators, and is needed for slow nodes.
 
     >>> [each.text for each in disturbances({3: 1.3}, jitter=0.05)]
     ['worker3=1.3', 'jitter=5%', 'worker3=1.3,jitter=5%']
@@ -283,7 +289,9 @@ class Sensitivity:
 def measured(
     steps: Callable[[Sequence[str]], Sequence[int]], given: Sequence[Disturbed], seeds: int = SEEDS
 ) -> list[Sensitivity]:
-    """The sensitivities of a schedule; `steps` gives its step, ps, by disturbance ("": none)."""
+    """Returns the effect of each disturbance. `steps` returns the steps of the schedule, in ps,
+    under the disturbances in a list of texts; the empty text means none.
+    """
     integer("seeds", seeds, 1, 10_000)
     texts = [each.seeded(seeds) for each in given]
     step, *rest = steps(["", *(text for some in texts for text in some)])
@@ -299,7 +307,9 @@ def measured(
 
 
 def steps_of(point: Configuration | Schedule) -> Callable[[Sequence[str]], Sequence[int]]:
-    """The steps of a schedule under disturbances, on all cores for a family of the library."""
+    """Returns a function that times a schedule under disturbances, on all cores for families of the
+    library.
+    """
 
     def steps(texts: Sequence[str]) -> list[int]:
         if isinstance(point, Schedule):
@@ -323,11 +333,12 @@ def sensitivity(
     seeds: int = SEEDS,
     slow_nodes: Mapping[int, Factor] | None = None,
 ) -> list[Sensitivity]:
-    """The increase of the step if workers, stages or nodes take `1.3` times as long, or if the time
-    of each cell varies by up to a part of it (`0.05` or `"5%"`), for seeds 1 to `seeds`. Stages are
-    numbered along each path. Messages, all-reduces and copies to the host keep their times. A
-    schedule takes the costs that it names. Slow nodes need a configuration with a system. They slow
-    the workers that have accelerators on them, and the slowest pipeline gives the step.
+    """Returns by how much the step grows if workers, stages or nodes take `1.3` times as long, or
+    if the time of each cell varies by up to a given part (`0.05` or `"5%"`), for seeds 1 to
+    `seeds`. Stages are numbered along each path. Messages, all-reduces and copies to the host keep
+    their times. A schedule uses the costs that it names. Slow nodes need a configuration with a
+    system: they slow the workers that have accelerators on them, and the slowest pipeline gives the
+    step.
 
     >>> point = Configuration("1f1b", workers=4, microbatches=8)
     >>> found = sensitivity(point, slow_workers={3: 1.5})[0]

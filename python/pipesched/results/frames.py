@@ -85,7 +85,7 @@ def worker_frame(report: Report) -> pd.DataFrame:
 
 
 def _mark_unknown(column: npt.NDArray[Any]) -> Any:
-    """Marks integers below zero as not known; ratios that are not known are NaN already."""
+    """Marks negative integers as unknown. Unknown ratios are NaN already."""
     if column.dtype != np.int64:
         return column
     return pd.arrays.IntegerArray(column, column < 0)
@@ -137,7 +137,7 @@ def batch_frame(
 
 
 def _seconds(times: npt.NDArray[np.int64], begins: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    """Times in ns from the start of their step, in seconds; NaN if they are not known."""
+    """Converts times in ns to seconds from the start of their step; unknown times become NaN."""
     is_known = times != np.iinfo(np.int64).min
     known = np.where(is_known, times, 0) - begins[:, None]
     return np.where(is_known, known / 1e9, np.nan).reshape(-1)

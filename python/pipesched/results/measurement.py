@@ -40,7 +40,7 @@ class Stamps:
     """When one worker ran its instructions; `NEVER` if that is not known."""
 
     ready: Times
-    """When the worker came to an instruction."""
+    """When the worker reached an instruction."""
     start: Times
     """When everything that the instruction waits for was done."""
     end: Times
@@ -81,7 +81,7 @@ class Measurement:
     numbers: tuple[int, ...]
     """The numbers of the steps, as the program that measured them counted."""
     stamps: tuple[Stamps, ...]
-    """By worker."""
+    """One entry for each worker."""
     clock: Clock
     source: str
 
@@ -162,14 +162,15 @@ class Measurement:
     # Uses
 
     def profile(self, *, issue: bool = False) -> str:
-        """The times of this run for `times=` and `pipe-attach-profile`: means over steps and
-        microbatches, one for each stage, or one for all stages if paths have different numbers of
-        stages. It has the phases that the schedule ran, FB for overlapped pairs, and `comm`: the
-        time from the start of a send, or from when its receive was posted if that is later, to its
-        arrival (the median of the messages of a stage; all of it is latency, since one size does
-        not show the bandwidth). With `issue` the time of a cell includes the worker's time until
-        the next one, without waits, as for sending and receiving. `pipesched-run --write-profile`
-        makes its profiles by the same rule.
+        """The mean times of this run over steps and microbatches, for `times=` and
+        `pipe-attach-profile`: one time for each stage, or one for all stages if paths have
+        different numbers of stages. The profile has the phases that the schedule ran, FB for
+        overlapped pairs, and `comm`. `comm` is the time from the start of a send, or from the
+        moment when its receive was posted if that is later, to the arrival: the median of the
+        messages of a stage. All of it counts as latency, since a single size does not show the
+        bandwidth. With `issue` the time of a cell includes the time until the worker starts the
+        next cell, without waits, such as time for sending and receiving. `pipesched-run
+        --write-profile` makes its profiles by the same rule.
         """
         columns = [
             tuple(np.ascontiguousarray(getattr(each, field.name)) for field in fields(Stamps))

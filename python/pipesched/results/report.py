@@ -59,8 +59,8 @@ class Formula(_Section):
 
     @property
     def of(self) -> Literal["step", "span"]:
-        """The time to which `bubble_ratio` is relative: the whole step, or from the first to the
-        last cell of a worker.
+        """The time to which `bubble_ratio` is relative: the whole step, or the time from the first
+        to the last cell of a worker.
         """
         return "span" if self.conditions.endswith(_OF_SPAN) else "step"
 
@@ -136,14 +136,14 @@ class Execution(_Section):
     messages: int
     bytes_sent: Integers
     exposed_sharding_ps: Integers
-    """Time in which cells wait for weights or gradients that peers divide among them."""
+    """Time in which cells wait for weights or gradients that are sharded over other ranks."""
     copies: int
     """Offloads and reloads."""
     offload_ps: Integers
     """Time of the copy queue to the host, which overlaps with the cells."""
     reload_ps: Integers
     critical_path: tuple[str, ...] | None
-    """None, like the next two, if several evaluations of one table shared a walk."""
+    """None, like the next two fields, if several evaluations of one table shared a walk."""
     critical_path_messages: int | None
     critical_path_copies: int | None
     all_to_all_ps: Integers | None = None
@@ -151,8 +151,8 @@ class Execution(_Section):
     exposed_all_to_all_ps: Integers | None = None
     """The part of it that no compute hides."""
     context_exchange_ps: Integers | None = None
-    """Time in which the ranks of a worker exchange keys and values or their gradients; None if they
-    do not divide sequences.
+    """Time in which the ranks of a worker exchange keys and values or their gradients; None if
+    sequences are not divided.
     """
     exposed_context_exchange_ps: Integers | None = None
     """The part of it for which attention waits."""

@@ -28,7 +28,7 @@ class Simulation(Report, Pictures):
 
     _evaluation: _core.Evaluation = field(repr=False, compare=False)
     _origin: tuple[Origin, ...] = field(default=(), repr=False, compare=False)
-    """The parts of its times, one for a model without disturbance."""
+    """The inputs of its cell times: one entry for a model without disturbance, else none."""
 
     def to_frame(self) -> pd.DataFrame:
         """The cells with their times: worker, index, stage, phase, microbatch, start_ps, end_ps,
@@ -50,7 +50,7 @@ class Simulation(Report, Pictures):
 def origin_of(
     costs: Costs | None, places: Sequence[Place], microbatches: int, disturbance: str
 ) -> tuple[Origin, ...]:
-    """The parts of times, if times of layers describe cells."""
+    """Returns the inputs of the cell times if they are sums of layer times; else an empty tuple."""
     if costs is None or costs.model is None or disturbance:
         return ()
     from ..viz.streams import Origin

@@ -248,7 +248,9 @@ class _Worker:
                     self._subtract_waits(instruction, step)
 
     def _range(self, index: int, step: int, before: int) -> Range:
-        """The range of an instruction; `before` of the same action come before it in a step."""
+        """Returns the range of an instruction in a step; `before` ranges of the same action precede
+        it there.
+        """
         action = self._actions[index]
         found = self._trace.actions.get(action, [])
         if not found and "+" in action:  # a pair whose cells run in turn
@@ -307,8 +309,8 @@ class _Worker:
 
 
 def _flights(programs: Sequence[WorkerProgram], stamps: Sequence[Stamps]) -> dict[Any, int]:
-    """By (sender, receiver): the shortest time, ns, from a send to the end of its receive, which
-    bounds the lead of the receiver's clock.
+    """Returns the shortest time in ns from a send to the end of its receive, by (sender, receiver).
+    It bounds how far the receiver's clock is ahead.
     """
     sent = {}
     for program, stamp in zip(programs, stamps, strict=True):

@@ -30,9 +30,10 @@ _REPORT_BYTES, _REPORT_S = 232, 4e-7
 
 
 def announcement(sizes: Iterable[tuple[int, int]]) -> str | None:
-    """The message before a long wait: the cells of the largest of some schedules (each given by its
-    workers and microbatches), and their time and memory. None if no schedule is large. Each stage
-    has at least an F and a B for each microbatch. A table of more than 2**28 cells is refused.
+    """Returns the message to print before a long wait: the number of cells of the largest of these
+    schedules (each given by its workers and microbatches), with their time and memory. Returns None
+    if no schedule is large. Each stage has at least an F and a B for each microbatch. A table of
+    more than 2**28 cells is refused.
     """
     cells = [2 * workers * microbatches for workers, microbatches in sizes]
     large = [count for count in cells if ANNOUNCED_CELLS < count <= _REFUSED_CELLS]

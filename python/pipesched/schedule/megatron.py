@@ -45,8 +45,8 @@ class Hidden:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Exchanges of cells and of pairs, and their hidden part, ps; a backward hides some under its
-    W.
+    """The exchanges of cells and of pairs, and their hidden part, in ps. A backward hides part of
+    its exchanges under its W.
     """
 
     pair: tuple[int, int]
@@ -63,8 +63,8 @@ def _cells(pair: Pair) -> _Cells:
 
 
 def hidden_in(schedule: Schedule, pair: Pair) -> Hidden:
-    """Times a schedule whose stages all hold the layers of a pair; messages between stages are
-    free.
+    """Returns the hidden exchanges of a schedule whose stages all hold the layers of a pair.
+    Messages between stages take no time.
     """
     report = schedule.simulate(times=pair.times())
     frame = report.to_frame()
@@ -92,7 +92,9 @@ def hidden_in(schedule: Schedule, pair: Pair) -> Hidden:
 
 
 def plain(pair: Pair, workers: int, microbatches: int, chunks: int, group: int | None) -> Hidden:
-    """The same step without overlap: 1F1B or interleaved 1F1B, whose cells take all their parts."""
+    """Returns the same step without overlap, by 1F1B or interleaved 1F1B: each cell takes the time
+    of all its parts.
+    """
     options: dict[str, Any] = {}
     family = "1f1b"
     if chunks > 1:

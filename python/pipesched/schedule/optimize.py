@@ -69,7 +69,7 @@ class Alternative:
     is_bound: bool
     """Whether `objective_ps` is only a lower bound, no better than the result."""
     reason: str | None
-    """Why no schedule exists."""
+    """The reason why no schedule exists."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,9 @@ _COUNTS = {"chunks": 1, "waves": 1, "seed": 0, "threads": 0, "max_evaluations": 
 
 
 def _check_option(name: str, value: Any) -> None:
-    """Refuses a value that the option does not take, in words of Python, not of the pass."""
+    """Refuses a value that the option does not take. The message uses the names of Python, not of
+    the pass.
+    """
     if name in _CHOICES:
         code_of(_CHOICES[name], name, value)
     elif name in _COUNTS:
@@ -160,7 +162,9 @@ def _check_option(name: str, value: Any) -> None:
 
 
 def the_pass(options: OptimizeOptions) -> str:
-    """The pass with these options. By default time is limited, and evaluations are not."""
+    """Returns the pass with these options. By default its time is limited and its number of
+    evaluations is not.
+    """
     for name, value in options.items():
         if value is not None or name in ("placements", "microbatch_sizes"):
             _check_option(name, value)
@@ -176,7 +180,7 @@ def optimize(
     search: Callable[[str], tuple[Schedule, Sequence[Mapping[str, Any]]]], options: OptimizeOptions
 ) -> Optimization:
     """Runs the pass through `search`. Ctrl-C ends the search and is raised afterwards; if SIGINT
-    does not raise, the result is the best until then.
+    does not raise an exception, the result is the best schedule found so far.
     """
     optimized, (found,) = search(the_pass(options))
     return _read(optimized, found)

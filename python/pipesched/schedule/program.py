@@ -41,8 +41,8 @@ def index_of(what: str, value: object, count: int) -> int:
 
 
 Passed = tuple[bool, int, int]
-"""A value between stages: whether it is an output or the gradient of an input, and its stage and
-microbatch.
+"""A value that one stage passes to another: an output, or the gradient of an input, with its stage
+and microbatch.
 """
 
 

@@ -335,8 +335,8 @@ def restore(families: Mapping[str, OwnFamily]) -> None:
 
 
 def used(names: Iterable[str]) -> dict[str, OwnFamily]:
-    """The families that are registered here under these names, for other processes, which find
-    others by their places.
+    """Returns the families that are registered here under these names, to register them in other
+    processes. Families that are named by their places need no registration.
     """
     return {name: _own[name] for name in set(names) if name in _own and ":" not in name}
 

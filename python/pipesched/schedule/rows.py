@@ -34,10 +34,10 @@ _CELL = re.compile(
 _IDLE = re.compile(r"_([0-9]{0,18})")
 _IDLE_CODE = _CODES["_"]
 _OF_PATHS = (_CODES["O"], _CODES["G"], _IDLE_CODE)
-"""The phases whose number is not a microbatch."""
+"""The phases whose number is a path, not a microbatch."""
 
 _LARGEST = 2**63 - 1
-"""For the numbers that the library is given; numbers of text are shorter."""
+"""The largest number that the library accepts; numbers in text are shorter."""
 
 
 def _is_number(value: object) -> bool:
@@ -180,7 +180,7 @@ def attributes_of_frame(frame: pd.DataFrame) -> Mapping[str, Any]:
 
 
 def words_of_frame(frame: pd.DataFrame, workers: int | None) -> list[list[str]]:
-    """The rows that a frame of cells has."""
+    """Returns the rows of a frame of cells."""
     needed = ["worker", "index", "stage", "phase", "microbatch"]
     missing = [name for name in needed if name not in frame]
     if missing:

@@ -78,7 +78,9 @@ def chosen(module: _core.Module, name: str | None) -> _core.Module:
 
 
 def restore(make: Callable[[_core.Module], Made], code: bytes) -> Made:
-    """The schedule of a pickle. Pickles are trusted, so no child process reads the bytecode."""
+    """Returns the schedule of a pickle. Pickles are trusted, so the bytecode is read in this
+    process.
+    """
     return make(_core.Module.parse_trusted(code))
 
 
@@ -340,8 +342,8 @@ class Schedule:
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
-        """The paths in their written form; empty for a program without paths. Schedules with edges
-        besides the chains of their paths have no such list.
+        """The paths as they are written; empty for a program without paths. A schedule with edges
+        other than the chains of its paths has no such list.
 
         >>> generate("chimera", workers=2, microbatches=4).paths[1]
         Path(workers=(1, 0), takes=(range(1, 4, 2),), blocks=None, weights=None)
@@ -362,7 +364,7 @@ class Schedule:
 
     @property
     def recompute(self) -> Recompute:
-        """The part recomputed by R cells: the attention core (`selective`) or the stage (`full`);
+        """The part that R cells recompute: the attention core (`selective`) or the stage (`full`);
         `none` if there are no R cells.
         """
         return names_of(Recompute)[self._backward[1]]  # type: ignore[no-any-return]

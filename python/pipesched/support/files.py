@@ -74,8 +74,8 @@ def _umask() -> int:
 
 
 def _open_unnamed(folder: str) -> int | None:
-    """A file without a name, which is removed with the process even by SIGKILL; None if the system
-    has no such files.
+    """Opens a file without a name, which disappears with the process even after SIGKILL; None if
+    the system has no such files.
     """
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
@@ -88,7 +88,7 @@ def _open_unnamed(folder: str) -> int | None:
 
 
 def _open_named(folder: str) -> tuple[int, str]:
-    """A file with a separate name."""
+    """Opens a temporary file with a name."""
     handle, name = tempfile.mkstemp(prefix=".pipesched-", suffix=".tmp", dir=folder)
     os.fchmod(handle, 0o666 & ~_umask())
     return handle, name
@@ -150,8 +150,8 @@ def write_whole(path: str | os.PathLike[str], contents: bytes) -> None:
 
 
 def most_unpacked(packed: int) -> int:
-    """The bytes to which a gzip file of this size may unpack. Measurements shrink to a twentieth at
-    most, but blanks to a thousandth, which could fill the memory.
+    """Returns the largest size to which a gzip file of this size may unpack. Measurements shrink to
+    a twentieth at most; blanks shrink to a thousandth, so such a file could fill the memory.
     """
     return max(1 << 26, 200 * packed)
 
@@ -208,7 +208,7 @@ def _float(digits: str) -> float:
 
 
 def twice(names: Iterable[str]) -> str | None:
-    """The first name that occurs a second time."""
+    """Returns the first name that occurs twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -18,7 +18,7 @@ from .text import valid
 T = TypeVar("T")
 
 _ENCODABLE = re.compile("[^\ud800-\udc7f\udd00-\udfff]*", re.DOTALL)
-"""Paths that Python can encode: paths outside of UTF-8 have U+DC80 to U+DCFF."""
+"""Matches paths that Python can encode: a path with bytes outside UTF-8 has U+DC80 to U+DCFF."""
 
 # Type checkers read these lists, and `names_of` reads the lists of the library. A test checks that
 # they are equal.
@@ -409,14 +409,15 @@ def _text_of(value: object) -> str:
 
 
 def raw_options(options: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Options as texts, without Nones."""
+    """Returns the options as texts, without the ones that are None."""
     given = ((name, value) for name, value in options.items() if value is not None)
     return [(name.replace("_", "-"), text_of(name, _text_of(value))) for name, value in given]
 
 
 def _why_unsayable(value: str) -> str | None:
-    """The reason why no text of a pass pipeline expresses this value. MLIR ends options at their
-    brace even in quotes, has no escapes in quotes, and drops blanks at the ends of values.
+    """Returns the reason why no text of a pass pipeline expresses this value. MLIR ends options at
+    their brace even within quotes, has no escapes within quotes, and drops blanks at the ends of
+    values.
     """
     depth = 0
     for letter in value:

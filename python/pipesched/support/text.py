@@ -66,8 +66,8 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def valid(text: str) -> str:
-    """A text that UTF-8 can encode. Python has the bytes of a path that are not UTF-8 as halves of
-    surrogate pairs, which become `\\udcff`.
+    """Returns the text as UTF-8 can encode it. Python stores the bytes of a path that are not UTF-8
+    as halves of surrogate pairs; these become `\udcff`.
     """
     return _HALVES.sub(_shown, text)
 
@@ -90,8 +90,8 @@ _MOST_LISTED = 20
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Ends a message about an unknown name as the library does: with the closest name if one is
-    really close, otherwise with all known names.
+    """Ends a message about an unknown name, as the library does: with the closest known name if it
+    is similar enough, otherwise with all known names.
 
     >>> closest("famly", ("family", "workers"))
     ", the closest is 'family'"

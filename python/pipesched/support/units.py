@@ -13,7 +13,7 @@ for _power, _letter in enumerate("KMGT", start=1):
 _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*|%)")
 
 DEFAULT_RESERVE = "parts"
-"""The memory kept free for memory that the cost model does not count: the sum of `PARTS`."""
+"""The memory that is reserved for users that the cost model does not count: the sum of `PARTS`."""
 
 PARTS = {
     "CUDA context": "0.95GiB",
@@ -24,10 +24,10 @@ PARTS = {
 """Memory outside of tensors, by docs/Planning.md, "The reserve"."""
 
 OF_EXPERTS = {"collectives": "9.5GB"}
-"""Memory of collectives if groups of ranks divide experts."""
+"""Memory of collectives if experts are sharded over groups of ranks."""
 
 MOST_RESERVE = "15%"
-"""The largest reserve of all parts together: on small accelerators they are not known."""
+"""The largest reserve of all parts together: on small accelerators their sizes are unknown."""
 
 
 def bytes_of(what: str, given: int | str, whole: int | None = None) -> int:
@@ -90,8 +90,8 @@ def reserve_text(given: int | str, has_experts: bool = False) -> str:
 
 
 def reserve_of(given: int | str, whole: int, has_experts: bool = False) -> int:
-    """Parses the reserve of memory: one or several numbers of bytes or parts of `whole`, added, or
-    `parts`, the known users of memory.
+    """Parses the memory to reserve: one or several numbers of bytes or parts of `whole`, which are
+    added, or `parts` for the known users of memory.
 
     >>> reserve_of("1KiB+10%", whole=1000), reserve_of(0, whole=1000)
     (1124, 0)

@@ -52,7 +52,7 @@ class Form:
         return *TYPES, *self.digests, "error"
 
     def line(self, point: Point, found: Row) -> str:
-        """A row as a line of the file."""
+        """Formats a row as a line of the file."""
         labels = point.labels
         row: Row = {"key": point.key, "version": _core.version}
         for axis in self.axes:
@@ -141,7 +141,7 @@ def _name_row(row: Row, axes: Sequence[str]) -> str:
 
 
 def _stranger(grid: Grid, row: Row) -> str:
-    """The reason why a row belongs to no point of the grid."""
+    """Returns the reason why a row belongs to no point of the grid."""
     if row.get("version") != _core.version:
         return f"written by version {row.get('version')}, this is {_core.version}"
     values = grid.values()
@@ -170,9 +170,9 @@ def _mismatch(layout: Layout, points: Mapping[str, Point], row: Row) -> str | No
 
 
 class SweepFile:
-    """The file of a sweep: one line of JSON per row, with its checksum at the end, in the order in
-    which rows finish; at last in the order of the grid. A half-written line is cut off, and a lock
-    keeps other sweeps away.
+    """The file of a sweep: one line of JSON per row, with its checksum at the end. Rows are in the
+    order in which they finish, and at the end in the order of the grid. Reading drops a
+    half-written line. A lock keeps other sweeps away.
     """
 
     def __init__(self, path: str) -> None:

@@ -44,12 +44,11 @@ Inputs: TypeAlias = dict[str, Any]
 
 _SIZES = ("workers", "microbatches")
 OWN_OPTIONS = "own_options"
-"""The axis of the options of registered families, whose values are texts such as `depth=2;wide=1`.
-"""
+"""The axis of the options of registered families. Its values are texts such as `depth=2;wide=1`."""
 
 _FILES = ("model", "system", "times")
 RESERVE = "reserve"
-"""The axis of the memory that is kept free, which changes only whether a row fits."""
+"""The axis of the reserved memory. It changes only whether a row fits."""
 
 
 def _hints() -> dict[str, Any]:
@@ -90,7 +89,7 @@ _MOST = 2**63 - 1
 
 
 def _number(text: str) -> int:
-    """Parses a number; -1 if the library does not accept it."""
+    """Parses a number; returns -1 if the library does not accept it."""
     return int(text) if len(text) < 20 and text.strip().isdecimal() else -1
 
 

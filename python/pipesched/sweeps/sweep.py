@@ -117,7 +117,7 @@ def _activations(found: Row, slices: int) -> float | None:
 def _fits(
     capacity: int | None, peak: int | None, accelerators: int, reserve: str, costs: Costs | None
 ) -> bool | None:
-    """Whether the fullest worker leaves the reserve free on each of its accelerators."""
+    """Returns whether the reserve is free on each accelerator of the fullest worker."""
     if capacity is None or peak is None:
         return None
     each = capacity // (accelerators or 1)
@@ -146,7 +146,9 @@ def _finish_row(point: Configuration, found: Row, reserve: str) -> Row:
 
 
 def _check_value(name: str, value: Any) -> Any:
-    """The value of a metric as a row has it: without NaN and infinities, which JSON has not."""
+    """Returns the value of a metric as rows store it: JSON has no NaN and no infinity, so these
+    become None.
+    """
     import numpy as np
 
     plain = value.item() if isinstance(value, np.generic) else value
@@ -238,7 +240,7 @@ _CHUNK_WORK = 200_000
 """The work of one part of a sweep in this process. The rows of a part are stored when it ends."""
 
 _POINT_WORK = 300
-"""The cost of a point besides its cells, in units of work."""
+"""The fixed cost of a point, in units of work."""
 
 _SMALL_WORK = 1_000_000
 """The work below which starting processes does not pay."""
@@ -359,7 +361,7 @@ class _Rows:
 
 
 def _keep_under_way(futures: Mapping[Future[str], Chunk], rows: _Rows) -> None:
-    """Stops starting chunks, and keeps the results of chunks that cannot be cancelled."""
+    """Starts no more chunks, and keeps the results of chunks that cannot be cancelled."""
     running = [future for future in futures if not future.cancel()]
     wait(running)
     for future in running:

@@ -100,7 +100,7 @@ def _styles(text: str) -> dict[str, Style]:
 
 
 def number_of(element: ElementTree.Element, name: str, whole: float = 0.0) -> float:
-    """The number of an attribute, 0 without it; a part of `whole` if it is one."""
+    """Returns the number of an attribute, 0 if it is missing; a percentage is a part of `whole`."""
     text = element.get(name, "0")
     return whole * float(text[:-1]) / 100 if text.endswith("%") else float(text)
 

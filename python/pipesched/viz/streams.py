@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from .pictures import Pictures
 
 MOST_CELLS = 200_000
-"""Schedules with more cells are drawn without parts, of which each cell has many."""
+"""The most cells of a schedule that is drawn with the parts of its cells: each cell has many."""
 
 THREADS = {stream: 10 + at for at, stream in enumerate(STREAMS)}
 """The threads of a worker in traces, after its other threads."""
 
 FACTOR = 1e-6
-"""How much the times of parts may be rounded otherwise than times of cells."""
+"""The largest relative difference by rounding between the time of a cell and the sum of its parts.
+"""
 
 Key = tuple[str, int, int]
 """The phases of a cell, and the stages of its first and second."""
@@ -154,7 +155,7 @@ class Streams:
         return found
 
     def _number(self, key: Key, took: int) -> int:
-        """The number of the parts of cells that take so long; -1 without any."""
+        """Returns the number of the parts of cells that take this long; -1 if there are none."""
         try:
             parts = self._parts(key)
         except PipeSchedError:

@@ -110,9 +110,9 @@ _NOTHING, _BEFORE, _END, _RELEASE, _GIVEN = range(5)
 
 
 def _add_awaited(writer: _Writer, items: dict[str, Column]) -> None:
-    """The waits of items, which determine their starts: nothing, at 0; the item before them, when
-    it left its queue; others, when they ended or left their queue. `awaited` has these as
-    differences within a phase; _GIVEN marks items that started at another time, which follows in
+    """Adds the waits of items, which determine their starts. An item starts at 0, or when the item
+    before it leaves its queue, or when other items end or leave their queue. `awaited` has these as
+    differences within a phase; _GIVEN marks items that start at another time, which follows in
     `start`.
     """
     awaited, start, release = (items[name] for name in ("awaited", "start_ps", "release_ps"))
@@ -129,8 +129,8 @@ def _add_awaited(writer: _Writer, items: dict[str, Column]) -> None:
 
 
 def _add_idle(writer: _Writer, idle: dict[str, Column]) -> None:
-    """The spans that a cell ends, as lengths after the first. The span after the last cell of a row
-    is known without them.
+    """Adds the idle spans that a cell ends, as the lengths of all but the first. The span after the
+    last cell of a row follows from the others.
     """
     ends_with_cell = idle["before"] >= 0
     span = {name: column[ends_with_cell] for name, column in idle.items()}
@@ -192,7 +192,7 @@ def pack(evaluation: _core.Evaluation) -> tuple[dict[str, Any], str]:
 _SCRIPTS = ("columns.js", "drawing.js", "timeline.js", "tables.js", "page.js")
 
 MOST_STATIC_CELLS = 300
-"""Up to which number of cells a page has a picture too, for readers without scripts."""
+"""Pages with at most this many cells also have a picture, for readers without scripts."""
 
 
 class Html(str):
