@@ -93,24 +93,24 @@ timed() {
   return $status
 }
 
-# run_beside NAME COMMAND...: starts a command, which runs alongside the next
+# run_alongside NAME COMMAND...: starts a command, which runs alongside the next
 # ones.
-run_beside() {
-  beside_name=$1
+run_alongside() {
+  other_name=$1
   shift
-  beside_log=$(mktemp)
-  timed "$beside_name, beside the next part" "$@" >"$beside_log" 2>&1 &
-  beside=$!
+  other_log=$(mktemp)
+  timed "$other_name, alongside the next part" "$@" >"$other_log" 2>&1 &
+  other=$!
 }
 
-# finish_beside: waits for the command of run_beside, prints its output in one
+# finish_alongside: waits for the command of run_alongside, prints its output in one
 # piece and counts its tests.
-finish_beside() {
+finish_alongside() {
   local status=0
-  wait "$beside" || status=1
-  printf '== %s\n' "$beside_name"
-  cat "$beside_log"
-  count "$beside_name" $status "$beside_log"
+  wait "$other" || status=1
+  printf '== %s\n' "$other_name"
+  cat "$other_log"
+  count "$other_name" $status "$other_log"
 }
 
 # Fuzzes from the seeds alongside the fuzz target; inputs that it finds stay in
@@ -160,14 +160,14 @@ timed "packages of Debian" install_packages "${build_packages[@]}" \
 run "style" lint
 run "build, release" build release all
 run "tests, release" build release "$release_check"
-run_beside "wheel and package" packages
+run_alongside "wheel and package" packages
 run "build, sanitizers" build asan all pipesched-unittests
 run "all tests, sanitizers" build asan check
-finish_beside
-run_beside "fuzzing" fuzz
+finish_alongside
+run_alongside "fuzzing" fuzz
 run "site of the documentation" site
 run "Python" python_tests
-finish_beside
+finish_alongside
 
 printf '== time\n'
 cat "$times"

@@ -18,7 +18,7 @@
 //
 //   0F0 [0,200]  1F1 [257,457]  1B1 [457,977]  0B0 [1034,1554]
 //
-// Both stages are reduced behind 0B0, one after the other, until 1968 and 2368:
+// Both stages are reduced after 0B0, one after the other, until 1968 and 2368:
 // 0O0 [1968,2528], 1O1 [2528,3088].
 // END:      "makespan_ps": 3088,
 // END-NEXT: "busy_ps": [2560, 2560],
@@ -26,7 +26,7 @@
 // END-NEXT: "queue_order": [0, 0],
 // END-NEXT: "communication": [528, 528]
 
-// Eager, stage 1 is reduced during 0B0, beside the message of 1B1: [977,1377];
+// Eager, stage 1 is reduced during 0B0, in parallel with the message of 1B1: [977,1377];
 // 1O1 [1554,2114] runs during the all-reduce of stage 0, 0O0 [2114,2674].
 // EAGER:      "makespan_ps": 2674,
 // EAGER-NEXT: "busy_ps": [2560, 2560],

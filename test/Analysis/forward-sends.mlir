@@ -1,4 +1,4 @@
-// A forward right behind a forward waits until the message of the first has arrived; a
+// A forward right after a forward waits until the message of the first has arrived; a
 // backward does not wait. A schedule and its program agree.
 
 // RUN: pipesched-translate --export-report --transport=delay --forward-sends=sync %s | FileCheck %s

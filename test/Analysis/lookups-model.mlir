@@ -18,7 +18,7 @@
 // CHECK: "schedule": "vocab1"
 // CHECK: "makespan_ps": 1904,
 // CHECK-NEXT: "busy_ps": [580, 628],
-// Of one microbatch nothing is held beside S and T.
+// Of one microbatch nothing is held next to S and T.
 // CHECK: "peak_bytes": [725, 721]
 
 // Vocab-2: S [665,889] has 224 then, Y 414 less the 2 x 80 of the embedding's output [889,1183],

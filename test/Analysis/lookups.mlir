@@ -24,7 +24,7 @@
 // a message in between: 6+4+10+3+10+20+3+20+2+5 = 83.
 // CHECK: "schedule": "whole"
 // CHECK: "makespan_ps": 83
-// C waits for I alone, and W comes before V in the row: 6+4+10+3+10+8+3+8, then 12 of W beside
+// C waits only for I, and W comes before V in the row: 6+4+10+3+10+8+3+8, then 12 of W during
 // the 2 of C, and 5.
 // CHECK: "schedule": "split"
 // CHECK: "makespan_ps": 69

@@ -8,7 +8,7 @@
 // RUN: pipesched-opt %t/exec.mlir --pass-pipeline='builtin.module(exec-verify{messages=batched})' -o /dev/null
 // RUN: not pipesched-opt %t/exec.mlir --pass-pipeline='builtin.module(exec-verify{messages=pairs})' -o /dev/null 2>&1 | FileCheck %s --check-prefix=EXEC
 
-// Each receive is issued behind the cell before it, so that messages are exposed: (N + D - 2) (F + B + 2 c) + F + B.
+// Each receive is issued after the cell before it, so that messages are exposed: (N + D - 2) (F + B + 2 c) + F + B.
 
 // CHECK: "transport": "pairs",
 // CHECK: "makespan_ps": 210000000,

@@ -15,7 +15,7 @@
 // The makespan is 2 (442 + 862 + 50 + 7). A worker sends a message of 5 bytes, and 15
 // bytes for each of two layers in F and twice as many in B. It holds a quarter of 40
 // bytes of weights, 40 of gradients and 240 of state, and for a while two layers of
-// weights and one of gradients. What its cells wait for is no compute; the bubble of the
+// weights and one of gradients. Time in which its cells wait is not compute; the bubble of the
 // table is what is left without cells.
 // FULL: "makespan_ps": 2722,
 // FULL-NEXT: "busy_ps": [720, 720],

@@ -27,7 +27,7 @@
 // CHECK-NEXT: "busy_ps": [340, 340],
 // CHECK: "peak_bytes": [584, 580]
 
-// A table that embedding and head share counts once, 7 of its 14 parameters beside two layers.
+// A table that embedding and head share counts once, 7 of its 14 parameters next to two layers.
 // CHECK: "schedule": "tied"
 // CHECK: "peak_bytes": [816, 812]
 

@@ -5,7 +5,7 @@
 // RUN: not pipesched-translate --export-report %t/paths.mlir 2>&1 | FileCheck %s --check-prefix=PATHS
 
 // Two pipelines sum their gradients over the network, whose bytes take 10 ps and whose
-// messages 7 ps more. Each worker has 20 parameters of its layer, 40 bytes, and behind
+// messages 7 ps more. Each worker has 20 parameters of its layer, 40 bytes, and after
 // them 6 of the head and 7 of the embedding, 26 bytes: 2 messages of 20 bytes, 207 ps
 // each, and 2 of 13, 137 ps each. Without G the step takes 1442 ps (shards-model.mlir).
 // CHECK: "schedule": "vocab"

@@ -7,7 +7,7 @@
 //
 //   S    80 of the head, 24 for the input's cast, 16 for the maximum, 20 for the lookup, which
 //        reads 4 of its 8 bytes of rows
-//   T    40 + 40 of the head, 64 for the correction, 24 for the cast in front of Z, 12 of the
+//   T    40 + 40 of the head, 64 for the correction, 24 for the cast before Z, 12 of the
 //        24 bytes of the lookup's gradients
 //   X    24 bytes of the output, 8 of the embedding's gradient, and 7
 //   Y    16 bytes of statistics and 2 x 8 of the embedding's output reduced, 16 gathered

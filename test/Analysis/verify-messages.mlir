@@ -38,7 +38,7 @@ exec.program @odd_even {
 
 //--- receive-first.mlir
 
-// With queues of their own (exec-annotate-timeline) the sends overtake, and in a batch
+// With separate queues (exec-annotate-timeline) the sends overtake, and in a batch
 // they run together; a single-threaded process that receives first never sends.
 // CHECK: error: 'exec.program' op deadlocks with messages=unbounded in a cycle of 4 waits
 // CHECK: :[[#@LINE+17]]:13: note: recv 0F1 from 0 on worker 1 waits for send 0F1 to 1 on worker 0 (its message)

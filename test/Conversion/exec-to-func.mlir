@@ -186,7 +186,7 @@ exec.program @p workers 2 microbatches 2 {
 // STRAIGHT:         %[[FROM:.*]] = llvm.getelementptr %[[HOST]][%c64
 // STRAIGHT:         call @pipesched_rt_reload(%[[CONTEXT]], %[[TO]], %[[FROM]], %c16_i64{{[_0-9]*}}, %c0_i32
 
-// The wait in front of 1B1 is part of it.
+// The wait before 1B1 is part of it.
 // STRAIGHT:         call @pipesched_rt_wait(%[[CONTEXT]], %c0_i32
 // STRAIGHT:         {instruction = "1B1"}
 

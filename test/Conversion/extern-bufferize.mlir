@@ -8,7 +8,7 @@ func.func private @add(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
     attributes {pipe.extern = {symbol = "add_to", in_place = array<i64: 1>}}
 func.func private @twice(tensor<8xf32>) -> tensor<8xf32> attributes {pipe.extern = {symbol = "twice"}}
 
-// The argument is still read behind the call: it gets a copy, which the function writes.
+// The argument is still read after the call: it gets a copy, which the function writes.
 // CHECK-LABEL: func.func @f(
 // CHECK: %[[TWO:.*]] = memref.alloc() {{.*}} : memref<8xf32>
 // CHECK: exec.call_extern "twice" ins(%arg0 : memref<8xf32>) outs(%[[TWO]] : memref<8xf32>) in_place [-1]

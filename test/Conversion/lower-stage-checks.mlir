@@ -45,7 +45,7 @@ func.func private @kernel(%i: index, %ok: i1, %context: !llvm.ptr) -> i32
   return %fine : i32
 }
 
-// A function that is no kernel aborts, or calls the handler.
+// A function that is not a kernel aborts, or calls the handler.
 // CHECK-LABEL: func.func @init(
 // CHECK-NEXT:    %[[INSIDE:.*]] = arith.cmpi ult,
 // CHECK-NEXT:    cf.assert %[[INSIDE]], "first"

@@ -2,7 +2,7 @@
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(convert-pipe-to-exec,exec-verify{messages=batched})' -o /dev/null
 
 // An all-reduce waits for the compute before it, where it is issued, and for the last
-// weight gradient of its stage. O waits for its all-reduce. 1G1 stands in front of 0B0,
+// weight gradient of its stage. O waits for its all-reduce. 1G1 comes before 0B0,
 // so that the two may run at the same time.
 // CHECK-LABEL: exec.program @eager workers 2 microbatches 2 {
 // CHECK-NEXT:    pipe.path on [0, 1] takes [0]

@@ -1,8 +1,8 @@
 // RUN: pipesched-opt %s -convert-pipe-to-exec -split-input-file | FileCheck %s
 // RUN: pipesched-opt %s -convert-pipe-to-exec=receive-placement=consumer -split-input-file | FileCheck %s --check-prefix=CONSUMER
 
-// Messages of slot s stand behind the cells that start in s: worker 1 receives 0F2 and
-// 2B0 before it runs 1B0. With consumer 0F2 stands before 1F2.
+// Messages of slot s come after the cells that start in s: worker 1 receives 0F2 and
+// 2B0 before it runs 1B0. With consumer 0F2 comes before 1F2.
 // CHECK-LABEL: exec.program @one_f_one_b workers 3 microbatches 3 family "1f1b" {
 // CHECK-NEXT:      pipe.path on [0, 1, 2]
 // CHECK-NEXT:      worker 0 {
@@ -263,7 +263,7 @@ pipe.schedule @pairs workers 2 microbatches 4 {
 // -----
 
 // An offload waits for the send of the output that it frees, and a join holds the
-// reload right behind it.
+// reload right after it.
 // CHECK-LABEL: exec.program @sent_and_offloaded workers 2 microbatches 2 {
 // CHECK:         worker 0 {
 // CHECK-NEXT:      %f0 = compute 0F0

@@ -10,7 +10,7 @@
 // MODEL: step 0: loss 1024,
 // MODEL: check: passed
 
-// Why kernels write memrefs at their end alone. Where a result goes to a memref
+// Why kernels write memrefs only at their end. Where a result goes to a memref
 // between other ops, upstream's elimination of empty tensors gives both products
 // the memref of the first, and the copy of the second reads what is overwritten.
 // CHECK-LABEL: @memrefs(

@@ -1,6 +1,6 @@
 // RUN: pipesched-opt %s --pipesched-to-llvm | FileCheck %s
 
-// Temporaries of a kernel are freed behind their last use, in front of what the
+// Temporaries of a kernel are freed after their last use, before what the
 // functions compute next. %start ends with %number.
 
 // CHECK-LABEL: llvm.func internal @p_0F(

@@ -5,7 +5,7 @@
 // RUN: not pipesched-opt %t/eliminated.mlir --verify-kernel-stores 2>&1 | FileCheck %s --check-prefix=MERGED
 // RUN: mlir-opt %t/eliminated.mlir --one-shot-bufferize | FileCheck %s --check-prefix=WRONG
 
-// What upstream's passes make of stores without a tensor of their own memory:
+// What upstream's passes make of stores without a separate tensor:
 // the second product lends the memory of the first, which is stored in front.
 // MERGED: error: 'bufferization.materialize_in_destination' op in function 'merged' may read from argument 2, which an earlier store overwrites
 // MERGED: note: it is read by this tensor

@@ -1,4 +1,4 @@
-// Messages of 256 KiB, as many as there are cells: 1F1B with sends that block
+// Messages of 256 KiB, one for each cell: 1F1B with sends that block
 // until their receives have the data stops, as the proof says, and the shipped
 // form, which posts its sends, ends. The same under MPI: mpich.test, openmpi.test.
 
@@ -18,7 +18,7 @@
 // ENDS: step 2
 // ENDS: check: passed
 
-// The proof of the same, in front of a run by MPI: nothing is compiled or started.
+// The proof of the same, before a run by MPI: nothing is compiled or started.
 
 // RUN: not pipesched-run %s --schedule=1f1b --backend=mpi --blocking --messages=rendezvous \
 // RUN:   --mpicc=no-mpicc > %t.out 2>&1

@@ -3,12 +3,12 @@
 // RUN: pipesched-run %s --schedule=interleaved-1f1b --workers=2 --chunks=2 --check --tolerance=0 | FileCheck %s
 // RUN: pipesched-run %s --schedule=chimera --check --tolerance=0 --form=straight | FileCheck %s
 
-// A stage in front of the trained ones may give a gradient that none takes.
+// A stage before the trained ones may give a gradient that none takes.
 // RUN: sed 's/stage 1 .*/stage 1 forward @same backward @give/' %s > %t.given.mlir
 // RUN: pipesched-run %t.given.mlir --schedule=1f1b --check --tolerance=0 | FileCheck %s
 
 // Stages are frozen, or have no parameters: they have no gradients, no update, and give no gradient
-// of their input where nothing in front of them is trained. With x = 2, the output is 3 x w 5, of
+// of their input where nothing before them is trained. With x = 2, the output is 3 x w 5, of
 // which the loss is the sum over 4 numbers and 4 microbatches; w begins with 1, and its gradient is
 // 4 x 2 x 3 x 5 = 120 in each step, of which an update takes a 1000th.
 // CHECK: step 0: loss 480,

@@ -85,7 +85,7 @@ func.func @forward1(%w: tensor<f32> {pipe.param = "w"}, %x: tensor<f32> {pipe.in
   %y = call @add(%sum, %m, %c500) : (tensor<f32>, i64, f32) -> tensor<f32>
   return %y : tensor<f32>
 }
-// The gradients are no real ones: they tell microbatches and steps apart.
+// The gradients are not real ones: they identify microbatches and steps.
 func.func @backward(%dy: tensor<f32> {pipe.output_gradient},
                     %m: i64 {pipe.microbatch}, %step: i64 {pipe.step})
     -> (tensor<f32> {pipe.input_gradient}, tensor<f32> {pipe.gradient = "w"}) {

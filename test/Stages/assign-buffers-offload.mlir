@@ -1,7 +1,7 @@
 // RUN: pipesched-opt %s --exec-assign-buffers | FileCheck %s
 
 // The gradient of the output is posted ahead of the offload and has not arrived
-// there: it stays, and the residual alone moves.
+// there: it stays, and only the residual moves.
 
 func.func @d() -> (tensor<16xf32> {pipe.input}) {
   %x = arith.constant dense<1.0> : tensor<16xf32>

@@ -3,7 +3,7 @@
 // RUN:   | FileCheck %s --check-prefix=REPORT
 
 // Two stages on one worker hand over one tensor. Under R what F gives for B ends
-// with F: each microbatch keeps its input alone, 64 bytes.
+// with F: each microbatch keeps only its input, 64 bytes.
 
 func.func @d() -> (tensor<16xf32> {pipe.input}) {
   %x = arith.constant dense<1.0> : tensor<16xf32>

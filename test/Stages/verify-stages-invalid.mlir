@@ -157,7 +157,7 @@ pipe.schedule @p workers 1 microbatches 2 {
   stage 0 forward @f
   loss @l
 }
-// A loss that is no number.
+// A loss that is not a number.
 // error: a loss is one number, such as tensor<f32>
 func.func @l(%y: tensor<8xf32> {pipe.output}) -> (tensor<8xf32> {pipe.loss}) {
   return %y : tensor<8xf32>
@@ -224,7 +224,7 @@ func.func @f(%x: tensor<?xf32> {pipe.input}) -> (tensor<?xf32> {pipe.output}) {
 func.func @f(%x: memref<8xf32> {pipe.input}, %w: tensor<8xf32> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
   return %w : tensor<8xf32>
 }
-// Bits that are no bytes.
+// Bits that are not bytes.
 // error: argument 1 has type 'tensor<8xi1>'; expected numbers of 8, 16, 32 or 64 bits
 func.func @f(%x: tensor<8xf32> {pipe.input}, %m: tensor<8xi1> {pipe.param}) -> (tensor<8xf32> {pipe.output}) {
   return %x : tensor<8xf32>

@@ -60,7 +60,7 @@ pipe.schedule @pairs workers 2 microbatches 2 {
   worker 1 runs [1F1 1B1]
 }
 
-// Copies have threads of their own; a copy ends and frees memory during F1.
+// Copies have separate threads; a copy ends and frees memory during F1.
 
 // CHECK: {"ph":"M","name":"thread_name","pid":6,"tid":3,"args":{"name":"offload"}},
 // CHECK: {"ph":"M","name":"thread_name","pid":6,"tid":4,"args":{"name":"reload"}},

@@ -3,7 +3,7 @@
 
 // The ring of context-parallel.mlir, whose second forward and first backward
 // overlap. As in a step without pairs, each F passes on 40 bytes per rank in 20
-// ps behind its attention, and each B 120 in 60 ps, of which 20 are seen.
+// ps after its attention, and each B 120 in 60 ps, of which 20 are seen.
 //
 //   worker 0   0F0 [0,100]  0F1+0B0 [100,320]  0B1 [320,440]
 

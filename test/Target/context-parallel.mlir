@@ -3,8 +3,8 @@
 
 // One stage on two accelerators that divide the sequence, in a ring. Attention of
 // F and of B takes 100 ps, in two steps of 50 ps. In F each passes on its 20 of 40
-// bytes of keys and values in 20 ps, behind a step. In B it does so again, then
-// passes on 20 bytes of gradients behind the second step, and 20 more when all
+// bytes of keys and values in 20 ps, after a step. In B it does so again, then
+// passes on 20 bytes of gradients after the second step, and 20 more when all
 // attention is done: 20 ps of 60 are seen. In two of F and of B 4 x 20 and 4 x 60
 // bytes go from one to the other.
 //

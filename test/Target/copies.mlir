@@ -3,7 +3,7 @@
 // RUN: pipesched-translate --export-chrome-trace %s | FileCheck %s --check-prefix=TRACE
 // RUN: pipesched-translate --export-text %s | FileCheck %s --check-prefix=TEXT
 
-// Times and copies of an offload: copies have queues of their own, parallel to compute.
+// Times and copies of an offload: copies have separate queues, parallel to compute.
 //
 //   compute  0F0 0F1 0F2      |0B0     0B1  0B2         F 10 us, B 20 us
 //   offload     [0D0 ]  waits |                         D 15 us, U 12 us

@@ -5,7 +5,7 @@
 // FLOPs each. Of 40 bytes of rows each accelerator has 20, and sends half of them
 // to the other one in 10 ps, there and back: F and B take 120 ps. The pair begins
 // with the way back of B's rows and ends with that of F's, which are seen; the two
-// others go behind its 200 ps of FLOPs.
+// others go after its 200 ps of FLOPs.
 //
 //   worker 0   0F0 [0,120]  0F1+0B0 [120,340]  0B1 [340,460]
 

@@ -4,7 +4,7 @@
 // RUN: pipesched-translate --export-text %s | FileCheck %s --check-prefix=SLOTS
 // RUN: not pipesched-translate --export-torch-csv %s 2>&1 | FileCheck %s --check-prefix=CSV
 
-// A and C have threads of their own, E and V that of compute.
+// A and C have separate threads, E and V that of compute.
 // TRACE-DAG: "name":"thread_name","pid":0,"tid":[[A:[0-9]+]],"args":{"name":"lookup"}
 // TRACE-DAG: "name":"thread_name","pid":0,"tid":[[C:[0-9]+]],"args":{"name":"gradient"}
 // TRACE-DAG: "name":"0E0","cat":"compute","pid":0,"tid":0,"ts":0,"dur":6,

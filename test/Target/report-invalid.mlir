@@ -21,7 +21,7 @@
 // RUN: not pipesched-translate --export-report %t/program.mlir \
 // RUN:   --transport=telepathy 2>&1 | FileCheck %s --check-prefix=OPTION
 
-// A failing export leaves no output behind, not even that of a good schedule ahead of a
+// A failing export leaves no output, not even that of a good schedule ahead of a
 // bad one.
 // RUN: rm -f %t/out.json
 // RUN: not pipesched-translate --export-report %t/problem.mlir -o %t/out.json

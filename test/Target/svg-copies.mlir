@@ -2,7 +2,7 @@
 // RUN: pipesched-translate --export-svg %s | FileCheck %s --check-prefixes=CHECK,TIMED
 
 // Copies have bars below the row. Over time they are as long as the copies take. Over slots, where
-// copies take none, they are short, start where the copy is issued, and have joins beside them.
+// copies take none, they are short, start where the copy is issued, and have joins next to them.
 
 // CHECK:       >D offload</text>
 // CHECK:       >U reload</text>

@@ -18,7 +18,7 @@ module attributes {transform.with_named_sequence} {
   }
 }
 
-// an op that is no module
+// an op that is not a module
 // error: looks for schedules in a module, found 'pipe.schedule'
 transform.pipe.match_schedule in %s : (!transform.any_op) -> !transform.any_op
 // an unknown family

@@ -96,7 +96,7 @@ TEST(Timeline, MessagesLeavePairsBeforeTheirEnd) {
   EXPECT_EQ(timed.start("1B1", InstructionKind::Send), 81);
   EXPECT_EQ(timed.start("1B2", InstructionKind::Send), 107);
   EXPECT_EQ(timed.start("0B2"), 122);
-  // The gradient that worker 0 waits for in front of 0B0 is not there before
+  // The gradient that worker 0 waits for before 0B0 is not there before
   // 62.
   IdleTimes idle = timed.idle();
   EXPECT_EQ(idle.dependencyPs[0], 62 - 30);

@@ -360,7 +360,7 @@ TEST(OverlappedPairs, HideMessagesBehindWeightGradients) {
   EXPECT_EQ(behindBy(PairOrder::Fluid, kF, kB), 0);
 }
 
-/// The rest of a cell besides its layers runs before or after them.
+/// The rest of a cell in addition to its layers runs before or after them.
 TEST(OverlappedPairs, AddWhatIsNoLayer) {
   ModelFacts model = expertModel();
   BlockFacts embedding;

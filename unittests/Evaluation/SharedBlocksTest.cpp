@@ -350,7 +350,7 @@ TEST(SharedBlocks, OfAllFamilies) {
 //===----------------------------------------------------------------------===//
 
 /// Stage 0 of path 0 owns 2 of its 3 blocks, stage 1 of path 1 all 4; stage 1
-/// of path 0 is alone on its worker.
+/// of path 0 is the only one on its worker.
 TEST(SharedBlocks, TimesFollowTheBlocksThatAStageOwns) {
   std::vector<Path> paths = {pathOn({0, 1}, {{0, 1, 1}}),
                              pathOn({1, 0}, {{1, 2, 1}})};

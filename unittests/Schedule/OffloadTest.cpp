@@ -115,7 +115,7 @@ TEST(AddOffload, JoinsHoldCellsUntilThereIsRoom) {
             rowOf("0F0 0F1 0F2 0F3 0B3 0B2 0B1 0B0", 4));
 }
 
-/// If it stood two cells ahead of 0B2, 0U2 would find three activations there.
+/// If it were two cells ahead of 0B2, 0U2 would find three activations there.
 TEST(AddOffload, ReloadsLaterWhereThatMakesRoom) {
   EXPECT_EQ(rowOf("0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3", 4, memory(3, 2)),
             "0F0 0D0 0F1 0D1 0F2 0D2 0U0 0d1 0d2 0F3 0D3 0U1 0B0 0U2 0B1 0U3 "

@@ -322,7 +322,7 @@ TEST(SpreadVocabulary, OppositeOrdersDeadlock) {
     auto at = [&](Phase phase, int64_t unit) {
       return llvm::find(rows[0], Cell(0, phase, unit));
     };
-    // Y1 after T0 and Z0 is in front of Z0 on the other worker.
+    // Y1 after T0 and Z0 is before Z0 on the other worker.
     std::swap(*at(Phase::Combine, 0), *at(Phase::Combine, 1));
   });
   EXPECT_THAT(found, HasSubstr("0Y1) runs before its"));

@@ -1,4 +1,4 @@
-//===- StageEdgesTest.cpp - Nodes, and edges besides the chains -----------===//
+//===- StageEdgesTest.cpp - Nodes, and edges other than chains ------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which stages have a backward on a graph, what cells wait for, and the
@@ -48,7 +48,7 @@ static Path frozenOn(std::vector<int32_t> workers,
 
 TEST(StageEdges, NeedForAGradientFollowsEdges) {
   Kind whole = Kind::Whole, input = Kind::Input, none = Kind::None;
-  // An encoder in front of a chain: trained, frozen, frozen before frozen.
+  // An encoder before a chain: trained, frozen, frozen before frozen.
   EXPECT_EQ(backwardsOf(pathOn({0, 1}), {kTrained}, {{2, 0}}), Kinds(3, whole));
   EXPECT_EQ(backwardsOf(pathOn({0, 1}), {kFrozen}, {{2, 0}}),
             Kinds({whole, whole, none}));

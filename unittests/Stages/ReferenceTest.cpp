@@ -232,7 +232,7 @@ TEST_F(ReferenceTest, Arguments) {
 TEST_F(ReferenceTest, Gradients) {
   numberOf(PersistentKind::Gradient, 0) = 1000;
   run();
-  // The sum of the calls 8, 16 and 24; w1 is called in front of each.
+  // The sum of the calls 8, 16 and 24; w1 is called before each.
   EXPECT_EQ(numberOf(PersistentKind::Gradient, 0), 8 + 16 + 24);
   EXPECT_EQ(numberOf(PersistentKind::Gradient, 1), 23);
   EXPECT_EQ(RecordingCaller::numberIn(caller.find("w1").arguments[2].tensor),

@@ -203,7 +203,7 @@ exec.program @p workers 2 microbatches 3 {
     %b1 = compute 0B1
     // error: 'exec.all_reduce' op reduces blocks 0 to 1, stage 0 of path 1 owns none: worker 0 holds the blocks of stage 0 of path 1 with stage 0 of path 0, whose G reduces them (0G0)
     %ar1 = all_reduce 0G1 blocks 0 to 1 after %b1
-// program_c14: an all-reduce runs beside computes, so that its place is not enough.
+// program_c14: an all-reduce runs in parallel with computes, so that its place is not enough.
     // note: 0B1 is here
     %b1 = compute 0B1
     // error: 'exec.all_reduce' op of cell 0G0 does not wait for 0B1, which adds to its gradients; add the token of 'compute 0B1' to 'after'

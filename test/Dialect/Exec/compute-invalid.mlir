@@ -45,7 +45,7 @@ exec.program @itself {
 
 // -----
 
-// The lowest number stands for none.
+// The lowest number means none.
 exec.program @lowest {
   worker 0 {
     // expected-error@+2 {{number -9223372036854775808 is too low, wanted -9223372036854775807 or more}}

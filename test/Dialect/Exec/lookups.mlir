@@ -7,7 +7,7 @@
 // CHECK-LABEL: exec.program @lookups
 // CHECK:       %a0 = reduce_lookups 0A0 after %e0
 // CHECK:       %c0 = broadcast_gradient 0C0 after %b0
-// Worker 0 goes on with E1 beside A0, and its F waits for the sum alone: both E0 end at 3,
+// Worker 0 continues with E1 during A0, and its F waits only for the sum: both E0 end at 3,
 // and A takes 4.
 // TIME: compute 0E1 {exec.end_ps = 6 : i64, exec.start_ps = 3 : i64}
 // TIME: compute 0F0 after %{{.*}} {exec.end_ps = 17 : i64, exec.start_ps = 7 : i64}

@@ -2,7 +2,7 @@
 // RUN: pipesched-opt %s --emit-bytecode | pipesched-opt | FileCheck %s
 // RUN: pipesched-opt %s --mlir-print-op-generic | pipesched-opt | FileCheck %s
 
-// Results of a slice have its number behind that of its microbatch.
+// Results of a slice have its number after that of its microbatch.
 // CHECK-LABEL: exec.program @sliced workers 2 microbatches 2 slices 2 {
 // CHECK:      worker 0 {
 // CHECK-NEXT:   %f0_0 = compute 0F0.0

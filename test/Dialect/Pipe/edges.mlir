@@ -1,4 +1,4 @@
-// Nodes, and edges besides the chain: text, generic form, bytecode, checks,
+// Nodes, and edges in addition to the chain: text, generic form, bytecode, checks,
 // programs.
 
 // RUN: pipesched-opt %s --pipe-verify | FileCheck %s

@@ -44,7 +44,7 @@ pipe.schedule @s workers 1 microbatches 3 {
 // COMMENT:      comment.mlir:5:22: error: 'pipe.worker' op cell 5 (0F1) occurs twice
 // COMMENT:      comment.mlir:4:18: note: 0F1 is cell 1 of this row
 
-// A row that a pass has changed has no places in the text: its first word stands for it.
+// A row that a pass has changed has no places in the text: its first word marks it.
 // RUN: not pipesched-opt %t/changed.mlir --pass-pipeline='builtin.module(pipe-split-backward, pipe-verify{memory=1})' 2>&1 | FileCheck %s --check-prefix=CHANGED
 
 //--- changed.mlir

@@ -11,7 +11,7 @@ pipe.schedule @p workers 1 microbatches 1 {
 
 // -----
 
-// A behind the forward that waits for it
+// A after the forward that waits for it
 pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
   // expected-note @+2 {{0F0 is cell 1 of this row}}

@@ -121,7 +121,7 @@ pipe.model @p microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   repeat "b"
   block "b" parameters 10 activation_bytes 0 {
   }
-// repeat_c2: a block that is no layer
+// repeat_c2: a block that is not a layer
   // note: that block
   block "b" first parameters 10 activation_bytes 0 {
   }

@@ -121,7 +121,7 @@ pipe.model @divided microbatch_size 1 boundary_bytes 0 state_bytes [2, 2, 12] {
   }
 }
 
-// Attention at a rate of its own, and work on parameters.
+// Attention at a separate rate, and work on parameters.
 // CHECK-LABEL: pipe.model @flash
 // CHECK:         kernel "attention" on attention shape <kernel = "flash-2", head_size = 128, sequence = 1024, masked_flops = 45> core F <50 flops, 160 bytes> I <125 flops, 240 bytes>
 // CHECK-NEXT:    kernel "whole_scores" x 2 on attention shape <kernel = "cudnn", head_size = 64, sequence = 8> F <50 flops, 160 bytes>
@@ -134,7 +134,7 @@ pipe.model @flash microbatch_size 1 boundary_bytes 0 state_bytes [2, 4, 12] {
   }
 }
 
-// A stage with a shard of the vocabulary as work of its own.
+// A stage with a shard of the vocabulary as separate work.
 // CHECK-LABEL: pipe.model @shard
 // CHECK-NEXT:    block "stage 0" parameters 3 activation_bytes 8 shard_bytes [40, 8, 16, 0] {
 // CHECK-NEXT:      kernel "linear" on matrix F <4 flops, 8 bytes> B <8 flops, 8 bytes>

@@ -88,7 +88,7 @@ pipe.schedule @s workers 2 microbatches 1 {
   // error: 'pipe.worker' op is a second row of worker 0
   worker 0 runs [0B0]
 }
-// schedule_c5: a symbol that is no model
+// schedule_c5: a symbol that is not a model
 // error: 'pipe.schedule' op names @t, which is no pipe.model
 pipe.schedule @s workers 1 microbatches 1 model @t {
   path on [0]

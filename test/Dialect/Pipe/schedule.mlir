@@ -59,7 +59,7 @@ pipe.schedule @full workers 1 microbatches 1 recompute full {
   worker 0 runs [0F0 0R0 0B0]
 }
 
-// A brace behind a family opens either its options or the body.
+// A brace after a family opens either its options or the body.
 // CHECK-LABEL: pipe.schedule @family_and_body workers 1 microbatches 1 family "x" {
 // CHECK-NEXT:    path on [0]
 // CHECK-LABEL: pipe.schedule @family_and_generic_body workers 1 microbatches 1 family "x" {

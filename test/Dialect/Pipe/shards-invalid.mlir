@@ -11,7 +11,7 @@ pipe.schedule @s workers 1 microbatches 1 {
 
 // -----
 
-// Y behind the backward that waits for it
+// Y after the backward that waits for it
 pipe.schedule @s workers 1 microbatches 1 {
   path on [0]
   // expected-note @+2 {{0B0 is cell 3 of this row}}

@@ -49,7 +49,7 @@ pipe.schedule @backwards workers 1 microbatches 1 slices 2 {
   // note: 0B0.1 is cell 3 of this row
   worker 0 runs [0F0.0 0F0.1 0B0.0 0B0.1]
 }
-// The slice behind it may have a split backward.
+// The slice after it may have a split backward.
 pipe.schedule @s workers 1 microbatches 1 slices 3 {
   path on [0]
   // error: cell 4 (0B0.0) runs before 0I0.1: the backwards of a microbatch run from its last slice to its first

@@ -4,7 +4,7 @@
 // RUN: pipesched-opt-raw %t.bc | FileCheck %s
 // RUN: pipesched-opt %s --pass-pipeline='builtin.module(pipe-verify{schedule=weighted},pipe-verify{schedule=named},pipe-verify{schedule=all_paths})' -o /dev/null
 
-// Weights alone; a schedule with lengths need not be aligned.
+// Only weights; a schedule with lengths need not be aligned.
 // CHECK-LABEL: pipe.schedule @weighted workers 2 microbatches 1 gradient after W aligned slots <[1, 2]> {
 // GENERIC: slots = #pipe.slots<[1, 2]>, sym_name = "weighted"
 pipe.schedule @weighted workers 2 microbatches 1 gradient after W aligned slots <[1, 2]> {

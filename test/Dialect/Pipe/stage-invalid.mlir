@@ -35,7 +35,7 @@ pipe.schedule @p workers 1 microbatches 1 {
   stage 0 forward @f
   // error: is a second clause of stage 0
   stage 0 forward @f
-// stage_c2: any number may stand in the text.
+// stage_c2: any number may be in the text.
   // note: the first one
   stage 9223372036854775807 forward @f
   // error: is a second clause of stage 9223372036854775807
@@ -64,10 +64,10 @@ func.func @f(%w: tensor<8xf32> {pipe.weight}) { return }
 // A name where there are none.
 // error: gives "pipe.input" the value "x", expected none
 func.func @f(%w: tensor<8xf32> {pipe.input = "x"}) { return }
-// A name that is no text.
+// A name that is not a text.
 // error: gives "pipe.param" the value 3 : i64, expected none or a name in quotes
 func.func @f(%w: tensor<8xf32> {pipe.param = 3 : i64}) { return }
-// Clauses behind a worker.
+// Clauses after a worker.
 func.func @f() { return }
 exec.program @p workers 1 microbatches 1 {
   pipe.path on [0]

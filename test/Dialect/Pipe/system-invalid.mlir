@@ -52,7 +52,7 @@
 // efficiency_c1: more than all
 // error: expected an efficiency above 0 and at most 1, found 1.0
 #c = #pipe.efficiency<5 : 1.01>
-// efficiency_c1: a whole number that is no share
+// efficiency_c1: a whole number that is not a share
 // error: expected an efficiency above 0 and at most 1, found 2
 #c = #pipe.efficiency<2>
 // efficiency_c1: seven decimals

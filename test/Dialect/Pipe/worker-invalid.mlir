@@ -22,7 +22,7 @@ worker 0 runs [0F]
 // spelling: two cells without a space
 // error: unknown cell '0F0B0'; wanted a cell as 2F0
 worker 0 runs [0F0B0]
-// spelling: a cell that goes on behind its microbatch
+// spelling: a cell with text after its microbatch
 // error: '0F0.5' names a slice, but its schedule has no slices
 worker 0 runs [0F0 0F0.5]
 // spelling: no stage
@@ -58,7 +58,7 @@ worker 0 runs [0F0 _0 0B0]
 // spelling: too many idle slots
 // error: idle slots of '_2147483648' are not from 1 to 2147483647
 worker 0 runs [0F0 _2147483648 0B0]
-// spelling: idle slots that are no number
+// spelling: idle slots that are not a number
 // error: unknown cell '_F0'
 worker 0 runs [_F0]
 // generic form: not an array
@@ -113,7 +113,7 @@ pipe.schedule @s workers 2 microbatches 2 {
   // error: 'pipe.worker' op cell 1 (1F1): path 1 puts stage 1 on worker 0, not on worker 1
   worker 1 runs [0F1 1F1]
 }
-// A row stands in a schedule.
+// A row is in a schedule.
 // error: 'pipe.worker' op expects parent op 'pipe.schedule'
 pipe.worker 0 runs []
 

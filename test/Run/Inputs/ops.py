@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 # Operands %a, %b, %c of a type, and the ops that give %r; one line for each op of arith and math.
-# `>` is in front of another type of the result.
+# `>` is before another type of the result.
 FLOAT = ("arith: addf divf maximumf maxnumf minimumf minnumf mulf remf subf "
          "math: atan2 copysign powf")
 FLOAT_ONE = ("arith: negf math: absf acos acosh asin asinh atan atanh cbrt ceil cos cosh erf "

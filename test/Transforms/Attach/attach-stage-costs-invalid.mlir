@@ -24,7 +24,7 @@ func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
   %2 = tensor.cast %1 : tensor<?xf32> to tensor<8xf32>
   return %2 : tensor<8xf32>
 }
-// An op without known work, behind a call
+// An op without known work, after a call
 func.func @inner(%x: tensor<8xf32>) -> tensor<8xf32> {
   // error: 'scf.while' op has no known work; lower it to linalg, tensor, arith, math or scf, or let it implement StageWorkOpInterface
   %0 = scf.while (%a = %x) : (tensor<8xf32>) -> tensor<8xf32> {

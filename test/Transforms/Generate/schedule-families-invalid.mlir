@@ -1,5 +1,5 @@
 // What the pass of every family refuses. The placements and sizes that a family refuses are in
-// unittests/Schedule/FamiliesTest.cpp and beside the tests of its table.
+// unittests/Schedule/FamiliesTest.cpp and next to the tests of its table.
 
 // RUN: pipesched-opt %s -verify-diagnostics -split-input-file --pass-pipeline='builtin.module(pipe-schedule-gpipe)'
 // RUN: not pipesched-opt %s -split-input-file --pass-pipeline='builtin.module(pipe-schedule-gpipe{schedule=filled})' 2>&1 | FileCheck %s

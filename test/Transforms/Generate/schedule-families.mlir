@@ -88,7 +88,7 @@ pipe.schedule @one_f_one_b workers 3 microbatches 4 {
   path on [0, 1, 2]
 }
 
-// Two forwards more for each stage behind, instead of one.
+// Two forwards more for each later stage, instead of one.
 // CHECK-LABEL: pipe.schedule @eager workers 3 microbatches 4 family "eager-1f1b" {split_backward = true} gradient after W {
 // CHECK-NEXT:  path on [0, 1, 2]
 // CHECK-NEXT:  worker 0 runs [0F0 0F1 0F2 0F3 0I0 0W0 0I1 0W1 0I2 0W2 0I3 0W3]
@@ -145,7 +145,7 @@ pipe.schedule @interleaved workers 2 microbatches 3 {
   path on [0, 1]
 }
 
-// Each forward is paired with the backward behind it.
+// Each forward is paired with the backward after it.
 // CHECK-LABEL: pipe.schedule @combined workers 2 microbatches 4 family "combined-1f1b" {
 // CHECK-NEXT:  path on [0, 1, 0, 1]
 // CHECK-NEXT:  worker 0 runs [0F0 0F1 2F0 2F1 0F2 0F3+2B0 2F2+2B1 2F3+0B0 0B1 2B2 2B3 0B2 0B3]

@@ -22,7 +22,7 @@ pipe.schedule @interleaved workers 2 microbatches 2 {
   path on [0, 1]
 }
 
-// As many slices in flight as one microbatch has, and two more per worker behind.
+// As many slices in flight as one microbatch has, and two more for each later worker.
 // CHECK-LABEL: pipe.schedule @slimpipe workers 2 microbatches 2 slices 4 family "slimpipe" {
 // CHECK-NEXT:     path on [0, 1]
 // CHECK-NEXT:     worker 0 runs [0F0.0 0F0.1 0F0.2 0F0.3 0F1.0 0F1.1 0B0.3 0F1.2 0B0.2 0F1.3 0B0.1 0B0.0 0B1.3 0B1.2 0B1.1 0B1.0]

@@ -67,7 +67,7 @@ pipe.schedule @s workers 2 microbatches 1 slices 16777215 {
 
 // -----
 
-// rows that are no schedule
+// rows that are not a schedule
 pipe.schedule @s workers 2 microbatches 1 {
   path on [0, 1]
   worker 0 runs [0F0 0B0]

@@ -28,7 +28,7 @@ pipe.schedule @s workers 2 microbatches 3 profile <"F=1us,B=1us"> {
 
 // -----
 
-// a model of one size alone
+// a model of a single size
 pipe.model @only microbatch_size 1 boundary_bytes 1 state_bytes [1, 1, 1] {
   block "layer" x 2 parameters 1 activation_bytes 10 {
     kernel "matmul" on matrix F <1 flops, 1 bytes>
@@ -64,7 +64,7 @@ pipe.schedule @s workers 2 microbatches 3 model @a {
 
 // -----
 
-// shares of paths that are no whole microbatches
+// shares of paths that are not whole microbatches
 pipe.model @a microbatch_size 1 boundary_bytes 1 state_bytes [1, 1, 1] {
   block "layer" x 2 parameters 1 activation_bytes 10 {
     kernel "matmul" on matrix F <1 flops, 1 bytes>

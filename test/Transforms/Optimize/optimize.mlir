@@ -17,7 +17,7 @@
 // RUN: pipesched-translate --export-report --transport=blocking %t.mlir | FileCheck %s --check-prefix=OTHER
 // DELAY: @slow_copies takes what was found
 
-// The result does not depend on the number of threads. With sanitizers a unit test alone shows this,
+// The result does not depend on the number of threads. With sanitizers only a unit test shows this,
 // since a million evaluations are the fewest with which two searches run.
 
 // RUN: %if !sanitizer %{ pipesched-opt %s --pass-pipeline='builtin.module(pipe-optimize{memory=2 offload=true max-evaluations=1000000 explain=false schedule=slow_copies})' -o %t.one 2> %t.one.remarks --mlir-disable-threading %}

@@ -57,7 +57,7 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] source "
 }
 
 // With durations, a slot is the largest that divides them all, or the given one. A pair
-// has a time of its own.
+// has a separate time.
 // TIMES-LABEL:   pipe.schedule @profiled workers 2 microbatches 2 aligned slots <F = [2, 3], B = 5, FB = 7> profile <"F=[800us,1.2ms],B=2ms,FB=2.8ms,comm=1s"> {
 // TIMES-NEXT:      path on [0, 1]
 // TIMES-NEXT:      worker 0 runs [0F0 0F1 _8 0B0 0B1]

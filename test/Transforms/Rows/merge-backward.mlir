@@ -29,7 +29,7 @@ pipe.schedule @after_w workers 2 microbatches 1 family "gpipe" {split_backward =
   worker 1 runs [_ 1F0 1I0 _ 1W0 _3]
 }
 
-// Halves that stand apart stay, and so does the rule; the rows are no longer those of the family.
+// Halves that are apart stay, and so does the rule; the rows are no longer those of the family.
 // CHECK-LABEL: pipe.schedule @h1 workers 1 microbatches 3 {
 // CHECK-NEXT:    path on [0]
 // CHECK-NEXT:    worker 0 runs [0F0 0F1 0I0 0F2 0W0 0B1 0B2]

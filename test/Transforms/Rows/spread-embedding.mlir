@@ -30,7 +30,7 @@ pipe.schedule @mirrored workers 2 microbatches 2 {
   worker 1 runs [0F1 1F0 1B0 0B1]
 }
 
-// Nothing stands inside of an overlapped pair.
+// Nothing is inside of an overlapped pair.
 // CHECK-LABEL: pipe.schedule @pair workers 1 microbatches 3 {
 // CHECK-NEXT: path on [0]
 // CHECK-NEXT: worker 0 runs [0E0 0A0 0E1 0A1 0F0 0X0 0E2 0A2 0S0 0Y0 0T0 0Z0 0F1+0B0 0C0 0X1 0S1 0Y1 0T1 0Z1 0F2+0B1 0C1 0X2 0V0 0S2 0Y2 0T2 0Z2 0B2 0C2 0V1 0V2]

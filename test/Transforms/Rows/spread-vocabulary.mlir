@@ -33,7 +33,7 @@ pipe.schedule @room workers 2 microbatches 2 {
   worker 1 runs [1F0 1F1 1I0 1I1 1W0 1W1]
 }
 
-// A problem is left alone.
+// A problem stays unchanged.
 // CHECK-LABEL: pipe.schedule @problem workers 2 microbatches 2 {
 // CHECK-NEXT: path on [0, 1]
 // SECOND-LABEL: pipe.schedule @problem workers 2 microbatches 2 {

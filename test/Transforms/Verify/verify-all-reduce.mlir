@@ -1,7 +1,7 @@
 // RUN: %cases %s > %t.mlir
 // RUN: pipesched-opt %t.mlir -pipe-verify -verify-diagnostics -split-input-file
 
-// These are valid: groups meet in one order, whatever stands between them.
+// These are valid: groups meet in one order, whatever is between them.
 pipe.schedule @s workers 2 microbatches 2 {
   path on [0, 1] takes [0]
   path on [1, 0] takes [1]

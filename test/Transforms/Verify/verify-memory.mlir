@@ -47,7 +47,7 @@ pipe.schedule @offloaded workers 1 microbatches 3 profile <"F=10ps,B=20ps,D=10ps
 }
 
 // 0F2 waits for the memory that 0D0 frees, and the reload 0U0 for what 0D1 frees:
-// one join before the compute cell, one before the reload alone.
+// one join before the compute cell, one only before the reload.
 // TWO-NOT: error
 pipe.schedule @joined workers 1 microbatches 3 {
   path on [0]

@@ -1,8 +1,8 @@
 // RUN: %cases %s > %t.mlir
 // RUN: pipesched-opt %t.mlir -pipe-verify -verify-diagnostics -split-input-file
 
-// These are valid: worker 1 steps the middle of the model once, behind all gradients; G of
-// blocks that one worker holds stand alone.
+// These are valid: worker 1 steps the middle of the model once, after all gradients; G of
+// blocks that one worker holds are separate.
 pipe.schedule @s workers 3 microbatches 2 {
   path on [0, 1, 2] takes [0]
   path on [2, 1, 0] takes [1]

@@ -31,7 +31,7 @@ TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
 MICROBATCHES, SIZE = 2, 2
 RATE = 2.0**20
 """Parameters after a step of SGD at this rate hold little but the gradient."""
-# Error in parts of the norm, besides a multiple of the error of PyTorch's own computation.
+# Error in parts of the norm, in addition to a multiple of the error of PyTorch's own computation.
 PRECISION = {"f32": 2e-5, "f64": 1e-9, "bf16": 0.03}
 FACTOR = {"f32": 8, "f64": 8, "bf16": 4}
 DIGITS = 1e-5
