@@ -173,11 +173,11 @@ static WorkerPrograms readProgram(const Module &module, size_t index,
     orFail(pipe::verifyUnsliced(owner, "what a runtime reads"));
     if (auto given = llvm::dyn_cast<exec::ProgramOp>(op)) {
       LoadedProgram loaded = orFail(loadProgram(given, ListOps::No));
-      if (auto error = loaded.placement.checkTrainsAll("a runtime takes"))
+      if (auto error = loaded.placement.checkChains("a runtime takes"))
         fail(op, "", std::move(error));
       return listInstructions(op, loaded.program, loaded.placement);
     }
-    orFail(pipe::verifyTrainsAll(owner, "a runtime takes"));
+    orFail(pipe::verifyChains(owner, "a runtime takes"));
     auto schedule = llvm::cast<pipe::ScheduleOp>(op);
     ReceivePlacement chosen =
         orFail(op, "cannot be lowered: ",

@@ -325,9 +325,13 @@ class WorkerProgram(Sequence[Instruction]):
 
 
 def programs_of(schedule: Schedule, phases: str, runtime: str) -> list[tuple[Instruction, ...]]:
-    """Returns the programs of all workers for a runtime that runs these phases. Raises an error
-    for workers without stages and for anything else that they run.
+    """Returns the programs of all workers for a runtime that runs these phases and trains all
+    stages. Raises an error for workers without stages and for anything else that they run.
     """
+    if any(path.frozen or path.forward_only for path in schedule.paths):
+        raise PipeSchedError(
+            f"{schedule.name!r} has stages without weight gradients; {runtime} trains all stages"
+        )
     programs = [tuple(schedule.program(worker)) for worker in range(schedule.workers)]
     for worker, program in enumerate(programs):
         if not schedule.stages(worker):

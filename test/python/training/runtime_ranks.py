@@ -49,6 +49,11 @@ class Model:
     def __init__(self, job: Job, is_tied: bool = True) -> None:
         self.count = job.schedule.blocks
         self.whole = nn.Sequential(*(block_of(job.model, i, self.count) for i in range(self.count)))
+        for stage in (s for w in range(job.schedule.workers) for s in job.schedule.stages(w)):
+            paths = job.schedule.paths
+            if paths and stage.stage in paths[stage.path].frozen:
+                for block in stage.blocks:
+                    self.whole[block].requires_grad_(False)
         if job.has_ties and is_tied:
             self.whole[self.count - 1].table = self.whole[0].table
         self.optimizer = optimizer_of(list(self.whole.parameters()))

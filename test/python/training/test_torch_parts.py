@@ -48,6 +48,30 @@ def batch(dtype: Any = None) -> tuple[Tensor, Tensor]:
     return both[0], both[1]
 
 
+# Stages that are not trained
+
+
+def test_a_forward_only_schedule_evaluates() -> None:
+    blocks = [Plain(i) for i in range(3)]
+    with_backward = runtime_of(local(), *blocks)
+    runtime = runtime_of(local(paths=[Path([0] * 3, forward_only=True)]), *blocks)
+    assert torch.equal(runtime.evaluate(*batch()), with_backward.evaluate(*batch()))
+    with pytest.raises(PipelineError, match=r"the schedule has no backwards: call evaluate\(\)"):
+        runtime.step(*batch())
+
+
+def test_frozen_stages_have_no_trained_parameters() -> None:
+    schedule = local(paths=[Path([0] * 3, frozen=[1])])
+    blocks = [Plain(i) for i in range(3)]
+    runtime = runtime_of(schedule, *blocks)
+    with pytest.raises(PipelineError, match="path 0, stage 1 is frozen in the schedule, but its"):
+        runtime.step(*batch())
+    blocks[1].requires_grad_(False)
+    runtime = runtime_of(schedule, *blocks)
+    runtime.step(*batch())
+    assert [all(p.grad is None for p in block.parameters()) for block in blocks] == [0, 1, 0]
+
+
 # Arguments
 
 

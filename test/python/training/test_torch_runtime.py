@@ -117,6 +117,23 @@ def schedules() -> dict[str, Schedule]:
 
 
 ORDERED = {"messages": "ordered"}
+
+
+def frozen() -> list[Job]:
+    """Stages without weight gradients: before, between and after others."""
+    found = []
+    for family, workers, stages in (("1f1b", 4, (0,)), ("1f1b", 4, (1, 3)), ("gpipe", 3, (0, 1))):
+        path = Path(list(range(workers)), frozen=stages)
+        found.append((f"{family} frozen {stages}", made(family, workers, 7, paths=[path])))
+    around = [0, 1, 0, 1]
+    found.append(("split frozen", made("greedy", 2, 5, paths=[Path(around, frozen=[0, 2])])))
+    return [
+        Job(name + tags, schedule, options=options)
+        for name, schedule in found
+        for tags, options in (("", {}), (" without tags", ORDERED))
+    ]
+
+
 STEPPED = {
     "1f1b steps": ("1f1b", 3, 5, "pipe-add-optimizer"),
     "zb-v steps": ("zb-v", 2, 5, "pipe-add-optimizer{all-reduce=eager}"),
@@ -177,7 +194,7 @@ def jobs() -> dict[str, Job]:
         Job("dropped", made("interleaved-1f1b", 2, 6), "dropped", compares=False),
         Job("dropped, recomputed", again, "dropped", compares=False),
     ]
-    found += more_jobs()
+    found += [*more_jobs(), *frozen()]
     return {job.name: job for job in found}
 
 
@@ -266,6 +283,7 @@ def test_schedules_are_what_their_names_say() -> None:
     assert "R" in phases("recomputed") and "R" in phases("recomputed in part")
     assert {"D", "U"} <= phases("offloaded") and {"D", "U"} <= phases("offloaded in part")
     assert {"D", "U"} <= phases("shared offloaded") and "D" in phases("optimized")
+    assert "I" in phases("1f1b frozen (1, 3)") and "W" not in phases("1f1b frozen (1, 3)")
     assert "G" in phases("chimera steps early") and "O" in phases("1f1b steps")
     assert any(
         len(i.cells) == 2

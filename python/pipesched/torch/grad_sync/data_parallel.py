@@ -121,9 +121,12 @@ class Around:
     """Called at the end of each pass."""
 
     def add(self, cells: Sequence[Cell], keys: set[StageKey], last: Callable[[], None]) -> None:
-        """Registers a function that is called after the last backward of some stages."""
-        found = [c for c in cells if c.phase in ("B", "W") and (c.path, c.stage) in keys]
-        self.after.setdefault(mark(found[-1]), []).append(last)
+        """Registers a function that is called after the last backward of some stages, if they have
+        one.
+        """
+        found = [c for c in cells if c.phase in ("B", "I", "W") and (c.path, c.stage) in keys]
+        if found:
+            self.after.setdefault(mark(found[-1]), []).append(last)
 
 
 class Unit:

@@ -53,6 +53,24 @@ def bare(module: Any) -> Any:
     return module.module if isinstance(module, DistributedDataParallel) else module
 
 
+BackwardKind = Literal["full", "input", "none"]
+"""The backward of a stage: whole; only the gradient of its input, if it is frozen after a trained
+stage; none."""
+
+
+def find_kinds(schedule: Schedule) -> dict[StageKey, BackwardKind]:
+    """Returns the backwards of stages that are not trained; all others are full."""
+    kinds: dict[StageKey, BackwardKind] = {}
+    for number, path in enumerate(schedule.paths):
+        needs_gradient = False
+        for stage in range(len(path.workers)):
+            if path.forward_only or stage in path.frozen:
+                kinds[number, stage] = "input" if needs_gradient else "none"
+            else:
+                needs_gradient = True
+    return kinds
+
+
 @dataclass(frozen=True)
 class Piece:
     """Blocks that the same stages hold."""
@@ -75,6 +93,7 @@ class Placement:
         self.rank = rank
         self.everywhere = [schedule.stages(worker) for worker in range(schedule.workers)]
         self.stages = {(s.path, s.stage): s for s in self.everywhere[rank]}
+        self.kinds = find_kinds(schedule)
         self.last: dict[int, int] = {}
         """The last stage of each path."""
         for each in (stage for held in self.everywhere for stage in held):
@@ -106,6 +125,20 @@ class Placement:
         for key, module in source.items() if isinstance(source, Mapping) else ():
             for name, parameter in module.named_parameters():
                 yield f"{name} of {show(key)}", parameter
+
+    def backward_of(self, path: int, stage: int) -> BackwardKind:
+        return self.kinds.get((path, stage), "full")
+
+    def check_frozen(self) -> None:
+        """Refuses trained parameters in a stage that the schedule does not train."""
+        for key in self.kinds.keys() & self.modules.keys():
+            for name, parameter in self.modules[key].named_parameters():
+                if parameter.requires_grad:
+                    raise PipelineError(
+                        f"{show(key)} is frozen in the schedule, but its parameter {name} is "
+                        "trained; call requires_grad_(False) on its module, or take a schedule "
+                        "that trains the stage"
+                    )
 
     def loss_workers(self) -> tuple[int, ...]:
         return tuple(

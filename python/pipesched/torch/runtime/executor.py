@@ -73,7 +73,7 @@ class Executor:
         self.sums = setup.sums
         self._early = self._messages.early
         self.current: Instruction | None = None
-        self._splits = any(cell.phase == "I" for cell in setup.cells)
+        self._splits = any(cell.phase == "W" for cell in setup.cells)
         self._again = Again(self._placement, self._device)
         self._left = Left()
         self._times = times_of(self._device)
@@ -337,7 +337,8 @@ class Executor:
 
     def _forward(self, cell: Cell) -> None:
         at = cell.stage, cell.microbatch
-        is_training = self._batch.mode == "train"
+        has_backward = self._placement.backward_of(cell.path, cell.stage) != "none"
+        is_training = self._batch.mode == "train" and has_backward
         activation = self._begin(cell)
         is_again = cell.recomputed and is_training
         if is_again:
@@ -502,7 +503,7 @@ class Executor:
         roots = self._roots(cell, activation)
         inputs = activation.inputs
         with self._inside(cell):
-            if cell.phase == "B":
+            if self._is_whole(cell):
                 whole_backward(roots)
                 found = inputs.gradients()
             else:
@@ -523,16 +524,21 @@ class Executor:
 
     def _end_backward(self, cell: Cell, activation: Activation, found: list[Any]) -> None:
         inputs, found = activation.inputs, self._injected.scale_down(cell, found)
-        if cell.phase == "B":
+        if self._is_whole(cell):
             self._drop(cell)
         activation.roots = []
         if cell.stage == 0 and self._lookups is not None:
             self._lookups.leave(cell, found)
-        if cell.stage > 0:
+        if cell.stage > 0 and self._placement.backward_of(cell.path, cell.stage - 1) != "none":
             if len(found) < inputs.count:
                 given = dict(zip(inputs.wanted, found, strict=True))
                 found = [given.get(number) for number in range(inputs.count)]
             self._pass_up(cell, found)
+
+    def _is_whole(self, cell: Cell) -> bool:
+        """Returns whether no W follows a B or an I."""
+        kind = self._placement.backward_of(cell.path, cell.stage)
+        return cell.phase == "B" or kind == "input"
 
     def _inside(self, cell: Cell) -> AbstractContextManager[None]:
         """Runs a backward, which may add to gradients and in which no forward may run again."""

@@ -213,6 +213,7 @@ class PipelineRuntime:
         if another rank failed; PipelineTimeout. After an error the runtime cannot be used any more.
         """
         self._drop_stepped()
+        self._check_trains()
         batch = self._batch("train", inputs, targets)
         self._run(batch)
         if self._scaler is not None:
@@ -227,6 +228,12 @@ class PipelineRuntime:
         if batch.tokens is not None:
             batch.tokens.end()
         return batch.mean()
+
+    def _check_trains(self) -> None:
+        if any(path.forward_only for path in self.schedule.paths):
+            raise PipelineError("the schedule has no backwards: call evaluate()")
+        with self._guard(lambda: "looking for trained parameters of frozen stages"):
+            self._setup.placement.check_frozen()
 
     def _drop_stepped(self) -> None:
         """Drops the gradients by which O has stepped, unless the caller has replaced them."""
@@ -333,7 +340,7 @@ class PipelineRuntime:
             self._executor.memory = None
 
     def after_backwards(self, path: int, stage: int, call: Callable[[], Any]) -> None:
-        """Calls something in each training step after the last backward of a stage."""
+        """Calls something in each training step after the last backward of a stage that has one."""
         self._setup.around.add(self._setup.cells, {(path, stage)}, call)
 
     # State

@@ -444,7 +444,9 @@ def _optimizer(given: Optimizers, key: StageKey, owned: Sequence[nn.Parameter]) 
 
 
 def check_program(schedule: Schedule, placement: Placement, program: Sequence[Instruction]) -> None:
-    """Checks that every microbatch runs forward and backward through each stage of this rank."""
+    """Checks that every microbatch runs forward, and backward if the stage has one, through each
+    stage of this rank.
+    """
     cells = [c for i in program for c in i.cells if i.kind == "compute"]
     done: dict[str, set[tuple[int, int]]] = {
         phase: {(c.stage, c.microbatch) for c in cells if c.phase == phase} for phase in "FBIW"
@@ -456,11 +458,13 @@ def check_program(schedule: Schedule, placement: Placement, program: Sequence[In
             at = key[1], number
             if key[0] != path:
                 continue
-            backwards = (at in done["B"]) + (at in done["I"] and at in done["W"])
-            if at not in done["F"] or backwards != 1:
+            kind = placement.backward_of(*key)
+            of_weights = kind == "input" or at in done["W"]
+            backwards = (at in done["B"]) + (at in done["I"] and of_weights)
+            if at not in done["F"] or backwards != (kind != "none"):
                 raise PipelineError(
                     f"microbatch {number} does not run forward and backward through {show(key)} "
-                    f"on rank {placement.rank}: the program is not a complete training step"
+                    f"on rank {placement.rank}: the program is not a complete step"
                 )
     if placement.empty_stage() is not None and len(paths) > 1:
         raise PipelineError(
