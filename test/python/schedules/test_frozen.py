@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pipesched import Costs, Path, PipeSchedError, Schedule, generate, load, loads, problem
 from pipesched.command import main
+from pipesched.schedule.program import programs_of
 
 TIMES = {"F": "10ms", "B": "20ms"}
 
@@ -90,8 +91,9 @@ def test_what_takes_only_stages_that_train_says_so() -> None:
             schedule.transform(passes)
     with pytest.raises(PipeSchedError, match=f"an export takes {reason}"):
         schedule.to_csv()
-    with pytest.raises(PipeSchedError, match=f"a runtime takes {reason}"):
-        schedule.program(0)
+    assert {cell.phase for each in schedule.program(0) for cell in each.cells} == {"F"}
+    with pytest.raises(PipeSchedError, match="without weight gradients; JAX trains all stages"):
+        programs_of(schedule, "FBIW", "JAX")
     paths = [Path([0, 1], forward_only=True)]
     with pytest.raises(PipeSchedError, match=f"the optimizer takes {reason}"):
         problem(workers=2, microbatches=2, paths=paths).transform(
