@@ -10,6 +10,78 @@
 
 include "PipeSched/Transforms/PassBase.td"
 
+def PipeOutlineStagesPass : Pipe_ModulePass<"pipe-outline-stages"> {
+  let summary = "Cut a function into functions of stages";
+  let description = [{
+    Takes a function whose ops name their stage (`pipe.stage`) and phase
+    (`pipe.phase`), and makes a function of each stage and phase, with the roles
+    of all arguments and results. The schedules without `stage` clauses get
+    clauses that name them. docs/Frontends.md gives the rules. The function
+    itself is erased unless another op refers to it.
+
+    `split-backward` divides each `backward`: ops that the gradient of the
+    stage's input needs become its `input_gradient`, the others its
+    `weight_gradient`.
+
+    ```mlir
+    func.func @model(%a: tensor<8xf32> {pipe.param = "a"},
+                     %b: tensor<8xf32> {pipe.param = "b"},
+                     %x: tensor<8xf32> {pipe.input})
+        -> (tensor<8xf32> {pipe.output}) {
+      %y = arith.mulf %a, %x {pipe.stage = 0, pipe.phase = "forward"}
+          : tensor<8xf32>
+      %z = arith.mulf %b, %y {pipe.stage = 1, pipe.phase = "forward"}
+          : tensor<8xf32>
+      return %z : tensor<8xf32>
+    }
+    pipe.schedule @forward workers 2 microbatches 4 {
+      path on [0, 1]
+    }
+    ```
+
+    After `pipe-outline-stages`:
+
+    ```mlir
+    func.func private @model_stage0_forward(
+        %arg0: tensor<8xf32> {pipe.param = "a"},
+        %arg1: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+      %0 = arith.mulf %arg0, %arg1 : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    func.func private @model_stage1_forward(
+        %arg0: tensor<8xf32> {pipe.param = "b"},
+        %arg1: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+      %0 = arith.mulf %arg0, %arg1 : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    pipe.schedule @forward workers 2 microbatches 4 {
+      path on [0, 1]
+      stage 0 forward @model_stage0_forward
+      stage 1 forward @model_stage1_forward
+    }
+    ```
+
+    Errors: no function with these attributes, or several without `function`; as
+    for `outlineStages` and `flattenFragments`
+    (include/PipeSched/Stages/OutlineStages.h); a schedule that has another
+    number of stages, or has clauses already; no schedule.
+  }];
+  let options = [
+    Pipe_ScheduleOption,
+    Option<"functionName", "function", "std::string", /*default=*/"",
+           "Name of the function to cut; the only one with the attributes "
+           "where there is none">,
+    Option<"splitBackward", "split-backward", "bool", /*default=*/"false",
+           "Divide each backward into input_gradient and weight_gradient">,
+    Option<"reportMessages", "report", "bool", /*default=*/"false",
+           "Emit a remark at each message between stages that says its bytes">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::pipesched::pipe::PipeDialect"
+  ];
+}
+
 def PipeVerifyStagesPass : Pipe_ModulePass<"pipe-verify-stages"> {
   let summary = "Verify the functions of stages, and that they fit together";
   let description = [{

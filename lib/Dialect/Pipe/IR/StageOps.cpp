@@ -110,6 +110,37 @@ PipeDialect::verifyRegionResultAttribute(Operation *op, unsigned, unsigned,
   return verifyRole(op, attribute);
 }
 
+/// The kinds of functions into which an op can be outlined.
+static constexpr StageFunctionKind kOutlinedKinds[] = {
+    StageFunctionKind::Forward,       StageFunctionKind::Backward,
+    StageFunctionKind::InputGradient, StageFunctionKind::WeightGradient,
+    StageFunctionKind::Update,        StageFunctionKind::Loss};
+
+LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attribute) {
+  Attribute value = attribute.getValue();
+  if (attribute.getName() == kStageAttrName) {
+    auto number = dyn_cast<IntegerAttr>(value);
+    if (number && number.getValue().getActiveBits() < 32)
+      return success();
+    return op->emitOpError()
+           << "has the attribute " << attribute.getName() << " with the value "
+           << value << ", expected the number of a stage from 0";
+  }
+  if (attribute.getName() != kPhaseAttrName)
+    return success();
+  auto name = dyn_cast<StringAttr>(value);
+  SmallVector<StringRef> names;
+  for (StageFunctionKind kind : kOutlinedKinds)
+    names.push_back(enumName(kind));
+  if (name && llvm::is_contained(names, name.getValue()))
+    return success();
+  return op->emitOpError() << "has the attribute " << attribute.getName()
+                           << " with the value " << value
+                           << ", expected one of \""
+                           << llvm::join(names, "\", \"") << "\"";
+}
+
 //===----------------------------------------------------------------------===//
 // Clauses
 //===----------------------------------------------------------------------===//

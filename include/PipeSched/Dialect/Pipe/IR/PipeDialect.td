@@ -50,6 +50,7 @@ def Pipe_Dialect : Dialect {
   let dependentDialects = ["::mlir::DLTIDialect"];
   let hasCanonicalizer = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasRegionResultAttrVerify = 1;
 }

@@ -57,6 +57,11 @@ enum class StageRole {
 /// parameters with the same text as its value are one.
 inline constexpr llvm::StringLiteral kTiedAttrName = "pipe.tied";
 
+/// Attributes of an op in a function that pipe-outline-stages cuts: the number
+/// of its stage, and the name of a StageFunctionKind.
+inline constexpr llvm::StringLiteral kStageAttrName = "pipe.stage";
+inline constexpr llvm::StringLiteral kPhaseAttrName = "pipe.phase";
+
 /// Where a role may be in a function.
 enum class RolePlace : uint8_t { Nowhere = 0, Argument = 1, Result = 2 };
 
