@@ -121,33 +121,38 @@ def lower_torch():
     return stateless_fx_import(traced, output_type=OutputType.LINALG_ON_TENSORS, model_name="main")
 
 
+def name_place(op):
+    """Gives an op the stage and phase that its location names, if it names any."""
+    name = re.match(r'loc\((?:callsite\()?"([^"]*)"', str(op.location))
+    found = SCOPE.search(name[1]) if name else None
+    if not found or op.name == "func.return":
+        return
+    transposed, phase, stage = found.groups()
+    if phase == "stage":
+        phase = "backward" if transposed else "forward"
+    op.attributes["pipe.phase"] = ir.StringAttr.get(phase)
+    if stage:
+        op.attributes["pipe.stage"] = ir.IntegerAttr.get(
+            ir.IntegerType.get_signless(64), int(stage)
+        )
+
+
 def name_stages(module):
-    """Gives the ops of the function the stage and phase of their locations, and its arguments and
-    results their roles.
-    """
+    """Returns the text of the only function, with stages, phases and roles."""
     (function,) = [each for each in module.body.operations if str(each.name) == '"main"']
+    text = function.operation.get_asm(enable_debug_info=True, use_local_scope=True)
     with module.context as context:
         context.allow_unregistered_dialects = True
-        text = function.operation.get_asm(enable_debug_info=True, use_local_scope=True)
         module = ir.Module.parse(text)
         (function,) = module.body.operations
-        number = ir.IntegerType.get_signless(64)
         for op in function.entry_block.operations:
-            place = re.match(r'loc\((?:callsite\()?"([^"]*)"', str(op.location))
-            found = SCOPE.search(place[1]) if place else None
-            if found and op.operation.name != "func.return":
-                phase = {"stage": "forward"}.get(found[2], found[2])
-                phase = "backward" if found[1] and phase == "forward" else phase
-                op.operation.attributes["pipe.phase"] = ir.StringAttr.get(phase)
-                if found[3]:
-                    op.operation.attributes["pipe.stage"] = ir.IntegerAttr.get(number, int(found[3]))
-        names = [f'"w{stage}"' for stage in range(STAGES)]
-        parameters = [f"{{pipe.param = {name}}}" for name in names]
-        gradients = [f"{{pipe.gradient = {name}}}" for name in names]
-        arguments = [*parameters, "{pipe.input}", "{pipe.target}"]
-        results = ["{pipe.loss}", *gradients, *parameters]
-        function.attributes["arg_attrs"] = ir.Attribute.parse(f"[{', '.join(arguments)}]")
-        function.attributes["res_attrs"] = ir.Attribute.parse(f"[{', '.join(results)}]")
+            name_place(op.operation)
+        parameters = [f'{{pipe.param = "w{stage}"}}' for stage in range(STAGES)]
+        gradients = [f'{{pipe.gradient = "w{stage}"}}' for stage in range(STAGES)]
+        arguments = ", ".join([*parameters, "{pipe.input}", "{pipe.target}"])
+        results = ", ".join(["{pipe.loss}", *gradients, *parameters])
+        function.attributes["arg_attrs"] = ir.Attribute.parse(f"[{arguments}]")
+        function.attributes["res_attrs"] = ir.Attribute.parse(f"[{results}]")
         function.attributes["sym_name"] = ir.StringAttr.get("step")
         return str(function)
 

@@ -110,7 +110,7 @@ private:
   std::map<Place, Piece> pieces;
   llvm::DenseMap<Value, std::string> residuals;
   std::map<int64_t, int64_t> numResiduals; ///< by stage
-  /// The op that reads an argument first, of those that one stage has.
+  /// The stage that has an argument, and its first op that reads it.
   llvm::DenseMap<Value, std::pair<int64_t, Operation *>> owners;
 };
 } // namespace

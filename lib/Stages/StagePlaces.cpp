@@ -50,7 +50,7 @@ FailureOr<StagePlaces> StagePlaces::read(func::FuncOp function) {
     return emitTableError(function)
            << "has " << function.getBody().getBlocks().size()
            << " blocks; a function that is cut into stages has one";
-  if (failed(places.readRoles()) || failed(places.readAttributes()))
+  if (failed(places.readSignature()) || failed(places.readAttributes()))
     return failure();
   places.findRepeated();
   places.derive();
@@ -96,7 +96,7 @@ static LogicalResult setNames(func::FuncOp function, StringRef what,
   return success();
 }
 
-LogicalResult StagePlaces::readRoles() {
+LogicalResult StagePlaces::readSignature() {
   auto read = [&](StringRef what, unsigned count, auto attributesOf,
                   SmallVector<NamedRole> &roles) -> LogicalResult {
     for (unsigned i = 0; i < count; ++i) {

@@ -79,7 +79,7 @@ public:
   void splitBackward(const llvm::DenseSet<mlir::Operation *> &needed);
 
 private:
-  mlir::LogicalResult readRoles();
+  mlir::LogicalResult readSignature();
   mlir::LogicalResult readAttributes();
   void findRepeated();
   void derive();
