@@ -72,9 +72,9 @@ static LogicalResult flatten(Operation *fragment, func::FuncOp function) {
   StringAttr phase = readPhase(fragment);
   if (!phase)
     return failure();
-  if (!stage)
-    return fragment->emitOpError() << "has no stage_id; expected the number of "
-                                      "its stage";
+  if (!stage || stage.getValue().getActiveBits() >= 32)
+    return fragment->emitOpError()
+           << "does not have a stage_id that is the number of a stage from 0";
   if (fragment->getNumRegions() != 1 ||
       !llvm::hasSingleElement(fragment->getRegion(0)) ||
       fragment->getRegion(0).front().empty())

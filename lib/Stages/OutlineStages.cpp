@@ -84,8 +84,8 @@ private:
   void splitBackward();
 
   LogicalResult makePieces();
-  LogicalResult verifyPieces();
   LogicalResult addResults();
+  void completeSplits();
   LogicalResult addMessages();
   LogicalResult take(Place reader, Value value, Operation *user);
   LogicalResult takeArgument(Place reader, BlockArgument value,
@@ -387,26 +387,6 @@ LogicalResult Outliner::take(Place reader, Value value, Operation *user) {
 // Pieces
 //===----------------------------------------------------------------------===//
 
-/// Every stage has a forward, and all or none have a backward, whole or split.
-LogicalResult Outliner::verifyPieces() {
-  auto has = [&](int64_t stage, Kind kind) {
-    return pieces.count({stage, kind}) != 0;
-  };
-  for (int64_t stage = 0; stage <= last(); ++stage) {
-    if (!has(stage, Kind::Forward))
-      return emitTableError(function)
-             << "has no op in forward of stage " << stage;
-    bool isSplit =
-        has(stage, Kind::InputGradient) || has(stage, Kind::WeightGradient);
-    if (!isSplit)
-      continue;
-    // A stage runs both or none.
-    pieces[{stage, Kind::InputGradient}];
-    pieces[{stage, Kind::WeightGradient}];
-  }
-  return success();
-}
-
 LogicalResult Outliner::addResults() {
   Operation *end = places.getBody().getTerminator();
   for (auto [index, role] : llvm::enumerate(places.getResults())) {
@@ -420,6 +400,16 @@ LogicalResult Outliner::addResults() {
     pieces[*place].addResult(role, end->getOperand(index));
   }
   return success();
+}
+
+/// A stage whose backward is split has both parts, if only one has ops.
+void Outliner::completeSplits() {
+  for (int64_t stage = 0; stage <= last(); ++stage)
+    for (auto [kind, other] :
+         {std::pair(Kind::InputGradient, Kind::WeightGradient),
+          std::pair(Kind::WeightGradient, Kind::InputGradient)})
+      if (pieces.count({stage, kind}))
+        pieces.try_emplace({stage, other});
 }
 
 /// Adds the input of each stage and the output of the last one, also if the
@@ -463,12 +453,11 @@ LogicalResult Outliner::verifyShapes() {
         << "gives " << found << " as the gradient of " << what << ", which is "
         << wanted << "; expected the same shape");
   };
-  for (auto [stage, both] :
-       llvm::enumerate(llvm::zip(outputs, outputGradients)))
-    if (auto [output, gradient] = both; gradient)
-      if (failed(
-              verify(gradient, output, "the output of stage " + Twine(stage))))
-        return failure();
+  for (int64_t stage = 0; stage <= last(); ++stage)
+    if (outputGradients[stage] &&
+        failed(verify(outputGradients[stage], outputs[stage],
+                      "the output of stage " + Twine(stage))))
+      return failure();
   Operation *end = places.getBody().getTerminator();
   for (auto [index, role] : llvm::enumerate(places.getResults()))
     for (BlockArgument argument : places.getBody().getArguments())
@@ -484,14 +473,18 @@ LogicalResult Outliner::makePieces() {
   for (Operation &op : places.getBody().without_terminator())
     if (std::optional<Place> place = places.of(&op))
       pieces[*place].ops.push_back(&op);
-  if (failed(verifyPieces()))
+  for (int64_t stage = 0; stage <= last(); ++stage)
+    if (!pieces.count({stage, Kind::Forward}))
+      return emitTableError(function)
+             << "has no op in forward of stage " << stage;
+  auto takeValue = [&](Place reader, Value value, Operation *user) {
+    return take(reader, value, user);
+  };
+  if (failed(forEachRead(takeValue)) || failed(addResults()) ||
+      failed(addMessages()) || failed(verifyShapes()))
     return failure();
-  if (failed(forEachRead([&](Place reader, Value value, Operation *user) {
-        return take(reader, value, user);
-      })))
-    return failure();
-  return failure(failed(addResults()) || failed(addMessages()) ||
-                 failed(verifyShapes()));
+  completeSplits();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

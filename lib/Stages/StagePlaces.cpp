@@ -254,11 +254,12 @@ std::optional<Place> StagePlaces::ofResult(unsigned index) const {
     return std::nullopt;
   if (role.role == Role::Param || role.role == Role::State)
     return Place{stage, Kind::Update};
-  bool isSplit = llvm::any_of(places, [&](const auto &entry) {
-    Place place = entry.second;
-    return place.stage == stage && (place.kind == Kind::InputGradient ||
-                                    place.kind == Kind::WeightGradient);
-  });
+  bool isSplit =
+      areBackwardsSplit || llvm::any_of(places, [&](const auto &entry) {
+        Place place = entry.second;
+        return place.stage == stage && (place.kind == Kind::InputGradient ||
+                                        place.kind == Kind::WeightGradient);
+      });
   if (!isSplit)
     return Place{stage, Kind::Backward};
   return Place{stage, role.role == Role::Gradient ? Kind::WeightGradient
@@ -331,6 +332,7 @@ std::optional<Place> StagePlaces::of(Operation *op) const {
 }
 
 void StagePlaces::splitBackward(const llvm::DenseSet<Operation *> &needed) {
+  areBackwardsSplit = true;
   for (auto &[op, place] : places)
     if (place.kind == Kind::Backward)
       place.kind =

@@ -90,6 +90,7 @@ private:
 
   mlir::func::FuncOp function;
   int64_t numStages = 0;
+  bool areBackwardsSplit = false;
   llvm::SmallVector<NamedRole> arguments, results;
   llvm::DenseMap<mlir::Operation *, Place> places;
   llvm::DenseSet<mlir::Operation *> repeated;

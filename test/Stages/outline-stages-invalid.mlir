@@ -218,10 +218,34 @@ func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
 }
 // No stage.
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-  // error: has no stage_id; expected the number of its stage
+  // error: does not have a stage_id that is the number of a stage from 0
   %y = "mpmd.fragment"(%x) <{mesh_name = "m", origin = [#mpmd.user_origin<"a">]}> ({
   ^bb0(%a: tensor<8xf32>):
     "mpmd.return"(%a) : (tensor<8xf32>) -> ()
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+// A stage that is not a number of one.
+func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  // error: does not have a stage_id that is the number of a stage from 0
+  %y = "mpmd.fragment"(%x) <{mesh_name = "m", origin = [#mpmd.user_origin<"a">], stage_id = 99999999999999999999 : i128}> ({
+  ^bb0(%a: tensor<8xf32>):
+    "mpmd.return"(%a) : (tensor<8xf32>) -> ()
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+// No region.
+func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  // error: does not have one region of one block
+  %y = "mpmd.fragment"(%x) <{mesh_name = "m", origin = [#mpmd.user_origin<"a">], stage_id = 0}> ({}) : (tensor<8xf32>) -> tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+// A region that returns more than the fragment.
+func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
+  // error: has 1 operands and 1 results; its region takes 1 and returns 2
+  %y = "mpmd.fragment"(%x) <{mesh_name = "m", origin = [#mpmd.user_origin<"a">], stage_id = 0}> ({
+  ^bb0(%a: tensor<8xf32>):
+    "mpmd.return"(%a, %a) : (tensor<8xf32>, tensor<8xf32>) -> ()
   }) : (tensor<8xf32>) -> tensor<8xf32>
   return %y : tensor<8xf32>
 }
