@@ -40,7 +40,7 @@ struct PieceValue {
 
 /// One function to make.
 struct Piece {
-  SmallVector<Operation *> ops;
+  llvm::SetVector<Operation *> ops;           ///< also the repeated ones
   SmallVector<PieceValue> arguments, results; ///< in the order of their roles
   llvm::DenseSet<Value> seen; ///< of its arguments, and read by repeated ops
 
@@ -87,7 +87,9 @@ private:
   LogicalResult addResults();
   void completeSplits();
   LogicalResult addMessages();
-  LogicalResult take(Place reader, Value value, Operation *user);
+  LogicalResult take(Place reader, Value read, Operation *user);
+  LogicalResult takeFrom(Place from, Place reader, Value value,
+                         Operation *user);
   LogicalResult takeArgument(Place reader, BlockArgument value,
                              Operation *user);
   FailureOr<NamedRole> readerRole(Place from, Place reader, Value value,
@@ -98,8 +100,6 @@ private:
   LogicalResult verifyShapes();
 
   func::FuncOp makeFunction(Place place, Piece &piece, OpBuilder &builder);
-  Value copy(Value value, OpBuilder &builder, IRMapping &copies);
-  void copyOp(Operation *op, OpBuilder &builder, IRMapping &copies);
 
   int64_t last() const { return places.getNumStages() - 1; }
 
@@ -353,25 +353,12 @@ LogicalResult Outliner::takeArgument(Place reader, BlockArgument value,
   return success();
 }
 
-LogicalResult Outliner::take(Place reader, Value value, Operation *user) {
-  Piece &piece = pieces[reader];
-  if (!piece.seen.insert(value).second)
-    return success();
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return takeArgument(reader, argument, user);
-  Operation *source = value.getDefiningOp();
-  if (places.isRepeated(source)) {
-    for (Value read : valuesReadBy(source))
-      if (failed(take(reader, read, user)))
-        return failure();
-    return success();
-  }
-  Place from = *places.of(source);
-  if (from == reader)
-    return success();
+/// Takes a value of another function.
+LogicalResult Outliner::takeFrom(Place from, Place reader, Value value,
+                                 Operation *user) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || !type.hasStaticShape() || type.getEncoding())
-    return source->emitOpError()
+    return value.getDefiningOp()->emitOpError()
            << "gives " << describe(reader) << " a value of type "
            << value.getType()
            << "; expected a tensor whose sizes are all known";
@@ -379,7 +366,29 @@ LogicalResult Outliner::take(Place reader, Value value, Operation *user) {
   if (failed(role))
     return failure();
   pieces[from].addResult(producerRole(from, reader, value, *role), value);
-  piece.addArgument(std::move(*role), value);
+  pieces[reader].addArgument(std::move(*role), value);
+  return success();
+}
+
+LogicalResult Outliner::take(Place reader, Value read, Operation *user) {
+  Piece &piece = pieces[reader];
+  SmallVector<Value> stack{read};
+  while (!stack.empty()) {
+    Value value = stack.pop_back_val();
+    if (!piece.seen.insert(value).second)
+      continue;
+    Operation *source = value.getDefiningOp();
+    if (!source) {
+      if (failed(takeArgument(reader, cast<BlockArgument>(value), user)))
+        return failure();
+    } else if (places.isRepeated(source)) {
+      piece.ops.insert(source);
+      llvm::append_range(stack, valuesReadBy(source));
+    } else if (Place from = *places.of(source); !(from == reader)) {
+      if (failed(takeFrom(from, reader, value, user)))
+        return failure();
+    }
+  }
   return success();
 }
 
@@ -472,7 +481,7 @@ LogicalResult Outliner::verifyShapes() {
 LogicalResult Outliner::makePieces() {
   for (Operation &op : places.getBody().without_terminator())
     if (std::optional<Place> place = places.of(&op))
-      pieces[*place].ops.push_back(&op);
+      pieces[*place].ops.insert(&op);
   for (int64_t stage = 0; stage <= last(); ++stage)
     if (!pieces.count({stage, Kind::Forward}))
       return emitTableError(function)
@@ -514,20 +523,6 @@ static DictionaryAttr attributesOf(const PieceValue &value,
   return attributes.getDictionary(builder.getContext());
 }
 
-void Outliner::copyOp(Operation *op, OpBuilder &builder, IRMapping &copies) {
-  for (Value value : valuesReadBy(op))
-    copy(value, builder, copies);
-  Operation *made = builder.clone(*op, copies);
-  made->removeAttr(kStageAttrName);
-  made->removeAttr(kPhaseAttrName);
-}
-
-Value Outliner::copy(Value value, OpBuilder &builder, IRMapping &copies) {
-  if (!copies.contains(value))
-    copyOp(value.getDefiningOp(), builder, copies);
-  return copies.lookup(value);
-}
-
 func::FuncOp Outliner::makeFunction(Place place, Piece &piece,
                                     OpBuilder &builder) {
   SmallVector<Type> inputs, results;
@@ -563,11 +558,18 @@ func::FuncOp Outliner::makeFunction(Place place, Piece &piece,
                    ? Value(taken)
                    : arith::TruncIOp::create(builder, loc, type, taken));
   }
-  for (Operation *op : piece.ops)
-    copyOp(op, builder, copies);
+  SmallVector<Operation *> ops = piece.ops.takeVector();
+  llvm::sort(ops, [](Operation *left, Operation *right) {
+    return left->isBeforeInBlock(right);
+  });
+  for (Operation *op : ops) {
+    Operation *made = builder.clone(*op, copies);
+    made->removeAttr(kStageAttrName);
+    made->removeAttr(kPhaseAttrName);
+  }
   SmallVector<Value> returned;
   for (auto [result, type] : llvm::zip(piece.results, results)) {
-    Value value = copy(result.value, builder, copies);
+    Value value = copies.lookup(result.value);
     returned.push_back(type == value.getType()
                            ? value
                            : arith::ExtUIOp::create(builder, loc, type, value));

@@ -140,7 +140,10 @@ LogicalResult StagePlaces::readAttributes() {
     int64_t number = -1;
     if (stage)
       numbers.insert(number = stage.getValue().getZExtValue());
-    places[&op] = {number, *enumFromName<Kind>(phase.getValue())};
+    Kind kind = *enumFromName<Kind>(phase.getValue());
+    places[&op] = {number, kind};
+    if (kind == Kind::InputGradient || kind == Kind::WeightGradient)
+      splitStages.insert(number);
     if (isLoss)
       losses.push_back(&op);
   }
@@ -215,19 +218,21 @@ bool StagePlaces::isEarlier(Place left, Place right) const {
 
 void StagePlaces::findStagesOfArguments() {
   llvm::DenseSet<Value> seen;
-  auto note = [&](auto &self, Value value, int64_t stage) -> void {
-    if (!seen.insert(value).second)
-      return;
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      stages[argument.getArgNumber()] = stage;
-    else if (isRepeated(value.getDefiningOp()))
-      for (Value read : valuesReadBy(value.getDefiningOp()))
-        self(self, read, stage);
-  };
-  for (Operation &op : getBody().without_terminator())
-    if (auto place = places.find(&op); place != places.end())
-      for (Value value : valuesReadBy(&op))
-        note(note, value, place->second.stage);
+  for (Operation &op : getBody().without_terminator()) {
+    auto place = places.find(&op);
+    if (place == places.end())
+      continue;
+    SmallVector<Value> stack = valuesReadBy(&op);
+    while (!stack.empty()) {
+      Value value = stack.pop_back_val();
+      if (!seen.insert(value).second)
+        continue;
+      if (auto argument = dyn_cast<BlockArgument>(value))
+        stages[argument.getArgNumber()] = place->second.stage;
+      else if (isRepeated(value.getDefiningOp()))
+        llvm::append_range(stack, valuesReadBy(value.getDefiningOp()));
+    }
+  }
 }
 
 std::optional<Place> StagePlaces::ofResult(unsigned index) const {
@@ -254,13 +259,7 @@ std::optional<Place> StagePlaces::ofResult(unsigned index) const {
     return std::nullopt;
   if (role.role == Role::Param || role.role == Role::State)
     return Place{stage, Kind::Update};
-  bool isSplit =
-      areBackwardsSplit || llvm::any_of(places, [&](const auto &entry) {
-        Place place = entry.second;
-        return place.stage == stage && (place.kind == Kind::InputGradient ||
-                                        place.kind == Kind::WeightGradient);
-      });
-  if (!isSplit)
+  if (!splitStages.contains(stage))
     return Place{stage, Kind::Backward};
   return Place{stage, role.role == Role::Gradient ? Kind::WeightGradient
                                                   : Kind::InputGradient};
@@ -332,7 +331,8 @@ std::optional<Place> StagePlaces::of(Operation *op) const {
 }
 
 void StagePlaces::splitBackward(const llvm::DenseSet<Operation *> &needed) {
-  areBackwardsSplit = true;
+  for (int64_t stage = 0; stage < numStages; ++stage)
+    splitStages.insert(stage);
   for (auto &[op, place] : places)
     if (place.kind == Kind::Backward)
       place.kind =

@@ -90,7 +90,7 @@ private:
 
   mlir::func::FuncOp function;
   int64_t numStages = 0;
-  bool areBackwardsSplit = false;
+  llvm::DenseSet<int64_t> splitStages; ///< stages without a whole backward
   llvm::SmallVector<NamedRole> arguments, results;
   llvm::DenseMap<mlir::Operation *, Place> places;
   llvm::DenseSet<mlir::Operation *> repeated;
