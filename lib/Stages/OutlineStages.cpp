@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace pipesched;
@@ -78,6 +79,7 @@ private:
   using Reader = llvm::function_ref<LogicalResult(Place, Value, Operation *)>;
   LogicalResult forEachRead(Reader read);
 
+  std::string describeSources(Place reader) const;
   LogicalResult verifyBackwards();
   LogicalResult findMessages();
   LogicalResult noteMessage(Place reader, Value value, Operation *user);
@@ -150,19 +152,16 @@ static std::optional<Crossing> crossingOf(Place from, Place to) {
   }
 }
 
-/// "forward of stage 1 or 2": the functions of which an op can read values.
-static std::string describeSources(Place reader, int64_t numStages) {
-  SmallVector<std::string> sources;
-  for (int64_t stage = std::max<int64_t>(reader.stage - 1, 0);
-       stage < std::min(reader.stage + 2, numStages); ++stage)
-    for (Kind kind : {Kind::Forward, Kind::Loss, Kind::Backward,
-                      Kind::InputGradient, Kind::WeightGradient}) {
-      Place from{stage, kind};
-      bool exists = kind != Kind::Loss || stage == numStages - 1;
-      if (exists && (from == reader || crossingOf(from, reader)))
-        sources.push_back(describe(from));
-    }
-  return llvm::join(sources, ", ");
+/// "forward of stage 1, forward of stage 2": of which an op can read values.
+std::string Outliner::describeSources(Place reader) const {
+  std::set<Place> sources{reader};
+  for (Operation &op : places.getBody().without_terminator())
+    if (std::optional<Place> from = places.of(&op);
+        from && crossingOf(*from, reader))
+      sources.insert(*from);
+  return llvm::join(
+      llvm::map_range(sources, [](Place place) { return describe(place); }),
+      ", ");
 }
 
 /// Calls `read` for each value that an op or a result takes, op by op.
@@ -211,7 +210,7 @@ LogicalResult Outliner::noteMessage(Place reader, Value value,
     InFlightDiagnostic diagnostic =
         user->emitOpError()
         << "takes, in " << describe(reader) << ", a value of " << describe(from)
-        << "; expected one of " << describeSources(reader, last() + 1);
+        << "; expected one of " << describeSources(reader);
     diagnostic.attachNote(source->getLoc()) << "the value";
     return diagnostic;
   }

@@ -155,7 +155,7 @@ func.func @f(%x: tensor<8xf32> {pipe.input}, %dz: tensor<8xf32> {pipe.output_gra
   %z = arith.mulf %y, %y {pipe.stage = 1, pipe.phase = "forward"} : tensor<8xf32>
   // note: the value
   %dy = arith.mulf %dz, %y {pipe.stage = 1, pipe.phase = "weight_gradient"} : tensor<8xf32>
-  // error: takes, in backward of stage 0, a value of weight_gradient of stage 1; expected one of forward of stage 0, backward of stage 0, backward of stage 1, input_gradient of stage 1
+  // error: takes, in backward of stage 0, a value of weight_gradient of stage 1; expected one of forward of stage 0, backward of stage 0
   %dx = arith.mulf %dy, %x {pipe.stage = 0, pipe.phase = "backward"} : tensor<8xf32>
   return %z, %dx : tensor<8xf32>, tensor<8xf32>
 }
