@@ -12,7 +12,6 @@
 #include "StagePlaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include <set>
 
 using namespace mlir;
 using namespace pipesched;
@@ -259,7 +258,7 @@ std::optional<Place> StagePlaces::ofResult(unsigned index) const {
     return std::nullopt;
   if (role.role == Role::Param || role.role == Role::State)
     return Place{stage, Kind::Update};
-  if (!splitStages.contains(stage))
+  if (splitStages.count(stage) == 0)
     return Place{stage, Kind::Backward};
   return Place{stage, role.role == Role::Gradient ? Kind::WeightGradient
                                                   : Kind::InputGradient};

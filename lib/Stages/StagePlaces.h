@@ -12,6 +12,7 @@
 #include "PipeSched/Dialect/Pipe/IR/Pipe.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
+#include <set>
 
 namespace pipesched {
 
@@ -90,7 +91,7 @@ private:
 
   mlir::func::FuncOp function;
   int64_t numStages = 0;
-  llvm::DenseSet<int64_t> splitStages; ///< stages without a whole backward
+  std::set<int64_t> splitStages; ///< stages without a whole backward
   llvm::SmallVector<NamedRole> arguments, results;
   llvm::DenseMap<mlir::Operation *, Place> places;
   llvm::DenseSet<mlir::Operation *> repeated;
