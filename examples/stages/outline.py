@@ -14,7 +14,7 @@ import numpy as np
 from torch_mlir import ir
 
 STAGES, MICROBATCHES, SAMPLES, WIDTH, RATE = 4, 8, 4, 16, 0.5
-SCOPE = re.compile(r"(transpose\()?(?:jvp\()?(stage|update|loss)(\d*)\b")
+SCOPE = re.compile(r'["/](transpose\()?(?:jvp\()?(stage|update|loss)(\d*)\)*["/]')
 
 
 def arrays():
@@ -30,7 +30,7 @@ def jax_step():
     import jax
     import jax.numpy as jnp
 
-    def loss(parameters, x, target):
+    def compute_loss(parameters, x, target):
         for stage, w in enumerate(parameters):
             with jax.named_scope(f"stage{stage}"):
                 x = jnp.tanh(x @ w)
@@ -38,7 +38,7 @@ def jax_step():
             return ((x - target) ** 2).mean() / MICROBATCHES
 
     def step(parameters, x, target):
-        found, gradients = jax.value_and_grad(loss)(parameters, x, target)
+        found, gradients = jax.value_and_grad(compute_loss)(parameters, x, target)
         updated = []
         for stage, (w, gradient) in enumerate(zip(parameters, gradients, strict=True)):
             with jax.named_scope(f"update{stage}"):
@@ -123,8 +123,7 @@ def lower_torch():
 
 def name_place(op):
     """Gives an op the stage and phase that its location names, if it names any."""
-    name = re.match(r'loc\((?:callsite\()?"([^"]*)"', str(op.location))
-    found = SCOPE.search(name[1]) if name else None
+    found = SCOPE.search(str(op.location))
     if not found or op.name == "func.return":
         return
     transposed, phase, stage = found.groups()
