@@ -8,6 +8,7 @@
 
 #include "PipeSched/Conversion/PipeToExec.h"
 #include "PipeSched/Conversion/Passes.h"
+#include "PipeSched/Dialect/Pipe/IR/Editing.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Transforms/SelectSchedules.h"
 
@@ -44,11 +45,32 @@ FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// The locations of the cells of a schedule.
+class CellLocations {
+public:
+  void add(pipe::WorkerOp row, int64_t numSlices) {
+    for (auto [cell, location] : llvm::zip_equal(
+             row.getCells(), pipe::locationsOfCells(row, numSlices)))
+      if (location != row.getLoc())
+        byCell.try_emplace(cell.withOverlap(false).getRaw(), location);
+  }
+
+  Location find(Cell cell, Location otherwise) const {
+    auto found = byCell.find(cell.withOverlap(false).getRaw());
+    return found == byCell.end() ? otherwise : found->second;
+  }
+
+private:
+  llvm::DenseMap<uint64_t, Location> byCell;
+};
+
 /// Creates the ops of one program; looks up op names and the token type once.
 class ProgramEmitter {
 public:
-  ProgramEmitter(MLIRContext *context, const Program &program)
-      : program(program), token(exec::TokenType::get(context)),
+  ProgramEmitter(MLIRContext *context, const Program &program,
+                 const CellLocations &locations)
+      : program(program), locations(locations),
+        token(exec::TokenType::get(context)),
         attributes(DictionaryAttr::get(context)),
         names(llvm::map_to_vector(
             EnumNames<InstructionKind>::values, [&](const auto &kind) {
@@ -77,6 +99,7 @@ private:
   void gatherOperands(uint32_t instruction);
 
   const Program &program;
+  const CellLocations &locations;
   Type token;
   DictionaryAttr attributes;        ///< empty
   SmallVector<OperationName> names; ///< by kind
@@ -175,7 +198,9 @@ void ProgramEmitter::emitRow(exec::WorkerOp worker, int64_t row) {
   tokens.reserve(end - begin);
   Block *body = worker.getBody();
   for (uint32_t instruction = begin; instruction != end;) {
-    Operation *op = emitOp(worker.getLoc(), instruction);
+    Location location =
+        locations.find(program.instructions[instruction].cell, worker.getLoc());
+    Operation *op = emitOp(location, instruction);
     body->push_back(op);
     Value done = op->getNumResults() ? op->getResult(0) : Value();
     unsigned numInstructions = isPair(instruction) ? 2 : 1;
@@ -208,11 +233,14 @@ OwningOpRef<exec::ProgramOp> pipesched::createProgram(pipe::ScheduleOp schedule,
   for (Operation &op : *schedule.getBody())
     if (pipe::isHeaderOp(op))
       builder.clone(op);
-  SmallVector<Location> locations(program.getNumWorkers(), schedule.getLoc());
-  for (pipe::WorkerOp row : schedule.getRows())
-    locations[row.getWorker()] = row.getLoc();
-  ProgramEmitter emitter(schedule.getContext(), program);
-  for (auto [worker, loc] : llvm::enumerate(locations))
+  SmallVector<Location> rows(program.getNumWorkers(), schedule.getLoc());
+  CellLocations cells;
+  for (pipe::WorkerOp row : schedule.getRows()) {
+    rows[row.getWorker()] = row.getLoc();
+    cells.add(row, schedule.getSlices());
+  }
+  ProgramEmitter emitter(schedule.getContext(), program, cells);
+  for (auto [worker, loc] : llvm::enumerate(rows))
     emitter.emitRow(exec::WorkerOp::create(builder, loc, worker), worker);
   return op;
 }

@@ -25,7 +25,8 @@ def ConvertPipeToExecPass
     A receive is placed at the unit slot in which its message arrives, after the
     cells that start there and after the sends of cells that end there
     (`receive-placement=arrival`), or right before the cell that needs it
-    (`receive-placement=consumer`).
+    (`receive-placement=consumer`). The location of an instruction is its cell
+    (docs/Dialects/RationaleExec.md, "Locations").
 
     ```mlir
     pipe.schedule @one_f_one_b workers 2 microbatches 2 family "1f1b" {

@@ -46,6 +46,20 @@ def test_other_errors_have_no_picture(tmp_path: Path, capsys: Capture) -> None:
     assert out == "" and "error" in err
 
 
+@pytest.mark.parametrize("verb", ["simulate", "check"])
+def test_a_program_that_reads_early_is_refused(verb: str, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "early.mlir"
+    file.write_text(
+        "exec.program @early {\n"
+        "  worker 0 {\n    %f0 = compute 0F0\n    %s0 = send 0F0 to 1 after %f0\n  }\n"
+        "  worker 1 {\n    %act0 = recv 0F0 from 0\n    %f0 = compute 1F0\n  }\n}\n"
+    )
+    assert main([verb, str(file)]) == 1
+    err = capsys.readouterr().err
+    assert f"{file}:8:11: error: 'exec.compute' op of cell 1F0 does not wait for the message" in err
+    assert f"{file}:7:13: note: which is here" in err
+
+
 BROADCAST = """pipe.schedule @late workers 2 microbatches 2 {
   path on [0, 1]
   worker 0 runs [0F0 0X0 0S0 0F1 0X1 0S1 0Y0 0Y1 0T0 0T1 0B0 0B1]

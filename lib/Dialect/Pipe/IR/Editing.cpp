@@ -86,23 +86,61 @@ void CellPlaces::copyTo(const CellPlaces &other) const {
     other.rows[key] = row;
 }
 
-Location CellPlaces::find(WorkerOp row, size_t index) const {
-  Location whole = row.getLoc();
-  auto start = dyn_cast<FileLineColLoc>(whole);
+const CellPlaces::Row *CellPlaces::lookUp(WorkerOp row) const {
+  auto start = dyn_cast<FileLineColLoc>(row.getLoc());
   if (!start)
-    return whole;
-  std::lock_guard<std::mutex> lock(mutex);
+    return nullptr;
   auto it = rows.find(keyOf(start));
-  if (it == rows.end() || it->second.cells != hashCells(row.getCells()) ||
-      index >= it->second.linesAndColumns.size())
-    return whole;
-  auto [line, column] = it->second.linesAndColumns[index];
-  return FileLineColLoc::get(start.getFilename(), line, column);
+  return it != rows.end() && it->second.cells == hashCells(row.getCells())
+             ? &it->second
+             : nullptr;
+}
+
+Location CellPlaces::Row::at(size_t index, StringAttr file) const {
+  auto [line, column] = linesAndColumns[index];
+  return FileLineColLoc::get(file, line, column);
+}
+
+Location CellPlaces::find(WorkerOp row, size_t index) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  const Row *known = lookUp(row);
+  if (!known || index >= known->linesAndColumns.size())
+    return row.getLoc();
+  return known->at(index, cast<FileLineColLoc>(row.getLoc()).getFilename());
+}
+
+SmallVector<Location> CellPlaces::findAll(WorkerOp row) const {
+  SmallVector<Location> found(row.getCells().size(), row.getLoc());
+  std::lock_guard<std::mutex> lock(mutex);
+  if (const Row *known = lookUp(row))
+    for (auto [index, location] : llvm::enumerate(found))
+      location =
+          known->at(index, cast<FileLineColLoc>(row.getLoc()).getFilename());
+  return found;
+}
+
+static const CellPlaces *placesOf(WorkerOp row) {
+  return row->getContext()
+      ->getLoadedDialect<PipeDialect>()
+      ->getRegisteredInterface<CellPlaces>();
 }
 
 Location pipe::locationOfCell(WorkerOp row, int64_t index) {
-  const auto *places = row->getContext()
-                           ->getLoadedDialect<PipeDialect>()
-                           ->getRegisteredInterface<CellPlaces>();
+  const CellPlaces *places = placesOf(row);
   return places && index >= 0 ? places->find(row, index) : row.getLoc();
+}
+
+SmallVector<Location> pipe::locationsOfCells(WorkerOp row, int64_t numSlices) {
+  ArrayRef<Cell> cells = row.getCells();
+  const CellPlaces *places = placesOf(row);
+  if (!places || cells.size() > CellPlaces::kMostCells)
+    return SmallVector<Location>(cells.size(), row.getLoc());
+  SmallVector<Location> found = places->findAll(row);
+  for (auto [cell, location] : llvm::zip_equal(cells, found))
+    if (!cell.isIdle())
+      location = NameLoc::get(
+          StringAttr::get(row.getContext(),
+                          CellName{cell.withOverlap(false), numSlices}.str()),
+          location);
+  return found;
 }

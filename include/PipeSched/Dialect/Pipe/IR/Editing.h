@@ -40,11 +40,19 @@ public:
   /// read from text, or has changed since.
   mlir::Location find(WorkerOp row, size_t index) const;
 
+  /// The same for all cells of a row.
+  llvm::SmallVector<mlir::Location> findAll(WorkerOp row) const;
+
 private:
   struct Row {
     llvm::hash_code cells = 0;
     llvm::SmallVector<std::pair<unsigned, unsigned>, 0> linesAndColumns;
+
+    mlir::Location at(size_t index, mlir::StringAttr file) const;
   };
+  /// Null if the places are not known. The caller holds the mutex.
+  const Row *lookUp(WorkerOp row) const;
+
   mutable std::mutex mutex; ///< passes emit diagnostics from several threads
   mutable llvm::StringMap<Row> rows; ///< by "line:column file"
 };
@@ -52,6 +60,12 @@ private:
 /// Where a cell is in the text, or the location of its row if that is not
 /// known.
 mlir::Location locationOfCell(WorkerOp row, int64_t index);
+
+/// The same for all cells of a row, each under the name of the cell:
+/// loc("2F0"("file.mlir":4:18)). The location of the row for each cell of a row
+/// that is longer than kMostCells.
+llvm::SmallVector<mlir::Location> locationsOfCells(WorkerOp row,
+                                                   int64_t numSlices);
 
 /// Further checks of schedules, as part of their verification. A tool adds a
 /// check if a schedule that is being edited should show an error at once that
