@@ -15,15 +15,19 @@
 #include "PipeSched/TransformOps/PipeTransformOps.h"
 #include "PipeSched/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Async/IR/Async.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MPI/IR/MPI.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -38,6 +42,8 @@ void pipesched::registerAllDialects(mlir::DialectRegistry &registry) {
       .insert<mlir::bufferization::BufferizationDialect,
               mlir::cf::ControlFlowDialect, mlir::LLVM::LLVMDialect,
               mlir::memref::MemRefDialect, mlir::transform::TransformDialect>();
+  registry.insert<mlir::async::AsyncDialect, mlir::gpu::GPUDialect,
+                  mlir::mpi::MPIDialect, mlir::shard::ShardDialect>();
   registerPipeTransformOps(registry);
 #ifdef PIPESCHED_ENABLE_COMPILE
   registerToLLVMInterfaces(registry);

@@ -18,8 +18,9 @@ class DialectRegistry;
 namespace pipesched {
 
 /// The dialects of PipeSched; DLTI, in which `pipe` states the system; dialects
-/// in which functions of stages are written; and the transform dialect, with
-/// ops for schedules.
+/// in which functions of stages are written; the transform dialect, with ops
+/// for schedules; and dialects of messages and devices, which other functions
+/// of a module may have.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
 /// All passes, into MLIR's global registry.

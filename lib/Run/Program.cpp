@@ -43,9 +43,10 @@ FailureOr<OwningOpRef<ModuleOp>> run::lowerToLLVM(PreparedProgram &program,
       isSchedule ? std::move(program.source)
                  : OwningOpRef<ModuleOp>(program.module.get().clone());
   // Functions that the program does not call, such as init functions, are left
-  // out.
-  for (auto function : module->getOps<func::FuncOp>())
-    function.setPrivate();
+  // out, and so are symbols of other dialects, which need not lower to LLVM.
+  for (auto symbol : module->getOps<SymbolOpInterface>())
+    if (!isa<pipe::PipeDialect, exec::ExecDialect>(symbol->getDialect()))
+      symbol.setPrivate();
   if (failed(changeFunctions(*module, code.stagePipeline)))
     return failure();
   PassManager manager(module->getContext());
