@@ -11,6 +11,7 @@
 #include "PairMessages.h"
 #include "PipeSched/Adapter/EmitDeadlock.h"
 #include "PipeSched/Analysis/Proof/EarlyReads.h"
+#include "PipeSched/Analysis/Proof/Messages.h"
 #include "PipeSched/Dialect/Exec/IR/Messages.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/ADT/STLExtras.h"
@@ -375,6 +376,17 @@ LogicalResult pipesched::emitAnalysisError(ProgramOp program,
         pipe::emitTableError(program) << other.message();
       });
   return failure();
+}
+
+LogicalResult pipesched::verifyMessages(ProgramOp program,
+                                        MessageSemantics semantics) {
+  FailureOr<LoadedProgram> loaded = loadProgram(program, ListOps::No);
+  if (failed(loaded))
+    return failure();
+  if (llvm::Error error = verifyMessages(loaded->program, semantics))
+    return emitAnalysisError(program, *loaded, std::move(error),
+                             ("messages=" + enumName(semantics)).str());
+  return success();
 }
 
 /// The most granules of the table per op, and the number that it may always

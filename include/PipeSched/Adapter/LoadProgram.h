@@ -11,6 +11,7 @@
 
 #include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "PipeSched/Evaluation/StatedWork.h"
+#include "PipeSched/Schedule/Program/MessageSemantics.h"
 
 namespace pipesched {
 
@@ -47,6 +48,11 @@ mlir::LogicalResult emitAnalysisError(exec::ProgramOp program,
                                       const LoadedProgram &loaded,
                                       llvm::Error error,
                                       llvm::StringRef condition = "");
+
+/// Proves that a program finishes (Messages.h). Errors, emitted: as for
+/// loadProgram and emitAnalysisError.
+mlir::LogicalResult verifyMessages(exec::ProgramOp program,
+                                   MessageSemantics semantics);
 
 } // namespace pipesched
 

@@ -555,6 +555,70 @@ def ExecVerifyPass : Pass<"exec-verify", "::mlir::ModuleOp"> {
   let options = [Pipe_MessagesOption];
 }
 
+def ExecOrderMessagesPass : Pass<"exec-order-messages", "::mlir::ModuleOp"> {
+  let summary = "Order messages so that calls which block do not deadlock";
+  let description = [{
+    Moves the sends and receives of each `exec.program`, so that it finishes if
+    every call holds its process until the other side has come
+    (`exec-verify{messages=rendezvous}`). Cells, copies and collectives keep
+    their order. All workers follow one order of cells, each of which takes a
+    slot, and of messages, which come right after the slot of their cell. Of the
+    messages after one slot, first all whose lower worker is even.
+
+    A process may wait longer for a message than if it received when it needs
+    the message. Whatever has assigned buffers has to do it again, so run this
+    pass before `exec-assign-buffers`.
+
+    ```mlir
+    exec.program @exchange {
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+        %f1 = compute 0F1
+        %s1 = send 0F1 to 1 after %f1
+        %g0 = recv 1B0 from 1
+        %b0 = compute 0B0 after %f0, %g0
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+        %b0 = compute 1B0 after %f0
+        %sg0 = send 1B0 to 0 after %b0
+        %act1 = recv 0F1 from 0
+        %f1 = compute 1F1 after %act1
+      }
+    }
+    ```
+
+    After `exec-order-messages, exec-verify{messages=rendezvous}`:
+
+    ```mlir
+    exec.program @exchange {
+      worker 0 {
+        %f0 = compute 0F0
+        %s0 = send 0F0 to 1 after %f0
+        %f1 = compute 0F1
+        %s1 = send 0F1 to 1 after %f1
+        %g0 = recv 1B0 from 1
+        %b0 = compute 0B0 after %f0, %g0
+      }
+      worker 1 {
+        %act0 = recv 0F0 from 0
+        %f0 = compute 1F0 after %act0
+        %act1 = recv 0F1 from 0
+        %b0 = compute 1B0 after %f0
+        %sg0 = send 1B0 to 0 after %b0
+        %f1 = compute 1F1 after %act1
+      }
+    }
+    ```
+
+    Errors: a program that finishes in no order of its messages, with the cycle
+    of waits; one with buffers; no program.
+  }];
+  let dependentDialects = ["::pipesched::exec::ExecDialect"];
+}
+
 def ExecAnnotateTimelinePass
     : Pass<"exec-annotate-timeline", "::mlir::ModuleOp"> {
   let summary = "Write start and end times onto each instruction";
