@@ -532,6 +532,7 @@ def LowerMemRefCopiesPass : Pass<"lower-memref-copies", "::mlir::ModuleOp"> {
 
 include "PipeSched/Conversion/CallBlas.td"
 include "PipeSched/Conversion/DeallocateBuffers.td"
+include "PipeSched/Conversion/ExecToMpi.td"
 include "PipeSched/Conversion/LowerExternCalls.td"
 
 def CallLibmPass : Pass<"call-libm", "::mlir::ModuleOp"> {

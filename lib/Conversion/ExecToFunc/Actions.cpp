@@ -31,6 +31,86 @@ Value RuntimeCalls::call(ImplicitLocOpBuilder &builder, StringRef name,
   return hasStatus ? call.getResult(0) : Value();
 }
 
+//===----------------------------------------------------------------------===//
+// Words and operands
+//===----------------------------------------------------------------------===//
+
+Value ConstantWords::instruction() {
+  return arith::ConstantIntOp::create(builder, current, 32);
+}
+
+Value ConstantWords::i32(unsigned index) {
+  return arith::ConstantIntOp::create(builder,
+                                      static_cast<int32_t>(words[index]), 32);
+}
+
+Value ConstantWords::i64(unsigned index) {
+  return arith::ConstantIntOp::create(builder, words[index], 64);
+}
+
+Value ConstantWords::size(unsigned index) {
+  return arith::ConstantIntOp::create(
+      builder, int64_t(words[index]) | int64_t(words[index + 1]) << 32, 64);
+}
+
+Value ConstantWords::bytes(unsigned index) {
+  return arith::ConstantIndexOp::create(builder, words[index] * kSlotAlignment);
+}
+
+Value pipesched::viewAt(ImplicitLocOpBuilder &builder, Value block, Value bytes,
+                        ArrayRef<int64_t> shape, Type elementType) {
+  return memref::ViewOp::create(builder, MemRefType::get(shape, elementType),
+                                block, bytes, ValueRange());
+}
+
+static Value viewOf(ImplicitLocOpBuilder &builder,
+                    const KernelArgument &argument, Words &words,
+                    const WorkerBlocks &blocks) {
+  auto view = [&](Value block, Value bytes) {
+    return viewAt(builder, block, bytes, argument.type.getShape(),
+                  argument.type.getElementType());
+  };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, value);
+  };
+  auto add = [&](Value offset, Value other) {
+    return builder.createOrFold<arith::AddIOp>(offset, other);
+  };
+  switch (argument.operand.kind) {
+  case KernelOperand::Kind::Buffer:
+    return view(blocks.arena, words.bytes(4 + argument.operand.index));
+  case KernelOperand::Kind::Loss: {
+    Value number = builder.createOrFold<arith::IndexCastOp>(
+        builder.getIndexType(), words.i64(3));
+    Value size = constant(bytesOf(argument.type));
+    Value offset = builder.createOrFold<arith::MulIOp>(number, size);
+    return view(blocks.persistent, add(words.bytes(2), offset));
+  }
+  default: {
+    Value offset = constant(argument.offset);
+    return view(blocks.persistent, add(words.bytes(1), offset));
+  }
+  }
+}
+
+SmallVector<Value> pipesched::emitOperands(ImplicitLocOpBuilder &builder,
+                                           const KernelPlan &kernel,
+                                           Words &words,
+                                           const WorkerBlocks &blocks) {
+  SmallVector<Value> operands;
+  for (const KernelArgument &argument : kernel.arguments)
+    operands.push_back(viewOf(builder, argument, words, blocks));
+  operands.push_back(words.i64(3));
+  operands.push_back(blocks.step);
+  if (kernel.kernel->takesShard())
+    operands.push_back(words.i64(kernel.getNumWords() - 1));
+  return operands;
+}
+
+//===----------------------------------------------------------------------===//
+// Actions
+//===----------------------------------------------------------------------===//
+
 /// A pointer as `memref<?xi8>`. The cast disappears when memrefs become the
 /// same structs. Nothing reads the size.
 static Value bytesAt(ImplicitLocOpBuilder &builder, Value pointer) {
@@ -63,9 +143,9 @@ void ActionEmitter::enter(ValueRange arguments) {
   persistent = arguments[1];
   arena = arguments[2];
   host = arguments[3];
-  step = arguments[4];
-  persistentBytes = bytesAt(builder, persistent);
-  arenaBytes = bytesAt(builder, arena);
+  blocks.persistent = bytesAt(builder, persistent);
+  blocks.arena = bytesAt(builder, arena);
+  blocks.step = arguments[4];
 }
 
 Value ActionEmitter::constant(int64_t value, Type type) {
@@ -123,42 +203,9 @@ Value ActionEmitter::emitCopy(Words &words) {
   return {};
 }
 
-Value ActionEmitter::view(Value block, Value bytes, RankedTensorType type) {
-  auto memref = MemRefType::get(type.getShape(), type.getElementType());
-  return memref::ViewOp::create(builder, memref, block, bytes, ValueRange());
-}
-
-Value ActionEmitter::viewOf(const KernelArgument &argument, Words &words) {
-  auto add = [&](Value offset, Value other) {
-    return builder.createOrFold<arith::AddIOp>(offset, other);
-  };
-  switch (argument.operand.kind) {
-  case KernelOperand::Kind::Buffer:
-    return view(arenaBytes, words.bytes(4 + argument.operand.index),
-                argument.type);
-  case KernelOperand::Kind::Loss: {
-    Value number = builder.createOrFold<arith::IndexCastOp>(
-        builder.getIndexType(), words.i64(3));
-    Value size = constant(bytesOf(argument.type), builder.getIndexType());
-    Value offset = builder.createOrFold<arith::MulIOp>(number, size);
-    return view(persistentBytes, add(words.bytes(2), offset), argument.type);
-  }
-  default: {
-    Value offset = constant(argument.offset, builder.getIndexType());
-    return view(persistentBytes, add(words.bytes(1), offset), argument.type);
-  }
-  }
-}
-
 Value ActionEmitter::emitKernel(unsigned number, Words &words) {
-  const KernelPlan &kernel = plan.kernels[number];
-  SmallVector<Value> operands;
-  for (const KernelArgument &argument : kernel.arguments)
-    operands.push_back(viewOf(argument, words));
-  operands.push_back(words.i64(3));
-  operands.push_back(step);
-  if (kernel.kernel->takesShard())
-    operands.push_back(words.i64(kernel.getNumWords() - 1));
+  SmallVector<Value> operands =
+      emitOperands(builder, plan.kernels[number], words, blocks);
   operands.push_back(context);
   func::FuncOp function = kernels[number];
   return func::CallOp::create(builder, function, operands).getResult(0);

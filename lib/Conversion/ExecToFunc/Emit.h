@@ -1,7 +1,7 @@
 //===- Emit.h - Functions of a compiled program -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The parts of convert-exec-to-func that create ops.
+// The parts of convert-exec-to-func and convert-exec-to-mpi that create ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,12 +24,18 @@ inline std::string symbolOf(llvm::StringRef name, const llvm::Twine &part) {
 mlir::func::FuncOp createPrivate(mlir::ImplicitLocOpBuilder &builder,
                                  llvm::StringRef name, mlir::FunctionType type);
 
+/// Who hears of a failed check in a kernel.
+enum class KernelForm {
+  Runtime, ///< our runtime: a kernel takes its context and returns a status
+  Plain    ///< nobody: the process aborts
+};
+
 /// Creates the function of a kernel: memrefs of its arguments in their order,
 /// then the unit (microbatch x slices + slice), the step and the context. It
-/// returns a status.
+/// returns a status. A plain kernel has neither context nor status.
 mlir::func::FuncOp createKernel(mlir::ImplicitLocOpBuilder &builder,
                                 llvm::StringRef program, const KernelPlan &plan,
-                                int64_t numSlices);
+                                int64_t numSlices, KernelForm form);
 
 /// The runtime functions, declared on first use.
 class RuntimeCalls {
@@ -59,6 +65,43 @@ public:
   virtual mlir::Value bytes(unsigned index) = 0;
 };
 
+/// The words of an action as constants.
+class ConstantWords final : public Words {
+public:
+  /// `current` is the number of the instruction that runs.
+  ConstantWords(mlir::ImplicitLocOpBuilder &builder,
+                llvm::ArrayRef<uint32_t> words, int64_t current)
+      : builder(builder), words(words), current(current) {}
+
+  mlir::Value instruction() override;
+  mlir::Value i32(unsigned index) override;
+  mlir::Value i64(unsigned index) override;
+  mlir::Value size(unsigned index) override;
+  mlir::Value bytes(unsigned index) override;
+
+private:
+  mlir::ImplicitLocOpBuilder &builder;
+  llvm::ArrayRef<uint32_t> words;
+  int64_t current;
+};
+
+/// The memory of a worker as values.
+struct WorkerBlocks {
+  mlir::Value persistent, arena; ///< memrefs of i8
+  mlir::Value step;
+};
+
+/// Emits the operands of a kernel, up to and without the context.
+llvm::SmallVector<mlir::Value> emitOperands(mlir::ImplicitLocOpBuilder &builder,
+                                            const KernelPlan &kernel,
+                                            Words &words,
+                                            const WorkerBlocks &blocks);
+
+/// The numbers at a place of a block, as a memref of this type.
+mlir::Value viewAt(mlir::ImplicitLocOpBuilder &builder, mlir::Value block,
+                   mlir::Value bytes, llvm::ArrayRef<int64_t> shape,
+                   mlir::Type elementType);
+
 /// Emits actions; both forms use it, with separate words.
 class ActionEmitter {
 public:
@@ -83,9 +126,6 @@ private:
   mlir::Value emitZero(mlir::Value block, Words &words);
   mlir::Value emitCopy(Words &words);
   mlir::Value emitKernel(unsigned number, Words &words);
-  mlir::Value view(mlir::Value block, mlir::Value bytes,
-                   mlir::RankedTensorType type);
-  mlir::Value viewOf(const KernelArgument &argument, Words &words);
   mlir::Value constant(int64_t value, mlir::Type type);
 
   mlir::ImplicitLocOpBuilder &builder;
@@ -93,8 +133,8 @@ private:
   const StepPlan &plan;
   llvm::ArrayRef<mlir::func::FuncOp> kernels;
   mlir::Value members; ///< a pointer
-  mlir::Value context, persistent, arena, host, step;
-  mlir::Value persistentBytes, arenaBytes; ///< as memrefs
+  mlir::Value context, persistent, arena, host;
+  WorkerBlocks blocks; ///< the same as memrefs
 };
 
 /// Creates `<p>_worker_<w>` for each worker and the functions that they call.
@@ -112,9 +152,15 @@ void createStraightForm(mlir::ImplicitLocOpBuilder &builder,
 /// The type of `<p>_worker_<w>`.
 mlir::FunctionType getWorkerType(mlir::MLIRContext *context);
 
-/// Creates `<p>_step`, `<p>_size` and `<p>_layout`.
+/// The symbol of the function of a worker, `<p>_worker_<w>`.
+inline std::string workerName(llvm::StringRef program, size_t worker) {
+  return symbolOf(program, "worker_" + llvm::Twine(worker));
+}
+
+/// Creates `<p>_step`, `<p>_size` and `<p>_layout`. `worker` is the type of
+/// `<p>_worker_<w>`.
 void createEntries(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef program,
-                   const StepPlan &plan);
+                   const StepPlan &plan, mlir::FunctionType worker);
 
 /// A schedule or program and the steps of its workers.
 struct PlannedOwner {
@@ -122,8 +168,25 @@ struct PlannedOwner {
   std::unique_ptr<StepPlan> plan;
 };
 
-/// Replaces each of `owners` by the functions of its plan. Errors, emitted at
-/// the owner before anything is replaced: a symbol that the module has already.
+/// Emits that a conversion of programs found none.
+void emitNoProgram(mlir::ModuleOp module);
+
+/// Creates the functions of workers and all that others call.
+using EmitWorkers = llvm::function_ref<void(
+    mlir::ImplicitLocOpBuilder &builder, llvm::StringRef program,
+    const StepPlan &plan, llvm::ArrayRef<mlir::func::FuncOp> kernels)>;
+
+/// Replaces each of `owners` by its kernels and the functions that `emit`
+/// creates. Errors, emitted at the owner before anything is replaced: a symbol
+/// that the module has already. `parts` are the parts of the symbols that
+/// `emit` creates, except `worker_<w>`.
+mlir::LogicalResult replaceByFunctions(mlir::ModuleOp module,
+                                       std::vector<PlannedOwner> owners,
+                                       KernelForm form,
+                                       llvm::ArrayRef<llvm::StringRef> parts,
+                                       EmitWorkers emit);
+
+/// The same for functions that call our runtime.
 mlir::LogicalResult replaceByFunctions(mlir::ModuleOp module,
                                        std::vector<PlannedOwner> owners,
                                        ProgramForm form);

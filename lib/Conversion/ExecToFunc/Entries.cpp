@@ -181,29 +181,31 @@ static func::FuncOp createFunction(ImplicitLocOpBuilder &builder,
   return function;
 }
 
-/// Chooses the function of the worker; a worker that does not exist is misuse
-/// (1).
+/// Chooses the function of the worker, which may have a status; a worker that
+/// does not exist is misuse (1).
 static void createStep(ImplicitLocOpBuilder &builder, StringRef program,
-                       size_t numWorkers) {
+                       size_t numWorkers, FunctionType worker) {
   OpBuilder::InsertionGuard guard(builder);
-  FunctionType worker = getWorkerType(builder.getContext());
-  SmallVector<Type> inputs{builder.getI32Type()};
+  Type status = builder.getI32Type();
+  SmallVector<Type> inputs{status};
   llvm::append_range(inputs, worker.getInputs());
-  func::FuncOp step =
-      createFunction(builder, symbolOf(program, "step"),
-                     builder.getFunctionType(inputs, worker.getResults()));
+  func::FuncOp step = createFunction(builder, symbolOf(program, "step"),
+                                     builder.getFunctionType(inputs, {status}));
   Value selector = arith::IndexCastUIOp::create(builder, builder.getIndexType(),
                                                 step.getArgument(0));
   auto cases = llvm::to_vector(llvm::seq<int64_t>(0, numWorkers));
-  auto choice = scf::IndexSwitchOp::create(builder, worker.getResults(),
-                                           selector, cases, cases.size());
+  auto choice = scf::IndexSwitchOp::create(builder, TypeRange(status), selector,
+                                           cases, cases.size());
   func::ReturnOp::create(builder, choice.getResults());
   for (auto [number, region] : llvm::enumerate(choice.getCaseRegions())) {
     builder.setInsertionPointToEnd(&region.emplaceBlock());
-    auto call = func::CallOp::create(
-        builder, symbolOf(program, "worker_" + Twine(number)),
-        worker.getResults(), step.getArguments().drop_front());
-    scf::YieldOp::create(builder, call.getResults());
+    auto call = func::CallOp::create(builder, workerName(program, number),
+                                     worker.getResults(),
+                                     step.getArguments().drop_front());
+    Value result = call.getNumResults()
+                       ? call.getResult(0)
+                       : arith::ConstantIntOp::create(builder, 0, 32);
+    scf::YieldOp::create(builder, ValueRange(result));
   }
   builder.setInsertionPointToEnd(&choice.getDefaultRegion().emplaceBlock());
   Value misuse = arith::ConstantIntOp::create(builder, 1, 32);
@@ -266,8 +268,8 @@ static void createLayout(ImplicitLocOpBuilder &builder, StringRef program,
 }
 
 void pipesched::createEntries(ImplicitLocOpBuilder &builder, StringRef program,
-                              const StepPlan &plan) {
-  createStep(builder, program, plan.workers.size());
+                              const StepPlan &plan, FunctionType worker) {
+  createStep(builder, program, plan.workers.size(), worker);
   createSize(builder, program, plan);
   createLayout(builder, program, plan);
 }

@@ -136,16 +136,17 @@ static LogicalResult verifyRuntimeNames(ModuleOp module) {
 
 /// The names that the compiled program takes must be free.
 static LogicalResult verifyNames(Operation *owner, const StepPlan &plan,
+                                 ArrayRef<StringRef> parts,
                                  SymbolTable &symbols) {
-  SmallVector<std::string> parts{"step",        "size",  "layout",
-                                 "layout_text", "sizes", "members",
-                                 "table",       "walk",  "word"};
+  StringRef program = nameOf(owner);
+  SmallVector<std::string> names;
+  for (StringRef part : parts)
+    names.push_back(symbolOf(program, part));
   for (size_t i = 0; i < plan.workers.size(); ++i)
-    parts.push_back("worker_" + std::to_string(i));
+    names.push_back(workerName(program, i));
   for (const KernelPlan &kernel : plan.kernels)
-    parts.push_back(kernel.name);
-  for (const std::string &part : parts) {
-    std::string name = symbolOf(nameOf(owner), part);
+    names.push_back(symbolOf(program, kernel.name));
+  for (const std::string &name : names) {
     if (Operation *other = symbols.lookup(name)) {
       InFlightDiagnostic diagnostic =
           pipe::emitTableError(owner)
@@ -158,39 +159,58 @@ static LogicalResult verifyNames(Operation *owner, const StepPlan &plan,
   return success();
 }
 
-static void convert(Operation *owner, StepPlan &plan, ProgramForm form,
-                    SymbolTable &symbols) {
-  auto module = owner->getParentOfType<ModuleOp>();
+static void convert(Operation *owner, StepPlan &plan, KernelForm form,
+                    EmitWorkers emit, SymbolTable &symbols) {
   ImplicitLocOpBuilder builder(owner->getLoc(), owner);
   StringRef name = nameOf(owner);
   SmallVector<func::FuncOp> kernels;
   for (const KernelPlan &kernel : plan.kernels)
     kernels.push_back(
-        createKernel(builder, name, kernel, plan.functions.numSlices));
+        createKernel(builder, name, kernel, plan.functions.numSlices, form));
   noteUses(plan, kernels);
-  RuntimeCalls runtime(module);
-  if (form == ProgramForm::Table)
-    createTableForm(builder, name, plan, kernels, runtime);
-  else
-    createStraightForm(builder, name, plan, kernels, runtime);
-  createEntries(builder, name, plan);
+  emit(builder, name, plan, kernels);
   makePrivate(plan, symbols);
   owner->erase();
 }
 
 LogicalResult pipesched::replaceByFunctions(ModuleOp module,
                                             std::vector<PlannedOwner> owners,
-                                            ProgramForm form) {
+                                            KernelForm form,
+                                            ArrayRef<StringRef> parts,
+                                            EmitWorkers emit) {
   SymbolTable symbols(module);
   if (failed(verifyRuntimeNames(module)))
     return failure();
   for (const PlannedOwner &owner : owners)
-    if (failed(verifyNames(owner.op, *owner.plan, symbols)))
+    if (failed(verifyNames(owner.op, *owner.plan, parts, symbols)))
       return failure();
   for (PlannedOwner &owner : owners)
-    convert(owner.op, *owner.plan, form, symbols);
+    convert(owner.op, *owner.plan, form, emit, symbols);
   dropFacts(module);
   return success();
+}
+
+LogicalResult pipesched::replaceByFunctions(ModuleOp module,
+                                            std::vector<PlannedOwner> owners,
+                                            ProgramForm form) {
+  auto emit = [&](ImplicitLocOpBuilder &builder, StringRef name,
+                  const StepPlan &plan, ArrayRef<func::FuncOp> kernels) {
+    RuntimeCalls runtime(module);
+    if (form == ProgramForm::Table)
+      createTableForm(builder, name, plan, kernels, runtime);
+    else
+      createStraightForm(builder, name, plan, kernels, runtime);
+    createEntries(builder, name, plan, getWorkerType(module.getContext()));
+  };
+  return replaceByFunctions(module, std::move(owners), KernelForm::Runtime,
+                            {"step", "size", "layout", "layout_text", "sizes",
+                             "members", "table", "walk", "word"},
+                            emit);
+}
+
+void pipesched::emitNoProgram(ModuleOp module) {
+  emitError(module.getLoc(), "the module has no exec.program; "
+                             "convert-pipe-to-exec makes one of a schedule");
 }
 
 namespace {
@@ -202,9 +222,7 @@ struct ConvertExecToFuncPass final
     ModuleOp module = getOperation();
     auto programs = llvm::to_vector(module.getOps<exec::ProgramOp>());
     if (programs.empty()) {
-      emitError(module.getLoc(),
-                "the module has no exec.program; convert-pipe-to-exec makes "
-                "one of a schedule");
+      emitNoProgram(module);
       return signalPassFailure();
     }
     std::vector<PlannedOwner> owners;

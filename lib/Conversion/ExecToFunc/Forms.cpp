@@ -74,10 +74,6 @@ static void createMembers(ImplicitLocOpBuilder &builder, StringRef program,
     createGlobal(builder, symbolOf(program, "members"), plan.members);
 }
 
-static std::string workerName(StringRef program, size_t worker) {
-  return symbolOf(program, "worker_" + Twine(worker));
-}
-
 //===----------------------------------------------------------------------===//
 // Table
 //===----------------------------------------------------------------------===//
@@ -444,62 +440,23 @@ void pipesched::createTableForm(ImplicitLocOpBuilder &builder,
 // Straight
 //===----------------------------------------------------------------------===//
 
-namespace {
-class ConstantWords final : public Words {
-public:
-  ConstantWords(ImplicitLocOpBuilder &builder, ArrayRef<uint32_t> words,
-                int64_t current)
-      : builder(builder), words(words), current(current) {}
-
-  Value instruction() override {
-    return arith::ConstantIntOp::create(builder, current, 32);
-  }
-  Value i32(unsigned index) override {
-    return arith::ConstantIntOp::create(builder,
-                                        static_cast<int32_t>(words[index]), 32);
-  }
-  Value i64(unsigned index) override {
-    return arith::ConstantIntOp::create(builder, words[index], 64);
-  }
-  Value size(unsigned index) override {
-    return arith::ConstantIntOp::create(
-        builder, int64_t(words[index]) | int64_t(words[index + 1]) << 32, 64);
-  }
-  Value bytes(unsigned index) override {
-    return arith::ConstantIndexOp::create(builder,
-                                          words[index] * kSlotAlignment);
-  }
-
-private:
-  ImplicitLocOpBuilder &builder;
-  ArrayRef<uint32_t> words;
-  int64_t current;
-};
-} // namespace
-
 /// After a failure all calls return the same status, so that the status of the
 /// step is the bitwise or of all. Kernels continue to compute on undefined
 /// numbers; their checks still hold.
 static void emitActions(ImplicitLocOpBuilder &builder, ActionEmitter &emitter,
                         const StepPlan &plan, const WorkerPlan &worker) {
   Value status = arith::ConstantIntOp::create(builder, 0, 32);
-  ArrayRef<uint32_t> rest = worker.words;
-  int64_t instruction = 0;
-  while (!rest.empty()) {
-    unsigned length = plan.getNumWords(rest.front());
-    ConstantWords words(builder, rest.take_front(length), instruction);
-    if (Value result = emitter.emit(rest.front(), words))
+  plan.forEachAction(worker, [&](ArrayRef<uint32_t> words, size_t at) {
+    ConstantWords operands(builder, words, at);
+    if (Value result = emitter.emit(words.front(), operands))
       status = arith::OrIOp::create(builder, status, result);
-    if (rest.front() == kBegin) {
-      std::string name;
-      plan.describe(worker.instructions[instruction], name);
-      builder.getBlock()->back().setAttr("instruction",
-                                         builder.getStringAttr(name));
-    }
-    if (rest.front() == kEnd)
-      ++instruction;
-    rest = rest.drop_front(length);
-  }
+    if (words.front() != kBegin)
+      return;
+    std::string name;
+    plan.describe(worker.instructions[at], name);
+    builder.getBlock()->back().setAttr("instruction",
+                                       builder.getStringAttr(name));
+  });
   func::ReturnOp::create(builder, status);
 }
 

@@ -42,7 +42,7 @@ public:
   KernelEmitter(ImplicitLocOpBuilder &builder, const KernelPlan &plan,
                 int64_t numSlices, func::FuncOp function);
 
-  void run();
+  void run(KernelForm form);
 
 private:
   Value getMicrobatch();
@@ -175,7 +175,7 @@ void KernelEmitter::copyToEarlier(KernelCopy copy) {
       putSlice(builder, builder.getLoc(), from.tensor, to.tensor, place);
 }
 
-void KernelEmitter::run() {
+void KernelEmitter::run(KernelForm form) {
   for (const KernelCall &call : plan.kernel->calls) {
     SmallVector<Value> operands;
     for (KernelOperand operand : call.arguments)
@@ -190,26 +190,32 @@ void KernelEmitter::run() {
   for (Slot &slot : slots)
     if (slot.argument->isWritten)
       store(slot.tensor, slot.memref);
-  Value status = arith::ConstantIntOp::create(builder, 0, 32);
+  SmallVector<Value, 1> status;
+  if (form == KernelForm::Runtime)
+    status.push_back(arith::ConstantIntOp::create(builder, 0, 32));
   func::ReturnOp::create(builder, status);
 }
 
 func::FuncOp pipesched::createKernel(ImplicitLocOpBuilder &builder,
                                      StringRef program, const KernelPlan &plan,
-                                     int64_t numSlices) {
+                                     int64_t numSlices, KernelForm form) {
   OpBuilder::InsertionGuard guard(builder);
   SmallVector<Type> inputs;
   for (const KernelArgument &argument : plan.arguments)
     inputs.push_back(MemRefType::get(argument.type.getShape(),
                                      argument.type.getElementType()));
   inputs.append(plan.kernel->takesShard() ? 3 : 2, builder.getI64Type());
-  inputs.push_back(LLVM::LLVMPointerType::get(builder.getContext()));
+  SmallVector<Type, 1> results;
+  if (form == KernelForm::Runtime) {
+    inputs.push_back(LLVM::LLVMPointerType::get(builder.getContext()));
+    results.push_back(builder.getI32Type());
+  }
   func::FuncOp function =
       createPrivate(builder, symbolOf(program, plan.name),
-                    builder.getFunctionType(inputs, {builder.getI32Type()}));
+                    builder.getFunctionType(inputs, results));
   for (size_t i = 0; i < plan.arguments.size(); ++i)
     function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
                         builder.getUnitAttr());
-  KernelEmitter(builder, plan, numSlices, function).run();
+  KernelEmitter(builder, plan, numSlices, function).run(form);
   return function;
 }

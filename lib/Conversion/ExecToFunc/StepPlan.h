@@ -109,6 +109,21 @@ struct StepPlan {
                ? pipesched::getNumWords(static_cast<Opcode>(opcode))
                : kernels[opcode - kFirstKernel].getNumWords();
   }
+  /// Calls `visit(words, at)` with each action of a worker in the straight
+  /// form; `at` is the place in `instructions` of the instruction that runs or
+  /// comes next.
+  template <typename Visit>
+  void forEachAction(const WorkerPlan &worker, Visit &&visit) const {
+    llvm::ArrayRef<uint32_t> rest = worker.words;
+    size_t at = 0;
+    while (!rest.empty()) {
+      llvm::ArrayRef<uint32_t> words =
+          rest.take_front(getNumWords(rest.front()));
+      visit(words, at);
+      at += words.front() == kEnd;
+      rest = rest.drop_front(words.size());
+    }
+  }
   /// Appends "0F0", "0F1+0B0", "send 0F0 to 1", "all_reduce 0G0".
   void describe(uint32_t instruction, std::string &text) const;
 };
