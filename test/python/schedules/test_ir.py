@@ -354,6 +354,13 @@ def test_example_writes_a_test(tmp_path: Path) -> None:
     assert status(run.replace("convert-pipe-to-exec", "pipe-align-slots")) != 0
 
 
+def test_example_moves_cells() -> None:
+    line = [sys.executable, str(ROOT / "examples" / "own_pass.py")]
+    printed = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert "worker 3 runs [3F0 3F1 3B0 3B1 3F2" in printed
+    assert printed.endswith("takes 47 instead of 49 ms\n")
+
+
 PASS = """
 from pipesched import ir
 from pipesched.dialects import pipe
