@@ -24,16 +24,15 @@ using namespace pipesched;
 /// evaluation does not keep that program, so lower the table once more.
 static LogicalResult emitEvaluationError(pipe::ScheduleOp schedule,
                                          const TableView &table,
+                                         const CostInputs &costs,
                                          const TimingOptions &options,
                                          llvm::Error error) {
   if (!error.isA<DeadlockError>())
     return pipe::emitTableError(schedule, std::move(error));
-  llvm::Expected<Program> program = lowerTable(table, options.receivePlacement);
+  llvm::Expected<Program> program = lowerTable(table, costs, options);
   if (!program)
     return pipe::emitTableError(
         schedule, llvm::joinErrors(std::move(error), program.takeError()));
-  if (options.forwardSends == ForwardSends::Sync)
-    synchronizeForwards(*program);
   return emitProgramError(schedule, *program, std::move(error));
 }
 
@@ -74,7 +73,7 @@ evaluateSchedule(pipe::ScheduleOp schedule, const CostInputs &costs,
       evaluateTable(result.tableView(), otherRows ? "" : result.family, costs,
                     options, loadFamilyOptions(schedule));
   if (!evaluation)
-    return emitEvaluationError(schedule, result.tableView(), options,
+    return emitEvaluationError(schedule, result.tableView(), costs, options,
                                evaluation.takeError());
   result.evaluation = std::move(*evaluation);
   if (otherRows)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Conversion/PipeToExec.h"
+#include "PipeSched/Adapter/LoadCosts.h"
 #include "PipeSched/Conversion/Passes.h"
 #include "PipeSched/Dialect/Pipe/IR/Editing.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
@@ -33,7 +34,12 @@ FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
   TableView view = table.view();
   if (std::optional<Violation> violation = verifyTable(view))
     return pipe::emitViolation(schedule, *violation);
-  llvm::Expected<Program> program = lowerTable(view, placement);
+  FailureOr<CostInputs> costs = loadCosts(schedule);
+  if (failed(costs))
+    return failure();
+  TimingOptions timing;
+  timing.receivePlacement = placement;
+  llvm::Expected<Program> program = lowerTable(view, *costs, timing);
   if (!program)
     return pipe::emitTableError(schedule)
            << llvm::toString(program.takeError());

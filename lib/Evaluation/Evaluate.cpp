@@ -10,12 +10,14 @@
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
 #include "GroupCosts.h"
+#include "PipeSched/Analysis/Walk/WalkTable.h"
 #include "PipeSched/CostModel/Comm/RankLayout.h"
 #include "PipeSched/CostModel/Layers/SliceExchange.h"
 #include "PipeSched/CostModel/Memory/RuntimeBuffers.h"
 #include "PipeSched/CostModel/Vocab/ShardReductions.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include <cmath>
 #include <map>
@@ -390,21 +392,77 @@ pipesched::executeProgram(const Program &program, const Placement &placement,
 // Tables
 //===----------------------------------------------------------------------===//
 
+bool pipesched::receivesFollowTimes(const Placement &placement,
+                                    const CostInputs &costs) {
+  bool hasTimes = costs.profile || (costs.model && costs.system);
+  return hasTimes && !placement.getAdded().isEmpty();
+}
+
+namespace {
+/// The times of cells and messages by costs.
+class CostedSlots final : public TimedSlots {
+public:
+  CostedSlots(const Placement &placement, const StageCosts &costs)
+      : placement(placement), costs(costs) {}
+
+  int64_t slotsOf(Cell cell) const override {
+    return cell.isIdle() ? 0 : costs.alonePs(placement, cell);
+  }
+  int64_t ofPair(Cell first, Cell second) const override {
+    return costs.pairPs(placement, first, second);
+  }
+  int64_t ofMessage(Cell cell) const override {
+    const MessageCost &cost = costs.message(placement, cell);
+    return cost.occupancyPs + cost.latencyPs;
+  }
+
+private:
+  const Placement &placement;
+  const StageCosts &costs;
+};
+} // namespace
+
+static llvm::Expected<Program> lowerByTimes(const TableView &table,
+                                            const CostInputs &costs,
+                                            const TimingOptions &options) {
+  llvm::Expected<StageCosts> stageCosts =
+      costStages(*table.placement, costs, phasesInUse(table), options.runtime);
+  if (!stageCosts)
+    return stageCosts.takeError();
+  // If the times do not add up, the graph of the program says so.
+  if (!canAddUp(*table.placement, countPhases(table), *stageCosts,
+                std::numeric_limits<int64_t>::max()))
+    return lowerTable(table, options.receivePlacement);
+  CostedSlots times(*table.placement, *stageCosts);
+  return lowerTable(table, options.receivePlacement, &times);
+}
+
+llvm::Expected<Program> pipesched::lowerTable(const TableView &table,
+                                              const CostInputs &costs,
+                                              const TimingOptions &options) {
+  llvm::Expected<Program> program =
+      receivesFollowTimes(*table.placement, costs)
+          ? lowerByTimes(table, costs, options)
+          : lowerTable(table, options.receivePlacement);
+  if (program && options.forwardSends == ForwardSends::Sync)
+    synchronizeForwards(*program);
+  return program;
+}
+
 /// The graph of a table; index, slots and program are freed before it returns.
 static llvm::Expected<Execution>
-instantiateTable(const TableView &table, const TimingOptions &options) {
-  llvm::Expected<Program> program = lowerTable(table, options.receivePlacement);
+instantiateTable(const TableView &table, const CostInputs &costs,
+                 const TimingOptions &options) {
+  llvm::Expected<Program> program = lowerTable(table, costs, options);
   if (!program)
     return program.takeError();
-  if (options.forwardSends == ForwardSends::Sync)
-    synchronizeForwards(*program);
   return instantiateProgram(*program, options.transport);
 }
 
 llvm::Expected<Execution>
 pipesched::executeTable(const TableView &table, const CostInputs &costs,
                         const TimingOptions &options) {
-  llvm::Expected<Execution> execution = instantiateTable(table, options);
+  llvm::Expected<Execution> execution = instantiateTable(table, costs, options);
   if (!execution)
     return execution.takeError();
   return execute(std::move(*execution), *table.placement, costs,
@@ -415,7 +473,10 @@ pipesched::executeTable(const TableView &table, const CostInputs &costs,
 llvm::Expected<Execution>
 pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
                         const TimingOptions &options) {
-  llvm::Expected<Execution> execution = instantiateTable(table, options);
+  // A table is walked only if its receives do not follow times, or if their
+  // order does not matter.
+  llvm::Expected<Execution> execution =
+      instantiateTable(table, /*costs=*/{}, options);
   if (!execution)
     return execution.takeError();
   static_cast<ExecutionTotals &>(*execution) = totals;

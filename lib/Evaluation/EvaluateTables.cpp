@@ -331,10 +331,13 @@ public:
     isWalkable = findGroups(table, counts, groups);
   }
 
-  bool canWalk(const TimingOptions &options) const {
+  bool canWalk(const Scenario &scenario) const {
+    const TimingOptions &options = *scenario.options;
     return isWalkable &&
            canWalkTables(options.transport, options.receivePlacement,
-                         options.forwardSends);
+                         options.forwardSends) &&
+           (options.transport == Transport::Delay ||
+            !receivesFollowTimes(*table.placement, *scenario.costs));
   }
   llvm::Expected<Evaluation> evaluate(const Scenario &scenario);
   std::vector<llvm::Expected<Evaluation>>
@@ -411,12 +414,12 @@ llvm::Expected<Evaluation> TableEvaluator::byGraph(const Scenario &scenario) {
 
 /// Levels 2 and 3 have two engines with equal results. The walk is faster and
 /// keeps no arrays. It needs messages without queues, or in the queues of
-/// `overlap` in the order of their arrival, and sends that return at once
-/// (canWalkTables); stages in lines; groups that canWalkGroups accepts;
-/// messages that are the same for all slices; and sums that fit 64 bits. The
-/// graph times everything else.
+/// `overlap` in the order of unit slots, and sends that return at once
+/// (canWalkTables, receivesFollowTimes); stages in lines; groups that
+/// canWalkGroups accepts; messages that are the same for all slices; and sums
+/// that fit 64 bits. The graph times everything else.
 llvm::Expected<Evaluation> TableEvaluator::evaluate(const Scenario &scenario) {
-  if (!canWalk(*scenario.options))
+  if (!canWalk(scenario))
     return byGraph(scenario);
   Evaluation evaluation;
   llvm::Expected<bool> hasEnd =
@@ -432,7 +435,7 @@ TableEvaluator::evaluateAll(llvm::ArrayRef<Scenario> scenarios) {
   std::vector<WalkInputs> inputs;
   std::vector<bool> isWalked(scenarios.size(), false);
   for (auto [number, scenario] : llvm::enumerate(scenarios)) {
-    if (!canWalk(*scenario.options))
+    if (!canWalk(scenario))
       continue;
     llvm::Expected<bool> addsUp =
         walks[number].prepare(rows(), *scenario.costs, *scenario.options);

@@ -197,7 +197,7 @@ static Expected<HeldMemory> measureMemory(const TableView &table,
   Expected<MemoryFacts> facts = factsFor(placement, costs, phases, unit);
   if (!facts)
     return facts.takeError();
-  Expected<Program> program = lowerTable(table, options.receivePlacement);
+  Expected<Program> program = lowerTable(table, costs, options);
   if (!program)
     return program.takeError();
   if (hasCopies(phases) && times == MemoryTimes::Given) {

@@ -223,12 +223,7 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
       continue;
     }
     Cell cell = graph.cell[task];
-    int64_t implied =
-        stageCosts
-            .message(placement, cell,
-                     makesActivation(cell.getPhase()) ? Flow::Activation
-                                                      : Flow::Gradient)
-            .bytes;
+    int64_t implied = stageCosts.message(placement, cell).bytes;
     if (Error error = replaceBytes(graph.worker[task], implied,
                                    *stated.messageBytes, traffic))
       return error;

@@ -156,11 +156,7 @@ static int64_t impliedBytes(const NamedEvaluation &result, uint32_t task) {
   InstructionKind kind = execution.graph.kind[task];
   switch (traitsOf(kind).role) {
   case InstructionRole::Message:
-    return costs
-        .message(result.placement, cell,
-                 makesActivation(cell.getPhase()) ? Flow::Activation
-                                                  : Flow::Gradient)
-        .bytes;
+    return costs.message(result.placement, cell).bytes;
   case InstructionRole::Collective:
     return kind != InstructionKind::AllReduce || costs.reductions.empty()
                ? 0

@@ -124,6 +124,18 @@ llvm::Expected<StageCosts> computeStageCosts(const Placement &placement,
 PhaseSet phasesInUse(const TableView &table);
 PhaseSet phasesInUse(const Program &program);
 
+/// Whether the receives of a table follow the times of its cells: tables with
+/// nodes or added edges, where the order of unit slots can be far from that of
+/// times. Without times they follow unit slots.
+bool receivesFollowTimes(const Placement &placement, const CostInputs &costs);
+
+/// The program of a table that evaluateTable times. Receives that follow times
+/// are in the order of `delay` (alignTimes), without disturbance. Errors: also
+/// as for computeStageCosts, if receives follow times.
+llvm::Expected<Program> lowerTable(const TableView &table,
+                                   const CostInputs &costs,
+                                   const TimingOptions &options);
+
 /// Times a program. Work that instructions state replaces the costs of their
 /// cells, for any runtime. It needs a system; without a model or profile every
 /// compute, send and copy must state its work. If any instruction states

@@ -11,6 +11,7 @@
 
 #include "PipeSched/Facts/CellCosts.h"
 #include "PipeSched/Schedule/Kinds/MemoryEffect.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include <memory>
 #include <vector>
 
@@ -114,9 +115,11 @@ struct StageCosts {
       return !stage.messagesOfSlices.empty();
     });
   }
-  const MessageCost &message(const Placement &placement, Cell cell,
-                             Flow flow) const {
+  /// The message that a cell sends.
+  const MessageCost &message(const Placement &placement, Cell cell) const {
     const StageCost &stage = stages[placement.globalStage(cell)];
+    Flow flow =
+        makesActivation(cell.getPhase()) ? Flow::Activation : Flow::Gradient;
     return stage.messagesOfSlices.empty()
                ? stage.messageOf(flow)
                : stage.message(flow, placement.sliceOf(cell.getUnit()));

@@ -40,18 +40,9 @@ private:
 
 } // namespace
 
-/// The message of the producer's flow; for a producer without a flow, of a
-/// gradient.
-static const MessageCost &messageCost(Cell producer, const Placement &placement,
-                                      const StageCosts &stageCosts) {
-  return stageCosts.message(
-      placement, producer,
-      makesActivation(producer.getPhase()) ? Flow::Activation : Flow::Gradient);
-}
-
 /// A message of an overlapped pair may leave before the pair ends.
 TaskCost TaskCosts::costMessage(uint32_t task) const {
-  MessageCost cost = messageCost(graph.cell[task], placement, stageCosts);
+  MessageCost cost = stageCosts.message(placement, graph.cell[task]);
   if (stageCosts.pairTimes)
     if (uint32_t pair = pairThatSends(graph, task); pair != TaskGraph::kNone)
       cost.aheadPs =
@@ -223,7 +214,7 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
     if (!graph.isMessage(task))
       continue;
     ++traffic.messages;
-    int64_t bytes = messageCost(cell, placement, stageCosts).bytes;
+    int64_t bytes = stageCosts.message(placement, cell).bytes;
     if (llvm::Error error = send(worker, bytes, traffic))
       return std::move(error);
   }

@@ -23,7 +23,8 @@ static constexpr uint32_t kNone = Program::kNone;
 
 namespace {
 /// A message: the last slot of its producer, the producer's flat index, and the
-/// other worker: the source of a receive, the destination of a send.
+/// other worker: the source of a receive, the destination of a send. If times
+/// order messages, slots are numbers of moments (numberMoments).
 struct Message {
   int64_t slot;
   uint32_t producer;
@@ -47,9 +48,10 @@ struct Inboxes {
 class Lowering {
 public:
   Lowering(const TableView &table, const CellIndex &index,
-           const SlotAssignment &slots, ReceivePlacement receives)
-      : table(table), index(index), slots(slots), dependences(table, index),
-        receives(receives) {}
+           const SlotAssignment &slots, ReceivePlacement receives,
+           ArrayRef<int64_t> ends = {})
+      : table(table), index(index), slots(slots), ends(ends),
+        dependences(table, index), receives(receives) {}
 
   Expected<Program> run();
 
@@ -75,9 +77,12 @@ private:
   int64_t freeSlotFor(CellRef at) const;
   int64_t meetingSlot(CellRef at);
   void addGradients(Cell cell);
-  /// The last unit slot of the index-th entry of a row.
+  /// The last slot of the index-th entry of a row.
   int64_t lastSlot(uint32_t flat, ArrayRef<Cell> cells, int64_t index) const {
-    return slots.start[flat] + slotsOf(UnitSlots(), cells, index) - 1;
+    return (ends.empty()
+                ? slots.start[flat] + slotsOf(UnitSlots(), cells, index)
+                : ends[flat]) -
+           1;
   }
   /// The receive of a cell's message by a worker, or the send while there is no
   /// receive yet.
@@ -113,6 +118,7 @@ private:
   const TableView &table;
   const CellIndex &index;
   const SlotAssignment &slots;
+  ArrayRef<int64_t> ends; ///< by flat index; empty: by unit slots
   Dependences dependences;
   ReceivePlacement receives;
 
@@ -539,13 +545,50 @@ Expected<Program> pipesched::lowerTable(const TableView &table,
   return Lowering(table, index, slots, placement).run();
 }
 
+/// Numbers the starts and ends of cells by time, then by unit slot. A slot
+/// grows along every dependence, so a cell that takes no time still ends after
+/// its start. `slots` has unit slots before and numbers of starts after; `ends`
+/// gets numbers of ends.
+static void numberMoments(const TableView &table, const SlotAssignment &timed,
+                          const TimedSlots &times, SlotAssignment &slots,
+                          std::vector<int64_t> &ends) {
+  using Moment = std::pair<int64_t, int64_t>;
+  std::vector<Moment> startMoments, endMoments;
+  uint32_t flat = 0;
+  for (ArrayRef<Cell> cells : table.rows)
+    for (int64_t i = 0, size = cells.size(); i != size; ++i, ++flat) {
+      int64_t ps = timed.start[flat], slot = slots.start[flat];
+      startMoments.emplace_back(ps, slot);
+      endMoments.emplace_back(ps + slotsOf(times, cells, i),
+                              slot + slotsOf(UnitSlots(), cells, i));
+    }
+  std::vector<Moment> all = startMoments;
+  llvm::append_range(all, endMoments);
+  llvm::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  auto numberOf = [&](const Moment &moment) -> int64_t {
+    return llvm::lower_bound(all, moment) - all.begin();
+  };
+  llvm::transform(startMoments, slots.start.begin(), numberOf);
+  ends.resize(flat);
+  llvm::transform(endMoments, ends.begin(), numberOf);
+}
+
 Expected<Program> pipesched::lowerTable(const TableView &table,
-                                        ReceivePlacement placement) {
+                                        ReceivePlacement placement,
+                                        const TimedSlots *times) {
   Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
     return index.takeError();
   Expected<SlotAssignment> slots = alignUnitSlots(table, *index);
   if (!slots)
     return slots.takeError();
-  return lowerTable(table, *index, *slots, placement);
+  if (!times || placement == ReceivePlacement::Consumer)
+    return lowerTable(table, *index, *slots, placement);
+  Expected<SlotAssignment> timed = alignTimes(table, *index, *times);
+  if (!timed)
+    return timed.takeError();
+  std::vector<int64_t> ends;
+  numberMoments(table, *timed, *times, *slots, ends);
+  return Lowering(table, *index, *slots, placement, ends).run();
 }

@@ -93,10 +93,14 @@ sweepInto(const Slots &lengths, const TableView &table, const CellIndex &index,
           std::vector<int64_t> &start, std::vector<int64_t> &clock) {
   constexpr bool kIsPicture = std::is_same_v<Slots, EntrySlots>;
   Meetings meetings(table, index, clock);
-  auto endOf = [&](Dependences::Producer producer) {
-    return start[producer.flat] +
-           slotsOf(lengths, table.rows[producer.worker],
-                   producer.flat - index.rowBegin(producer.worker));
+  auto endOf = [&](Dependences::Producer producer, int64_t row) {
+    ArrayRef<Cell> cells = table.rows[producer.worker];
+    int64_t at = producer.flat - index.rowBegin(producer.worker);
+    int64_t end = start[producer.flat] + slotsOf(lengths, cells, at);
+    if constexpr (std::is_same_v<Slots, TimedSlots>)
+      if (producer.worker != row)
+        end += lengths.ofMessage(cells[at]);
+    return end;
   };
   auto visit = [&](const auto &step) {
     ArrayRef<Cell> row = table.rows[step.row];
@@ -111,10 +115,10 @@ sweepInto(const Slots &lengths, const TableView &table, const CellIndex &index,
       });
     for (unsigned i = 0; i < step.count; ++i)
       if (Dependences::Producer producer = step.producers[i])
-        slot = std::max(slot, endOf(producer));
+        slot = std::max(slot, endOf(producer, step.row));
     if constexpr (isWide)
       for (const WideRowStep::Part &part : step.more)
-        slot = std::max(slot, endOf(part.producer));
+        slot = std::max(slot, endOf(part.producer, step.row));
     for (unsigned i = 0; i < step.count; ++i)
       start[flat + i] = slot;
     if (kIsPicture || cell.isCompute())
@@ -171,6 +175,14 @@ Expected<SlotAssignment> pipesched::alignSlots(const TableView &table,
 Expected<SlotAssignment> pipesched::alignUnitSlots(const TableView &table,
                                                    const CellIndex &index) {
   return alignBy(UnitSlots(), table, index);
+}
+
+TimedSlots::~TimedSlots() = default;
+
+Expected<SlotAssignment> pipesched::alignTimes(const TableView &table,
+                                               const CellIndex &index,
+                                               const TimedSlots &times) {
+  return alignBy(times, table, index);
 }
 
 template <typename Slots>

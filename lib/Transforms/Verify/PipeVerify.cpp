@@ -23,25 +23,15 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 static LogicalResult proveFinish(ScheduleOp schedule, const TableView &table,
+                                 const CostInputs &costs,
                                  MessageSemantics semantics,
-                                 ReceivePlacement placement) {
-  llvm::Expected<Program> program = lowerTable(table, placement);
+                                 const TimingOptions &timing) {
+  llvm::Expected<Program> program = lowerTable(table, costs, timing);
   if (!program)
     return emitTableError(schedule) << llvm::toString(program.takeError());
   if (llvm::Error error = verifyMessages(*program, semantics))
     return emitProgramError(schedule, *program, std::move(error),
                             ("messages=" + enumName(semantics)).str());
-  return success();
-}
-
-static LogicalResult proveFits(ScheduleOp schedule, const TableView &table,
-                               const MemoryBudget &budget, MemoryTimes times,
-                               const TimingOptions &timing) {
-  FailureOr<CostInputs> costs = loadCosts(schedule);
-  if (failed(costs))
-    return failure();
-  if (llvm::Error error = verifyMemory(table, *costs, budget, times, timing))
-    return emitTableError(schedule, std::move(error));
   return success();
 }
 
@@ -60,12 +50,18 @@ static LogicalResult verifySchedule(ScheduleOp schedule,
     return emitViolation(schedule, *violation);
   // If sends never wait, rows without a cycle always finish, wherever receives
   // are (MessagesTest). So there is nothing left to prove.
-  if (semantics != MessageSemantics::Unbounded &&
-      failed(proveFinish(schedule, table, semantics, timing.receivePlacement)))
+  bool finishes = semantics == MessageSemantics::Unbounded;
+  if (finishes && !budget)
+    return success();
+  FailureOr<CostInputs> costs = loadCosts(schedule);
+  if (failed(costs) || (!finishes && failed(proveFinish(schedule, table, *costs,
+                                                        semantics, timing))))
     return failure();
   if (!budget)
     return success();
-  return proveFits(schedule, table, *budget, times, timing);
+  if (llvm::Error error = verifyMemory(table, *costs, *budget, times, timing))
+    return emitTableError(schedule, std::move(error));
+  return success();
 }
 
 namespace {

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -36,8 +39,27 @@ def test_starts_and_activations(case: GraphCase) -> None:
     report = schedule.simulate(times=in_us(case.times))
     assert report.table is not None
     assert list(report.table.peak_activations) == case.peaks
+    text = ",".join(
+        f"{name}=[{','.join(given)}]" if isinstance(given, list) else f"{name}={given}"
+        for name, given in in_us(case.times).items()
+    )
+    passes = f"pipe-attach-profile{{times={text}}},convert-pipe-to-exec"
+    (program,) = loads(schedule.transform(passes).to_text())
+    for transport, starts in case.starts.items():
+        assert starts_of(program, case.times, transport) == starts, transport
+
+
+def test_receives_follow_unit_slots_without_times_or_nodes() -> None:
+    (graph,) = (case for case in CASES if case.name.startswith("a slow encoder"))
+    (schedule,) = loads(graph.text)
     (program,) = loads(schedule.transform("convert-pipe-to-exec").to_text())
-    assert starts_of(program, case.times, "delay") == case.starts["delay"]
+    # The same rows on a chain whose stage 0 is the encoder.
+    rows = [re.sub(r"(\d)([FB])", lambda m: f"{(int(m[1]) + 1) % 4}{m[2]}", r) for r in graph.rows]
+    path = "path on [0, 1, 2, 3] frozen [0]"
+    (chain,) = loads(replace(graph, stages=(path,), rows=tuple(rows)).text)
+    for other, forward in ((program, [10, 10, 10, 30]), (chain, [30, 10, 10, 10])):
+        report = other.simulate(times=in_us({"F": forward, "B": 20}), transport="overlap")
+        assert report.execution.makespan_ps == 470 * 10**6
 
 
 # An independent simulator
@@ -197,39 +219,50 @@ def simulate(
                 key = (other, place[cell][0])
                 needs[key] = min(needs.get(key, cell[0]), cell[0])
     sent = sorted(needs, key=lambda key: (place[key[0]], needs[key]))
-    received = sorted(needs, key=lambda key: (slot(key[0]), place[key[0]]))
 
-    @cache
-    def message(key: tuple[tuple[int, str, int], int]) -> int:
-        """When a message starts."""
-        cell, to = key
-        start = start_of(cell) + graph.times[cell[1]][cell[0]]
-        if transport == "delay":
+    def starts(transport: str) -> Callable[[tuple[int, str, int]], int]:
+        @cache
+        def message(key: tuple[tuple[int, str, int], int]) -> int:
+            """When a message starts."""
+            cell, to = key
+            start = end_of(cell)
+            if transport == "delay":
+                return start
+            by_sender = [each for each in sent if place[each[0]][0] == place[cell][0]]
+            by_receiver = [each for each in received if each[1] == to]
+            for queue in (by_sender, by_receiver):
+                at = queue.index(key)
+                if at:
+                    before = queue[at - 1]
+                    start = max(start, message(before) + graph.send[before[0][0]])
             return start
-        by_sender = [each for each in sent if place[each[0]][0] == place[cell][0]]
-        by_receiver = [each for each in received if each[1] == to]
-        for queue in (by_sender, by_receiver):
-            at = queue.index(key)
-            if at:
-                before = queue[at - 1]
-                start = max(start, message(before) + graph.send[before[0][0]])
-        return start
 
-    @cache
-    def start_of(cell: tuple[int, str, int]) -> int:
-        worker, i = place[cell]
-        start = 0
-        if i:
-            before = rows[worker][i - 1]
-            start = start_of(before) + graph.times[before[1]][before[0]]
-        for other in sources(cell):
-            end = start_of(other) + graph.times[other[1]][other[0]]
-            if place[other][0] != worker:
-                cost = graph.send[other[0]] + graph.comm[other[0]]
-                end = message((other, worker)) + cost
-            start = max(start, end)
-        return start
+        def end_of(cell: tuple[int, str, int]) -> int:
+            return start_of(cell) + graph.times[cell[1]][cell[0]]
 
+        @cache
+        def start_of(cell: tuple[int, str, int]) -> int:
+            worker, i = place[cell]
+            start = end_of(rows[worker][i - 1]) if i else 0
+            for other in sources(cell):
+                end = end_of(other)
+                if place[other][0] != worker:
+                    cost = graph.send[other[0]] + graph.comm[other[0]]
+                    end = message((other, worker)) + cost
+                start = max(start, end)
+            return start
+
+        return start_of
+
+    delayed = starts("delay")
+
+    def made(key: tuple[tuple[int, str, int], int]) -> tuple[int, int, int]:
+        """When the data of a message is made under `delay`, and in which slot by which worker."""
+        cell = key[0]
+        return delayed(cell) + graph.times[cell[1]][cell[0]], slot(cell), place[cell][0]
+
+    received = sorted(needs, key=made)
+    start_of = starts(transport)
     return [[start_of(cell) for cell in row] for row in rows]
 
 

@@ -15,6 +15,7 @@
 
 namespace pipesched {
 
+class TimedSlots;
 struct SlotAssignment;
 
 /// Where a receive is in its row.
@@ -58,10 +59,12 @@ llvm::Expected<Program> lowerTable(const TableView &table,
                                    const SlotAssignment &slots,
                                    ReceivePlacement placement);
 
-/// The same with the slots of alignUnitSlots. Errors: also as for
-/// alignUnitSlots.
+/// The same with the slots of alignUnitSlots. `times`, if given, order the
+/// messages of `Arrival` instead: by the time at which their data is made in
+/// alignTimes, then by its slot. Errors: also as for alignUnitSlots.
 llvm::Expected<Program> lowerTable(const TableView &table,
-                                   ReceivePlacement placement);
+                                   ReceivePlacement placement,
+                                   const TimedSlots *times = nullptr);
 
 } // namespace pipesched
 

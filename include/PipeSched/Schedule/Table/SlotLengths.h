@@ -49,6 +49,16 @@ private:
   llvm::ArrayRef<StageSlots> stages;
 };
 
+/// Counts picoseconds, of a cost model. The sum over a table is below 2^63.
+class TimedSlots {
+public:
+  virtual ~TimedSlots();
+  virtual int64_t slotsOf(Cell cell) const = 0;
+  virtual int64_t ofPair(Cell first, Cell second) const = 0;
+  /// From the end of a cell until its message is on the other worker.
+  virtual int64_t ofMessage(Cell cell) const = 0;
+};
+
 /// Slots from the start to the end of an entry of a row, or of the overlapped
 /// pair that it belongs to.
 template <typename Slots>

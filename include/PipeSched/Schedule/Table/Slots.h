@@ -13,6 +13,8 @@
 
 namespace pipesched {
 
+class TimedSlots;
+
 /// Slots of a table's cells by flat index. A copy has the slot after the
 /// preceding compute cell. A join has the slot of the following entry, and so
 /// has an idle entry if alignment ignores it.
@@ -33,6 +35,14 @@ llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
 /// The same in unit slots, even if the table has other slots.
 llvm::Expected<SlotAssignment> alignUnitSlots(const TableView &table,
                                               const CellIndex &index);
+
+/// The earliest starts in ps, with messages that hold nothing: a cell of
+/// another worker is awaited until its message has arrived. D and U take no
+/// time, and all-reduces hold their rows as in slots. Errors: as for
+/// alignSlots.
+llvm::Expected<SlotAssignment> alignTimes(const TableView &table,
+                                          const CellIndex &index,
+                                          const TimedSlots &times);
 
 /// How far rows come that deadlock, for a picture: each entry, also one that is
 /// idle or a copy, and each pair takes one slot; -1 for entries that never
