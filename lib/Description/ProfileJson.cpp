@@ -29,30 +29,67 @@ static void readTime(const json::Value &value, const llvm::Twine &path,
     errors.report(path, llvm::toString(ps.takeError()));
 }
 
+/// Reads the times of a list, which must not be empty.
+static void readList(const json::Array &list, const llvm::Twine &path,
+                     std::vector<int64_t> &times, FileErrors &errors) {
+  if (list.empty())
+    errors.report(path, "expected at least one time");
+  for (auto [index, time] : llvm::enumerate(list))
+    readTime(time, path + "[" + llvm::Twine(index) + "]", times, errors);
+}
+
+/// Reads a list of times by microbatch, or a list of such lists.
+static void readLists(const json::Value &value, const llvm::Twine &path,
+                      MicrobatchTimes &lists, FileErrors &errors) {
+  const json::Array *outer = value.getAsArray();
+  if (!outer || outer->empty()) {
+    errors.report(path, "expected a list of times, one for each microbatch, "
+                        "found " +
+                            llvm::formatv("{0}", value).str());
+    return;
+  }
+  if (!outer->front().getAsArray())
+    return readList(*outer, path, lists.emplace_back(), errors);
+  for (auto [index, list] : llvm::enumerate(*outer)) {
+    std::string at = (path + "[" + llvm::Twine(index) + "]").str();
+    if (const json::Array *inner = list.getAsArray())
+      readList(*inner, at, lists.emplace_back(), errors);
+    else
+      errors.report(at, "expected a list of times, one for each microbatch");
+  }
+}
+
+static void readMicrobatches(const json::Value &value, Profile &profile,
+                             FileErrors &errors) {
+  FieldReader reader(&value, "microbatches", errors);
+  for (StringRef name : microbatchNames())
+    if (const json::Value *entry = reader.find(name))
+      readLists(*entry, "microbatches." + name,
+                *findTimes(profile.microbatches, name), errors);
+  reader.finish();
+  if (llvm::Error error = checkNames(profile))
+    errors.report("microbatches", llvm::toString(std::move(error)));
+}
+
 Profile pipesched::readTimesFields(const json::Value &file,
                                    FileErrors &errors) {
   FieldReader reader(&file, "", errors);
   reader.text("$schema", "");
   Profile profile;
-  bool isEmpty = true;
   for (StringRef name : profileNames()) {
     const json::Value *entry = reader.find(name);
     if (!entry)
       continue;
-    isEmpty = false;
     std::vector<int64_t> &times = *findTimes(profile, name);
-    const json::Array *list = entry->getAsArray();
-    if (!list) {
+    if (const json::Array *list = entry->getAsArray())
+      readList(*list, name, times, errors);
+    else
       readTime(*entry, name, times, errors);
-      continue;
-    }
-    if (list->empty())
-      errors.report(name, "expected at least one time");
-    for (auto [index, time] : llvm::enumerate(*list))
-      readTime(time, name + "[" + llvm::Twine(index) + "]", times, errors);
   }
+  if (const json::Value *entry = reader.find("microbatches"))
+    readMicrobatches(*entry, profile, errors);
   reader.finish();
-  if (isEmpty)
+  if (profile == Profile() && !errors.any())
     errors.report("", "expected times such as {\"F\": \"1ms\"}, found none");
   return profile;
 }

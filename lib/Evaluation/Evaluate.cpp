@@ -10,6 +10,7 @@
 #include "PipeSched/Evaluation/Evaluate.h"
 #include "CostPlacement.h"
 #include "GroupCosts.h"
+#include "MicrobatchCosts.h"
 #include "PipeSched/Analysis/Walk/WalkTable.h"
 #include "PipeSched/CostModel/Comm/RankLayout.h"
 #include "PipeSched/CostModel/Layers/SliceExchange.h"
@@ -74,6 +75,10 @@ pipesched::computeStageCosts(const Placement &placement,
                              const CostInputs &costs, PhaseSet phases) {
   if (hasGroups(costs))
     return costByGroups(placement, costs, [&](const CostInputs &alone) {
+      return computeStageCosts(placement, alone, phases);
+    });
+  if (hasUnequalMicrobatches(costs))
+    return costByMicrobatch(placement, costs, [&](const CostInputs &alone) {
       return computeStageCosts(placement, alone, phases);
     });
   if (llvm::Error error = checkShards(costs, phases))
@@ -395,7 +400,8 @@ pipesched::executeProgram(const Program &program, const Placement &placement,
 bool pipesched::receivesFollowTimes(const Placement &placement,
                                     const CostInputs &costs) {
   bool hasTimes = costs.profile || (costs.model && costs.system);
-  return hasTimes && !placement.getAdded().isEmpty();
+  return hasTimes &&
+         (!placement.getAdded().isEmpty() || hasUnequalMicrobatches(costs));
 }
 
 namespace {

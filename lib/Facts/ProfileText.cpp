@@ -23,6 +23,9 @@ using llvm::Twine;
 // Times
 //===----------------------------------------------------------------------===//
 
+/// The start of the names of times by microbatch.
+static constexpr llvm::StringLiteral kMicrobatches = "microbatches.";
+
 namespace {
 /// A unit is 10^exponent picoseconds.
 struct TimeUnit {
@@ -105,16 +108,25 @@ llvm::ArrayRef<StringRef> pipesched::profileNames() {
   return names;
 }
 
-std::vector<int64_t> *pipesched::findTimes(Profile &profile, StringRef name) {
-  if (name.size() == 1)
-    if (std::optional<Phase> phase = phaseFromLetter(name.front());
-        phase && kCostedPhases.contains(*phase))
-      return &profile.phasePs[*phase];
-  if (name == "FB")
-    return &profile.overlappedPs;
-  if (name == "comm")
-    return &profile.commPs;
-  return name == "send" ? &profile.sendPs : nullptr;
+llvm::ArrayRef<StringRef> pipesched::microbatchNames() {
+  static const std::vector<StringRef> names = [] {
+    std::vector<StringRef> names;
+    (kCostedPhases - kPerPathPhases).forEach([&](Phase phase) {
+      names.push_back(enumName(phase));
+    });
+    names.insert(names.end(), {"comm", "send"});
+    return names;
+  }();
+  return names;
+}
+
+llvm::Error pipesched::checkNames(const Profile &profile) {
+  for (StringRef name : microbatchNames())
+    if (!findTimes(profile, name)->empty() &&
+        !findTimes(profile.microbatches, name)->empty())
+      return makeError("'" + name + "' is given twice: " + kMicrobatches +
+                       name + " has its times by microbatch");
+  return llvm::Error::success();
 }
 
 namespace {
@@ -130,8 +142,11 @@ public:
     while (true) {
       if (auto error = parseEntry(profile))
         return std::move(error);
-      if (rest.empty())
+      if (rest.empty()) {
+        if (auto error = checkNames(profile))
+          return std::move(error);
         return profile;
+      }
       if (!consume(','))
         return expected("',' between times");
     }
@@ -139,6 +154,13 @@ public:
 
 private:
   llvm::Error parseEntry(Profile &profile);
+  template <typename Times>
+  llvm::Error parseNamed(NamedTimes<Times> &all, StringRef name,
+                         llvm::ArrayRef<StringRef> names, StringRef prefix);
+  llvm::Error parseEither(std::vector<int64_t> &times) {
+    return consume('[') ? parseList(times) : parseValue(times);
+  }
+  llvm::Error parseEither(MicrobatchTimes &lists);
   llvm::Error parseList(std::vector<int64_t> &times);
   llvm::Error parseValue(std::vector<int64_t> &times);
 
@@ -162,23 +184,48 @@ private:
 
 llvm::Error ProfileParser::parseEntry(Profile &profile) {
   StringRef name = rest.take_while(llvm::isAlnum);
-  std::vector<int64_t> *times = findTimes(profile, name);
   if (name.empty())
     return expected("a name such as F");
+  if (!rest.consume_front(kMicrobatches))
+    return parseNamed(profile, name, profileNames(), "");
+  return parseNamed(profile.microbatches, rest.take_while(llvm::isAlnum),
+                    microbatchNames(), kMicrobatches);
+}
+
+/// Reads one entry of named times; messages name it with a prefix.
+template <typename Times>
+llvm::Error ProfileParser::parseNamed(NamedTimes<Times> &all, StringRef name,
+                                      llvm::ArrayRef<StringRef> names,
+                                      StringRef prefix) {
+  std::string whole = (prefix + name).str();
+  Times *times =
+      llvm::is_contained(names, name) ? findTimes(all, name) : nullptr;
   if (!times)
-    return makeError("unknown name '" + name + "'" +
-                     nameHint(name, profileNames()));
+    return makeError("unknown name '" + whole + "'" + nameHint(name, names));
   if (!times->empty())
-    return makeError("'" + name + "' is given twice");
+    return makeError("'" + whole + "' is given twice");
   rest = rest.drop_front(name.size());
   if (!consume('='))
-    return expected(("'=' after '" + name + "'").str());
-
-  llvm::Error error = consume('[') ? parseList(*times) : parseValue(*times);
-  if (error)
-    return makeError(name + ": " + llvm::toString(std::move(error)));
+    return expected("'=' after '" + whole + "'");
+  if (llvm::Error error = parseEither(*times))
+    return makeError(whole + ": " + llvm::toString(std::move(error)));
   rest = rest.ltrim();
   return llvm::Error::success();
+}
+
+/// Reads a list of times, or a list of such lists.
+llvm::Error ProfileParser::parseEither(MicrobatchTimes &lists) {
+  if (!consume('['))
+    return expected("a list of times, one for each microbatch");
+  if (!rest.starts_with("["))
+    return parseList(lists.emplace_back());
+  do {
+    if (!consume('['))
+      return expected("a list of times, one for each microbatch");
+    if (auto error = parseList(lists.emplace_back()))
+      return error;
+  } while (consume(','));
+  return consume(']') ? llvm::Error::success() : expected("']'");
 }
 
 llvm::Error ProfileParser::parseList(std::vector<int64_t> &times) {
@@ -204,25 +251,40 @@ llvm::Expected<Profile> pipesched::parseProfile(StringRef text) {
   return ProfileParser(text).run();
 }
 
-static void printTimes(llvm::ArrayRef<int64_t> times, llvm::raw_ostream &os) {
-  if (times.size() == 1) {
-    os << printTime(times.front());
-    return;
-  }
+static void printList(llvm::ArrayRef<int64_t> times, llvm::raw_ostream &os) {
   os << '[';
   llvm::interleave(times, os, [&](int64_t ps) { os << printTime(ps); }, ",");
+  os << ']';
+}
+
+static void printTimes(llvm::ArrayRef<int64_t> times, llvm::raw_ostream &os) {
+  if (times.size() == 1)
+    os << printTime(times.front());
+  else
+    printList(times, os);
+}
+
+static void printTimes(const MicrobatchTimes &lists, llvm::raw_ostream &os) {
+  if (lists.size() == 1)
+    return printList(lists.front(), os);
+  os << '[';
+  llvm::interleave(
+      lists, os, [&](const auto &list) { printList(list, os); }, ",");
   os << ']';
 }
 
 std::string pipesched::printProfile(const Profile &profile) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  for (StringRef name : profileNames()) {
-    const auto *times = findTimes(const_cast<Profile &>(profile), name);
-    if (times->empty())
-      continue;
-    os << (text.empty() ? "" : ",") << name << '=';
-    printTimes(*times, os);
-  }
+  auto print = [&](StringRef prefix, StringRef name, const auto &times) {
+    if (times.empty())
+      return;
+    os << (text.empty() ? "" : ",") << prefix << name << '=';
+    printTimes(times, os);
+  };
+  for (StringRef name : profileNames())
+    print("", name, *findTimes(profile, name));
+  for (StringRef name : microbatchNames())
+    print(kMicrobatches, name, *findTimes(profile.microbatches, name));
   return text;
 }

@@ -28,10 +28,11 @@ llvm::Error StageCosts::checkSlices(const Placement &placement) const {
   for (auto [number, stage] : llvm::enumerate(stages))
     if (int64_t found = stage.cells.getNumSlices(),
         wanted = placement.getNumSlices();
-        found != 1 && found != wanted)
+        found != 1 && found != wanted && found != placement.getNumUnits())
       return formatError("global stage {0} has costs of {1} slices, "
-                         "microbatches have {2}; expected 1 or {2}",
-                         number, found, wanted);
+                         "microbatches have {2}; expected 1 or {2}, or {3} of "
+                         "all microbatches",
+                         number, found, wanted, placement.getNumUnits());
   return llvm::Error::success();
 }
 
@@ -247,4 +248,13 @@ Error CellCosts::splitOff(Phase phase, Segment part, int64_t slice) {
     compute->ps -= part.ps;
   list.push_back(part);
   return setSegments(phase, list, slice);
+}
+
+void CellCosts::append(const CellCosts &other) {
+  uint32_t offset = segments.size();
+  begins.pop_back();
+  for (uint32_t begin : other.begins)
+    begins.push_back(offset + begin);
+  llvm::append_range(alone, other.alone);
+  llvm::append_range(segments, other.segments);
 }

@@ -285,10 +285,9 @@ std::string run::profileToJson(const Profile &profile) {
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os, /*IndentSize=*/2);
-  Profile copy = profile;
   json.object([&] {
     for (llvm::StringRef name : profileNames())
-      if (const std::vector<int64_t> &times = *findTimes(copy, name);
+      if (const std::vector<int64_t> &times = *findTimes(profile, name);
           !times.empty())
         json.attributeArray(name, [&] {
           for (int64_t time : times)

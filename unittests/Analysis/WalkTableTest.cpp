@@ -29,7 +29,8 @@ struct Compared {
   int copied = 0, joined = 0, heldUp = 0; ///< heldUp: copies make it longer
   int reduced = 0, shared = 0;            ///< by several workers
   int endsReduced = 0, awaited = 0; ///< an all-reduce ends last, or sooner
-  int leapt = 0; ///< tables whose walk left out at least half
+  int leapt = 0;   ///< tables whose walk left out at least half
+  int unequal = 0; ///< tables with costs by microbatch
 };
 
 } // namespace
@@ -72,13 +73,16 @@ static void expectAsByGraph(const Table &table, const WalkInputs &inputs,
   expectSameMetrics(walked.unitMetrics, computeMetrics(inUnits, index, slots));
 }
 
-static void compare(const Table &table, uint32_t seed, Compared &compared) {
+/// If microbatches are unequal, every unit has separate costs.
+static void compare(const Table &table, uint32_t seed, Compared &compared,
+                    bool isUnequal = false) {
   TableView view = table.view();
   for (Transport transport : {Transport::Overlap, Transport::Delay}) {
     RandomCosts random(seed);
     const Placement &placement = table.placement;
     StageCosts costs = random.drawCosts(placement.getNumGlobalStages(),
-                                        placement.getNumSlices());
+                                        isUnequal ? placement.getNumUnits()
+                                                  : placement.getNumSlices());
     MemoryFacts facts =
         random.drawMemory(costs.stages.size(), placement.getNumSlices());
     Groups groups = llvm::cantFail(Groups::create(view));
@@ -101,6 +105,12 @@ static void compare(const Table &table, uint32_t seed, Compared &compared) {
     EXPECT_EQ(eachCell->makespanPs, walked->makespanPs);
     expectAsByGraph(table, inputs, *walked);
     ++compared.walked;
+    if (llvm::any_of(costs.stages, [&](const StageCost &stage) {
+          return stage.cells.getNumSlices() > placement.getNumSlices();
+        })) {
+      ++compared.unequal;
+      EXPECT_EQ(walked->numLeapt, 0);
+    }
     compared.leapt += 2 * walked->numLeapt >= view.getNumCells();
     compared.late += walked->makespanPs > walked->freeMakespanPs;
     compared.queued += llvm::any_of(walked->idle.queueOrderPs,
@@ -398,6 +408,18 @@ TEST(WalkTable, RandomTables) {
   EXPECT_GT(compared.recomputed, 20);
   EXPECT_GT(compared.queued, 10);
   EXPECT_GT(compared.copied, 100);
+}
+
+TEST(WalkTable, UnequalMicrobatches) {
+  Compared compared;
+  for (int seed = 0; seed < numRounds(2000); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    compare(RandomTable(seed).make(), seed, compared, /*isUnequal=*/true);
+  }
+  EXPECT_GT(compared.unequal, numRounds(1000));
+  EXPECT_GT(compared.pairs, 20);
+  EXPECT_GT(compared.recomputed, 20);
+  EXPECT_GT(compared.copied, 50);
 }
 
 /// Stages that do not train have fewer cells, and fewer messages.

@@ -176,7 +176,27 @@ TEST(CellCosts, SlicesFitThePlacement) {
   costs.stages.emplace_back().cells = CellCosts(3);
   EXPECT_EQ(errorOf(costs.checkSlices(sliced(3, 2))),
             "global stage 1 has costs of 3 slices, microbatches have 2; "
-            "expected 1 or 2");
+            "expected 1 or 2, or 6 of all microbatches");
+  llvm::cantFail(costs.checkSlices(sliced(3, 1)));
+}
+
+TEST(CellCosts, StagesAreAppendedSliceBySlice) {
+  CellCosts first(2), second(1), all(0);
+  first.set(Phase::Forward, 1, /*slice=*/0);
+  first.set(Phase::Backward, 2, /*slice=*/1);
+  llvm::cantFail(second.setSegments(
+      Phase::Forward, {{Resource::Compute, 3}, {Resource::Experts, 4}}));
+  all.append(first);
+  all.append(second);
+  all.append(first);
+  ASSERT_EQ(all.getNumSlices(), 5);
+  EXPECT_EQ(all.alonePs(Phase::Forward, 0), 1);
+  EXPECT_EQ(all.alonePs(Phase::Forward, 2), 7);
+  EXPECT_EQ(all.segmentsOf(Phase::Forward, 2),
+            second.segmentsOf(Phase::Forward));
+  EXPECT_EQ(all.segmentsOf(Phase::Backward, 4),
+            first.segmentsOf(Phase::Backward, 1));
+  EXPECT_EQ(all.sliceOf(Cell(0, Phase::Backward, 9)), 4);
 }
 
 //===----------------------------------------------------------------------===//

@@ -56,6 +56,26 @@ TEST(ProfileText, ReadsListsAndSpaces) {
   EXPECT_EQ(profile.sendPs, (std::vector<int64_t>{5000}));
 }
 
+TEST(ProfileText, ReadsTimesByMicrobatch) {
+  Profile profile = llvm::cantFail(parseProfile(
+      "B=1ns, microbatches.F = [1ns, 2ns], microbatches.comm=[ [3ns] ,[4ns]]"));
+  EXPECT_EQ(profile.microbatches.phasePs[Phase::Forward],
+            (MicrobatchTimes{{1000, 2000}}));
+  EXPECT_EQ(profile.microbatches.commPs, (MicrobatchTimes{{3000}, {4000}}));
+  EXPECT_TRUE(profile.variesByMicrobatch());
+  EXPECT_FALSE(llvm::cantFail(parseProfile("B=1ns")).variesByMicrobatch());
+  EXPECT_EQ(printProfile(profile),
+            "B=1ns,microbatches.F=[1ns,2ns],microbatches.comm=[[3ns],[4ns]]");
+  EXPECT_EQ(profileError("microbatches.F=[1ns"),
+            "microbatches.F: expected ']', found the end");
+  EXPECT_EQ(profileError("microbatches.O=[1ns]"),
+            "unknown name 'microbatches.O' (known: F, B, I, W, R, D, U, S, T, "
+            "X, Y, Z, E, A, C, V, comm, send)");
+  EXPECT_EQ(profileError("microbatches.send=[1ns],send=2ns"),
+            "'send' is given twice: microbatches.send has its times by "
+            "microbatch");
+}
+
 TEST(ProfileText, PrintsCanonically) {
   EXPECT_EQ(roundTrip("comm=0.601ms,W=9.337ms, I=18.086ms ,F=18.522ms"),
             "F=18.522ms,I=18.086ms,W=9.337ms,comm=601us");

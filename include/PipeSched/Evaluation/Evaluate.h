@@ -124,9 +124,9 @@ llvm::Expected<StageCosts> computeStageCosts(const Placement &placement,
 PhaseSet phasesInUse(const TableView &table);
 PhaseSet phasesInUse(const Program &program);
 
-/// Whether the receives of a table follow the times of its cells: tables with
-/// nodes or added edges, where the order of unit slots can be far from that of
-/// times. Without times they follow unit slots.
+/// Whether the receives of a table follow the times of its cells. They do in
+/// tables with nodes, added edges or times by microbatch, where unit slots can
+/// be far from times. Without times they follow unit slots.
 bool receivesFollowTimes(const Placement &placement, const CostInputs &costs);
 
 /// The program of a table that evaluateTable times. Receives that follow times

@@ -82,9 +82,9 @@ struct Exchange {
 
 Exchange sumOn(Resource resource, llvm::ArrayRef<Segment> segments);
 
-/// The costs of the cells of one stage, by slice and phase. The segments of a
-/// cell run one after the other, so that by itself it takes the sum of their
-/// `ps`.
+/// The costs of the cells of one stage, by slice and phase. If microbatches
+/// differ, every unit is a slice here. The segments of a cell run one after the
+/// other, so that by itself it takes the sum of their `ps`.
 class CellCosts {
 public:
   /// No cell has a cost. With one slice, all slices of a microbatch have equal
@@ -95,10 +95,10 @@ public:
   int64_t getNumSlices() const { return alone.size(); }
   /// The slice whose costs a cell has: 0 if all slices cost the same, and for
   /// cells that are not of a microbatch.
-  int64_t sliceOf(const Placement &placement, Cell cell) const {
+  int64_t sliceOf(Cell cell) const {
     return getNumSlices() == 1 || cell.isPerPath()
                ? 0
-               : placement.sliceOf(cell.getUnit());
+               : cell.getUnit() % getNumSlices();
   }
 
   /// The time of a cell by itself.
@@ -127,6 +127,8 @@ public:
   /// before: at most all of the compute becomes another segment. Errors: as for
   /// setSegments.
   llvm::Error splitOff(Phase phase, Segment part, int64_t slice = 0);
+  /// Adds all slices of another stage after the own ones.
+  void append(const CellCosts &other);
 
 private:
   static size_t numberOf(Phase phase, int64_t slice) {

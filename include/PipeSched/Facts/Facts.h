@@ -503,17 +503,36 @@ std::optional<std::string> mistakeInLevels(const HardwareFacts &hardware);
 // Profile
 //===----------------------------------------------------------------------===//
 
-/// Measured times in ps. Each entry: empty (not given), one value (every
-/// stage), or one value per stage of a path.
-struct Profile {
-  PhaseMap<std::vector<int64_t>> phasePs; ///< by Phase
-  std::vector<int64_t> overlappedPs;      ///< FB, an overlapped pair
-  std::vector<int64_t> commPs;            ///< pure latency of a message
-  std::vector<int64_t> sendPs;            ///< occupancy of a message
+/// Times in ps by name, each of them in some form.
+template <typename Times>
+struct NamedTimes {
+  PhaseMap<Times> phasePs; ///< by Phase
+  Times overlappedPs;      ///< FB, an overlapped pair
+  Times commPs;            ///< pure latency of a message
+  Times sendPs;            ///< occupancy of a message
 
-  friend bool operator==(const Profile &a, const Profile &b) {
+  friend bool operator==(const NamedTimes &a, const NamedTimes &b) {
     return a.phasePs == b.phasePs && a.overlappedPs == b.overlappedPs &&
            a.commPs == b.commPs && a.sendPs == b.sendPs;
+  }
+};
+
+/// A time for each microbatch: empty, one list for every stage, or one for each
+/// stage of a path.
+using MicrobatchTimes = std::vector<std::vector<int64_t>>;
+
+/// Measured times. Each entry: empty (not given), one value (every stage), or
+/// one value per stage of a path.
+struct Profile : NamedTimes<std::vector<int64_t>> {
+  /// The times that differ by microbatch. FB, O and G are not among them.
+  NamedTimes<MicrobatchTimes> microbatches;
+
+  bool variesByMicrobatch() const {
+    return !(microbatches == NamedTimes<MicrobatchTimes>());
+  }
+  friend bool operator==(const Profile &a, const Profile &b) {
+    return static_cast<const NamedTimes<std::vector<int64_t>> &>(a) == b &&
+           a.microbatches == b.microbatches;
   }
 };
 

@@ -10,6 +10,7 @@
 #define PIPESCHED_FACTS_PROFILETEXT_H
 
 #include "PipeSched/Facts/Facts.h"
+#include "PipeSched/Schedule/Kinds/PhaseSets.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
@@ -28,16 +29,35 @@ std::string printTime(int64_t ps);
 /// send.
 llvm::ArrayRef<llvm::StringRef> profileNames();
 
-/// The list of a profile that has this name, or null.
-std::vector<int64_t> *findTimes(Profile &profile, llvm::StringRef name);
+/// The names of times that may differ by microbatch: F, B, I, W, R, D, U, the
+/// phases of shards, comm, send.
+llvm::ArrayRef<llvm::StringRef> microbatchNames();
+
+/// The times of a NamedTimes that have this name, or null.
+template <typename Named>
+auto findTimes(Named &times, llvm::StringRef name) -> decltype(&times.commPs) {
+  if (name.size() == 1)
+    if (std::optional<Phase> phase = phaseFromLetter(name.front());
+        phase && kCostedPhases.contains(*phase))
+      return &times.phasePs[*phase];
+  if (name == "FB")
+    return &times.overlappedPs;
+  if (name == "comm")
+    return &times.commPs;
+  return name == "send" ? &times.sendPs : nullptr;
+}
 
 /// Reads `F=18.522ms,I=[0.8ms,1ms],comm=601us` and skips spaces between words.
-/// Errors: an unknown name, with the closest known one; a name given twice; an
-/// empty profile; as for parseTime.
+/// Times by microbatch are `microbatches.F=[1ms,3ms]`, or a list of such lists
+/// by stage. Errors: an unknown name, with the closest known one; a name given
+/// twice, also by microbatch; an empty profile; as for parseTime.
 llvm::Expected<Profile> parseProfile(llvm::StringRef text);
 
+/// Refuses times that are given both by stage and by microbatch.
+llvm::Error checkNames(const Profile &profile);
+
 /// Prints a profile for parseProfile, without spaces, in the order of
-/// profileNames().
+/// profileNames(), then of microbatchNames().
 std::string printProfile(const Profile &profile);
 
 } // namespace pipesched

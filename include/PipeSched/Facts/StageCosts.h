@@ -53,8 +53,8 @@ struct StageCost : StageMessages {
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: by
                                        ///< StageCosts::pairPs
-  /// The messages by slice, if slices differ; empty: the inherited messages
-  /// apply to every unit.
+  /// The messages by slice, if slices differ, and by unit, if microbatches do;
+  /// empty: the inherited messages apply to every unit.
   std::vector<StageMessages> messagesOfSlices;
 
   const MessageCost &message(Flow flow, int64_t slice) const {
@@ -107,9 +107,10 @@ struct StageCosts {
 
   /// Whether any cell has a segment on one of these resources.
   bool useAny(llvm::ArrayRef<Resource> resources) const;
-  /// Error: a stage has costs neither of one slice nor of a microbatch.
+  /// Error: a stage has costs neither of one slice, nor of a microbatch, nor of
+  /// all units.
   llvm::Error checkSlices(const Placement &placement) const;
-  /// Whether the messages of slices differ.
+  /// Whether messages of slices or microbatches differ.
   bool messagesVary() const {
     return llvm::any_of(stages, [](const StageCost &stage) {
       return !stage.messagesOfSlices.empty();
@@ -122,17 +123,18 @@ struct StageCosts {
         makesActivation(cell.getPhase()) ? Flow::Activation : Flow::Gradient;
     return stage.messagesOfSlices.empty()
                ? stage.messageOf(flow)
-               : stage.message(flow, placement.sliceOf(cell.getUnit()));
+               : stage.message(flow,
+                               cell.getUnit() % stage.messagesOfSlices.size());
   }
 
   llvm::ArrayRef<Segment> segmentsOf(const Placement &placement,
                                      Cell cell) const {
     const CellCosts &cells = stages[placement.globalStage(cell)].cells;
-    return cells.segmentsOf(cell.getPhase(), cells.sliceOf(placement, cell));
+    return cells.segmentsOf(cell.getPhase(), cells.sliceOf(cell));
   }
   int64_t alonePs(const Placement &placement, Cell cell) const {
     const CellCosts &cells = stages[placement.globalStage(cell)].cells;
-    return cells.alonePs(cell.getPhase(), cells.sliceOf(placement, cell));
+    return cells.alonePs(cell.getPhase(), cells.sliceOf(cell));
   }
 
   /// The time of an overlapped pair of cells with these segments, by the rule.

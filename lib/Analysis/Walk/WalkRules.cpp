@@ -28,8 +28,7 @@ int64_t pipesched::stepPs(const WalkInputs &scenario,
   if (second)
     ps = costs.pairPs(placement, first, *second);
   else
-    ps = stage.cells.alonePs(first.getPhase(),
-                             stage.cells.sliceOf(placement, first));
+    ps = stage.cells.alonePs(first.getPhase(), stage.cells.sliceOf(first));
   return scenario.changePs && first.isCompute()
              ? scenario.changePs(step.row, first, second, ps)
              : ps;
@@ -69,10 +68,15 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
         longest = std::max(longest, stage.cells.alonePs(phase, slice));
       add(count, longest);
       add(count, stage.overlappedPs.value_or(0));
-      for (const MessageCost *message : {&stage.activation, &stage.gradient}) {
-        add(count, message->occupancyPs);
-        add(count, message->latencyPs);
-      }
+      auto addMessages = [&](const StageMessages &messages) {
+        for (const MessageCost *message :
+             {&messages.activation, &messages.gradient}) {
+          add(count, message->occupancyPs);
+          add(count, message->latencyPs);
+        }
+      };
+      addMessages(stage);
+      llvm::for_each(stage.messagesOfSlices, addMessages);
     });
   for (const MessageCost &reduction : costs.reductions) {
     add(1, reduction.occupancyPs);
@@ -120,7 +124,8 @@ static bool hasMeasuredWaits(const StageCosts &costs) {
 namespace {
 /// Returns the number of cells of a stage and phase in each slice. If all units
 /// have one, as for F, each slice has as many. If some have none, as for R, or
-/// B if others have I and W, the rows have to be counted.
+/// B if others have I and W, or if microbatches differ and take several paths,
+/// the rows have to be counted.
 class SliceCounts {
 public:
   SliceCounts(const Placement &placement, const PhaseCounts &counts,
@@ -129,8 +134,10 @@ public:
 
   bool areEven(int64_t stage, Phase phase) const {
     int64_t count = counts.of(stage, phase);
-    return numSlices(stage, phase) == 1 || count == 0 ||
-           count == placement.countOnPath(placement.pathOfStage(stage));
+    int64_t number = numSlices(stage, phase);
+    return number == 1 || count == 0 ||
+           (count == placement.countOnPath(placement.pathOfStage(stage)) &&
+            number <= count);
   }
   /// The number of slices for which a stage has costs: an O belongs to no
   /// slice.

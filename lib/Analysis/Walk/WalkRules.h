@@ -59,7 +59,7 @@ public:
   bool hasQueues() const { return isQueued; }
   /// Whether the walk may leap over periods. It must not if times vary by
   /// microbatch; times of slices repeat.
-  bool canLeap() const { return scenarios.front().mayLeap && !isRandom; }
+  bool canLeap() const { return scenarios.front().mayLeap && !differs; }
   const WalkInputs &scenarioOf(unsigned lane) const {
     return scenarios[std::min<size_t>(lane, scenarios.size() - 1)];
   }
@@ -73,7 +73,7 @@ private:
   llvm::ArrayRef<WalkInputs> scenarios;
   bool isQueued;
   bool varies;    ///< times depend on the unit
-  bool isRandom;  ///< and on the microbatch
+  bool differs;   ///< and on the microbatch
   bool hasBehind; ///< PairTime::behindPs of some pair may be more than 0
   const TableView &table;
   std::vector<int64_t> firsts;       ///< by path: its first unit, or -1
@@ -115,17 +115,24 @@ Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,
 // Implementation
 //===----------------------------------------------------------------------===//
 
+/// Whether a stage has separate costs for more than `number` units.
+inline bool hasCostsOfMore(const WalkInputs &scenario, int64_t number) {
+  return llvm::any_of(scenario.costs->stages, [&](const StageCost &cost) {
+    return cost.cells.getNumSlices() > number;
+  });
+}
+
 /// Whether cells of one stage, phase and slice differ in time.
-inline bool variesByMicrobatch(const WalkInputs &scenario) {
-  return scenario.changePs && scenario.changeVaries;
+inline bool variesByMicrobatch(const WalkInputs &scenario,
+                               const Placement &placement) {
+  return (scenario.changePs && scenario.changeVaries) ||
+         hasCostsOfMore(scenario, placement.getNumSlices());
 }
 
 /// Whether cells of one stage and phase differ in time.
-inline bool variesByUnit(const WalkInputs &scenario) {
-  return variesByMicrobatch(scenario) ||
-         llvm::any_of(scenario.costs->stages, [](const StageCost &cost) {
-           return cost.cells.getNumSlices() > 1;
-         });
+inline bool variesByUnit(const WalkInputs &scenario,
+                         const Placement &placement) {
+  return variesByMicrobatch(scenario, placement) || hasCostsOfMore(scenario, 1);
 }
 
 template <typename Time>
@@ -134,8 +141,15 @@ WalkCosts<Time>::WalkCosts(const TableView &table,
     : scenarios(scenarios),
       isQueued(queuesOf(InstructionKind::Send, scenarios.front().transport)
                    .contains(Queue::Sends)),
-      varies(llvm::any_of(scenarios, variesByUnit)),
-      isRandom(llvm::any_of(scenarios, variesByMicrobatch)),
+      varies(llvm::any_of(scenarios,
+                          [&](const WalkInputs &scenario) {
+                            return variesByUnit(scenario, *table.placement);
+                          })),
+      differs(llvm::any_of(scenarios,
+                           [&](const WalkInputs &scenario) {
+                             return variesByMicrobatch(scenario,
+                                                       *table.placement);
+                           })),
       hasBehind(llvm::any_of(scenarios,
                              [](const WalkInputs &scenario) {
                                return scenario.costs->pairTimes != nullptr;

@@ -32,6 +32,9 @@ static bool givesCopies(const CostInputs &costs) {
 
 static Error checkCosts(const CostInputs &costs,
                         const optimize::Techniques &techniques) {
+  if (costs.profile && costs.profile->variesByMicrobatch())
+    return formatError("has times by microbatch, and a search takes all "
+                       "microbatches to be equal");
   if (techniques.offload && !givesCopies(costs))
     return formatError("has no times for offload: a profile gives D and U, or "
                        "model and system do");

@@ -47,14 +47,15 @@ from .layer_times import LayerTimes, names_layers
 Time = str | int
 """`"18.5ms"`, or a number of picoseconds."""
 
-PhaseTimes = Mapping[str, Time | Sequence[Time]]
-"""Times by phase, one or a list."""
+PhaseTimes = Mapping[str, Time | Sequence[Time] | Sequence[Sequence[Time]]]
+"""Times by phase: one, a list, or lists by stage and microbatch."""
 
 NamedTimes = Mapping[str, Time | Sequence[Time] | PhaseTimes]
 
 Times = str | NamedTimes | os.PathLike[str]
 """`"F=18.5ms,B=27.4ms"`, the same as a mapping, or the path of a JSON file. `layers`, `embedding`
-and `head` may have mappings by phase, with the times of each.
+and `head` may have mappings by phase, with the times of each, and `microbatches` one with a list of
+a time for each microbatch, or such a list for each stage.
 """
 
 Description = str | Mapping[str, Any] | os.PathLike[str]
@@ -190,18 +191,17 @@ def _time(time: Time) -> str:
 
 
 def _times_text(times: NamedTimes) -> str:
-    """Times of stages as text. They are not nested."""
+    """Times of stages as text. Only times by microbatch are nested."""
 
-    def value(given: Time | Sequence[Time] | PhaseTimes) -> str:
+    def value(given: Any) -> str:
         if isinstance(given, (str, int)):
             return _time(given)
-        if isinstance(given, Mapping):
-            raise WrongType(f"times of stages are times or lists of times; got {given!r}")
         if not isinstance(given, (list, tuple)):
             raise WrongType(f"times of stages are times or lists of times; got {given!r}")
-        return f"[{','.join(map(_time, given))}]"
+        return f"[{','.join(map(value, given))}]"
 
-    return ",".join(f"{name}={value(given)}" for name, given in times.items())
+    flat = _times_of.flatten(times)
+    return ",".join(f"{name}={value(given)}" for name, given in flat.items())
 
 
 def _times(times: Times | None) -> _Source:
@@ -407,7 +407,7 @@ class Costs(Deployment):
         given = self._division.layer_times
         if given is not None:
             return {*given.layers, *given.messages}
-        return set(_times_of.entries_of(self.times))
+        return {name.rpartition(".")[2] for name in _times_of.entries_of(self.times)}
 
     @property
     def _accelerators(self) -> int | None:

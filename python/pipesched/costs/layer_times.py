@@ -24,6 +24,7 @@ from .stage_times import (
     Place,
     as_entry,
     divide,
+    is_by_microbatch,
     is_file,
     ps_of,
     split_pairs,
@@ -264,6 +265,11 @@ class LayerTimes:
         """
         layers: dict[str, tuple[int, ...]] = {}
         for name, entry in entries.items():
+            if is_by_microbatch(name):
+                raise PipeSchedError(
+                    f"times of {stages} stages: {name} differs by microbatch, and is not divided"
+                    " among layers"
+                )
             if name not in MESSAGES:
                 parts = [divide(ps, [1] * (count // stages)) for ps in _times_of_all(entry, stages)]
                 layers[name] = tuple(part for each in parts for part in each)

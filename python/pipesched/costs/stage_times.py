@@ -19,6 +19,9 @@ from ..support.files import read_json_file
 MESSAGES = ("comm", "send")
 """The times of a profile that belong to messages. They are not divided."""
 
+MICROBATCHES = "microbatches"
+"""The name of the times that differ by microbatch. They are of stages and never divided."""
+
 SCHEMA = "$schema"
 """The key that names the schema of a file for editors; it is not a time."""
 
@@ -56,6 +59,26 @@ def as_entry(value: Any) -> str | list[str]:
     return [part.strip() for part in text[1:-1].split(",")] if text.startswith("[") else text
 
 
+def flatten(times: Mapping[str, Any]) -> dict[str, Any]:
+    """The same times with one name each.
+
+    >>> flatten({"F": "1ms", "microbatches": {"B": ["2ms", "6ms"]}})
+    {'F': '1ms', 'microbatches.B': ['2ms', '6ms']}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in times.items():
+        if name == MICROBATCHES and isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": lists for inner, lists in value.items()}
+        else:
+            flat[str(name)] = value
+    return flat
+
+
+def is_by_microbatch(name: str) -> bool:
+    """Whether times of this name differ by microbatch."""
+    return name.startswith(f"{MICROBATCHES}.")
+
+
 def is_file(times: Any) -> bool:
     """Whether times are the path of a file."""
     return not isinstance(times, str) or times.endswith(".json") or os.sep in times
@@ -75,18 +98,23 @@ def entries_of(times: Any) -> Entries:
     {'F': '1ms', 'comm': ['2us', '3us']}
     """
     if isinstance(times, Mapping):
-        return {str(name): as_entry(value) for name, value in times.items()}
-    if is_file(times):
+        given = flatten(times)
+    elif is_file(times):
         fields = read_json_file(os.fspath(times))
         if not isinstance(fields, Mapping):
             raise PipeSchedError(f"{os.fspath(times)}: expected an object with the times")
-        return {name: as_entry(value) for name, value in fields.items() if name != SCHEMA}
-    return {name: as_entry(value) for name, value in split_pairs(times).items()}
+        given = flatten({name: value for name, value in fields.items() if name != SCHEMA})
+    else:
+        given = dict(split_pairs(times))
+    return {
+        name: str(value) if is_by_microbatch(name) else as_entry(value)
+        for name, value in given.items()
+    }
 
 
 def has_phases(times: Any) -> bool:
     """Returns whether there are times of phases, not only of messages."""
-    return any(name not in MESSAGES for name in entries_of(times))
+    return any(name.rpartition(".")[2] not in MESSAGES for name in entries_of(times))
 
 
 def listed_stages(entries: Entries) -> int | None:
@@ -155,6 +183,8 @@ def _of_path(place: Place, times: Sequence[int]) -> tuple[int, ...]:
 
 
 def _divide_entry(name: str, time: str | list[str], places: Sequence[Place]) -> str:
+    if is_by_microbatch(name):
+        raise PipeSchedError(f"times of a worker: {name} has times of stages; give no others")
     if name in MESSAGES:
         return time if isinstance(time, str) else f"[{','.join(time)}]"
     times = [time] if isinstance(time, str) else time

@@ -28,3 +28,15 @@
 // profile_c2: over 64 bits
 // error: F: '9223373s' is over 2^63 - 1 ps
 #p = #pipe.profile<"F=9223373s">
+// profile_c1: a name that does not differ by microbatch
+// error: unknown name 'microbatches.FB', the closest is 'F'
+#p = #pipe.profile<"microbatches.FB=[1ms]">
+// profile_c1: a name twice, once by microbatch
+// error: 'F' is given twice: microbatches.F has its times by microbatch
+#p = #pipe.profile<"F=1ms,microbatches.F=[1ms]">
+// profile_c2: no list of microbatches
+// error: microbatches.F: expected a list of times, one for each microbatch, found '1ms'
+#p = #pipe.profile<"microbatches.F=1ms">
+// profile_c2: a list of lists with a time
+// error: microbatches.F: expected a list of times, one for each microbatch, found '2ms]'
+#p = #pipe.profile<"microbatches.F=[[1ms],2ms]">

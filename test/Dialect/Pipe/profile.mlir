@@ -11,3 +11,9 @@ pipe.schedule @s workers 2 microbatches 1 profile <" comm=0.601ms, W=9337us, I=1
 pipe.schedule @all workers 1 microbatches 1 profile <"F=1ps,B=2ps,I=3ps,W=4ps,R=5ps,D=6ps,U=7ps,O=8ps,G=9ps,FB=10ps,comm=0ps,send=9223372036854775807ps"> {
   path on [0]
 }
+
+// Times by microbatch come last: a list for all stages, or one for each stage.
+// CHECK-LABEL: pipe.schedule @unequal workers 2 microbatches 2 profile <"B=2ms,microbatches.F=[1ms,3ms],microbatches.comm={{\[\[}}1us,2us],[3us,4us]]"> {
+pipe.schedule @unequal workers 2 microbatches 2 profile <"microbatches.comm=[[1us, 2us], [3us, 4us]], microbatches.F = [ 1ms, 3ms ], B=2ms"> {
+  path on [0, 1]
+}

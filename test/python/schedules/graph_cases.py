@@ -122,4 +122,48 @@ CASES = (
         both([0, 10, 61, 72, 83, 92], [10, 20, 31, 41, 52, 61], [10, 20, 35, 37, 47, 62]),
         [2, 2, 1],
     ),
+    GraphCase(
+        "a prompt of 32 tokens in chunks of about equal times, forward only",
+        "workers 2 microbatches 11",
+        ("path on [0, 1] none",),
+        (" ".join(f"0F{m}" for m in range(11)), " ".join(f"1F{m}" for m in range(11))),
+        {"microbatches.F": [164, 140, 131, 149, 116, 124, 132, 140, 148, 156, 164]},
+        both(
+            [0, 164, 304, 435, 584, 700, 824, 956, 1096, 1244, 1400],
+            [164, 328, 468, 599, 748, 864, 988, 1120, 1260, 1408, 1564],
+        ),
+        [1, 1],
+    ),
+    GraphCase(
+        "one long microbatch among five short ones",
+        "workers 2 microbatches 6",
+        ("path on [0, 1]",),
+        (
+            "0F0 0F5 0B0 0F1 0B5 0F2 0B1 0F3 0B2 0F4 0B3 0B4",
+            "1F0 1B0 1F5 1B5 1F1 1B1 1F2 1B2 1F3 1B3 1F4 1B4",
+        ),
+        {"microbatches.F": [5, 5, 5, 5, 5, 30], "microbatches.B": [10, 10, 10, 10, 10, 60]},
+        both(
+            [0, 5, 35, 45, 125, 185, 190, 200, 205, 215, 220, 235],
+            [5, 10, 35, 65, 125, 130, 190, 195, 205, 210, 220, 225],
+        ),
+        [2, 1],
+    ),
+    GraphCase(
+        "the best of 720 orders; with receives in unit slots it takes 311",
+        "workers 3 microbatches 6",
+        ("path on [0, 1, 2]",),
+        (
+            "0F5 0F0 0F2 0B5 0F4 0B0 0F3 0B2 0F1 0B4 0B3 0B1",
+            "1F5 1F0 1B5 1F2 1B0 1F4 1B2 1F3 1B4 1F1 1B3 1B1",
+            "2F5 2B5 2F0 2B0 2F2 2B2 2F4 2B4 2F3 2B3 2F1 2B1",
+        ),
+        {"microbatches.F": [12, 3, 25, 8, 17, 5], "microbatches.B": [24, 6, 50, 16, 34, 10]},
+        both(
+            [0, 5, 17, 42, 52, 91, 115, 192, 242, 245, 279, 295],
+            [5, 17, 29, 42, 67, 91, 142, 192, 200, 245, 248, 264],
+            [10, 15, 29, 41, 67, 92, 142, 159, 200, 208, 248, 251],
+        ),
+        [3, 2, 1],
+    ),
 )

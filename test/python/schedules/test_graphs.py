@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Callable
@@ -11,16 +12,22 @@ from typing import Any
 
 import pytest
 from graph_cases import CASES, GraphCase
-from pipesched import PipeSchedError, Schedule, load, loads
+from pipesched import PipeSchedError, Schedule, generate, load, loads
 
 SLOTS = {"F": 1, "B": 2, "I": 1, "W": 1}
 
 
-def in_us(times: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: [f"{each}us" for each in given] if isinstance(given, list) else f"{given}us"
-        for name, given in times.items()
-    }
+def in_us(times: Any) -> Any:
+    """The same times, whole numbers in any nesting, in microseconds."""
+    if isinstance(times, dict):
+        return {name: in_us(given) for name, given in times.items()}
+    if isinstance(times, list):
+        return [in_us(given) for given in times]
+    return f"{times}us"
+
+
+def as_text(times: Any) -> str:
+    return f"[{','.join(map(as_text, times))}]" if isinstance(times, list) else str(times)
 
 
 def starts_of(schedule: Schedule, times: dict[str, Any], transport: Any) -> list[list[int]]:
@@ -39,10 +46,7 @@ def test_starts_and_activations(case: GraphCase) -> None:
     report = schedule.simulate(times=in_us(case.times))
     assert report.table is not None
     assert list(report.table.peak_activations) == case.peaks
-    text = ",".join(
-        f"{name}=[{','.join(given)}]" if isinstance(given, list) else f"{name}={given}"
-        for name, given in in_us(case.times).items()
-    )
+    text = ",".join(f"{name}={as_text(given)}" for name, given in in_us(case.times).items())
     passes = f"pipe-attach-profile{{times={text}}},convert-pipe-to-exec"
     (program,) = loads(schedule.transform(passes).to_text())
     for transport, starts in case.starts.items():
@@ -103,6 +107,31 @@ class Graph:
         self.comm = [draw.randint(0, 9) for _ in range(self.stages)]
         self.send = [draw.randint(0, 9) for _ in range(self.stages)]
         self.needed = [s not in self.frozen or any(self._needs(s)) for s in range(self.stages)]
+        # Names whose times differ by microbatch: lists by stage, or one list for all.
+        self.lists: dict[str, list[list[int]]] = {}
+        for name in ("F", "B", "I", "W", "comm", "send") if draw.random() < 0.5 else ():
+            if draw.random() < 0.5:
+                count = draw.choice((1, self.stages))
+                self.lists[name] = [
+                    [draw.randint(0, 30) for _ in range(self.microbatches)] for _ in range(count)
+                ]
+
+    def time(self, name: str, cell: tuple[int, str, int]) -> int:
+        """The time of a name for the stage and microbatch of a cell."""
+        stage, _, m = cell
+        if lists := self.lists.get(name):
+            return lists[stage if len(lists) > 1 else 0][m]
+        return (self.times | {"comm": self.comm, "send": self.send})[name][stage]
+
+    def given(self) -> dict[str, Any]:
+        """The times for `simulate`. Split backwards have no B."""
+        names = [name for name in "FBIW" if name != "B" or not self.is_split] + ["comm", "send"]
+        single = {**self.times, "comm": self.comm, "send": self.send}
+        lists = {n: lists if len(lists) > 1 else lists[0] for n, lists in self.lists.items()}
+        return {
+            **{name: single[name] for name in names if name not in lists},
+            "microbatches": {name: lists[name] for name in names if name in lists},
+        }
 
     def _add(self, edge: tuple[int, int]) -> None:
         if edge not in self.edges:
@@ -234,11 +263,11 @@ def simulate(
                 at = queue.index(key)
                 if at:
                     before = queue[at - 1]
-                    start = max(start, message(before) + graph.send[before[0][0]])
+                    start = max(start, message(before) + graph.time("send", before[0]))
             return start
 
         def end_of(cell: tuple[int, str, int]) -> int:
-            return start_of(cell) + graph.times[cell[1]][cell[0]]
+            return start_of(cell) + graph.time(cell[1], cell)
 
         @cache
         def start_of(cell: tuple[int, str, int]) -> int:
@@ -247,7 +276,7 @@ def simulate(
             for other in sources(cell):
                 end = end_of(other)
                 if place[other][0] != worker:
-                    cost = graph.send[other[0]] + graph.comm[other[0]]
+                    cost = graph.time("send", other) + graph.time("comm", other)
                     end = message((other, worker)) + cost
                 start = max(start, end)
             return start
@@ -259,7 +288,7 @@ def simulate(
     def made(key: tuple[tuple[int, str, int], int]) -> tuple[int, int, int]:
         """When the data of a message is made under `delay`, and in which slot by which worker."""
         cell = key[0]
-        return delayed(cell) + graph.times[cell[1]][cell[0]], slot(cell), place[cell][0]
+        return delayed(cell) + graph.time(cell[1], cell), slot(cell), place[cell][0]
 
     received = sorted(needs, key=made)
     start_of = starts(transport)
@@ -267,7 +296,7 @@ def simulate(
 
 
 def test_random_graphs_take_what_the_simulator_says() -> None:
-    joins = refused = 0
+    joins = refused = unequal = 0
     for seed in range(300):
         graph = Graph(seed)
         rows = graph.make_rows()
@@ -279,13 +308,13 @@ def test_random_graphs_take_what_the_simulator_says() -> None:
             refused += 1
             continue
         (schedule,) = loads(text)
-        times = {**graph.times, "comm": graph.comm, "send": graph.send}
-        if graph.is_split:
-            del times["B"]
+        times = graph.given()
         for transport in ("delay", "overlap"):
             assert starts_of(schedule, times, transport) == simulate(graph, rows, transport), text
+        unequal += bool(graph.lists)
         joins += any(len(graph.waits((s, "F", 0))) > 1 for s in range(graph.stages))
     assert joins > 80
+    assert unequal > 60
     assert refused < 150
 
 
@@ -325,3 +354,26 @@ def test_what_takes_only_chains_says_so() -> None:
     ):
         with pytest.raises(PipeSchedError, match=f"{name} {reason}"):
             Schedule.from_text(problem).transform(passes)
+
+
+def test_times_by_microbatch_have_their_length(tmp_path: Any) -> None:
+    schedule = generate("1f1b", workers=3, microbatches=4)
+    three = ["1ms", "2ms", "3ms"]
+    file = tmp_path / "times.json"
+    file.write_text(json.dumps({"microbatches": {"F": three, "B": ["1ms"] * 4}}))
+    nested = {"F": "1ms", "microbatches": {"B": [["1ms"] * 4] * 2}}
+    ragged = {"F": "1ms", "microbatches": {"B": [["1ms"] * 4, three, ["1ms"] * 4]}}
+    wrong: tuple[tuple[Any, str], ...] = (
+        (file, "the profile's microbatches.F has 3 times, expected one for each of the 4 micro"),
+        (ragged, "list 1 of the profile's microbatches.B has 3 times, expected one for each of"),
+        (nested, "microbatches.B has 2 lists, expected one or one for each of the 3 stages of"),
+        ("F=1ms,microbatches.F=[1ms]", "'F' is given twice: microbatches.F has its times by"),
+    )
+    for times, message in wrong:
+        with pytest.raises(PipeSchedError, match=message):
+            schedule.simulate(times=times)
+    optimized = "pipe-attach-profile{times=microbatches.F=[1ms,2ms,1ms,1ms],B=2ms},pipe-optimize"
+    with pytest.raises(PipeSchedError, match="has times by microbatch, and a search takes all"):
+        schedule.transform(optimized)
+    with pytest.raises(PipeSchedError, match="microbatches.F has times of stages; give no others"):
+        schedule.simulate(times="microbatches.F=[1ms,2ms,1ms,1ms],B=2ms", times_of="worker")
