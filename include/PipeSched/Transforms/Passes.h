@@ -21,6 +21,7 @@
 #include "PipeSched/Schedule/Edit/Backward.h"
 #include "PipeSched/Schedule/Edit/Offload.h"
 #include "PipeSched/Schedule/Edit/OptimizerStep.h"
+#include "PipeSched/Schedule/Edit/OrderMicrobatches.h"
 #include "PipeSched/Schedule/Family/Generators.h"
 #include "PipeSched/Schedule/Program/ForwardSends.h"
 #include "PipeSched/Schedule/Program/Lowering.h"
