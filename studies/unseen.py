@@ -40,6 +40,7 @@ OPTIONS = {
     "precision": "precision",
     "recompute": "recompute",
     "sharding": "sharding",
+    "ends": "optimizer-step",
 }
 """Fields of a row, and the options that say the same."""
 
