@@ -11,7 +11,7 @@ from pipesched import FamilyOptions
 from pipesched.command import main
 from pipesched.command.options.table import rare_of
 from pipesched.command.verbs import overlap
-from test_command import Capture, rows_of
+from test_command import Capture, rows_of, text_of
 from test_option_table import parser_of
 
 MODEL = ["--model", "llama3-70b", "--system", "dgx-h100"]
@@ -146,8 +146,7 @@ def test_pairs_of_a_file_are_seen(tmp_path: Path, capsys: Capture) -> None:
         made = pipesched.generate(family, workers=8, microbatches=8).to_text()
         file = tmp_path / f"{family}.mlir"
         file.write_text(made.replace(f'family "{family}"', 'family "another"'))
-        assert main(["simulate", str(file), *costs]) == 0
-        assert ("pair order deepseek" in capsys.readouterr().out) == listed
+        assert ("pair order deepseek" in text_of(capsys, "simulate", str(file), *costs)) == listed
 
 
 def compared(capsys: Capture, given: list[str]) -> tuple[dict[str, Any], str]:
@@ -192,8 +191,7 @@ def test_parts_of_sequences_share_the_optimizer(capsys: Capture) -> None:
 def test_heads_that_the_framework_refuses(words: list[str], said: str, capsys: Capture) -> None:
     """The rule is the same as for the lines of plans, and of check."""
     sizes = ["--pp", "2", "--microbatches", "4", "--model", "llama3-8b", "--system", "dgx-h100"]
-    assert main(["simulate", "1f1b", *sizes, *words]) == 0
-    assert said in (out := capsys.readouterr().out)
+    assert said in (out := text_of(capsys, "simulate", "1f1b", *sizes, *words))
     assert ("note: llama3-8b: " in out) == bool(said)
 
 
@@ -214,8 +212,7 @@ def test_every_option_is_considered() -> None:
 def test_the_line_stands_under_the_title(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
     line = ["simulate", "--pp", "8", "--microbatches", "16,32", "--schedules", "1f1b", *MODEL]
-    assert main([*line, "--draw", str(page)]) == 0
-    title, assumed, band, heading, *_ = capsys.readouterr().out.splitlines()
+    title, assumed, band, heading, *_ = text_of(capsys, *line, "--draw", str(page)).splitlines()
     assert title == "8 workers, llama3-70b on dgx-h100"
     assert assumed.startswith("assumed: sequence 8192, attention cudnn, ")
     assert "microbatch size 64 at N=16/32 at N=32 (the model's batch of 1024)" in assumed
@@ -336,11 +333,9 @@ def test_optimize_says_what_it_assumed(capsys: Capture) -> None:
     first = printed.err.splitlines()[0]
     for said in ("128 (the model's batch of 512)", "layers even", "memory what the system has"):
         assert said in first
-    assert main([*line, "--microbatch-size", "1"]) == 0
-    assert "the model's batch" not in capsys.readouterr().out
+    assert "the model's batch" not in text_of(capsys, *line, "--microbatch-size", "1")
     times = ["optimize", "--pp", "2", "--microbatches", "2", "--times", "F=1ms,I=1ms,W=1ms"]
-    assert main(times) == 0
-    assert "memory unlimited, time at most 30s, " in capsys.readouterr().out.splitlines()[1]
+    assert "memory unlimited, time at most 30s, " in text_of(capsys, *times).splitlines()[1]
 
 
 def test_the_other_verbs_say_it(tmp_path: Path, capsys: Capture) -> None:
@@ -388,9 +383,7 @@ def test_memory_has_the_same_name_in_all_verbs(tmp_path: Path, capsys: Capture) 
         ["plan", "--gpus", "8", "--top", "1"],
     ]
     for verb in verbs:
-        assert main([*verb, *costs]) == 0
-        printed = capsys.readouterr().out
+        printed = text_of(capsys, *verb, *costs)
         assert "memory/GPU" in printed and "memory/worker" not in printed
     times = ["--times", "F=1ms,B=2ms", "--model", "llama3-8b", "--microbatch-size", "1"]
-    assert main([*verbs[0], *times]) == 0
-    assert "memory/worker" in capsys.readouterr().out
+    assert "memory/worker" in text_of(capsys, *verbs[0], *times)

@@ -43,9 +43,19 @@ def rows_of(capsys: Capture, *arguments: str, status: int = 0) -> list[dict[str,
     return rows
 
 
+def text_of(capsys: Capture, *arguments: str, status: int = 0) -> str:
+    """Returns what the verb prints on standard output."""
+    assert main(arguments) == status
+    return capsys.readouterr().out
+
+
 def failure_of(capsys: Capture, *arguments: str, status: int = 1) -> str:
     """Returns the error message of the verb; standard output must stay empty."""
-    assert main(arguments) == status
+    try:
+        found: object = main(arguments)
+    except SystemExit as ended:  # of argparse
+        found = ended.code
+    assert found == status
     printed = capsys.readouterr()
     assert printed.out == ""
     return printed.err
@@ -74,17 +84,8 @@ def test_published_bubbles(capsys: Capture) -> None:
 
 
 def test_compare_is_the_reports(capsys: Capture) -> None:
-    arguments = [
-        "simulate",
-        "--pp",
-        "4",
-        "--microbatches",
-        "8:16:4",
-        "--schedules",
-        "gpipe,VPP,zb-v",
-        *COSTS,
-    ]
-    rows = rows_of(capsys, *arguments)
+    sizes = ("--pp", "4", "--microbatches", "8:16:4")
+    rows = rows_of(capsys, "simulate", *sizes, "--schedules", "gpipe,VPP,zb-v", *COSTS)
     made = [row for row in rows if "error" not in row]
     assert len(rows) == 9
     assert {row["microbatches"] for row in made} == {8, 16}
@@ -198,8 +199,7 @@ def test_show_system(capsys: Capture) -> None:
 
 
 def test_show_schedule(schedule: str, capsys: Capture) -> None:
-    assert main(["show", schedule]) == 0
-    assert "worker 0  F0 F1 F2 F3 " in capsys.readouterr().out
+    assert "worker 0  F0 F1 F2 F3 " in text_of(capsys, "show", schedule)
     cells = rows_of(capsys, "show", schedule)
     assert len(cells) == 32
     assert cells[0] == {
@@ -217,14 +217,10 @@ def test_show_schedule(schedule: str, capsys: Capture) -> None:
 def test_generate(tmp_path: Path, capsys: Capture) -> None:
     arguments = ["convert", "VPP", "--pp", "2", "--microbatches", "4"]
     made = pipesched.generate("interleaved-1f1b", workers=2, microbatches=4)
-    assert main(arguments) == 0
-    assert capsys.readouterr().out == made.to_text()
-    assert main([*arguments, "--to", "torch-csv"]) == 0
-    assert capsys.readouterr().out == made.to_csv()
-    assert main([*arguments, "--to", "cells"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 32
-    assert main([*arguments, "-o", "-"]) == 0
-    assert capsys.readouterr().out == made.to_text()
+    assert text_of(capsys, *arguments) == made.to_text()
+    assert text_of(capsys, *arguments, "--to", "torch-csv") == made.to_csv()
+    assert len(json.loads(text_of(capsys, *arguments, "--to", "cells"))) == 32
+    assert text_of(capsys, *arguments, "-o", "-") == made.to_text()
     for ending in ("mlir", "mlirbc", "csv", "svg"):
         file = tmp_path / f"schedule.{ending}"
         assert main([*arguments, "-o", str(file)]) == 0
@@ -290,8 +286,7 @@ def test_convert(schedule: str, tmp_path: Path, capsys: Capture) -> None:
     assert main(["convert", schedule, str(table)]) == 0
     assert main(["convert", str(table), "-", "--to", "mlir"]) == 0
     assert "worker 3 runs [3F0 3B0 3F1 3B1 3F2 3B2 3F3 3B3]" in capsys.readouterr().out
-    assert main(["convert", schedule, "-", "--to", "exec"]) == 0
-    assert "exec.program" in capsys.readouterr().out
+    assert "exec.program" in text_of(capsys, "convert", schedule, "-", "--to", "exec")
     assert "known endings" in failure_of(capsys, "convert", schedule, str(tmp_path / "x.txt"))
 
 
@@ -301,43 +296,24 @@ def test_convert(schedule: str, tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["simulate", "nowhere.mlir"], 1, "error: nowhere.mlir: No such file"),
-        (["simulate"], 2, "give --pp and --microbatches, or files"),
-        (["show", "models", "--sequence", "3"], 2, "--sequence is about --model"),
-        (["show", "--model", "llama3-7b"], 1, "the closest is"),
-        (
-            ["simulate", "--pp", "4", "--microbatches", "8", "--schedules", "1f1bb"],
-            1,
-            "the closest is '1f1b'",
-        ),
-        (
-            ["simulate", "--pp", "4", "--microbatches", "8", "--times", "F=18.5"],
-            1,
-            "expected a unit (ps, ns",
-        ),
-        (
-            ["simulate", "--pp", "4", "--microbatches", "8", "--model", "toy"],
-            2,
-            "--model needs --system",
-        ),
-        (
-            ["convert", "dualpipe", "--pp", "4", "--microbatches", "9"],
-            1,
-            "the nearest are 8 and 10",
-        ),
-        (["convert", "1f1b", "--pp", "4", "--microbatches", "9", "--vpp", "2"], 1, "chunks"),
+        ("simulate nowhere.mlir", 1, "error: nowhere.mlir: No such file"),
+        ("simulate", 2, "give --pp and --microbatches, or files"),
+        ("show models --sequence 3", 2, "--sequence is about --model"),
+        ("show --model llama3-7b", 1, "the closest is"),
+        ("simulate --pp 4 --microbatches 8 --schedules 1f1bb", 1, "the closest is '1f1b'"),
+        ("simulate --pp 4 --microbatches 8 --times F=18.5", 1, "expected a unit (ps, ns"),
+        ("simulate --pp 4 --microbatches 8 --model toy", 2, "--model needs --system"),
+        ("convert dualpipe --pp 4 --microbatches 9", 1, "the nearest are 8 and 10"),
+        ("convert 1f1b --pp 4 --microbatches 9 --vpp 2", 1, "chunks"),
     ],
 )
-def test_mistakes(arguments: list[str], status: int, said: str, capsys: Capture) -> None:
-    assert said in failure_of(capsys, *arguments, status=status)
+def test_mistakes(arguments: str, status: int, said: str, capsys: Capture) -> None:
+    assert said in failure_of(capsys, *arguments.split(), status=status)
 
 
 @pytest.mark.parametrize("microbatches", ["0", "x", "8:4", "8:16:0", "8,,9", "-1", "1:99999999"])
 def test_bad_ranges(microbatches: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["simulate", "--pp", "4", f"--microbatches={microbatches}"])
-    assert ended.value.code == 2
-    assert capsys.readouterr().out == ""
+    failure_of(capsys, "simulate", "--pp", "4", f"--microbatches={microbatches}", status=2)
 
 
 # Help
@@ -392,8 +368,7 @@ def test_documented_sessions(
         program, *arguments = shlex.split(command)
         assert program == "pipesched"
         small = SMALL_GPT if arguments[:2] == ["run", "gpt"] else []
-        assert main([*arguments, *small]) == 0
-        found = capsys.readouterr().out
+        found = text_of(capsys, *arguments, *small)
         assert [line for line in found.splitlines() if line] == [
             line for line in printed.splitlines() if line
         ]
@@ -412,8 +387,7 @@ def tools() -> Path:
 
 def run_passes(capsys: Capture, *arguments: str) -> str:
     """Runs the command line that --show-passes prints and returns its output."""
-    assert main([*arguments, "--show-passes"]) == 0
-    line = capsys.readouterr().out
+    line = text_of(capsys, *arguments, "--show-passes")
     environment = {**os.environ, "PATH": f"{tools()}:{os.environ['PATH']}"}
     shell = ["bash", "-o", "pipefail", "-c", line]
     return subprocess.run(shell, env=environment, capture_output=True, text=True, check=True).stdout
@@ -429,18 +403,8 @@ def run_passes(capsys: Capture, *arguments: str) -> str:
 )
 @pytest.mark.parametrize("transport", ["overlap", "blocking"])
 def test_passes_of_compare(costs: list[str], transport: str, capsys: Capture) -> None:
-    schedules = "gpipe,VPP,looped-bfs,zb-v,dualpipe"
-    arguments = [
-        "simulate",
-        "--pp",
-        "4",
-        "--microbatches",
-        "8,16",
-        "--schedules",
-        schedules,
-        *costs,
-    ]
-    arguments += ["--transport", transport]
+    arguments = ["simulate", "--pp", "4", "--microbatches", "8,16", "--transport", transport]
+    arguments += ["--schedules", "gpipe,VPP,looped-bfs,zb-v,dualpipe", *costs]
     reports = json.loads(run_passes(capsys, *arguments))
     rows = rows_of(capsys, *arguments)
     assert len(rows) == 10
@@ -473,26 +437,22 @@ def test_passes_of_generate(options: list[str], capsys: Capture) -> None:
     if "gradient-after=I" in options:
         arguments += ["--option", "split-backward=true"]
     passes = run_passes(capsys, *arguments)
-    assert main(arguments) == 0
-    assert capsys.readouterr().out.strip() == passes.strip()
+    assert text_of(capsys, *arguments).strip() == passes.strip()
 
 
 def test_passes_of_files(schedule: str, capsys: Capture) -> None:
-    assert main(["show", schedule]) == 0
-    shown = capsys.readouterr().out
+    shown = text_of(capsys, "show", schedule)
     assert run_passes(capsys, "show", schedule) == shown
     timed = ["simulate", schedule, "--times", "F=3ms,B=5ms"]
     (report,) = json.loads(run_passes(capsys, *timed))
     assert report.items() <= rows_of(capsys, *timed)[0].items()
     assert "@schedule" in run_passes(capsys, "check", schedule)
-    assert main(["convert", schedule, "-", "--to", "torch-csv"]) == 0
-    converted = capsys.readouterr().out
+    converted = text_of(capsys, "convert", schedule, "-", "--to", "torch-csv")
     assert run_passes(capsys, "convert", schedule, "x.csv") == converted
 
 
 def test_passes_of_models(capsys: Capture) -> None:
-    assert main(["show", "--model", "llama3-70b", "--format", "json"]) == 0
-    model = json.loads(capsys.readouterr().out)
+    model = json.loads(text_of(capsys, "show", "--model", "llama3-70b", "--format", "json"))
     assert (
         json.loads(run_passes(capsys, "show", "--model", "llama3-70b"))[0]["blocks"]
         == model["blocks"]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pipesched
 import pytest
 from pipesched.command import main
-from test_command import Capture, failure_of, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 
 MADE = pipesched.generate("1f1b", workers=2, microbatches=4, name="made")
 TEXTS = {
@@ -50,8 +50,7 @@ def test_passes_read_the_same_input(
     kind: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     give(monkeypatch, TEXTS[kind])
-    assert main(["check", "-", "--show-passes"]) == 0
-    line = capsys.readouterr().out
+    line = text_of(capsys, "check", "-", "--show-passes")
     assert line.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
 
 
@@ -65,8 +64,7 @@ def test_passes_of_an_input_that_is_not_read(
     assert main(["check", "-"]) == 0
     capsys.readouterr()
     give(monkeypatch, TEXTS[kind])
-    assert main([*line, "--show-passes"]) == 0
-    found = capsys.readouterr().out
+    found = text_of(capsys, *line, "--show-passes")
     assert found.startswith("pipesched-translate --import-torch-csv - | ") == (kind == "CSV")
 
 
@@ -78,8 +76,7 @@ def test_own_times_without_messages(
 ) -> None:
     file = tmp_path / "timed.mlir"
     MADE.transform(f'pipe-attach-profile{{times="{times}"}}').save(file)
-    assert main(["simulate", str(file)]) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, "simulate", str(file))
     assert ("messages free (no comm) in made, " in printed) == are_free
 
 
@@ -90,8 +87,7 @@ def test_standard_input_has_a_name(
     file = tmp_path / "other.mlir"
     MADE.save(file)
     give(monkeypatch, TEXTS["IR"])
-    assert main(["simulate", "-", str(file)]) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, "simulate", "-", str(file))
     assert "<stdin>" in printed and " stdin " in printed and " other " in printed
 
 

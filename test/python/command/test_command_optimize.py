@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pipesched
 import pytest
-from pipesched.command import main
-from test_command import Capture, failure_of, interrupted, rows_of, run_passes
+from test_command import Capture, failure_of, interrupted, rows_of, run_passes, text_of
 
 TIMES = ["--times", "F=10ms,I=12ms,W=8ms,D=14ms,U=14ms,comm=1ms"]
 SMALL = ["optimize", "--pp", "2", "--microbatches", "4", "--time", "20s"]
@@ -24,8 +23,7 @@ def test_answer_and_file(tmp_path: Path, capsys: Capture) -> None:
     saved = pipesched.Schedule.from_file(file)
     saved.verify(memory=2)
     assert saved.simulate(transport="delay").execution.makespan_ps / 1e12 == row["makespan_s"]
-    assert main(given) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *given)
     assert printed.startswith("2 workers, 4 microbatches, memory 2, transport delay\n")
     assert "- without split backward: " in printed
 
@@ -63,8 +61,7 @@ def test_alternatives(capsys: Capture) -> None:
     given += ["--microbatch-sizes", "1,2,4", "--max-evaluations", "500", "--threads", "1"]
     (row,) = rows_of(capsys, *given)
     assert len(row["others"]) == 5
-    assert main(given) == 0
-    assert "- with linear, microbatches of 4: " in capsys.readouterr().out
+    assert "- with linear, microbatches of 4: " in text_of(capsys, *given)
 
 
 LAYERS = "F=1ms,I=1ms,W=1ms,layers=10,head.F=2ms,head.I=2ms,head.W=2ms,comm=0.1ms"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pipesched.command import main
 from pipesched.support.text import truth
-from test_command import Capture, rows_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes, text_of
 
 COMPARE = [
     *("simulate", "--pp", "4", "--microbatches", "8", "--schedules", "1f1b,zb-h1"),
@@ -28,8 +28,7 @@ def test_systems_are_compared(capsys: Capture) -> None:
 
 def test_text_names_the_systems(capsys: Capture) -> None:
     line = [*COMPARE, "--system", "dgx-h100", "--system", "dgx-a100", "--disturbance", "jitter=5%"]
-    assert main(line) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *line)
     assert "llama3-8b on dgx-h100 and dgx-a100" in printed
     for system in ("dgx-h100", "dgx-a100"):
         assert f"- on {system}: 8 microbatches: workers idle mostly by fill" in printed
@@ -41,8 +40,7 @@ def test_text_names_the_systems(capsys: Capture) -> None:
 def test_what_is_assumed_for_some_systems_names_them(capsys: Capture) -> None:
     names = ("dgx-h100", "dgx-h200", "mi300x-oam")
     systems = [word for name in names for word in ("--system", name)]
-    assert main([*COMPARE, *systems, "--set", "network.bandwidth=0.5x"]) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = text_of(capsys, *COMPARE, *systems, "--set", "network.bandwidth=0.5x").splitlines()
     assumed = {line.partition(": ")[0]: line for line in printed if line.startswith("assumed")}
     assert "GPUs/worker 1," in assumed["assumed on mi300x-oam"]
     changed = [line.partition(": ")[0] for line in printed if line.startswith("changed")]
@@ -70,11 +68,9 @@ def test_passes_of_all_systems(capsys: Capture) -> None:
 )
 def test_no_value_is_dropped_in_silence(arguments: list[str], capsys: Capture) -> None:
     flag = arguments[-1].partition("=")[0] if "=" in arguments[-1] else arguments[-2]
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
+    said = failure_of(capsys, *arguments, status=2)
     takes = "one list, a,b" if arguments[0] == "sweep" else "one value"
-    assert f"argument {flag}: takes {takes}, found " in capsys.readouterr().err
+    assert f"argument {flag}: takes {takes}, found " in said
 
 
 def test_the_same_twice_is_no_contradiction(capsys: Capture) -> None:

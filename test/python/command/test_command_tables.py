@@ -13,7 +13,7 @@ from pipesched.command.render.output import Column, View, table_text
 from pipesched.command.verbs import trainings
 from pipesched.command.verbs.fit import COLUMNS, SAMPLES
 from rich.cells import cell_len
-from test_command import Capture, failure_of
+from test_command import Capture, failure_of, text_of
 
 COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "32"]
 LINE = ["simulate", "1f1b", "zb-h1", "VPP", "--pp", "8", "--microbatches", "32", *COSTS]
@@ -129,8 +129,7 @@ def test_what_rows_lack_is_shown() -> None:
 
 
 def test_files_and_pipes_have_all_columns(tmp_path: Path, capsys: Capture) -> None:
-    assert main(LINE) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *LINE)
     assert "communication" in printed and "no room" not in printed
     file = tmp_path / "table.txt"
     assert in_terminal(60, *LINE, "-o", str(file)) == []
@@ -144,8 +143,7 @@ def test_chosen_columns(capsys: Capture) -> None:
     assert "the closest is 'step'" in failure_of(capsys, *LINE, "--columns", "stepp")
     said = failure_of(capsys, *LINE, "--columns", "step", "--format", "json", status=2)
     assert "--columns is about tables" in said
-    assert main([*LINE, "--format", "json"]) == 0
-    assert "communication_ratio" in json.loads(capsys.readouterr().out)[0]
+    assert "communication_ratio" in json.loads(text_of(capsys, *LINE, "--format", "json"))[0]
 
 
 def test_tables_of_trainings_and_fits_fit() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from pipesched import Costs, generate
-from pipesched.command import main
+from test_command import text_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -13,8 +13,7 @@ COSTS = ("--model", "qwen3-4b", "--system", "h100-sxm", "--microbatch-size", "1"
 
 
 def sentences(capsys: Capture, *arguments: str) -> list[str]:
-    assert main(["simulate", *arguments]) == 0
-    return re.findall(r"^- .*slices gain.*$", capsys.readouterr().out, re.MULTILINE)
+    return re.findall(r"^- .*slices gain.*$", text_of(capsys, "simulate", *arguments), re.MULTILINE)
 
 
 def step(family: str, sequence: int, cut: str, **options: int) -> float:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 from pipesched import Configuration, Costs
-from pipesched.command import main
-from test_command import Capture, failure_of, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 
 COSTS = ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
 LINE = ["simulate", "--pp", "4", "--microbatches", "16", *COSTS, "--reserve", "0"]
@@ -92,12 +91,10 @@ def test_own_files(tmp_path: Path, capsys: Capture) -> None:
 
 def test_page_and_text(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
-    assert main([*LINE, "1f1b", "zb-v", "--memory", "60GiB", "--draw", str(page)]) == 0
-    text = capsys.readouterr().out
+    text = text_of(capsys, *LINE, "1f1b", "zb-v", "--memory", "60GiB", "--draw", str(page))
     assert "60.0 GiB an accelerator" in text and "above what any rows can reach" in text
     assert ">bound<" in page.read_text()
-    assert main([*LINE, "1f1b", "--memory", "1GiB"]) == 1
-    assert "nothing fits" in capsys.readouterr().out
+    assert "nothing fits" in text_of(capsys, *LINE, "1f1b", "--memory", "1GiB", status=1)
 
 
 def test_refusals(capsys: Capture) -> None:
@@ -105,8 +102,7 @@ def test_refusals(capsys: Capture) -> None:
     assert "needs --model and --system" in failure_of(capsys, *times, "--memory", "60GiB", status=2)
     said = failure_of(capsys, *LINE, "--memory", "60GB/s", status=2)
     assert "--memory: memory is a number of bytes" in said
-    with pytest.raises(SystemExit):
-        main([*LINE, "--activations", "0"])
+    failure_of(capsys, *LINE, "--activations", "0", status=2)
     said = failure_of(capsys, *LINE, "--memory", "9GiB", "--show-passes", status=2)
     assert "--show-passes" in said
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pipesched import Schedule
-from pipesched.command import main
+from test_command import text_of
 
 CASES = Path(__file__).parents[2] / "Stages"
 
@@ -24,8 +24,7 @@ def test_simulates_shards_by_their_functions(file: str, capsys: pytest.CaptureFi
     assert int(report.execution.makespan_ps) == 1306
     assert report.memory is not None
     assert list(report.memory.peak_bytes) == [80, 80]
-    assert main(["simulate", file]) == 0
-    assert "1.306 ns" in capsys.readouterr().out
+    assert "1.306 ns" in text_of(capsys, "simulate", file)
 
 
 def test_a_schedule_keeps_its_functions(file: str) -> None:

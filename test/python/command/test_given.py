@@ -6,7 +6,7 @@ from pathlib import Path
 import pipesched
 import pytest
 from pipesched.command import main
-from test_command import Capture, failure_of, rows_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes, text_of
 
 SIZES = ("--pp", "3", "--microbatches", "6")
 FAMILIES = (
@@ -26,8 +26,7 @@ def test_a_family_stands_for_its_file(
         found = []
         for what in ((file,), (*family, *sizes)):
             capsys.readouterr()
-            assert main([verb, *what]) == 0
-            found.append(capsys.readouterr().out)
+            found.append(text_of(capsys, verb, *what))
         assert found[0] == found[1] != ""
         assert rows_of(capsys, verb, file) == rows_of(capsys, verb, *family, *sizes)
 
@@ -45,8 +44,7 @@ def test_groups_that_megatron_core_refuses_are_noted(capsys: Capture) -> None:
         ((4, 8), ""),
     ):
         given = ["VPP", "--vpp", "2", "--pp", str(sizes[0]), "--microbatches", str(sizes[1])]
-        assert main(["check", *given]) == 0
-        assert said in (out := capsys.readouterr().out) and ("note:" in out) == bool(said)
+        assert said in (out := text_of(capsys, "check", *given)) and ("note:" in out) == bool(said)
 
 
 def test_a_page_is_written(tmp_path: Path, capsys: Capture) -> None:
@@ -83,8 +81,7 @@ def test_lists_take_no_options_of_families(capsys: Capture) -> None:
 
 @pytest.mark.parametrize("verb", ["show", "check"])
 def test_passes_make_the_family(verb: str, capsys: Capture) -> None:
-    assert main([verb, "VPP", *SIZES, "--vpp", "3"]) == 0
-    said = capsys.readouterr().out
+    said = text_of(capsys, verb, "VPP", *SIZES, "--vpp", "3")
     made = run_passes(capsys, verb, "VPP", *SIZES, "--vpp", "3")
     assert made == said if verb == "show" else "interleaved-1f1b" in made
 
@@ -99,8 +96,7 @@ def test_no_pass_calls_a_function(verb: str, tmp_path: Path, capsys: Capture) ->
     )
     line = (f"{code}:mine", *SIZES)
     if verb == "show":
-        assert main([verb, *line]) == 0
-        assert "worker 2  ·  ·  F0 B0" in capsys.readouterr().out
+        assert "worker 2  ·  ·  F0 B0" in text_of(capsys, verb, *line)
     error = failure_of(capsys, verb, *line, "--show-passes")
     assert "is a Python function, which no pass calls" in error
     assert shlex.quote("-o") in error

@@ -9,7 +9,7 @@ import pipesched
 import pytest
 from pipesched.command import VERBS, main
 from pipesched.command.options.names import ELSEWHERE
-from test_command import Capture, failure_of, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 from test_option_table import parser_of
 
 SIZES = ["--pp", "4", "--microbatches", "8"]
@@ -36,17 +36,7 @@ def test_names_mean_the_same(capsys: Capture) -> None:
             ["--schedules", "1f1b,gpipe", "--pp", "4"],
             ["--schedule", "1f1b,gpipe", "--pipeline-parallel", "4"],
         ),
-        (
-            "plan",
-            "--model",
-            "llama3-8b",
-            "--system",
-            "dgx-h100",
-            "--gpus",
-            "16",
-            "--global-batch",
-            "32",
-        ): (
+        ("plan", *COSTS[:4], "--gpus", "16", "--global-batch", "32"): (
             ["--schedules", "1f1b", "--pp", "4", "--cp", "1"],
             ["--schedule", "1f1b", "--pipeline-parallel", "4", "--context-parallel", "1"],
         ),
@@ -73,8 +63,7 @@ def test_aliases_are_given(capsys: Capture) -> None:
     """`assumed:` leaves out values given under another name."""
     for given in (["--tp", "4"], ["--set", "accelerators=4"]):
         line = ["simulate", *SIZES, *COSTS, "--schedules", "1f1b", *given]
-        assert main(line) == 0
-        assert "GPUs/worker" not in capsys.readouterr().out
+        assert "GPUs/worker" not in text_of(capsys, *line)
 
 
 def test_tensor_and_accelerators_exclude_each_other(capsys: Capture) -> None:
@@ -107,16 +96,13 @@ def test_families_among_files(
 
 def test_one_way_to_name_what_is_made(tmp_path: Path, capsys: Capture) -> None:
     """`convert` takes families as other verbs do, and its output with or without `-o`."""
-    assert main(["convert", "gpipe", "--pp", "2", "--microbatches", "2"]) == 0
-    made = capsys.readouterr().out
+    made = text_of(capsys, "convert", "gpipe", "--pp", "2", "--microbatches", "2")
     file = tmp_path / "s.mlir"
     file.write_text(made, encoding="utf-8")
     for words in ([], ["-"], ["-o", "-", "--to", "mlir"]):
-        assert main(["convert", str(file), *words]) == 0
-        assert capsys.readouterr().out == made
-    with pytest.raises(SystemExit):
-        main(["convert", str(file), "a.svg", "-o", "b.svg"])
-    assert "give OUTPUT once" in capsys.readouterr().err
+        assert text_of(capsys, "convert", str(file), *words) == made
+    twice = ("convert", str(file), "a.svg", "-o", "b.svg")
+    assert "give OUTPUT once" in failure_of(capsys, *twice, status=2)
 
 
 # Hints
@@ -138,10 +124,7 @@ def test_one_way_to_name_what_is_made(tmp_path: Path, capsys: Capture) -> None:
     ],
 )
 def test_did_you_mean(line: str, wanted: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(line.split())
-    assert ended.value.code == 2
-    assert wanted in capsys.readouterr().err
+    assert wanted in failure_of(capsys, *line.split(), status=2)
 
 
 def test_hints_name_options() -> None:
@@ -160,8 +143,6 @@ def test_as_a_module() -> None:
 
 def test_a_close_name_that_other_verbs_have(capsys: Capture) -> None:
     """A hint of a similar option does not hide that others have the very one."""
-    with pytest.raises(SystemExit):
-        main(["simulate", *SIZES, "--model-option", "layers=2"])
-    said = capsys.readouterr().err
+    said = failure_of(capsys, "simulate", *SIZES, "--model-option", "layers=2", status=2)
     assert "did you mean --option? run has --model-option" in said
     assert len(said.splitlines()) == 2 and "usage" not in said  # which has 40 lines

@@ -9,7 +9,7 @@ import pytest
 from pipesched import Costs, PipeSchedError
 from pipesched.command import main
 from pipesched.support.units import reserve_of
-from test_command import Capture, failure_of, rows_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes, text_of
 
 COSTS = ["--model", "llama3-8b", "--system", "dgx-h100"]
 PLAN = [
@@ -62,8 +62,7 @@ def test_passes_count_the_same(capsys: Capture) -> None:
     line = ["simulate", "1f1b", *SAME, *MORE]
     (row,) = rows_of(capsys, *line)
     assert str(row["peak_bytes"]) in run_passes(capsys, *line)
-    assert main([*line, "--show-passes"]) == 0
-    assert "parameter-bytes=2,4,12" in capsys.readouterr().out
+    assert "parameter-bytes=2,4,12" in text_of(capsys, *line, "--show-passes")
 
 
 def test_models_may_say_it_themselves(tmp_path: Path, capsys: Capture) -> None:
@@ -79,8 +78,7 @@ def test_models_may_say_it_themselves(tmp_path: Path, capsys: Capture) -> None:
     }
     (usual,) = rows_of(capsys, "simulate", "1f1b", *SAME, *MORE)
     assert found["simulate"]["peak_bytes"] == found["sweep"]["peak_bytes"] < usual["peak_bytes"]
-    assert main(["simulate", "1f1b", *own]) == 0
-    assert "memory as in" not in capsys.readouterr().out
+    assert "memory as in" not in text_of(capsys, "simulate", "1f1b", *own)
 
 
 def test_names_of_frameworks() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pipesched import Configuration, Costs, FamilyOptions
 from pipesched.command import main
 from pipesched.support.options import OptimizerStep
-from test_command import Capture, failure_of, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 
 COSTS = ("--model", "llama3-8b", "--system", "dgx-h100", "--microbatch-size", "1")
 SEVERAL = (*COSTS, "--data-parallel", "4")
@@ -68,6 +68,5 @@ def test_a_formula_is_of_a_step_without_end(capsys: Capture) -> None:
 
 def test_passes_end_the_step_likewise(capsys: Capture) -> None:
     line = ("1f1b", "--pp", "4", "--microbatches", "8", *SEVERAL)
-    assert main(["simulate", *line, "--optimizer-step", "overlapped", "--show-passes"]) == 0
-    shown = capsys.readouterr().out
+    shown = text_of(capsys, "simulate", *line, "--optimizer-step", "overlapped", "--show-passes")
     assert "pipe-add-optimizer{all-reduce=eager}" in shown and "gradient-buckets=layers" in shown

@@ -11,7 +11,7 @@ from pipesched import Costs
 from pipesched.command import VERBS, VerbParser, main, parser
 from pipesched.command.old_names import renew
 from pipesched.command.options.table import OPTIONS
-from test_command import Capture, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 
 MOST_VERBS, MOST_OPTIONS = 11, 300
 
@@ -93,10 +93,8 @@ def test_families_may_follow_options(capsys: Capture) -> None:
     before = rows_of(capsys, "simulate", "1f1b", "gpipe", "zb-h1", *sizes)
     assert rows_of(capsys, "simulate", "1f1b", *sizes, "gpipe", "zb-h1") == before
     assert rows_of(capsys, "simulate", "1f1b", *sizes[:2], "gpipe", *sizes[2:], "zb-h1") == before
-    for words, wanted in ((["gpipe", "--nope"], "--nope"), (["--nope"], "--nope")):
-        with pytest.raises(SystemExit):
-            main(["simulate", "1f1b", *sizes, *words])
-        assert wanted in capsys.readouterr().err
+    for words in (["gpipe", "--nope"], ["--nope"]):
+        assert "--nope" in failure_of(capsys, "simulate", "1f1b", *sizes, *words, status=2)
 
 
 def test_names_of_descriptions_have_any_case(capsys: Capture) -> None:
@@ -124,8 +122,7 @@ def test_pictures_are_also_tex(tmp_path: Path) -> None:
 
 def test_rare_options_are_set(capsys: Capture) -> None:
     costs = ["--model", "llama3-8b", "--system", "dgx-h100", "--pp", "4", "--microbatches", "8"]
-    assert main(["simulate", "1f1b", *costs, "--set", "attention=unfused"]) == 0
-    said = capsys.readouterr().out.splitlines()[0]
+    said = text_of(capsys, "simulate", "1f1b", *costs, "--set", "attention=unfused").splitlines()[0]
     assert said.startswith("assumed:") and "attention" not in said
     wrong = {
         ("--set", "attention=nothing"): "attention: invalid choice: 'nothing'",
@@ -136,9 +133,7 @@ def test_rare_options_are_set(capsys: Capture) -> None:
         ("--draw", "x.txt"): "draws html, svg, png, pdf, tikz, trace; found 'x.txt'",
     }
     for words, wanted in wrong.items():
-        with pytest.raises(SystemExit):
-            main(["simulate", "1f1b", *costs, *words])
-        assert wanted in capsys.readouterr().err
+        assert wanted in failure_of(capsys, "simulate", "1f1b", *costs, *words, status=2)
 
 
 def test_help_lists_rare_options(capsys: Capture) -> None:

@@ -9,7 +9,7 @@ import pipesched
 import pytest
 from pipesched.command import main
 from pipesched.command.options.files import is_schedule_file, split_words
-from test_command import Capture, failure_of, rows_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes, text_of
 
 OWN = '''def rows(problem, depth=1, wide=False):
     """Forwards, then backwards; after `depth` forwards a backward, if wide."""
@@ -47,14 +47,12 @@ def test_options_reach_the_function(own: str, capsys: Capture) -> None:
     for depth in (1, 2, 3):
         options = ["--option", f"depth={depth}", "--option", "wide=true"]
         for line in (["simulate", own, "1f1b"], ["simulate", "--schedules", own]):
-            assert main([*line, *SIZES, *options, "--format", "json"]) == 0
-            rows = json.loads(capsys.readouterr().out)
+            rows = json.loads(text_of(capsys, *line, *SIZES, *options, "--format", "json"))
             mine = next(row for row in rows if row["schedule"] in (own, "schedule"))
             found = mine.get("peak_activations", None)
             found = max(mine["table"]["peak_activations"]) if found is None else found
             assert found == held(depth)
-        assert main(["convert", own, *SIZES, *options, "--to", "cells"]) == 0
-        assert json.loads(capsys.readouterr().out)
+        assert json.loads(text_of(capsys, "convert", own, *SIZES, *options, "--to", "cells"))
 
 
 def test_functions_are_no_files(own: str) -> None:
@@ -75,8 +73,7 @@ def test_options_are_axes(own: str, tmp_path: Path, capsys: Capture) -> None:
     (other,) = (row for row in rows if row["family"] == "1f1b")
     assert other["own_options"] is None
     assert len({row["key"] for row in rows}) == 4
-    assert main([*line, "--top", "4"]) == 0
-    assert "depth=2;wide=true" in capsys.readouterr().out
+    assert "depth=2;wide=true" in text_of(capsys, *line, "--top", "4")
     kept = tmp_path / "rows.jsonl"
     assert main([*line, "-o", str(kept)]) == 0
     before = kept.read_bytes()
@@ -126,8 +123,7 @@ def test_functions_that_take_something_else(
 
 
 def test_they_are_cited_by_their_place(own: str, capsys: Capture) -> None:
-    assert main(["simulate", own, *SIZES, "--format", "bibtex"]) == 0
-    assert f"note = {{{own}}}" in capsys.readouterr().out
+    assert f"note = {{{own}}}" in text_of(capsys, "simulate", own, *SIZES, "--format", "bibtex")
 
 
 def test_the_optimizer_starts_from_them(own: str, capsys: Capture) -> None:
@@ -138,8 +134,7 @@ def test_the_optimizer_starts_from_them(own: str, capsys: Capture) -> None:
         made = pipesched.generate(own, workers=2, microbatches=4, **options)
         step = made.simulate(times="F=1ms,I=1ms,W=1ms", transport="delay").execution.makespan_ps
         given = ["--option", f"depth={depth}", "--option", "wide=true"]
-        assert main([*line, "--schedule", own, *given]) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = json.loads(text_of(capsys, *line, "--schedule", own, *given))
         found = found[0] if isinstance(found, list) else found
         assert found["before_s"] == step / 1e12, depth
     assert main([*line, "--schedule", "VPP", "--option", "chunks=3", "--show-passes"]) == 0
@@ -155,13 +150,11 @@ def test_simulate_shows_their_formula(own: str, capsys: Capture) -> None:
     formula = "\nrows.formula = lambda workers, microbatches, depth=1: depth / microbatches\n"
     Path("with_formula.py").write_text(OWN + formula)
     line = ["with_formula.py:rows", *SIZES, "--option", "depth=2", "--format", "csv"]
-    assert main(["simulate", *line]) == 0
-    (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
+    (row,) = csv.DictReader(text_of(capsys, "simulate", *line).splitlines())
     assert row["formula_bubble_ratio"] == "0.25"
     ended = [*line, "--optimizer-step", "exposed"]
     for others in (["simulate", own, *SIZES, "--format", "csv"], ["simulate", *ended]):
-        assert main(others) == 0
-        (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
+        (row,) = csv.DictReader(text_of(capsys, *others).splitlines())
         assert row.get("formula_bubble_ratio", "") == ""
 
 

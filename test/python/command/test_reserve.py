@@ -8,8 +8,7 @@ from pathlib import Path
 import pipesched
 import pytest
 from pipesched import Grid, PipeSchedError
-from pipesched.command import main
-from test_command import Capture, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 from test_naming import flags_of
 
 
@@ -51,10 +50,8 @@ def test_a_reserve_is_kept_with_its_rows(tmp_path: Path, capsys: Capture) -> Non
 
 
 def test_what_is_no_reserve_is_refused(capsys: Capture) -> None:
-    with pytest.raises(SystemExit):
-        main(["sweep", *LINE, "--reserve", "some"])
-    assert "reserve is a number of bytes, such as 80GiB" in capsys.readouterr().err
+    said = failure_of(capsys, "sweep", *LINE, "--reserve", "some", status=2)
+    assert "reserve is a number of bytes, such as 80GiB" in said
     with pytest.raises(PipeSchedError, match="reserve is a number of bytes"):
         Grid({"family": "1f1b", "workers": 4, "microbatches": 8, "reserve": "x"})
-    assert main(["sweep", *LINE, "--reserve", "20%"]) == 0
-    assert "reserve CUDA" not in capsys.readouterr().out
+    assert "reserve CUDA" not in text_of(capsys, "sweep", *LINE, "--reserve", "20%")

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from pipesched.command import main
 from pipesched.costs.costs import NATURAL_BALANCE
+from test_command import text_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -33,8 +33,7 @@ def model(tmp_path: Any) -> str:
 
 
 def said(capsys: Capture, *arguments: str) -> str:
-    assert main([*arguments]) == 0
-    return capsys.readouterr().out
+    return text_of(capsys, *arguments)
 
 
 def rows(capsys: Capture, *arguments: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from pipesched import Configuration, Costs, PipeSchedError, sensitivity
 from pipesched.command import main
 from pipesched.costs.settings import setting, with_settings
 from pipesched.results.disturbances import Nodes
-from test_command import Capture, failure_of, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 
 PLAN = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
 LIMITS = ["--schedules", "1f1b,zb-v", "--pp", "2,4", "--top", "2", "--rates", "data-sheet"]
@@ -207,8 +207,7 @@ def test_files_of_save(tmp_path: Path, capsys: Capture, monkeypatch: pytest.Monk
 
 
 def test_text(plan: str, capsys: Capture) -> None:
-    assert main(["whatif", plan, "--pp", "3", "--recompute", "full"]) == 0
-    table = capsys.readouterr().out
+    table = text_of(capsys, "whatif", plan, "--pp", "3", "--recompute", "full")
     assert "as planned" in table and "why" in table
     row = row_of(plan)
     by = 3 * row["tensor"] * row["context"]
@@ -293,11 +292,9 @@ def test_settings_in_all_verbs(capsys: Capture, tmp_path: Path) -> None:
         changed = [*COSTS, "--set", "network.bandwidth=0.5x"]
         of_file = [str(file) if word == "dgx-h100" else word for word in COSTS]
         rows, wanted = rows_of(capsys, *verb, *changed), rows_of(capsys, *verb, *of_file)
-        assert main([*verb, *COSTS, "--format", "json"]) == 0
-        plain = json.loads(capsys.readouterr().out)
+        plain = json.loads(text_of(capsys, *verb, *COSTS, "--format", "json"))
         assert rows == wanted != plain
-        assert main([*verb, *changed]) == 0
-        assert "changed: network.bandwidth_gb_per_s 400 to 200" in capsys.readouterr().out
+        assert "changed: network.bandwidth_gb_per_s 400 to 200" in text_of(capsys, *verb, *changed)
         assert "pipesched show" in failure_of(capsys, *verb, *changed, "--show-passes", status=2)
 
 

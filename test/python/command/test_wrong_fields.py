@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 from pipesched.command import main
 from pipesched.planning import Shape
-from test_command import Capture, rows_of
+from test_command import Capture, rows_of, text_of
 
 WRONG: list[Any] = [None, -1, 1e308, "nope", "\ud800", [], [None], {"nope": 1}]
 SIZES = ["1f1b", "--pp", "2", "--microbatches", "4"]
@@ -134,20 +134,17 @@ def test_reasons_are_shown_where_columns_are_chosen(tmp_path: Path, capsys: Capt
     file.write_text(json.dumps(fields))
     line = ["simulate", "1f1b,gpipe", "--pp", "3", "--microbatches", "8", "--model", str(file)]
     line += [*ON, "--set", "balance=exact", "--columns", "schedule,step"]
-    assert main(line) == 1
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *line, status=1)
     assert "why not" in printed and "10 layers" in printed
     plain = ["simulate", *SIZES, "--columns", "schedule,step"]
-    assert main(plain) == 0
-    assert "why not" not in capsys.readouterr().out
+    assert "why not" not in text_of(capsys, *plain)
 
 
 def test_reasons_of_changes_are_shown(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan()))
     line = ["whatif", str(file), "--pp", "3", "--columns", "change,step"]
-    assert main(line) == 1
-    assert "not possible: " in capsys.readouterr().out
+    assert "not possible: " in text_of(capsys, *line, status=1)
 
 
 @pytest.mark.parametrize("given", [None, [None, "worker0=1.2"]])

@@ -19,6 +19,7 @@ from pipesched.bands.traits import GENERATIONS, generation_of
 from pipesched.command import main
 from pipesched.support.options import Rates
 from schemas import is_valid
+from test_command import text_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -31,8 +32,7 @@ SIZE = ["--pp", "4", "--microbatches", "8"]
 def test_page_shows_a_band(capsys: Capture) -> None:
     block = PAGE.partition("    $ pipesched simulate")[2].partition("\n\n**")[0]
     command, *printed = block.replace("\n    ", "\n").splitlines()
-    assert main(["simulate", *command.split()]) == 0
-    assert capsys.readouterr().out.splitlines() == printed
+    assert text_of(capsys, "simulate", *command.split()).splitlines() == printed
 
 
 # Statistics
@@ -243,22 +243,19 @@ def test_schema_knows_all_traits() -> None:
 @pytest.mark.parametrize("words", [PLAN, COMPARE], ids=["plan", "simulate"])
 def test_text_and_page_tell_the_band(words: Sequence[str], tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "page.html"
-    assert main([*words, "h100-sxm", "--draw", str(page)]) == 0
-    text = capsys.readouterr().out
+    text = text_of(capsys, *words, "h100-sxm", "--draw", str(page))
     said = "80 % of steps like it took"
     assert said in text and said in page.read_text()
     header = next(line.split() for line in text.splitlines() if {"step", "from"} <= {*line.split()})
     assert header[header.index("step") + 1 :][:2] == ["from", "to"]
-    assert main([*words, "mi300x-oam"]) == 0
-    text = capsys.readouterr().out
+    text = text_of(capsys, *words, "mi300x-oam")
     said = "of one run resemble it (MI300X, rates under load, dense)"
     assert re.search(rf"^no band: only \d+ {re.escape(said)}$", text, re.MULTILINE)
     assert not any({"step", "from"} <= {*line.split()} for line in text.splitlines())
 
 
 def test_slots_and_times_alone_have_no_band(capsys: Capture) -> None:
-    assert main(["simulate", "1f1b", "zb-v", *SIZE]) == 0
-    assert "band:" not in capsys.readouterr().out
+    assert "band:" not in text_of(capsys, "simulate", "1f1b", "zb-v", *SIZE)
     (row,) = answer(capsys, "simulate", "1f1b", *SIZE, "--times", "F=1ms,B=2ms", "--format", "json")
     assert row["band"] is None and row["step_low_s"] is None
 
@@ -270,8 +267,7 @@ def test_files_that_name_their_costs_say_so(tmp_path: Path, capsys: Capture) -> 
     capsys.readouterr()
     (row,) = answer(capsys, "simulate", file, "--format", "json")
     assert is_valid(SCHEMA, row["band"]) and row["may_be_first"] is None
-    assert main(["simulate", file]) == 0
-    text = capsys.readouterr().out
+    text = text_of(capsys, "simulate", file)
     assert "\nno band: its file names the model and the system" in f"\n{text}"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pipesched.command import main
 from pipesched.planning.launch.shell import flags_of, reason_of
+from test_command import text_of
 
 pytest.importorskip("yaml")
 
@@ -285,8 +286,7 @@ def test_one_node_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[s
     text = GPT3.replace("    --nnodes $NUM_NODES\n", "")
     path = tmp_path / "gpt3.sh"
     path.write_text(text)
-    assert main(["check", str(path), "--system", "dgx-a100"]) == 1
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, "check", str(path), "--system", "dgx-a100", status=1)
     assert "1 node" in printed and "8 accelerators: tensor 8 x pipeline 16" in printed
 
 
@@ -339,8 +339,7 @@ def test_the_page(
     text = (Path(__file__).parents[3] / "docs/Check.md").read_text()
     recipe, wanted = (text.partition(f"```{kind}\n")[2].partition("```")[0] for kind in KINDS)
     Path("train_llama3_70b_h100.sh").write_text(recipe)
-    assert main(["check", "train_llama3_70b_h100.sh"]) == 0
-    assert capsys.readouterr().out == wanted
+    assert text_of(capsys, "check", "train_llama3_70b_h100.sh") == wanted
 
 
 KINDS = "sh", "text"

@@ -12,7 +12,7 @@ from pipesched import PipeSchedError, Schedule, generate, overlap
 from pipesched.command import main
 from pipesched.schedule.megatron import hidden_in, plain, trace_of
 from pipesched.support.options import Phase
-from test_command import Capture, failure_of, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 from test_overlap import LAYER, TOY
 
 
@@ -124,8 +124,7 @@ def test_what_delayed_weight_gradients_hide(tmp_path: Path, capsys: Capture) -> 
     file = tmp_path / "segments.json"
     layer = {part: {p: f"{t}ms" for p, t in times.items()} for part, times in LAYER.items()}
     file.write_text(json.dumps({"layers": [layer]}))
-    assert main(["overlap", str(file), "--order", "deepseek"]) == 0
-    said = capsys.readouterr().out
+    said = text_of(capsys, "overlap", str(file), "--order", "deepseek")
     assert "is there 2 ms (7.14 %) before the pair ends" in said
     assert main(["overlap", str(file), "--order", "deepseek", "--whole-backward"]) == 0
     assert "no W hides its message" in capsys.readouterr().out

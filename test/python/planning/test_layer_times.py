@@ -7,10 +7,9 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError
-from pipesched.command import main
 from pipesched.costs.division import counts_text
 from points import SPREAD
-from test_command import Capture, failure_of, rows_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes, text_of
 
 PLAIN: dict[str, Any] = {"count": 94, "F": "1ms", "I": "1.2ms", "W": "0.8ms"}
 HEAD = {"F": "3ms", "I": "3ms", "W": "3ms"}
@@ -244,8 +243,7 @@ GIVEN = ["--model", "qwen3-235b-a22b", "--system", "dgx-h100", "--microbatch-siz
 
 def test_verbs_balance_and_say_it(capsys: Capture) -> None:
     line = ["simulate", "--pp", "8", "--microbatches", "16", "--schedules", "1f1b,VPP", *GIVEN]
-    assert main(line) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *line)
     assert "layers balanced by cost (94 on 8 or 16 stages)" in printed
     rows = rows_of(capsys, *line)
     assert all(row["layers"].count("+") for row in rows) and rows[0]["step_s"]
@@ -279,8 +277,7 @@ def test_times_of_layers_in_verbs(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "times.json"
     file.write_text(json.dumps(TIMES))
     line = ["--microbatches", "16", "--schedules", "1f1b,VPP,zb-v", "--times", str(file)]
-    assert main(["simulate", "--pp", "8", *line]) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = text_of(capsys, "simulate", "--pp", "8", *line).splitlines()
     assert printed[1] == "times are those of 94 layers, which stages add up"
     rows = rows_of(capsys, "simulate", "--pp", "8", *line)
     reports = json.loads(run_passes(capsys, "simulate", "--pp", "8", *line).replace("]\n[", ","))
@@ -295,8 +292,7 @@ def test_times_of_layers_in_verbs(tmp_path: Path, capsys: Capture) -> None:
 def test_lists_of_stages_in_verbs(capsys: Capture) -> None:
     """Times of eight stages are divided for two chunks, so that equal work is ranked."""
     line = ["simulate", "--pp", "8", "--microbatches", "16", "--schedules", "1f1b,VPP"]
-    assert main([*line, "--times", EIGHT]) == 0
-    second = capsys.readouterr().out.splitlines()[1]
+    second = text_of(capsys, *line, "--times", EIGHT).splitlines()[1]
     assert second == (
         "times are those of 8 stages, which other numbers of stages divide: stages per worker 2 in"
         " interleaved-1f1b"

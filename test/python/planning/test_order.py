@@ -17,7 +17,7 @@ from pipesched.bands import (
     tolerances,
 )
 from pipesched.command import main
-from test_command import Capture, rows_of
+from test_command import Capture, rows_of, text_of
 
 LOADED = Traits("computed", "Hopper", "under load", "dense")
 EXPERTS = LOADED._replace(kind="experts")
@@ -160,16 +160,14 @@ def test_compare_shares_the_first_rank(capsys: Capture) -> None:
 
 
 def test_compare_says_what_decides(capsys: Capture) -> None:
-    assert main([*COMPARE, *MODEL, "--system", "h100-sxm-load"]) == 0
-    text = capsys.readouterr().out
+    text = text_of(capsys, *COMPARE, *MODEL, "--system", "h100-sxm-load")
     assert (
         "order: 8 workers, 32 microbatches: interleaved-1f1b is within the prediction error of zb-v"
     ) in text
     assert "short runs of zb-v and interleaved-1f1b decide" in text
     assert main([*COMPARE[:-1], "8", *MODEL, "--system", "h100-sxm-load"]) == 0
     assert "order: zb-v is the fastest by more than" in capsys.readouterr().out
-    assert main([*COMPARE, "--times", "F=1ms,B=2ms", "--set", "times-of=worker"]) == 0
-    text = capsys.readouterr().out
+    text = text_of(capsys, *COMPARE, "--times", "F=1ms,B=2ms", "--set", "times-of=worker")
     assert "order:" not in text and "within error" not in text
 
 
@@ -190,8 +188,7 @@ def test_systems_have_orders_of_their_own(capsys: Capture) -> None:
     for system in ("h100-sxm", "b200-sxm"):
         own = [row["may_be_first"] for row in rows if row["system"] == system]
         assert own[0] is True
-    assert main(words) == 0
-    text = capsys.readouterr().out
+    text = text_of(capsys, *words)
     assert "\nband on h100-sxm: " in text and "\norder: b200-sxm, 8 workers, 32" in text
 
 
@@ -224,8 +221,7 @@ def test_findings_do_not_contradict_the_order(
     """The line `order:` replaces the finding if several may be the fastest."""
     line = ["simulate", "--pp", "8", "--microbatches", "16", "--schedules", schedules]
     line += ["--model", "llama3-70b", "--system", "dgx-h100", "--global-batch", "16"]
-    assert main(line) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *line)
     assert ("within the prediction error of" in printed) == is_open
     assert ("fastest: " in printed) == (not is_open)
     if not is_open:

@@ -13,7 +13,7 @@ from pipesched import Configuration, Costs, PipeSchedError, overlap
 from pipesched.command import main
 from pipesched.costs.pairs import says_nothing_gained
 from pipesched.costs.segments import PARTS, read_segments, segments_of
-from test_command import Capture, failure_of, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 
 SCHEMA: dict[str, Any] = json.loads(
     (ROOT / "docs" / "schemas" / "layer-segments.schema.json").read_text()
@@ -255,8 +255,7 @@ def test_rows_of_the_verb(tmp_path: Path, capsys: Capture) -> None:
     assert [row["order"] for row in rows] == ["in-turn", "deepseek", "megatron", "best"]
     assert rows[1]["pair_s"] == pytest.approx(28e-12)
     trace = tmp_path / "trace.json"
-    assert main(["overlap", str(file), "--order", "deepseek", "--draw", str(trace)]) == 0
-    said = capsys.readouterr().out
+    said = text_of(capsys, "overlap", str(file), "--order", "deepseek", "--draw", str(trace))
     assert "assumed: contention 1,1" in said
     assert "--times F=16ps,B=21ps,I=16ps,W=8ps,FB=28ps" in said
     assert len(json.loads(trace.read_text())["traceEvents"]) == 12
@@ -282,16 +281,13 @@ def test_refusals_of_the_verb(tmp_path: Path, capsys: Capture) -> None:
         ("--contention", "0.9", "expected factors from 1 to 10"),
         ("--contention", "1,2,3", "expected factors from 1 to 10"),
     ):
-        with pytest.raises(SystemExit):
-            main(["overlap", str(file), option, value])
-        assert said in capsys.readouterr().err
+        assert said in failure_of(capsys, "overlap", str(file), option, value, status=2)
 
 
 def test_the_verb_says_what_it_assumes(capsys: Capture) -> None:
     """A batch that was not given is the model's."""
     line = ("overlap", "--model", "llama3-8b", "--system", "h100-sxm", "--layers", "2")
-    assert main([*line, "--order", "in-turn"]) == 0
-    said = capsys.readouterr().out
+    said = text_of(capsys, *line, "--order", "in-turn")
     assert "microbatch size 512 (the model's batch of 512)" in said
     assert "rates under load" in said
     assert main([*line, "--order", "in-turn", "--microbatch-size", "1"]) == 0

@@ -23,7 +23,7 @@ from pipesched.planning.search.search import Search
 from pipesched.planning.space.divisions import base_of
 from pipesched.planning.space.space import Space
 from points import SLICED, WHOLE
-from test_command import Capture, failure_of, rows_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes, text_of
 
 SMALL = ["--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16", "--global-batch", "32"]
 
@@ -425,8 +425,7 @@ def test_json_alone_is_on_standard_output(capsys: Capture) -> None:
 
 
 def test_text_says_why(capsys: Capture) -> None:
-    assert main(["plan", *SMALL, "--top", "3", "--explain"]) == 0
-    text = capsys.readouterr().out
+    text = text_of(capsys, "plan", *SMALL, "--top", "3", "--explain")
     assert "- best: " in text
     listed = len(plan("llama3-8b", "dgx-h100", gpus=16, global_batch=32, top=3).proposals)
     assert text.count("is the fullest") == 1 + listed
@@ -570,12 +569,10 @@ def test_slices_are_searched_where_they_are_named(capsys: Any) -> None:
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
     line += ["--global-batch", "8", "--sequence", "131072", "--pp", "8", "--cp", "1"]
     line += ["--schedules", "1f1b,seq1f1b", "--set", "slice-cut=work"]
-    assert main([*line, "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(text_of(capsys, *line, "--format", "json"))
     whole = [row for row in rows if row["schedule"] == "1f1b"]
     best = rows[0]
     assert (best["schedule"], best["options"]) == ("seq1f1b", {"slices": best["slices"]})
     assert best["slices"] > 1
     assert all(row["step_s"] > best["step_s"] for row in whole)
-    assert main(line) == 0
-    assert f"in {best['slices']} slices" in capsys.readouterr().out
+    assert f"in {best['slices']} slices" in text_of(capsys, *line)

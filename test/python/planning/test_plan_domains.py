@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import pipesched
-from pipesched.command import main
-from test_command import Capture
+from test_command import Capture, text_of
 
 
 def test_domains_are_used_in_part(capsys: Capture) -> None:
@@ -12,8 +11,7 @@ def test_domains_are_used_in_part(capsys: Capture) -> None:
     line = ["plan", "--model", "qwen3-235b-a22b", "--system", "gb200-nvl72", "--gpus", "256"]
     given = ["--global-batch", "1024", "--pp", "4", "--ep", "64", "--tp", "1"]
     limits = ["--schedules", "1f1b", "--microbatch-size", "1", "--top", "1"]
-    assert main([*line, *given, *limits]) == 0
-    assert "used per node 64 of 72 accelerators" in capsys.readouterr().out
+    assert "used per node 64 of 72 accelerators" in text_of(capsys, *line, *given, *limits)
     made = pipesched.plan(
         "qwen3-235b-a22b",
         "gb200-nvl72",

@@ -10,11 +10,10 @@ from typing import Any, cast
 
 import pytest
 from pipesched import Plan, Proposal, plan
-from pipesched.command import main
 from pipesched.command.render.plans import COLUMNS, drop_alike
 from pipesched.planning.explain.reasons import _against, _missing
 from pipesched.support.text import gib
-from test_command import Capture
+from test_command import Capture, text_of
 
 LINE = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "16"]
 MEMORY = ("peak_bytes_per_gpu", "missing_bytes_per_gpu")
@@ -66,8 +65,7 @@ def test_optimized_rows_say_what_was_free() -> None:
 
 
 def test_the_table_has_the_columns(capsys: Capture) -> None:
-    assert main([*LINE, "--global-batch", "64", "--top", "3"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = text_of(capsys, *LINE, "--global-batch", "64", "--top", "3").splitlines()
     heading = next(line for line in lines if "tokens/s/GPU" in line)
     for name in ("memory/GPU", "missing/GPU", "layers"):
         assert name in heading.split()

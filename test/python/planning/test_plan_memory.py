@@ -25,9 +25,9 @@ import pipesched
 import pytest
 from conftest import ROOT
 from pipesched import Proposal, plan
-from pipesched.command import main
 from pipesched.planning import Request
 from pipesched.support.units import PARTS, reserve_of
+from test_command import text_of
 
 PLANNING = (ROOT / "docs" / "Planning.md").read_text()
 
@@ -460,8 +460,7 @@ def test_settings_give_bytes_that_no_file_states(capsys: pytest.CaptureFixture[s
     line += ["--global-batch", "16", "--microbatch-size", "1", "--top", "1", "--format", "json"]
     found = []
     for changed in ([], ["--set", "model.gradient_bytes_per_parameter=2"]):
-        assert main([*line, *changed]) == 0
-        found += json.loads(capsys.readouterr().out)
+        found += json.loads(text_of(capsys, *line, *changed))
     whole, half = (each["parameter_bytes"]["gradient"] for each in found)
     assert (whole, half) == (4, 2)
     parameters = pipesched.Costs(model="llama3-8b").model_summary()["parameters"]
@@ -484,8 +483,7 @@ def test_plans_without_sequence_parallelism(capsys: pytest.CaptureFixture[str]) 
         assert ("--sequence-parallel" in lines) == is_divided
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8"]
     line += ["--tp", "2", "--pp", "2", "--global-batch", "16", "--top", "1"]
-    assert main([*line, "--set", "sequence-parallel=false"]) == 0
-    assert "sequence parallelism off" in capsys.readouterr().out
+    assert "sequence parallelism off" in text_of(capsys, *line, "--set", "sequence-parallel=false")
     for model, launcher, said in (
         ("mixtral-8x7b", "megatron", "experts and tensors need sequence parallelism"),
         ("llama3-8b", "torchtitan", "torchtitan always has sequence parallelism"),
@@ -503,8 +501,6 @@ def test_bytes_of_a_model_file_are_no_assumption(
     file.write_text(json.dumps(fields))
     line = ["plan", "--model", str(file), "--system", "dgx-h100", "--gpus", "8", "--pp", "2"]
     line += ["--global-batch", "16", "--schedules", "1f1b", "--top", "1"]
-    assert main(line) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *line)
     assert "gradients 0.0 GiB" in printed and "memory as in" not in printed
-    assert main([*line, "--show-passes"]) == 0
-    assert "parameter-bytes" not in capsys.readouterr().out
+    assert "parameter-bytes" not in text_of(capsys, *line, "--show-passes")

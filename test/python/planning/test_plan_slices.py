@@ -7,6 +7,7 @@ import pytest
 from pipesched.command import main
 from pipesched.planning import Request, plan
 from pipesched.planning.space.space import Space
+from test_command import text_of
 
 
 def found(sequence: int) -> list[tuple[str, int]]:
@@ -40,10 +41,8 @@ def test_short_sequences_are_whole() -> None:
 def test_launchers_say_that_they_run_none(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
     line += ["--global-batch", "8", "--sequence", "131072", "--cp", "1"]
-    assert main(line) == 0
-    assert re.search(r"faster with pipesched.torch: .* slices", capsys.readouterr().out)
-    assert main([*line, "--schedules", "seq1f1b"]) == 0
-    out = capsys.readouterr().out
+    assert re.search(r"faster with pipesched.torch: .* slices", text_of(capsys, *line))
+    out = text_of(capsys, *line, "--schedules", "seq1f1b")
     assert "torchtitan runs whole microbatches; pipesched.torch runs slices" in out
     assert main([*line, "--for", "torchtitan"]) == 0
     assert "slices" not in capsys.readouterr().out.split("best:")[1].splitlines()[0]

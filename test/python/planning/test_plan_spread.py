@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from heavy_head import heavy_head
 from pipesched import PipeSchedError
-from pipesched.command import main
 from pipesched.costs.division import SPREAD
 from pipesched.costs.frameworks import LauncherName
 from pipesched.planning import Plan, plan
@@ -19,7 +18,7 @@ from pipesched.planning.space.heads import SHARDS, kinds_of
 from pipesched.planning.space.space import Space
 from pipesched.planning.whatif import case_of, change_vocabulary
 from pipesched.support.options import ReceivePlacement
-from test_command import Capture, rows_of
+from test_command import Capture, rows_of, text_of
 
 OTHER: dict[ReceivePlacement, ReceivePlacement] = {"arrival": "consumer", "consumer": "arrival"}
 
@@ -173,8 +172,7 @@ def test_a_saved_plan_has_its_shards(tmp_path: Path, capsys: Capture) -> None:
     line += ["--gpus", "8", "--global-batch", "32", "--pp", "8", "--tp", "1"]
     line += ["--vocabulary", "vocab-1,interlaced", "--top", "4"]
     folder = tmp_path / "saved"
-    assert main([*line, "--save", str(folder)]) == 0
-    table = capsys.readouterr().out
+    table = text_of(capsys, *line, "--save", str(folder))
     assert " vocabulary " in table and " vocab-1 " in table and "pipesched.torch runs" in table
     assert "receive placement arrival or consumer," in " ".join(table.split())
     rows = [json.loads(file.read_text())[0] for file in sorted(folder.glob("*.json"))]

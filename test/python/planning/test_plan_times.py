@@ -13,7 +13,7 @@ from pipesched.planning.request import Request
 from pipesched.planning.search.moves import Ends, move_layers, move_of_best, try_moves
 from pipesched.planning.search.search import Search
 from pipesched.planning.space.space import Space
-from test_command import Capture, failure_of, rows_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes, text_of
 
 TIMES: dict[str, Any] = {
     "layers": {"count": 94, "F": "20ms", "I": "20ms", "W": "20ms"},
@@ -86,8 +86,7 @@ def test_without_a_model_it_says_what_is_not_known(capsys: Capture, tmp_path: Pa
     file.write_text(json.dumps(TIMES))
     line = ["plan", "--system", "dgx-h100", "--gpus", "32", "--global-batch", "32", "--top", "2"]
     line += ["--times", str(file), "--tp", "4", "--microbatch-size", "1"]
-    assert main(line) == 0
-    printed = capsys.readouterr().out.splitlines()
+    printed = text_of(capsys, *line).splitlines()
     assert printed[1] == (
         "times are those of 94 layers, at tensor 4, microbatches of 1 and recompute none; no"
         " others are searched"
@@ -97,8 +96,7 @@ def test_without_a_model_it_says_what_is_not_known(capsys: Capture, tmp_path: Pa
         " configurations count as if they fit"
     )
     assert "memory/GPU" not in printed[4] and "tokens" not in printed[4]
-    assert main([*line, "--sequence", "4096", "--format", "json"]) == 0
-    row = json.loads(capsys.readouterr().out)[0]
+    row = json.loads(text_of(capsys, *line, "--sequence", "4096", "--format", "json"))[0]
     assert row["fits"] is None and row["peak_bytes_per_gpu"] is None and row["mfu"] is None
     assert row["tokens_per_s_per_gpu"] == pytest.approx(32 * 4096 / row["expected_s"] / 32)
     assert row["launcher"]["megatron"] or row["launcher"]["torchtitan"]
@@ -112,8 +110,7 @@ def test_with_a_model_there_is_memory(capsys: Capture) -> None:
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--top", "2"]
     line += ["--global-batch", "16", "--times", "F=10ms,B=20ms,head.F=20ms,head.B=40ms"]
     line += ["--tp", "1", "--microbatch-size", "1", "--schedules", "1f1b,VPP"]
-    assert main([*line, "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
+    rows = json.loads(text_of(capsys, *line, "--format", "json"))
     reports = [json.loads(line) for line in _reports(run_passes(capsys, *line))]
     steps = [report["execution"]["makespan_ps"] / 1e12 for report in reports]
     assert steps == [row["step_s"] for row in rows]

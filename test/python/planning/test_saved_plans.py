@@ -14,7 +14,7 @@ from pipesched.command import main
 from pipesched.command.explain.rows import ending_of, saved, without_ending
 from pipesched.command.verbs.plan import _whole_step
 from pipesched.support.text import readable
-from test_command import Capture, failure_of, rows_of
+from test_command import Capture, failure_of, rows_of, text_of
 
 ONE: dict[str, Any] = {"top": 1, "microbatch_size": [1], "pp": [4], "chunks": [2]}
 CASES: list[tuple[str, dict[str, Any]]] = [
@@ -46,8 +46,7 @@ def test_numbers_stand_for_their_schedule(tmp_path: Path, capsys: Capture) -> No
         capsys.readouterr()
         printed = []
         for file in (numbers, numbers.with_suffix(".mlir")):
-            assert main([verb, str(file)]) == 0
-            printed.append(capsys.readouterr().out)
+            printed.append(text_of(capsys, verb, str(file)))
         assert printed[0] == printed[1]
     numbers.with_suffix(".mlir").unlink()
     error = failure_of(capsys, "simulate", str(numbers))
@@ -58,8 +57,7 @@ def test_throughput_and_memory_are_kept(
     made: pipesched.Proposal, tmp_path: Path, capsys: Capture
 ) -> None:
     file = save(made, tmp_path)
-    assert main(["simulate", file, "--format", "csv"]) == 0
-    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    (row,) = csv.DictReader(io.StringIO(text_of(capsys, "simulate", file, "--format", "csv")))
     assert float(row["step_s"]) == made.step_s
     tokens = made.tokens_per_s_per_gpu
     # The tokens of a plan are of the middle of its band, which files do not have.
@@ -67,8 +65,7 @@ def test_throughput_and_memory_are_kept(
     assert tokens and float(row["tokens_per_s"]) == pytest.approx(tokens * computed)
     assert made.mfu and float(row["mfu"]) == pytest.approx(made.mfu * made.middle, rel=1e-6)
     assert int(row["peak_bytes_per_gpu"]) == made.peak_bytes
-    assert main(["simulate", file]) == 0
-    heading = capsys.readouterr().out
+    heading = text_of(capsys, "simulate", file)
     assert "tokens/s" in heading and "MFU" in heading and "memory/GPU" in heading
 
 
@@ -84,8 +81,7 @@ def test_saved_plans_do_the_same_work(tmp_path: Path, capsys: Capture) -> None:
             tmp_path / f"{name}-timed.mlir"
         )
     files = [str(tmp_path / f"{name}.mlir") for name in ("1f1b", "zb-v")]
-    assert main(["simulate", *files]) == 0
-    assert "work differs" not in capsys.readouterr().out
+    assert "work differs" not in text_of(capsys, "simulate", *files)
     assert main(["simulate", *(file.replace(".mlir", "-timed.mlir") for file in files)]) == 0
     assert "work differs: times are those of one stage" in capsys.readouterr().out
 
@@ -93,8 +89,7 @@ def test_saved_plans_do_the_same_work(tmp_path: Path, capsys: Capture) -> None:
 def test_a_file_without_costs_has_none(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "bare.mlir"
     pipesched.generate("1f1b", workers=2, microbatches=2).save(file)
-    assert main(["simulate", str(file)]) == 0
-    assert "MFU" not in capsys.readouterr().out
+    assert "MFU" not in text_of(capsys, "simulate", str(file))
     found = saved(pipesched.Schedule.from_file(file))
     assert found.accelerators is None and found.tokens(2) is None
 
@@ -118,8 +113,7 @@ def test_a_saved_plan_is_optimized(tmp_path: Path, capsys: Capture) -> None:
     proposal = plan(model, "dgx-h100", **{**ONE, **given}, memory="200GiB").fitting[0]
     file, out = save(proposal, tmp_path), str(tmp_path / "better.mlir")
     line = ["optimize", file, "--max-evaluations", "20", "--time", "20s", "-o", out]
-    assert main(line) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *line)
     assert "the end of the step was taken off for the search, and added again" in printed
     better = pipesched.Schedule.from_file(out)
     ending = ending_of(pipesched.Schedule.from_file(file))
@@ -143,8 +137,7 @@ SEARCH = [
 def test_memory_is_told_by_worker_and_accelerator(capsys: Capture) -> None:
     """It is the memory of each accelerator, stated or not."""
     for memory in ("60GiB", "60 GiB/gpu"):
-        assert main([*SEARCH, "--memory", memory]) == 0
-        said = capsys.readouterr().out
+        said = text_of(capsys, *SEARCH, "--memory", memory)
         assert "memory 240.0 GiB a worker of 4 accelerators, 60.0 GiB each" in said
 
 

@@ -10,12 +10,11 @@ from typing import Any
 import pipesched
 import pytest
 from pipesched import Configuration, Costs, PipeSchedError, Plan, plan, sensitivity
-from pipesched.command import main
 from pipesched.planning import Request
 from pipesched.planning.search.disturbances import Slow
 from pipesched.planning.search.search import Search
 from pipesched.planning.space.space import Space
-from test_command import Capture, failure_of, rows_of, run_passes
+from test_command import Capture, failure_of, rows_of, run_passes, text_of
 
 TIMES = "F=10ms,I=12ms,W=8ms,comm=1ms"
 COSTS = Costs(times=TIMES)
@@ -67,8 +66,7 @@ def test_what_is_not_there_is_refused() -> None:
 def test_compare_has_a_table(capsys: Capture) -> None:
     line = ["simulate", "--pp", "4", "--microbatches", "8", "--times", TIMES]
     line += ["--schedules", "1f1b,zb-h1", "--disturbance", "worker3=1.3,stage1=1.2"]
-    assert main(line) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *line)
     assert "\nsensitivity\n" in printed
     assert re.search(r"8 +worker 3 x 1.3 +1 +zb-h1 ", printed)
     rows = rows_of(capsys, *line)
@@ -78,8 +76,7 @@ def test_compare_has_a_table(capsys: Capture) -> None:
         found = sensitivity(point, slow_workers={3: 1.3}, slow_stages={1: 1.2})
         assert [each["ratio"] for each in row["sensitivity"]] == [each.ratio for each in found]
         assert row["step_s"] == found[0].step_ps / 1e12
-    assert main([*line, "--format", "csv"]) == 0
-    assert "sensitivity" in capsys.readouterr().out.splitlines()[0]
+    assert "sensitivity" in text_of(capsys, *line, "--format", "csv").splitlines()[0]
 
 
 def test_seeds_are_said(capsys: Capture) -> None:
@@ -89,8 +86,7 @@ def test_seeds_are_said(capsys: Capture) -> None:
         ("jitter=5%,seeds=1", "; under jitter that of seed 1"),
         ("worker1=2", " slows down as they do"),
     ):
-        assert main([*line, "--disturbance", given]) == 0
-        assert capsys.readouterr().out.endswith(said + "\n")
+        assert text_of(capsys, *line, "--disturbance", given).endswith(said + "\n")
 
 
 def test_files_and_families_are_disturbed_alike(tmp_path: Path, capsys: Capture) -> None:
@@ -160,8 +156,7 @@ def test_schedules_are_ranked_for_each_disturbance(capsys: Capture) -> None:
     rows = rows_of(capsys, "sweep", *SWEPT, *given)
     assert [row["disturbance"] for row in rows] == ["", "", SLOW, SLOW]
     assert len({row["makespan_ps"] for row in rows}) == 4
-    assert main(["sweep", *SWEPT, *given]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = text_of(capsys, "sweep", *SWEPT, *given).splitlines()
     ranks = [line.split()[:2] for line in lines if line.lstrip().startswith(("none", SLOW))]
     assert ranks == [["none", "1"], ["none", "2"], [SLOW, "1"], [SLOW, "2"]]
     for row in rows:
@@ -249,8 +244,7 @@ def test_a_slow_worker_changes_the_plan(capsys: Capture) -> None:
         plain[0]["schedule"],
     )
     assert fitting[0]["step_s"] > plain[0]["step_s"]
-    assert main([*line, *slow]) == 0
-    printed = capsys.readouterr().out
+    printed = text_of(capsys, *line, *slow)
     assert "steps are compared under worker 1 x 1.5, with which its step takes" in printed
     assert f"layers {fitting[0]['layers']}" in next(
         text for text in printed.splitlines() if text.startswith("- best: ")

@@ -1,8 +1,7 @@
 """How rows of sweeps say that layers are divided among stages."""
 
 import pipesched
-from pipesched.command import main
-from test_command import Capture, rows_of
+from test_command import Capture, rows_of, text_of
 
 
 def _run(part: str) -> list[int]:
@@ -20,8 +19,7 @@ def test_layers_of_stages(capsys: Capture) -> None:
         wanted = {row["schedule"]: row["layers"] for row in other}
         assert {row["family"]: row["layers"] for row in rows} == wanted
         is_uneven = any("+" in layers for layers in wanted.values())
-        assert main(["sweep", *given, "--times", times]) == 0
-        printed = capsys.readouterr().out.splitlines()
+        printed = text_of(capsys, "sweep", *given, "--times", times).splitlines()
         heading = next(line for line in printed if "schedule  " in line and "  idle" in line)
         assert ("layers" in heading) == is_uneven == times.endswith("10")
     of_workers = ["--times", "F=1ms,B=2ms", "--set", "times-of=worker"]
