@@ -22,11 +22,11 @@ VERBS = {
     "plan": "The best configurations for a model on a number of accelerators, and why.",
     "whatif": "A plan with single changes: the step, tokens and memory, and why they differ.",
     "sweep": "Every combination of values, on all cores; the best schedules of each case.",
-    "run": "Train a model by schedules, or export it, with the measured beside the predicted step.",
+    "run": "Train a model by schedules, or export it; the measured step next to the predicted one.",
     "check": "Whether schedules are complete and free of deadlock, and recipes run and fit.",
     "convert": "Schedules of families and files as IR, bytecode, CSV, pictures and traces.",
     "fit": "Fits the curves and latencies of a system to measurements.",
-    "reproduce": "Published tables and figures, run again, beside the printed numbers.",
+    "reproduce": "Published tables and figures, run again, next to the printed numbers.",
 }
 """The purpose of each verb. A verb is the name of its module in `verbs`."""
 
@@ -224,7 +224,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except pipesched.PipeSchedError as error:
         _say(str(error))
     except UnicodeError as error:
-        _say(f"error: a text is no UTF-8: {error}")
+        _say(f"error: a text is not UTF-8: {error}")
     except (OverflowError, RecursionError) as error:
         _say(f"error: a number is too large, or values are nested too deeply: {error}")
     except OSError as error:

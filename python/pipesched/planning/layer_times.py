@@ -70,8 +70,8 @@ def to_layers(times: Times, times_of: TimesOf, layers: int, pp: Sequence[int] | 
         )
     if layers % count:
         raise PipeSchedError(
-            f"times of {count} stages: the model has {layers} layers, so that it is not said how"
-            " many each stage held; give the times of layers"
+            f"times of {count} stages: the model has {layers} layers, which those stages do not"
+            " divide; give the times of layers"
         )
     found = LayerTimes.of_stages(entries, count, layers)
     return {**found.messages, **{f"layers.{name}": each for name, each in found.layers.items()}}

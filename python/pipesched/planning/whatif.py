@@ -438,7 +438,7 @@ def lose_nodes(nodes: Sequence[int]) -> Changed:
         ]
         if not fitting:
             raise PipeSchedError(
-                f"no whole pipeline of {group} accelerators is on the {left} that are left"
+                f"the {left} accelerators that are left hold no pipeline of {group}"
             )
         changed = replace(case, request=replace(request, gpus=left))
         return _reshape(changed, data=fitting[-1])
@@ -509,9 +509,9 @@ def _candidate(row: Mapping[str, Any]) -> Candidate:
     )
     for workers, layers in zip(found.paths, found.layers, strict=True):
         if len(workers) != len(layers):
-            raise PipeSchedError("paths: there are as many workers as layers, one for each stage")
+            raise PipeSchedError("paths: wanted a worker and a number of layers for each stage")
     if {worker for path in found.paths for worker in path} != set(range(found.shape.pipeline)):
-        raise PipeSchedError(f"paths: they go through all {found.shape.pipeline} workers")
+        raise PipeSchedError(f"paths: wanted paths through all {found.shape.pipeline} workers")
     return found
 
 
@@ -538,9 +538,9 @@ def case_of(row: Mapping[str, Any]) -> Case:
         is_whole = (candidate.shape.gpus, batch) == (request.gpus, request.global_batch)
         is_optimized = bool(row["optimized"])
     except KeyError as error:
-        raise PipeSchedError(f"the row of a plan has the key {error}, this one has not") from None
+        raise PipeSchedError(f"a row of a plan has the key {error}; this one does not") from None
     except (TypeError, ValueError) as error:
-        raise PipeSchedError(f"this is no row of a plan: {said_by(error)}") from None
+        raise PipeSchedError(f"this is not a row of a plan: {said_by(error)}") from None
     if is_optimized:
         raise PipeSchedError(
             f"{row.get('name')} has rows of the optimizer, which no family makes again; choose"

@@ -184,7 +184,7 @@ def test_parts_of_sequences_share_the_optimizer(capsys: Capture) -> None:
         (["--tp", "16"], ""),
         (
             ["--tp", "16", "--for", "torchtitan"],
-            "torchtitan divides no 8 key-value heads by tensor",
+            "torchtitan cannot divide 8 key-value heads by tensor",
         ),
     ],
 )

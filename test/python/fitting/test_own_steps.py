@@ -326,7 +326,7 @@ def test_logs(write: Callable[[Any], str], tmp_path: Path) -> None:
         ([{**ROW, "gpus": "16", "measured_s": 1}], "gpus is an integer; got '16'"),
         ([{**ROW, "model": "nothing", "measured_s": 1}], "nothing"),
         ([{"request": 5, "measured_s": 1}], "row 1: "),
-        ([{"request": {}, "measured_s": 1}], "the row of a plan has the key 'tensor'"),
+        ([{"request": {}, "measured_s": 1}], "a row of a plan has the key 'tensor'"),
         ('[{"measured_s": 1', "not JSON"),
         ('{"measured_s": 1}\n{"measured_s": ', "not lines of JSON"),
     ],

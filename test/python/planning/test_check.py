@@ -254,9 +254,9 @@ def test_replicas_of_torchtitan_shard_in_groups(
 WRONG = {
     "cycle.yaml": ("bases: [cycle.yaml]\nnum_layers: 8\n", "include each other"),
     "lost.yaml": ("extends: [none.yaml]\n", "none.yaml, which is not found"),
-    "bad.yaml": ("a: [1, 2\n", "is no YAML"),
+    "bad.yaml": ("a: [1, 2\n", "is not YAML"),
     "list.yaml": ("- 1\n", "expected names with values"),
-    "bad.toml": ("a = = 1\n", "is no TOML"),
+    "bad.toml": ("a = = 1\n", "is not TOML"),
     "recipe.py": ("x = 1\n", "recipes in Python are not read"),
     "empty.sh": ("echo hello\n", "no command has the flags"),
     "unset.sh": (GPT3.replace("-size 8 ", "-size $UNSET_TP "), "$UNSET_TP has no value"),

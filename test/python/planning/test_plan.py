@@ -479,7 +479,7 @@ def test_passes(extra: list[str], capsys: Capture) -> None:
         ({"--gpus": "9"}, "9 accelerators are no whole number of nodes of 8, and not equally"),
         ({"--global-batch": "3", "--pp": "1", "--cp": "1"}, "cannot be dealt to"),
         ({"--tp": "3"}, "tensor 3 does not divide 16 accelerators"),
-        ({"--tp": "16", "--for": "torchtitan"}, "divides no 8 key-value heads by tensor 16"),
+        ({"--tp": "16", "--for": "torchtitan"}, "cannot divide 8 key-value heads by tensor 16"),
         ({"--pp": "3"}, "pp 3 and workers of "),
         ({"--microbatch-size": "5"}, "microbatches of 5 do not divide"),
         ({"--model": "llama3-7b"}, "the closest is"),

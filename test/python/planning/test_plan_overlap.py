@@ -67,7 +67,7 @@ def test_torchtitan_says_what_it_does_not_hide() -> None:
     best = planned(launcher="torchtitan", expert_exposed=71)
     torchtitan = best.launchers().torchtitan
     assert torchtitan.lines
-    assert any("in DualPipeV alone" in note for note in torchtitan.notes)
+    assert any("only in DualPipeV" in note for note in torchtitan.notes)
 
 
 def test_combined_1f1b_hides_them_without_being_told() -> None:

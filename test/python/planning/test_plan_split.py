@@ -172,7 +172,7 @@ def test_lines_state_groups_and_divided_experts() -> None:
     assert [*degrees] == ["2", "2"]
     reason = planned(launcher="torchtitan", expert_tensor=2).launchers().torchtitan.reason
     assert "has no --parallelism.expert_tensor_parallel_degree" in (reason or "")
-    with pytest.raises(pipesched.PipeSchedError, match="Megatron-FSDP divides no experts where"):
+    with pytest.raises(pipesched.PipeSchedError, match="Megatron-FSDP cannot divide experts where"):
         planned(launcher="megatron", shard_groups=2, sharding=["full"])
 
 

@@ -119,7 +119,9 @@ class FromFile:
         if not self.ending:
             return self.schedule, self.costs
         if self.schedule.kind == "program":
-            raise PipeSchedError("a program ends as it says; an optimizer step is for schedules")
+            raise PipeSchedError(
+                "--optimizer-step applies to schedules; a program keeps its own end"
+            )
         return self.schedule.transform(self.ending), None
 
     def _simulate(self, disturbance: str) -> Simulation:

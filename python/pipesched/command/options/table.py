@@ -213,8 +213,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "framework": Option(
         _flags("for"),
-        "the framework that runs it: its memory and its habits, where nothing else is said;"
-        " megatron by default",
+        "the framework that runs the training: its memory and its defaults; megatron if it is"
+        " not given",
         choices=names_of(FrameworkName),
     ),
     "tensor": _count(("tp", "tensor-parallel"), "T", "tensor-parallel size of a worker"),
@@ -247,7 +247,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "optimizer_step": Option(
         _flags("optimizer-step"),
-        "end the step with gradient all-reduces, beside compute or behind it, and O cells",
+        "end the step with gradient all-reduces, during compute or after it, and O cells",
         choices=names_of(OptimizerStep),
     ),
     "disturbance": Option(
@@ -291,7 +291,7 @@ OPTIONS: dict[str, Option] = {
         " other names; may be given several times",
         metavar="FILE",
     ),
-    "save": Option(_flags("save"), "where the result is kept, besides the answer", metavar="PATH"),
+    "save": Option(_flags("save"), "also keep the result here", metavar="PATH"),
     "pipeline": Option(
         _flags("pipeline"), "passes to run first, such as pipe-align-slots", metavar="PASSES"
     ),
@@ -373,7 +373,7 @@ DEPLOYMENT = {
 """The rare options that divide a training."""
 
 RARE: dict[str, Rare] = {
-    "times_of": _chosen(TimesOf, "what --times are those of; a worker's stages divide its times"),
+    "times_of": _chosen(TimesOf, "the unit of --times; the stages of a worker share its times"),
     "attention": _chosen(Attention, "kernels of attention"),
     "balance": _chosen(
         Balance,
@@ -387,7 +387,7 @@ RARE: dict[str, Rare] = {
     ),
     "runtime": _chosen(Runtime, "what executes cells: the table, or PyTorch's runtime", "table"),
     "forward_sends": _chosen(ForwardSends, "whether forwards wait for their messages"),
-    "vocabulary": _chosen(VocabularyKind, "how the head lies on the workers"),
+    "vocabulary": _chosen(VocabularyKind, "how the workers divide the head"),
     "memory_times": _chosen(MemoryTimes, "for which times the memory suffices; any by default"),
     "objective": _chosen(Objective, "what is minimized; makespan by default"),
     **DEPLOYMENT,

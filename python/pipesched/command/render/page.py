@@ -17,17 +17,17 @@ Pair = tuple[Row, Simulation | None]
 
 _LEGEND = """Idle is the part of workers times step in which workers do nothing: before their
 first cell (fill), after their last one (drain), because data was not computed yet (dependency),
-because its message stood in a queue behind one that was not ready (queue order), or because it was
-under way or waited for bandwidth (communication). Formula, table and span are the same by closed
+because its message waited in a queue after one that was not ready (queue order), or because it was
+being sent or waited for bandwidth (communication). Formula, table and span are the same by closed
 formula, by slots, and by the time between the first and last cell of the worker where these are the
 furthest apart. Memory is that of the fullest worker, divided by its accelerators where the column
 says so. Band: between which times 80 % of measured steps are that resemble the predicted one, in
 the unit of the step."""
 
 
-_LEGEND_OF_RUN = """Of each schedule the predicted step stands above the measured one, which is the
+_LEGEND_OF_RUN = """For each schedule the predicted step is above the measured one, which is the
 median of the measured steps. Idle is the part of workers times step in which workers compute
-nothing. What cells waited for and the critical path are known of predicted steps alone."""
+nothing. What cells waited for and the critical path are known only of predicted steps."""
 
 
 def _table(rows: Sequence[Row], columns: Sequence[Column]) -> str:

@@ -108,8 +108,8 @@ RARE = {
         False,
     ),
     "contention": table.Rare(
-        "C[,X]: under --order compute takes C times as long beside an exchange, an exchange X"
-        " times beside compute",
+        "C[,X]: under --order compute takes C times as long during an exchange, an exchange X"
+        " times during compute",
         _factors,
     ),
 }

@@ -220,7 +220,7 @@ def _passes(arguments: argparse.Namespace, studies: Mapping[str, Study]) -> str:
         raise UsageError("--set changes numbers of files; no pass does, so write them to a file")
     lines = [line for study in studies.values() for line in study.passes]
     if not lines:
-        raise PipeSchedError(f"{arguments.target} has no command lines of its own")
+        raise PipeSchedError(f"{arguments.target} has no command line of passes")
     return "".join(f"{line}\n" for line in dict.fromkeys(lines))
 
 

@@ -79,7 +79,7 @@ def _cuts(axis: str) -> Callable[[str], list[str]]:
         try:
             if len(apart) > 1 and not all(part in option.choices for part in apart):
                 raise PipeSchedError(
-                    f"give sizes a --set {option.flag} of their own, found {text!r}"
+                    f"give each list of sizes its own --set {option.flag}, found {text!r}"
                 )
             return [option.text(part) for part in apart]
         except PipeSchedError as error:

@@ -154,7 +154,7 @@ def _too_short(best: Proposal) -> list[str]:
         return []
     return [
         f"the times are shorter than the accelerators allow, {percent(best.mfu or 0)} of their"
-        " peak: look at their units, and at what they are said to be measured for"
+        " peak: check their units, and the sizes for which they were measured"
     ]
 
 

@@ -119,7 +119,7 @@ def reason_against(request: Request, candidate: Candidate) -> str | None:
         return None
     hidden = 100 - request.expert_exposed
     return (
-        f"Megatron-LM hides no exchanges of experts {why}, the plan counts {hidden} % of them as"
+        f"Megatron-LM cannot hide exchanges of experts {why}, the plan counts {hidden} % of them as"
         " hidden; plan with --set expert-exposed=100"
     )
 
@@ -136,7 +136,7 @@ def megatron_notes(request: Request, candidate: Candidate) -> list[str]:
     needs = f"CUDA_DEVICE_MAX_CONNECTIONS={CONNECTIONS}"
     if candidate.shape.data * candidate.shape.context > 1:
         needs += ", and Transformer Engine 2.8 as gradients are reduced meanwhile"
-    notes = [f"{FLAGS[0]} needs {needs}; no --moe-shared-expert-overlap beside it"]
+    notes = [f"{FLAGS[0]} needs {needs}; leave --moe-shared-expert-overlap out"]
     if candidate.shape.expert <= FEW_RANKS:
         notes.append(
             f"with {candidate.shape.expert} expert ranks exchanges are short, so that {FLAGS[0]}"
@@ -153,8 +153,8 @@ def torch_notes(request: Request, candidate: Candidate) -> list[str]:
     if candidate.schedule == COMBINED:
         counted = "exchanges of experts in pairs"
     return [
-        f"the plan counts {counted} as hidden behind another microbatch, which torchtitan does in"
-        " DualPipeV alone"
+        f"the plan counts {counted} as hidden by another microbatch, which torchtitan does"
+        " only in DualPipeV"
     ]
 
 
@@ -439,7 +439,7 @@ def _torch_notes(request: Request, candidate: Candidate) -> list[str]:
         f"0.2.2 has --activation_checkpoint.mode {shape.recompute} for the last line, no"
         " --training.disable_cuda_graphs, and the module output for lm_head"
     )
-    notes.append(f"behind 0.3.0, {' '.join(tokens)} replace {replaced}")
+    notes.append(f"after 0.3.0, {' '.join(tokens)} replace {replaced}")
     return notes
 
 

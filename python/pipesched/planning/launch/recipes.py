@@ -189,7 +189,7 @@ def _read(path: FilePath) -> str:
     try:
         return path.read_text(encoding="utf-8-sig").replace("\x00", "")
     except UnicodeDecodeError:
-        raise PipeSchedError(f"{path} is no text in UTF-8") from None
+        raise PipeSchedError(f"{path} is not a text in UTF-8") from None
     except OSError as error:
         raise PipeSchedError(f"{path}: {error.strerror}") from None
 
@@ -215,7 +215,7 @@ def _parse_yaml(path: FilePath) -> Any:
     try:
         return yaml.load(text, Loader)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
-        raise PipeSchedError(f"{path} is no YAML: {' '.join(str(error).split())}") from None
+        raise PipeSchedError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
 
 
 def _fill(value: Any, file: FilePath) -> Any:
@@ -290,7 +290,7 @@ def _read_toml(recipe: Recipe, path: FilePath) -> None:
     try:
         fields = tomllib.loads(_read(path))
     except tomllib.TOMLDecodeError as error:
-        raise PipeSchedError(f"{path} is no TOML: {error}") from None
+        raise PipeSchedError(f"{path} is not TOML: {error}") from None
     recipe.put(_flatten(fields), str(path))
 
 

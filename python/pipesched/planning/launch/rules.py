@@ -110,7 +110,7 @@ def _groups(layout: Layout) -> str | None:
 
 def _heads(layout: Layout) -> str | None:
     if layout.heads is not None and layout.heads % layout.tensor:
-        return f"Megatron-LM divides no {layout.heads} attention heads by tensor {layout.tensor}"
+        return f"Megatron-LM cannot divide {layout.heads} attention heads by tensor {layout.tensor}"
     heads, tensor = layout.key_value_heads or layout.tensor, layout.tensor
     if heads % tensor == 0:
         return None
@@ -127,7 +127,7 @@ def _hybrid(layout: Layout) -> str | None:
     if kind in ("mamba", "convolution"):
         return f"Megatron-LM has no layers with the recurrence {kind}"
     if kind == "gated_delta" and layout.context > 1:
-        return "Megatron-LM divides no sequences in models with Gated DeltaNet"
+        return "Megatron-LM cannot divide sequences of models with Gated DeltaNet"
     if kind != "mamba2":
         return None
     if layout.chunks > 1:
@@ -138,7 +138,7 @@ def _hybrid(layout: Layout) -> str | None:
             " divide"
         )
     overlaps = layout.overlaps_experts
-    return "Megatron-LM overlaps no layers of models with Mamba-2" if overlaps else None
+    return "Megatron-LM cannot overlap layers of models with Mamba-2" if overlaps else None
 
 
 def _tokens(layout: Layout) -> str | None:
@@ -167,8 +167,9 @@ def _experts(layout: Layout) -> str | None:
 
 
 def why_no_overlap(layout: Layout) -> str | None:
-    """Why Megatron-LM hides no exchanges of experts, as words that follow a verb. Its FSDP gathers
-    weights and reduces gradients in hooks that are not called if parts of layers run one by one.
+    """Returns why Megatron-LM cannot hide exchanges of experts, as words that follow a verb. Its
+    FSDP gathers weights and reduces gradients in hooks that are not called if parts of layers run
+    one by one.
     """
     if layout.pipeline > 1 and layout.chunks == 1:
         return "in a pipeline without chunks"
@@ -181,7 +182,7 @@ def why_no_overlap(layout: Layout) -> str | None:
 
 def _overlap(layout: Layout) -> str | None:
     why = why_no_overlap(layout) if layout.overlaps_experts else None
-    return why and f"Megatron-LM hides no exchanges of experts {why}"
+    return why and f"Megatron-LM cannot hide exchanges of experts {why}"
 
 
 def _torch_model(layout: Layout) -> str | None:
@@ -195,7 +196,7 @@ def _torch_model(layout: Layout) -> str | None:
 def _fsdp_groups(layout: Layout) -> str | None:
     if not layout.is_fsdp or layout.shard_groups == 1 or layout.expert == 1:
         return None
-    return "Megatron-FSDP divides no experts where groups of replicas share state"
+    return "Megatron-FSDP cannot divide experts where groups of replicas share state"
 
 
 def _torch_experts(layout: Layout) -> str | None:
@@ -209,7 +210,7 @@ def _torch_heads(layout: Layout) -> str | None:
     heads = layout.key_value_heads or layout.heads
     if heads is None or heads % layout.tensor == 0:
         return None
-    return f"torchtitan divides no {heads} key-value heads by tensor {layout.tensor}"
+    return f"torchtitan cannot divide {heads} key-value heads by tensor {layout.tensor}"
 
 
 _RULES: dict[LauncherName, tuple[tuple[Check, str], ...]] = {
@@ -238,7 +239,7 @@ def refused_heads(framework: LauncherName | None, layout: Layout) -> str | None:
 
     >>> refused_heads(None, Layout(tensor=16, heads=32, key_value_heads=8))
     >>> refused_heads("torchtitan", Layout(tensor=16, heads=32, key_value_heads=8))
-    'torchtitan divides no 8 key-value heads by tensor 16'
+    'torchtitan cannot divide 8 key-value heads by tensor 16'
     """
     checks = {"megatron": _heads, "torchtitan": _torch_heads}
     named = checks.values() if framework is None else (checks[framework],)
@@ -250,7 +251,7 @@ def broken_rules(framework: LauncherName, version: str, layout: Layout) -> tuple
     """Returns the rules of a version of a framework that a layout breaks, none if it is accepted.
 
     >>> [each.text for each in broken_rules("megatron", "0.16.1", Layout(tensor=6, heads=32))]
-    ['Megatron-LM divides no 32 attention heads by tensor 6']
+    ['Megatron-LM cannot divide 32 attention heads by tensor 6']
     """
     if version not in VERSIONS[framework]:
         known = " or ".join(VERSIONS[framework])

@@ -223,7 +223,7 @@ class Space:
             # a single worker does the same work under every schedule without pairs
             families = tuple(name for name in (ALONE, COMBINED) if name in families)
             if not families:
-                yield Entry("", (), (), -1, f"one stage is no pipeline, which goes as {ALONE}")
+                yield Entry("", (), (), -1, f"one worker runs only {ALONE}")
         for family in families:
             variants = self._variants(family, pipeline) if pipeline > 1 else [()]
             if not variants:
