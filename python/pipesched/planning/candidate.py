@@ -48,12 +48,10 @@ class Shape(NamedTuple):
 
     @property
     def degrees(self) -> tuple[int, ...]:
-        """Degrees of tensor, context, pipeline, data and expert parallelism."""
         return self.tensor, self.context, self.pipeline, self.data, self.expert
 
     @property
     def worker(self) -> int:
-        """The number of accelerators of a worker."""
         return self.tensor * self.context
 
     @property

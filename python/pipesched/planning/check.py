@@ -145,7 +145,6 @@ class Check:
     # Checks
 
     def _divide(self) -> tuple[Request, Shape]:
-        """Checks accelerators and batch."""
         recipe, launcher = self.recipe, self.recipe.launcher
         tensor, pipeline, context, expert = self.degrees.values()
         ranks = tensor * pipeline * context

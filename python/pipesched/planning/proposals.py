@@ -166,7 +166,6 @@ class Proposal:
 
     @property
     def shape(self) -> Shape:
-        """How accelerators and the batch are divided."""
         return self.candidate.shape
 
     @property
@@ -239,7 +238,6 @@ class Proposal:
 
     @cached_property
     def report(self) -> Simulation:
-        """The full report of one pipeline."""
         return self._simulate(whole=True)
 
     def _simulate(self, *, whole: bool) -> Simulation:
@@ -437,7 +435,6 @@ class Plan:
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
-        """All proposals in order."""
         return self.fitting + self.missing
 
     def to_dicts(self, folder: str = "") -> list[dict[str, Any]]:
@@ -629,7 +626,6 @@ def _helps(search: Search, found: Found) -> dict[Candidate, tuple[Help, ...]]:
 
 
 def _make_plan(search: Search, found: Found, attempts: list[Attempt], top: int) -> Plan:
-    """The plan of the results of a search."""
     space = search.space
     rows = {outcome.candidate: made for a in attempts for outcome, made in a.results}
     helps = _helps(search, found)

@@ -465,12 +465,10 @@ class Request(Held):
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of a step."""
         return self.global_batch * self.sizes["sequence"]
 
     @property
     def capacity_bytes(self) -> int:
-        """The memory of one accelerator."""
         if self.memory is not None:
             return bytes_of("memory", self.memory)
         return self.sizes["memory_bytes"]
@@ -498,7 +496,6 @@ class Request(Held):
 
     @property
     def has_experts(self) -> bool:
-        """Whether the model has experts."""
         return bool(self._summary.get("expert_parameters"))
 
     @property

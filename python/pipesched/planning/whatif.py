@@ -1,4 +1,4 @@
-"""What if: a `Case`, a request with one candidate and its disturbances, evaluated with changes."""
+"""Evaluates changes of a plan: a `Case` is a request with one candidate and its disturbances."""
 
 from __future__ import annotations
 

@@ -79,7 +79,6 @@ def _step(row: Mapping[str, Any]) -> Step:
 
 
 def _by_system(group: Iterable[tuple[dict[str, Any], object]]) -> list[list[dict[str, Any]]]:
-    """The ranked rows of a group with a band, by system."""
     found: dict[Any, list[dict[str, Any]]] = {}
     for row, _ in group:
         if row.get("band") and row["band"]["shared"] and row["rank"]:

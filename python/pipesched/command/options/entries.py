@@ -42,7 +42,6 @@ class FromFamily:
 
     @property
     def size(self) -> Size:
-        """Workers and microbatches."""
         return self.point.workers, self.point.microbatches
 
     @property

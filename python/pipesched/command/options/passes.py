@@ -1,4 +1,4 @@
-"""The equivalent passes: the command line of `pipesched-opt` that is equivalent to a verb."""
+"""The command line of `pipesched-opt` that does the same as a verb."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT_CHUNKS = 2
 """Default stages per worker of the families that have chunks."""
 
 ONE_ROUND = ("seq1f1b", "slimpipe")
-"""Except these, whose stages pass the workers once if no chunks are given."""
+"""Families with chunks that have one stage per worker if no chunks are given."""
 
 
 def generate(
@@ -83,8 +83,8 @@ def attach_costs(
     times: Mapping[str, str] | None = None,
     costs: Costs | None = None,
 ) -> list[str]:
-    """The passes that attach the given costs, which `costs` are if they are read already; `times`
-    replaces the given times, by schedule.
+    """The passes that attach the costs of the arguments, or `costs` if they are already read.
+    `times` has other times for each schedule.
     """
     passes = []
     costs = costs or read_costs(arguments)

@@ -150,7 +150,7 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """How much of a table is shown."""
+    """The width and the columns of a table."""
 
     width: int | None = None
     """The width of a terminal; None for a file or a pipe, which take all columns."""

@@ -269,7 +269,6 @@ def _passes(proposal: Proposal) -> str:
 
 
 def _launcher_lines(proposal: Proposal, folder: str) -> list[str]:
-    """The lines of the launcher that was named, or of all."""
     lines = []
     launchers = proposal.launchers(folder)
     for name, framework in FRAMEWORKS.items():
@@ -343,7 +342,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def assume_plan(request: Request, is_given: assumptions.Given) -> assumptions.Facts:
-    """The assumptions of a plan."""
     found: assumptions.Facts = {}
     if request.model is not None:
         found = assumptions.assume_model(request.described, is_given)

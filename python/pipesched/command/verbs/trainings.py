@@ -219,7 +219,6 @@ def remarks(
 def page_of(
     title: str, results: Sequence[Result], rows: Sequence[Mapping[str, Any]], remarks: Sequence[str]
 ) -> str:
-    """The page with the rows, the remarks and the timelines in the order of the rows."""
     found = "\n".join(line.removeprefix("- ") for line in remarks if line.startswith("- "))
     by_name = {result.name: result.comparison.timelines for result in results}
     drawn = [timeline for row in rows for timeline in by_name[row["schedule"]]]

@@ -173,14 +173,14 @@ def _against(best: Proposal, other: Proposal) -> str:
 
 
 def _simpler(plan: Plan) -> Iterator[str]:
-    """The fastest, if a simpler one is the best."""
+    """Names the fastest proposal if a simpler one is the best."""
     if (fastest := plan.fastest) is not None:
         far, text = _against(plan.fitting[0], fastest), _describe(plan, fastest.candidate)
         yield f"it is the simplest of those within {100 * EQUAL:g} % of the fastest, {far}: {text}"
 
 
 def _elsewhere(plan: Plan) -> Iterator[str]:
-    """The fastest that no framework runs unchanged."""
+    """Names the fastest proposal that no framework runs unchanged."""
     if (other := plan.elsewhere) is not None:
         far = _against(plan.fitting[0], other)
         text = _describe(plan, other.candidate)

@@ -58,7 +58,6 @@ def plan_line(plan: Plan) -> str:
 
 
 def plan_text(plan: Plan) -> str:
-    """The proposals as a table, and why."""
     from ...command.render.output import table_text
     from ...command.render.plans import COLUMNS, drop_alike
 

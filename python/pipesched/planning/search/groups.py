@@ -52,7 +52,6 @@ class Groups:
         return [(self.names[group], len([*same])) for group, same in groups]
 
     def to_dict(self) -> dict[str, Any]:
-        """The values for JSON."""
         found = None
         if self.within is not None:
             listed = zip(self.names, self.within.pipelines, self.within.microbatches, strict=True)

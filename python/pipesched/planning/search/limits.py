@@ -113,7 +113,6 @@ class Limits:
         return base.shape(Split(1, self.splits[base][0].data), size)
 
     def _probe(self, shapes: Sequence[Shape]) -> list[Probe]:
-        """Probes a microbatch of each of some shapes."""
         return self.space.probe(shapes, itertools.repeat(1, len(shapes))) if shapes else []
 
     def _probe_times(self, sized: Iterable[Sized]) -> None:
@@ -252,7 +251,7 @@ class Limits:
     # Bounds
 
     def step(self, base: Base, size: int) -> float:
-        """For all shapes with microbatches of this size."""
+        """Returns the bound for all shapes with microbatches of this size."""
         sequences = self.space.request.global_batch * base.worker / self.space.request.gpus
         step = (self.time(base, size) - self.hidden(base, size)) / size * sequences
         if self._divides_by_speed(base, size):
@@ -267,7 +266,7 @@ class Limits:
         return has_groups and not self.hidden(base, size)
 
     def whole_step(self, shape: Shape) -> float:
-        """For schedules of a shape that hide no exchange of experts."""
+        """Returns the bound for schedules of a shape that hide no exchange of experts."""
         time = self.time(base_of(shape), shape.microbatch_size)
         known = time if math.isfinite(time) else 0.0
         if self._divides_by_speed(base_of(shape), shape.microbatch_size):
@@ -312,12 +311,12 @@ class Limits:
         return hidden * max(0.0, shape.microbatches - single) / shape.pipeline
 
     def step_on(self, shape: Shape) -> float:
-        """Of all schedules of a shape."""
+        """Returns the bound for all schedules of a shape."""
         return self.whole_step(shape) - self.hidden_on(shape)
 
     def sharded_step(self, shape: Shape) -> float:
-        """Of schedules of a shape that hide nothing, for sharding for whose messages cells wait: 0
-        for others. Several stages wait no less than one that has all layers.
+        """Returns the bound for schedules that hide nothing under a sharding whose messages cells
+        wait for, else 0. Several stages wait at least as long as one with all layers.
         """
         if shape.sharding not in WAITING:
             return 0.0
@@ -333,8 +332,8 @@ class Limits:
     def prune(
         self, shapes: Sequence[tuple[float, Shape]], limit_ps: float
     ) -> tuple[list[Shape], list[tuple[Shape, Bounds]], int]:
-        """For shapes with bounds on the step: the shapes that may fit and take at most `limit_ps`;
-        the ones that cannot fit; and the number of the ones that take longer.
+        """Returns the shapes that may fit and take at most `limit_ps`, the shapes that cannot fit,
+        and the number of shapes that take longer.
         """
         self._held_by(self._holder(shape) for _, shape in shapes)
         kept, large = [], []
@@ -365,9 +364,7 @@ class Limits:
         return int(CLOSE * least / workers) if math.isfinite(least) else 2**62
 
     def of_candidate(self, candidate: Candidate, limit_ps: float) -> Bounds:
-        """For a schedule on a placement, in a step of at most `limit_ps`, with the work of slow
-        workers.
-        """
+        """Returns the bounds for a candidate in a step of at most `limit_ps`, with slow workers."""
         return Bounds(*self.space.core.bounds(self.number(candidate), limit_ps))
 
     def alive(self, candidate: Candidate) -> int:

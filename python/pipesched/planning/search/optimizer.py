@@ -52,7 +52,6 @@ class Optimized:
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule without the end of the training step."""
         return self.found.schedule
 
     @cached_property
@@ -87,11 +86,9 @@ class Optimized:
         return None
 
     def the_pass(self) -> str:
-        """The pass that generated the rows."""
         return "pipe-optimize" + pass_options(self.options)
 
     def to_dict(self) -> dict[str, Any]:
-        """The values for JSON."""
         return {
             "makespan_s": self.found.objective_ps / 1e12,
             "lower_bound_s": self.found.lower_bound_ps / 1e12,

@@ -381,9 +381,7 @@ class Search:
         return only_better([*fitting, *variants], {o.candidate for o in variants})
 
     def _improve(self, fitting: list[Outcome]) -> list[Outcome]:
-        """Adds the same for the schedules on the shapes of the best rows, whose steps may be longer
-        than that of the best.
-        """
+        """Adds other numbers of stages per worker for the best rows, also slower than the best."""
         rows: dict[object, Outcome] = {}
         for outcome in fitting:
             rows.setdefault(outcome.candidate.row, outcome)
@@ -453,7 +451,7 @@ class Slowest:
 
     @property
     def limit_ps(self) -> float:
-        """Infinite until there are enough."""
+        """The limit; infinite until there are enough rows."""
         steps = sorted(self.rows.values())
         slowest = steps[self.top - 1] if len(steps) >= self.top else math.inf
         as_fast = (1 + EQUAL) * steps[0] if steps else math.inf

@@ -35,7 +35,6 @@ class Base(NamedTuple):
 
     @property
     def worker(self) -> int:
-        """The number of accelerators of a worker."""
         return self.tensor * self.context
 
     def shape(self, split: Split, size: int, count: int = 1, sharding: Sharding = "none") -> Shape:
@@ -49,7 +48,6 @@ class Base(NamedTuple):
 
 
 def base_of(shape: Shape) -> Base:
-    """The base of a shape."""
     return Base(shape.tensor, shape.context, shape.exchange, shape.expert, shape.recompute)
 
 

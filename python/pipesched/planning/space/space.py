@@ -310,7 +310,6 @@ class Space:
                 self.core.set_balanced(self._numbers[shape], list(path), list(counts))
 
     def number_of(self, candidate: Candidate) -> int:
-        """The number of a candidate."""
         entries = self._entries_of(candidate.shape.pipeline)
         index = next(i for i, entry in enumerate(entries) if entry.order == candidate.order)
         receives = code_of(ReceivePlacement, "receives", candidate.receives)
@@ -318,7 +317,6 @@ class Space:
         return self.core.find((self.number(candidate.shape), index, layers, receives))
 
     def candidate(self, number: int) -> Candidate:
-        """The candidate with a number."""
         if number not in self._candidates:
             shape, index, layers, receives = self.core.candidate(number)
             entry = self._entries[self._shapes[shape].pipeline][index]
@@ -361,7 +359,6 @@ class Space:
         return [number for number in found if self.is_run(self.candidate(number))]
 
     def candidates_of(self, shape: Shape) -> Iterator[Candidate]:
-        """All schedules for one shape."""
         return map(self.candidate, self.expand([shape]))
 
     def shapes(self) -> list[Shape]:
@@ -431,7 +428,6 @@ class Space:
         return self._wholes[group]
 
     def costs(self, shape: Shape) -> Costs:
-        """The costs of schedules of this shape."""
         key = self.of_equal_costs(shape)
         if key not in self._costs:
             self._costs[key] = self._make_costs(shape, shape.worker, self.request.system)
