@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pipesched import Costs, PipeSchedError
+from pipesched import PipeSchedError
 from pipesched.bands import (
     LEVEL,
     NO_BAND,
@@ -28,7 +28,6 @@ from pipesched.costs.costs import NATURAL_BALANCE, with_natural_routing
 
 from ..options.entries import Entry, FromFile
 from ..render.output import percent, seconds
-from . import assumptions
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -37,10 +36,6 @@ def keys_of(entry: Entry, step_s: float) -> dict[str, Any]:
     """The keys of a row for the uncertainty of its step."""
     band = band_keys(_find_band(entry, step_s), step_s)
     return {**band, **UNORDERED, NATURAL: _natural_step_s(entry)}
-
-
-def head_lines(facts: assumptions.Facts, costs: Sequence[Costs | None], rows: Rows) -> list[str]:
-    return [*assumptions.head_lines(facts, costs), *moving_lines(rows)]
 
 
 def moving_lines(rows: Rows) -> list[str]:

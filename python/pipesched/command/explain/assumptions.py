@@ -301,12 +301,6 @@ def _refused_heads(costs: Costs) -> list[str]:
     return [each.text for each in broken_rules(costs.framework, version, layout)]
 
 
-def line(facts: Facts) -> list[str]:
-    """One line for all, or none."""
-    listed = ", ".join(f"{name} {value}" for name, value in facts.items())
-    return [f"assumed: {listed}"] if listed else []
-
-
 def keys_of(costs: Costs | None) -> dict[str, Any]:
     """The costs that rows state, given or assumed."""
     found: dict[str, Any] = dict.fromkeys(
@@ -326,4 +320,5 @@ def keys_of(costs: Costs | None) -> dict[str, Any]:
 
 
 def head_lines(facts: Facts, costs: Sequence[Costs | None] = ()) -> list[str]:
-    return [*line(facts), *notes_of(costs)]
+    listed = ", ".join(f"{name} {value}" for name, value in facts.items())
+    return [*([f"assumed: {listed}"] if listed else []), *notes_of(costs)]

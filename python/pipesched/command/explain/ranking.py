@@ -135,7 +135,7 @@ def _need(row: Mapping[str, Any], simulation: Simulation) -> str:
     )
 
 
-def _memory_findings(group: Sequence[Pair]) -> list[str]:
+def memory_findings(group: Sequence[Pair]) -> list[str]:
     """The schedules that do not fit with the reserve, and the fastest that does."""
     large = [(row, s) for row, s in group if s is not None and row.get("fits") is False]
     if not large:
@@ -179,7 +179,7 @@ def _findings(pairs: Iterable[Pair]) -> dict[Size, str]:
         first = [text for text in kept if text.startswith("fastest: ")]
         rest = [text for text in kept if text not in first]
         first = [] if _is_open(group) else first
-        answer[size] = "".join(f"{line}\n" for line in (*first, *_memory_findings(group), *rest))
+        answer[size] = "".join(f"{line}\n" for line in (*first, *memory_findings(group), *rest))
     return answer
 
 
@@ -191,11 +191,6 @@ def remarks(pairs: Iterable[Pair]) -> list[str]:
         for size, text in found.items()
         for line in text.splitlines()
     ]
-
-
-def fit_remarks(pairs: Sequence[Pair]) -> list[str]:
-    """The line under a table that a schedule does not fit."""
-    return [f"- {line}" for line in _memory_findings(pairs)]
 
 
 def page_text(title: str, groups: Mapping[Size, Sequence[Pair]]) -> str:

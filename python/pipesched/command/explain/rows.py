@@ -228,15 +228,10 @@ def row_of(
         "stages": simulation.stages,
         "slices": simulation.slices,
         "stages_per_worker": stages_of(entry, simulation),
-        "layers": layers_of(entry),
+        "layers": layers_text(entry.costs._division.layers if entry.costs else 0, entry.places),
         "microbatch_size": microbatch_size(simulation),
     }
     return {**row, **said, "rank": None, **numbers}, simulation
-
-
-def layers_of(entry: Entry) -> str | None:
-    """The layers of stages, as `layers_text` says them."""
-    return layers_text(entry.costs._division.layers if entry.costs is not None else 0, entry.places)
 
 
 # Work
@@ -264,6 +259,11 @@ def _join(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def _several_text(ranked: Sequence[Mapping[str, float]]) -> str:
+    several = {n: c for group in ranked for n, c in group.items() if c != 1}
+    return f": stages per worker {_count_text(several)}" if several else ""
+
+
 def _tell_division(ranked: Sequence[Mapping[str, float]], costs: Costs) -> list[str]:
     """The line about times that every schedule divides among its stages by layers."""
     division = costs._division
@@ -272,8 +272,7 @@ def _tell_division(ranked: Sequence[Mapping[str, float]], costs: Costs) -> list[
     listed = listed_stages(dict(division.entries))
     if listed is None:
         return []
-    several = {n: c for group in ranked for n, c in group.items() if c != 1}
-    parts = f": stages per worker {_count_text(several)}" if several else ""
+    parts = _several_text(ranked)
     return [f"times are those of {listed} stages, which other numbers of stages divide{parts}"]
 
 
@@ -289,8 +288,7 @@ def check_work(
     if costs is not None and costs.times and (said := _tell_division(ranked, costs)):
         return said
     if costs is not None and costs.times and costs.times_of == "worker":
-        several = {n: c for group in ranked for n, c in group.items() if c != 1}
-        parts = f": stages per worker {_count_text(several)}" if several else ""
+        parts = _several_text(ranked)
         return [f"times are those of a worker, which its stages divide{parts}"]
     is_timed = costs is not None and costs.times is not None and has_phases(costs.times)
     if costs is not None and not is_timed:

@@ -64,6 +64,7 @@ def add_width(parser: argparse._ActionsContainer) -> None:
 
 
 def write_drawings(arguments: argparse.Namespace, simulations: Sequence[Simulation]) -> None:
+    """Writes the pictures and the trace, without the page."""
     pictures = {name: getattr(arguments, name) for name in PICTURES}
     if arguments.width and not any(pictures.values()):
         raise UsageError("--width is that of drawn pictures: svg, png, pdf or tikz")
@@ -72,8 +73,6 @@ def write_drawings(arguments: argparse.Namespace, simulations: Sequence[Simulati
         for name, file in pictures.items():
             if file:
                 write_text(svg.contents(f".{name}", arguments.width), file)
-    if arguments.html:
-        write_text(pipesched.page(simulations), arguments.html)
     if arguments.trace:
         from pipesched.viz.streams import chrome_trace
 

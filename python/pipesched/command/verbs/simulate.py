@@ -25,8 +25,8 @@ from ..explain.ranking import (
     TIMING,
     Pair,
     columns_of,
-    fit_remarks,
     have_own_costs,
+    memory_findings,
     page_text,
     rank_by_size,
     remarks,
@@ -409,7 +409,8 @@ def _head_lines(
             assumptions.assume_memory(costs, given, reserve=True),
         ]
     )
-    return [*work, *tell_settings(arguments), *answers.head_lines(facts, [costs], rows)]
+    lines = [*work, *tell_settings(arguments), *assumptions.head_lines(facts, [costs])]
+    return [*lines, *answers.moving_lines(rows)]
 
 
 def _run_equal_memory(arguments: argparse.Namespace, budget: memory.Budget) -> int:
@@ -462,8 +463,7 @@ def _write(
     rows = [row for row, _ in pairs]
     is_one = len(pairs) == 1 and not arguments.memory and pairs[0][1] is not None
     made = [simulation for _, simulation in pairs if simulation]
-    pictured = argparse.Namespace(**{**vars(arguments), "html": None})
-    drawings.write_drawings(pictured, made)
+    drawings.write_drawings(arguments, made)
     if arguments.html:
         page = "; ".join([title, *above])
         text = pipesched.page(made, title=page) if is_one else page_text(page, groups)
@@ -503,7 +503,7 @@ def _lines_below(parts: Sequence[Part], is_one: bool) -> list[str]:
     found = []
     for part in parts:
         if is_one:
-            lines = fit_remarks(part.pairs)
+            lines = [f"- {line}" for line in memory_findings(part.pairs)]
             found += part.below(["", *lines] if lines else [])
             continue
         lines = remarks(part.pairs)

@@ -102,15 +102,6 @@ def _group(candidate: Candidate) -> int | None:
     return int(dict(candidate.options).get("group", usual))
 
 
-def reason_against_combined(candidate: Candidate) -> str | None:
-    """Why Megatron-LM has no combined 1F1B here, if so."""
-    if candidate.schedule != COMBINED:
-        return None
-    layout = Layout(**_divided(candidate))
-    why = "without ranks that divide the experts" if layout.expert == 1 else why_no_overlap(layout)
-    return None if why is None else f"Megatron-LM runs no {COMBINED} {why}"
-
-
 def reason_against(request: Request, candidate: Candidate) -> str | None:
     """Why Megatron-LM cannot hide exchanges that the plan counts as hidden, if so."""
     hides = hides_exchanges(request, candidate)
@@ -122,11 +113,6 @@ def reason_against(request: Request, candidate: Candidate) -> str | None:
         f"Megatron-LM cannot hide exchanges of experts {why}, the plan counts {hidden} % of them as"
         " hidden; plan with --set expert-exposed=100"
     )
-
-
-def megatron_flags(request: Request, candidate: Candidate) -> list[str]:
-    """The flags with which Megatron-LM hides exchanges."""
-    return list(FLAGS) if hides_exchanges(request, candidate) else []
 
 
 def megatron_notes(request: Request, candidate: Candidate) -> list[str]:
@@ -145,8 +131,8 @@ def megatron_notes(request: Request, candidate: Candidate) -> list[str]:
     return notes
 
 
-def torch_notes(request: Request, candidate: Candidate) -> list[str]:
-    """Parts of the plan that torchtitan does not do."""
+def _hidden_notes(request: Request, candidate: Candidate) -> list[str]:
+    """The exchanges that the plan counts as hidden and torchtitan does not hide."""
     if not hides_exchanges(request, candidate) or candidate.schedule == "dualpipe-v":
         return []
     counted = f"{100 - request.expert_exposed} % of the exchanges of experts"
@@ -434,7 +420,7 @@ def _torch_notes(request: Request, candidate: Candidate) -> list[str]:
     if shape.pipeline > 1:
         tokens.insert(0, f"--parallelism.num_pp_microbatches {shape.microbatches}")
         replaced = f"pipeline_parallel_microbatch_size, {replaced}"
-    notes += torch_notes(request, candidate)
+    notes += _hidden_notes(request, candidate)
     notes.append(
         f"0.2.2 has --activation_checkpoint.mode {shape.recompute} for the last line, no"
         " --training.disable_cuda_graphs, and the module output for lm_head"
@@ -457,8 +443,12 @@ def _check_megatron(candidate: Candidate) -> None:
     if candidate.schedule not in ("1f1b", "interleaved-1f1b", COMBINED):
         other = "other rows" if candidate.schedule == OPTIMIZED else candidate.schedule
         raise Cannot(f"Megatron-LM has 1F1B and interleaved 1F1B, not {other}")
-    if (against := reason_against_combined(candidate)) is not None:
-        raise Cannot(against)
+    if candidate.schedule != COMBINED:
+        return
+    layout = Layout(**_divided(candidate))
+    why = "without ranks that divide the experts" if layout.expert == 1 else why_no_overlap(layout)
+    if why is not None:
+        raise Cannot(f"Megatron-LM runs no {COMBINED} {why}")
 
 
 def _megatron_pipeline(candidate: Candidate) -> list[str]:
@@ -513,7 +503,7 @@ def _megatron_experts(request: Request, candidate: Candidate) -> list[str]:
         f"--expert-model-parallel-size {candidate.shape.expert}",
         f"--expert-tensor-parallel-size {request.held['expert_tensor']}",
         *dispatcher,
-        *megatron_flags(request, candidate),
+        *(FLAGS if hides_exchanges(request, candidate) else ()),
     ]
 
 

@@ -306,7 +306,7 @@ class Optimizing:
             timed = optimized.step.simulate(transport=self.request.transport, disturbance=text)
             return timed.execution.makespan_ps
 
-        return mean_step(self.search.draws(candidate), step)
+        return mean_step(self.search.limits.draws(candidate.shape), step)
 
 
 def _reason(error: PipeSchedError) -> str:

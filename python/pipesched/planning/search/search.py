@@ -253,10 +253,6 @@ class Search:
         self.core.evaluate(numbers, self._by_python)
         return self._outcomes_of(numbers)
 
-    def draws(self, candidate: Candidate) -> list[list[str]]:
-        """The disturbances of a candidate, as `Slow.draws` has them."""
-        return self.limits.draws(candidate.shape)
-
     def outcome(
         self, candidate: Candidate, step_ps: int, peak_bytes: int, disturbed_ps: int | None
     ) -> Outcome:
