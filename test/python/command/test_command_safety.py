@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from pipesched.command import main
-from test_command import failure_of, text_of
+from test_command import Capture, failure_of, text_of
 from test_command_run import LIMIT, SOON, begin, marked, processes, toy
 
 needs_torch = pytest.mark.skipif(
@@ -110,7 +110,7 @@ def test_ranks_listen_to_their_machine_alone(tmp_path: Path, marked: dict[str, s
 # Numbers, and invalid values
 
 
-def test_sweeps_read_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sweeps_read_numbers(capsys: Capture) -> None:
     sizes = ["--schedules", "1f1b", "--pp", "2", "--microbatches", "4"]
     costs = ["--model", "mixtral-8x7b", "--system", "dgx-h100"]
     argv = ["sweep", *sizes, *costs, "--set", "expert-balance=1,1.5", "--format", "csv"]
@@ -121,7 +121,7 @@ def test_sweeps_read_numbers(capsys: pytest.CaptureFixture[str]) -> None:
         assert "expert_balance: expected numbers" in said
 
 
-def test_passes_of_nothing_say_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_passes_of_nothing_say_why(capsys: Capture) -> None:
     argv = ["simulate", "--pp", "3", "--microbatches", "3", "--schedules", "chimera"]
     assert main([*argv, "--show-passes"]) == 1
     printed = capsys.readouterr()
@@ -145,9 +145,7 @@ def test_passes_of_nothing_say_why(capsys: pytest.CaptureFixture[str]) -> None:
     ],
     ids=["header", "object", "nothing", "blanks"],
 )
-def test_fits_refuse(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], contents: bytes, message: str
-) -> None:
+def test_fits_refuse(tmp_path: Path, capsys: Capture, contents: bytes, message: str) -> None:
     file = tmp_path / "wrong"
     file.write_bytes(contents)
     assert main(["fit", str(file)]) == 1

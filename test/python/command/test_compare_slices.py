@@ -4,9 +4,7 @@ import re
 
 import pytest
 from pipesched import Costs, generate
-from test_command import text_of
-
-Capture = pytest.CaptureFixture[str]
+from test_command import Capture, text_of
 
 SIZES = ("--pp", "8", "--microbatches", "64", "--slices", "4")
 COSTS = ("--model", "qwen3-4b", "--system", "h100-sxm", "--microbatch-size", "1")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from pipesched import Schedule
-from test_command import text_of
+from test_command import Capture, text_of
 
 CASES = Path(__file__).parents[2] / "Stages"
 
@@ -18,7 +18,7 @@ def file(tmp_path: Path) -> str:
     return str(target)
 
 
-def test_simulates_shards_by_their_functions(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_simulates_shards_by_their_functions(file: str, capsys: Capture) -> None:
     """The step of test/Stages/shard-costs.mlir, which is counted there."""
     report = Schedule.from_file(file).simulate()
     assert int(report.execution.makespan_ps) == 1306

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 from pipesched.costs.costs import NATURAL_BALANCE
-from test_command import text_of
-
-Capture = pytest.CaptureFixture[str]
+from test_command import Capture, text_of
 
 MODEL: dict[str, Any] = {
     "name": "small",

@@ -19,9 +19,7 @@ from pipesched.bands.traits import GENERATIONS, generation_of
 from pipesched.command import main
 from pipesched.support.options import Rates
 from schemas import is_valid
-from test_command import text_of
-
-Capture = pytest.CaptureFixture[str]
+from test_command import Capture, text_of
 
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "band.schema.json").read_text())
 PAGE = (ROOT / "docs" / "Validation.md").read_text()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pipesched.command import main
 from pipesched.planning.launch.shell import flags_of, reason_of
-from test_command import text_of
+from test_command import Capture, text_of
 
 pytest.importorskip("yaml")
 
@@ -145,7 +145,7 @@ RECIPES: list[tuple[str, str, int, dict[str, tuple[str, str]]]] = [
 
 
 def _check(
-    folder: Path, name: str, text: str, capsys: pytest.CaptureFixture[str], *more: str
+    folder: Path, name: str, text: str, capsys: Capture, *more: str
 ) -> tuple[int, dict[str, tuple[str, str]], str]:
     (folder / name).write_text(text)
     status = main(["check", str(folder / name), "--format", "json", *more])
@@ -161,7 +161,7 @@ def test_published_recipes(
     wanted: int,
     parts: dict[str, tuple[str, str]],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Capture,
 ) -> None:
     status, found, err = _check(tmp_path, name, text, capsys)
     assert status == wanted, (found, err)
@@ -186,7 +186,7 @@ seq_len = 4096
 
 @pytest.mark.parametrize("schedule, answer", [("Interleaved1F1B", "no"), ("ZBVZeroBubble", "yes")])
 def test_placement_fits_the_name(
-    schedule: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    schedule: str, answer: str, tmp_path: Path, capsys: Capture
 ) -> None:
     file = str(tmp_path / "rows.csv")
     assert main(["convert", "zb-v", "--pp", "4", "--microbatches", "8", "-o", file]) == 0
@@ -196,7 +196,7 @@ def test_placement_fits_the_name(
     assert answer == "yes" or status == 1
 
 
-def test_the_step_is_that_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_step_is_that_of_the_file(tmp_path: Path, capsys: Capture) -> None:
     """Rows of the named schedule take its step; rows that run all forwards first take longer."""
     steps = []
     for csv in (None, "1f1b", "gpipe"):
@@ -220,9 +220,7 @@ torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 48 --hidden-
 """
 
 
-def test_experts_are_divided_as_megatron_does_by_default(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_experts_are_divided_as_megatron_does_by_default(tmp_path: Path, capsys: Capture) -> None:
     """Without a size the ranks of a tensor-parallel group divide each expert."""
     found, more = {}, ("--model", "qwen3-30b-a3b")
     for flags in ("", "--expert-tensor-parallel-size 2", "--expert-tensor-parallel-size 1"):
@@ -238,9 +236,7 @@ def test_experts_are_divided_as_megatron_does_by_default(
     assert other["memory"] != default["memory"]  # one group holds half of the state
 
 
-def test_replicas_of_torchtitan_shard_in_groups(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_replicas_of_torchtitan_shard_in_groups(tmp_path: Path, capsys: Capture) -> None:
     text = TITAN.format(schedule="1F1B").replace('pipeline_parallel_schedule_csv = "rows.csv"', "")
     text = text.replace("[training]", "data_parallel_replicate_degree = {count}\n[training]")
     found = {}
@@ -267,7 +263,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_files(name: str, tmp_path: Path, capsys: Capture) -> None:
     text, said = WRONG[name]
     status, _, err = _check(tmp_path, name, text, capsys)
     assert status == 2
@@ -275,13 +271,13 @@ def test_wrong_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["check", str(tmp_path / "missing.sh")]) == 2
 
 
-def test_names_what_it_does_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_what_it_does_not_read(tmp_path: Path, capsys: Capture) -> None:
     text = GPT3.replace("--save", "--patch-zero-bubble-parallel 2 --save")
     _, _, err = _check(tmp_path, "gpt3.sh", text, capsys)
     assert "patch_zero_bubble_parallel" in err
 
 
-def test_one_node_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_node_is_the_default(tmp_path: Path, capsys: Capture) -> None:
     """Launchers start one node if a recipe gives no number."""
     text = GPT3.replace("    --nnodes $NUM_NODES\n", "")
     path = tmp_path / "gpt3.sh"
@@ -290,7 +286,7 @@ def test_one_node_is_the_default(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "1 node" in printed and "8 accelerators: tensor 8 x pipeline 16" in printed
 
 
-def test_files_of_primus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_primus(tmp_path: Path, capsys: Capture) -> None:
     """A model comes from the folder of configurations, with the files that its file extends."""
     models = tmp_path / "primus/configs/models/megatron"
     models.mkdir(parents=True)
@@ -302,7 +298,7 @@ def test_files_of_primus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "model deepseek-v3" in err and "model deepseek_v3.yaml is not found" not in err
 
 
-def test_layers_of_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_layers_of_stages(tmp_path: Path, capsys: Capture) -> None:
     """Flags of Megatron-LM divide layers into stages, evenly or not."""
     given = {
         "--decoder-first-pipeline-num-layers 3": "3+31x3",
@@ -320,9 +316,7 @@ def test_layers_of_stages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert answer == ("yes" if "x" in layers else "no"), said
 
 
-def test_a_file_is_a_schedule_or_a_recipe(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_is_a_schedule_or_a_recipe(tmp_path: Path, capsys: Capture) -> None:
     for words, wanted in (
         (["1f1b", "--gpus", "8"], "--gpus is about recipes"),
         ([str(tmp_path / "a.sh"), "--messages", "batched"], "--messages is about schedules"),
@@ -332,9 +326,7 @@ def test_a_file_is_a_schedule_or_a_recipe(
         assert wanted in capsys.readouterr().err
 
 
-def test_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.chdir(tmp_path)
     text = (Path(__file__).parents[3] / "docs/Check.md").read_text()
     recipe, wanted = (text.partition(f"```{kind}\n")[2].partition("```")[0] for kind in KINDS)

@@ -27,9 +27,8 @@ from pipesched.paper import (
 )
 from pipesched.paper.setting import SYSTEMS, Scheme
 from pipesched.support.options import Slots
-from test_command import failure_of, rows_of, tools
+from test_command import Capture, failure_of, rows_of, tools
 
-Capture = pytest.CaptureFixture[str]
 Rows = list[dict[str, Any]]
 
 

@@ -27,7 +27,7 @@ from conftest import ROOT
 from pipesched import Proposal, plan
 from pipesched.planning import Request
 from pipesched.support.units import PARTS, reserve_of
-from test_command import text_of
+from test_command import Capture, text_of
 
 PLANNING = (ROOT / "docs" / "Planning.md").read_text()
 
@@ -453,7 +453,7 @@ def test_bytes_of_a_model_file_hold_in_plans(stated: dict[str, int], held: tuple
     assert {each.fits for each in made.fitting} == {True}
 
 
-def test_settings_give_bytes_that_no_file_states(capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_give_bytes_that_no_file_states(capsys: Capture) -> None:
     """Gradients in 2 bytes: half of the gradients in 4, on the same division."""
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "8", "--pp", "2"]
     line += ["--tp", "2", "--sharding", "optimizer", "--schedules", "1f1b", "--recompute", "full"]
@@ -468,7 +468,7 @@ def test_settings_give_bytes_that_no_file_states(capsys: pytest.CaptureFixture[s
     assert saved == pytest.approx(2 * parameters / (2 * 2), rel=0.1)  # the ends are unequal
 
 
-def test_plans_without_sequence_parallelism(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plans_without_sequence_parallelism(capsys: Capture) -> None:
     """Each of two accelerators holds the whole stream; the launcher does not divide it."""
     given: dict[str, Any] = {"tensor": [2], "pp": [2], "gpus": 8, "schedules": ["1f1b"]}
     divided = only("llama3-8b", launcher="megatron", **given)
@@ -492,9 +492,7 @@ def test_plans_without_sequence_parallelism(capsys: pytest.CaptureFixture[str]) 
             only(model, launcher=launcher, sequence_parallel=False, **given)
 
 
-def test_bytes_of_a_model_file_are_no_assumption(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bytes_of_a_model_file_are_no_assumption(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "frozen.json"
     fields = {**pipesched.models()["llama3-8b"], "name": "frozen"}
     fields |= {"aliases": [], "gradient_bytes_per_parameter": 0}

@@ -3,11 +3,10 @@
 import re
 from typing import Any
 
-import pytest
 from pipesched.command import main
 from pipesched.planning import Request, plan
 from pipesched.planning.space.space import Space
-from test_command import text_of
+from test_command import Capture, text_of
 
 
 def found(sequence: int) -> list[tuple[str, int]]:
@@ -38,7 +37,7 @@ def test_short_sequences_are_whole() -> None:
     assert {slices for _, slices in found(16384)} == {1}
 
 
-def test_launchers_say_that_they_run_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_launchers_say_that_they_run_none(capsys: Capture) -> None:
     line = ["plan", "--model", "llama3-8b", "--system", "dgx-h100", "--gpus", "64"]
     line += ["--global-batch", "8", "--sequence", "131072", "--cp", "1"]
     assert re.search(r"faster with pipesched.torch: .* slices", text_of(capsys, *line))
