@@ -186,11 +186,6 @@ class Proposal:
         """The bytes that the fullest accelerator lacks."""
         return max(0, self.peak_bytes - self.request.usable_bytes)
 
-    @property
-    def is_tight(self) -> bool:
-        """Whether it fits but leaves almost nothing of the usable memory."""
-        return self.fits and self.peak_bytes > TIGHT * self.request.usable_bytes
-
     @cached_property
     def band(self) -> Band | None:
         """Between which times the measured steps are that resemble this one."""

@@ -55,13 +55,8 @@ def generate(arguments: argparse.Namespace) -> list[str]:
     family = family_of(arguments)
     if family is None:
         return []
-    return passes.generate(
-        canonical(family),
-        arguments.name or "schedule",
-        arguments.workers,
-        arguments.microbatches,
-        read_family_options(arguments),
-    )
+    name, size = arguments.name or "schedule", (arguments.workers, arguments.microbatches)
+    return passes.generate(canonical(family), name, *size, read_family_options(arguments))
 
 
 def origin_of(arguments: argparse.Namespace) -> files.Origin:

@@ -103,6 +103,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     drawings.add_draw(parser)
     drawings.add_width(parser)
     add_output(parser)
+    parser.set_defaults(divides_slots=False)  # set by `_with_equal_work`
 
 
 # Entries
@@ -230,11 +231,6 @@ def _with_equal_work(
     return divided, costs, made
 
 
-def _divides_slots(arguments: argparse.Namespace) -> bool:
-    """Whether the times are unit slots, divided by `_with_equal_work`."""
-    return getattr(arguments, "divides_slots", False)
-
-
 # Output
 
 
@@ -259,14 +255,8 @@ def _generate(arguments: argparse.Namespace, entries: Sequence[FromFamily]) -> l
         name = f"{entry.label}-{point.microbatches}"
         name = f"{name}-{point.workers}" if several else name
         named.append((name, entry))
-        made += passes.generate(
-            point.family,
-            name,
-            point.workers,
-            point.microbatches,
-            point.made_options,
-            point.places if point._counts else (),
-        )
+        size, places = (point.workers, point.microbatches), point.places if point._counts else ()
+        made += passes.generate(point.family, name, *size, point.made_options, places)
     times = times_by_schedule(named)
     return [*made, *passes.attach_costs(arguments, times), *passes.end_step(arguments)]
 
@@ -283,19 +273,18 @@ class Part:
     """Timed entries, whose disturbances are reported."""
 
     @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [row for row, _ in self.pairs]
+
+    @property
     def simulations(self) -> list[Simulation]:
         return [simulation for _, simulation in self.pairs if simulation]
-
-    def above(self) -> list[str]:
-        """Notes above its rows."""
-        rows = [row for row, _ in self.pairs]
-        return _head_lines(self.arguments, self.costs, self.entries, rows, self.simulations)
 
     def below(self, found: Sequence[str]) -> list[str]:
         """Findings and effects of disturbances, which are also added to the rows."""
         disturbed = disturbances.rows(self.arguments, self.possible)
         if disturbed:
-            disturbances.add_to([row for row, _ in self.pairs], disturbed)
+            disturbances.add_to(self.rows, disturbed)
         lines = [*found, *disturbances.remarks(disturbed, view_of(self.arguments).width)]
         system = self.pairs[0][0]["system"] if self.pairs else None
         return [_add_system(system, line) for line in lines] if system else lines
@@ -341,7 +330,7 @@ def _time_parts(arguments: argparse.Namespace) -> list[Part]:
 def _title(parts: Sequence[Part]) -> str:
     arguments = parts[0].arguments
     entries = [entry for part in parts for entry in part.entries]
-    times = None if _divides_slots(arguments) else arguments.times
+    times = None if arguments.divides_slots else arguments.times
     systems = " and ".join(part.arguments.system for part in parts if part.arguments.system)
     costs = times or " on ".join(filter(None, (arguments.model, systems)))
     own = "times of their own" if entries and have_own_costs(entries) else "unit slots of 1 us"
@@ -372,19 +361,14 @@ def _names_model(entry: Entry) -> bool:
     return bool(facts["has_model"] and not facts["times"])
 
 
-def _head_lines(
-    arguments: argparse.Namespace,
-    costs: Costs | None,
-    entries: Sequence[Entry],
-    rows: Sequence[dict[str, Any]],
-    simulations: Sequence[Simulation],
-) -> list[str]:
-    """Notes above the table."""
+def _head_lines(part: Part) -> list[str]:
+    """Notes above the rows of a part."""
+    arguments, costs, entries, rows = part.arguments, part.costs, part.entries, part.rows
     has_own = costs is None and bool(entries) and have_own_costs(entries)
     # The layers of a model are divided among the stages; `findings` compares the work of models.
     staged = [row for entry, row in zip(entries, rows, strict=True) if not _names_model(entry)]
     work = check_work(stages_of_groups(staged), costs, arguments.times_of)
-    if _divides_slots(arguments):
+    if arguments.divides_slots:
         work = [line.replace("times are", "slots are", 1) for line in work]
     if has_own:
         work = [line.replace("slots are", "times are", 1) for line in work]
@@ -392,7 +376,7 @@ def _head_lines(
     sized = [row for row in rows if row.get("microbatch_size")]
     sizes = [(row["microbatches"], row["microbatch_size"]) for row in sized]
     settings = _settings(arguments)
-    if simulations and all(map(_ends_in_optimizer, simulations)):
+    if part.simulations and all(map(_ends_in_optimizer, part.simulations)):
         del settings["optimizer_step"]
     points = [entry.point for entry in entries if isinstance(entry, FromFamily)]
     families = [point.family for point in points]
@@ -441,7 +425,7 @@ def _lines_above(parts: Sequence[Part]) -> list[str]:
     """Notes above the rows, each line once."""
     found: dict[str, list[str]] = {}
     for part in parts:
-        for line in part.above():
+        for line in _head_lines(part):
             found.setdefault(line, []).append(str(part.arguments.system))
     lines = []
     for line, systems in found.items():
