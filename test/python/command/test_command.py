@@ -44,7 +44,7 @@ def rows_of(capsys: Capture, *arguments: str, status: int = 0) -> list[dict[str,
 
 
 def text_of(capsys: Capture, *arguments: str, status: int = 0) -> str:
-    """Returns what the verb prints on standard output."""
+    """Returns the standard output of the verb."""
     assert main(arguments) == status
     return capsys.readouterr().out
 

@@ -465,7 +465,8 @@ def test_passes_of_figure6(slots: Slots) -> None:
 
 
 def test_passes_of_findings_are_refused(capsys: Capture) -> None:
-    assert "no command line of passes" in failure_of(capsys, "reproduce", "findings", "--show-passes")
+    said = failure_of(capsys, "reproduce", "findings", "--show-passes")
+    assert "no command line of passes" in said
 
 
 # Documentation

@@ -15,7 +15,7 @@ HELP = "IR, bytecode or PyTorch's CSV, - for standard input; or a family, with i
 
 
 def refuse_sizes(arguments: argparse.Namespace, about: str) -> None:
-    """Raises an error if an option of families is given; `about` says what it is for."""
+    """Raises an error if an option of families is given; `about` names their use."""
     given = read_family_options(arguments)
     for name in ("workers", "microbatches", *given):
         if name in given or getattr(arguments, name) is not None:

@@ -95,7 +95,7 @@ def _note_groups(schedule: Schedule) -> Iterator[str]:
 
 
 def _refuse(arguments: argparse.Namespace, names: str, about: str) -> None:
-    """Raises an error if one of the options is given; `about` says what they are for."""
+    """Raises an error if one of the options is given; `about` names their use."""
     for name in names.split():
         if getattr(arguments, name) not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} is about {about}")

@@ -282,8 +282,8 @@ class Limits:
         return tuple(f for f in self.space.families if overlaps(f, ()))
 
     def _savings_of(self, base: Base, size: int) -> tuple[int, float, float] | None:
-        """The number of what pairs of cells save, the most of a microbatch, and the largest part of
-        a layer; None where nothing divides experts.
+        """Returns the number of the savings of pairs of cells, the most of a microbatch, and the
+        largest part of a layer; None where nothing divides experts.
         """
         sized = base, size
         if sized not in self._savings:
