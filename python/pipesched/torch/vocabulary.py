@@ -76,6 +76,15 @@ class _Shard(nn.Module):
                 f" {list(self.weight.shape)}"
             )
 
+    def _check(self, numbers: Tensor, subject: str, what: str) -> None:
+        wrong = ((numbers < 0) | (numbers >= self.vocabulary)).flatten()
+        if bool(wrong.any()):
+            token = int(wrong.nonzero()[0])
+            raise PipelineError(
+                f"{subject} {token}{what} is {int(numbers.flatten()[token])}, outside of the"
+                f" vocabulary of {self.vocabulary}"
+            )
+
 
 class VocabularyHead(_Shard):
     """The shard of a head that a rank has: [entries of `head_rows`, hidden].
@@ -124,14 +133,7 @@ class VocabularyHead(_Shard):
 
     def check_targets(self, targets: Tensor, what: str = "") -> None:
         """Raises PipelineError for targets outside of the vocabulary. The host waits for them."""
-        counts = targets != self.ignored
-        wrong = (counts & ((targets < 0) | (targets >= self.vocabulary))).flatten()
-        if bool(wrong.any()):
-            token = int(wrong.nonzero()[0])
-            raise PipelineError(
-                f"the target of token {token}{what} is {int(targets.flatten()[token])}, outside of"
-                f" the vocabulary of {self.vocabulary}"
-            )
+        self._check(targets.masked_fill(targets == self.ignored, 0), "the target of token", what)
 
     def logits(
         self, x: Tensor, targets: Tensor, *, early: bool = False, checked: bool = False
@@ -383,13 +385,7 @@ class VocabularyEmbedding(_Shard):
 
     def check_tokens(self, tokens: Tensor, what: str = "") -> None:
         """Raises PipelineError for numbers outside of the vocabulary. The host waits for them."""
-        wrong = ((tokens < 0) | (tokens >= self.vocabulary)).flatten()
-        if bool(wrong.any()):
-            token = int(wrong.nonzero()[0])
-            raise PipelineError(
-                f"token {token}{what} is {int(tokens.flatten()[token])}, outside of the vocabulary"
-                f" of {self.vocabulary}"
-            )
+        self._check(tokens, "token", what)
 
     @torch.no_grad()
     def part(self, tokens: Tensor) -> Tensor:

@@ -224,7 +224,7 @@ def _release(
             group.nodes = []
 
 
-def _reversed_edges(roots: Iterable[Node], ends: Collection[Node] = ()) -> dict[Node, list[Node]]:
+def reversed_edges(roots: Iterable[Node], ends: Collection[Node] = ()) -> dict[Node, list[Node]]:
     """By node of the graph above the ends: the nodes from which a gradient flows to it."""
     above: dict[Node, list[Node]] = {}
     stack = []
@@ -248,7 +248,7 @@ def leaves_of(outputs: Iterable[Tensor], ends: Iterable[GradientEdge]) -> list[T
     """Returns the leaves, without inputs, that get gradients from outputs."""
     roots = [get_gradient_edge(output).node for output in outputs if output.requires_grad]
     inputs = {edge.node for edge in ends}
-    above = _reversed_edges(roots, inputs)
+    above = reversed_edges(roots, inputs)
     found = [getattr(node, "variable", None) for node in above if node not in inputs]
     return [leaf for leaf in found if leaf is not None]
 
@@ -308,7 +308,7 @@ def input_backward(
     """Returns the gradients of the inputs (None if no output uses it) and the work left for W."""
     edges = [edge.node for edge, _ in roots]
     ends = {edge.node for edge in inputs}
-    above = _reversed_edges(edges, ends)
+    above = reversed_edges(edges, ends)
     inner = _reach(ends, above)
     rest = WeightBackward()
     rest.loose = [root for root, node in zip(roots, edges, strict=True) if node not in inner]

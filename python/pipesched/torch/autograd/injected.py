@@ -25,7 +25,7 @@ from pipesched import Cell
 
 from ..partition.placement import Placement, StageKey
 from .activation import ROOT, Activation
-from .backward import Root
+from .backward import Root, reversed_edges
 
 KNOWN = ("pipesched.torch.", "torch.distributed.")
 """Modules whose functions add nothing to gradients."""
@@ -46,20 +46,10 @@ def _walk(activation: Activation) -> tuple[bool, list[Tensor]]:
     edges = [*activation.roots, *(edge for each in ran for edge in each.outputs)]
     begins = [*ends, *(edge for each in ran for edge in each.inputs)]
     between = {edge.node for edge in begins if edge is not None}
-    stack = list({edge.node for edge in edges if edge is not None})
-    seen, found = set(stack), False
-    leaves: list[Tensor] = []
-    while stack:
-        node = stack.pop()
-        found = found or _may_add(node)
-        leaf = getattr(node, "variable", None)
-        if leaf is not None and leaf is not ROOT and node not in between:
-            leaves.append(leaf)
-        for below, _ in node.next_functions:
-            if below is not None and below not in seen:
-                seen.add(below)
-                stack.append(below)
-    return found, leaves
+    nodes = reversed_edges(edge.node for edge in edges if edge is not None)
+    found = [getattr(node, "variable", None) for node in nodes if node not in between]
+    leaves = [leaf for leaf in found if leaf is not None and leaf is not ROOT]
+    return any(map(_may_add, nodes)), leaves
 
 
 class Injected:

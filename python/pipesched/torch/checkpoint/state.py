@@ -339,7 +339,20 @@ class State:
         if isinstance(value, Tensor) and self._is_shard(own):
             assert self._head is not None
             return value[self._head.rows]
-        return _like(own, value)
+        if not isinstance(own, DTensor) or not isinstance(value, Tensor):
+            if isinstance(value, DTensor):
+                raise PipelineError(
+                    "the state has shards (DTensor) of a whole tensor of this rank: load files"
+                )
+            return value
+        if isinstance(value, DTensor):
+            if value.device_mesh != own.device_mesh or value.placements != own.placements:
+                raise PipelineError(
+                    "the state is cut into other shards than this rank has: load files"
+                )
+            return value
+        whole = value.detach().to(own.device)
+        return distribute_tensor(whole, own.device_mesh, own.placements, src_data_rank=None)
 
     def optimizer(self, optimizers: Sequence[torch.optim.Optimizer]) -> dict[str, Any]:
         """Returns the state of optimizers, flat; for a head in shards the rows that are here."""
@@ -562,20 +575,6 @@ def _shape(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"shape {list(value.size())}"
     return f"shape {list(value.size)}" if isinstance(value, TensorStorageMetadata) else ""
-
-
-def _like(own: Any, value: Any) -> Any:
-    """Returns a value, sharded like the rank's own value."""
-    if not isinstance(own, DTensor) or not isinstance(value, Tensor):
-        if isinstance(value, DTensor):
-            raise PipelineError("the state has shards (DTensor) of what is whole here: load files")
-        return value
-    if isinstance(value, DTensor):
-        if value.device_mesh != own.device_mesh or value.placements != own.placements:
-            raise PipelineError("the state is cut into other shards than this rank has: load files")
-        return value
-    whole = value.detach().to(own.device)
-    return distribute_tensor(whole, own.device_mesh, own.placements, src_data_rank=None)
 
 
 def _name_of(parameter: nn.Parameter, names: dict[int, list[str]]) -> list[str]:

@@ -42,6 +42,13 @@ def gloo_over(store: Store, number: int, size: int, watch: Watch, who: str) -> A
     return made[0]
 
 
+def begin_sum(buffer: Tensor, group: dist.ProcessGroup, host: Any = None) -> Any:
+    """Starts to sum a tensor in place over a group, or on the host over one of gloo."""
+    if host is not None and buffer.device.type == "cpu":
+        return host.allreduce([buffer])
+    return dist.all_reduce(buffer, group=group, async_op=True)
+
+
 _numbers: WeakKeyDictionary[Any, Iterator[int]] = WeakKeyDictionary()
 
 
@@ -74,21 +81,12 @@ class Peers:
 
     def begin_sum(self, buffer: Tensor) -> Any:
         """Starts to sum a tensor in place over the pipelines; returns a handle."""
-        if self._host is not None and buffer.device.type == "cpu":
-            return self._host.allreduce([buffer])
-        return dist.all_reduce(buffer, group=self.group, async_op=True)
+        return begin_sum(buffer, self.group, self._host)
 
     def meet(self, name: str, saying: Any) -> list[Any]:
         """Waits for all of these ranks, and returns the value that each of them sends (JSON)."""
-        keys = [f"meet/{name}/{number}" for number in range(self.size)]
-        self.store.set(keys[self.rank], json.dumps(saying))
-
-        def missing() -> str:
-            absent = [str(n) for n, key in enumerate(keys) if not self.store.check([key])]
-            return f"this rank of pipeline {', '.join(absent)} to come to {name!r}"
-
-        self._watch.poll(lambda: self.store.check(keys), missing)
-        return [json.loads(self.store.get(key)) for key in keys]
+        everyone, who = range(self.size), "this rank of pipeline"
+        return self._watch.meet_in(self.store, name, saying, self.rank, everyone, who)
 
 
 def _device(group: dist.ProcessGroup) -> torch.device:

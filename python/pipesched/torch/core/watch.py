@@ -193,7 +193,7 @@ class Watch:
         """Waits until the rank that failed first says that it ends."""
         end = time.monotonic() + LEAVE_SECONDS
         try:
-            while time.monotonic() < end and not self._has(["left"]) and not self._is_deaf:
+            while time.monotonic() < end and not self._has("left") and not self._is_deaf:
                 time.sleep(0.02)
         except Exception:  # the store is gone, as the rank may be
             pass
@@ -335,9 +335,9 @@ class Watch:
         silent: list[str] = []
         for rank, key in keys.items():
             try:
-                while not self._has([key]) and time.monotonic() < end and not self._is_deaf:
+                while not self._has(key) and time.monotonic() < end and not self._is_deaf:
                     time.sleep(0.02)
-                known = self._has([key])
+                known = self._has(key)
                 found = self.ask(partial(self._read, key), None) if known else None
             except Exception:
                 found = None
@@ -350,8 +350,8 @@ class Watch:
     def _read(self, key: str) -> str:
         return self.store.get(key).decode()
 
-    def _has(self, keys: list[str], seconds: float = PLACES_SECONDS) -> bool:
-        return bool(self.ask(lambda: self.store.check(keys), False, seconds))
+    def _has(self, key: str) -> bool:
+        return bool(self.ask(lambda: self.store.check([key]), False))
 
     # Waits
 
@@ -491,20 +491,27 @@ class Watch:
 
     def meet(self, name: str, saying: Any, ranks: Sequence[int] | None = None) -> list[Any]:
         """Waits until all ranks, or these, come, and returns their values (JSON)."""
-        own = f"meet/{name}/{self.rank}"
-        self.ask(lambda: self.store.set(own, json.dumps(saying)), None, self.limit)
         everyone = range(self.size) if ranks is None else ranks
-        keys = [f"meet/{name}/{rank}" for rank in everyone]
+        return self.meet_in(self.store, name, saying, self.rank, everyone, "rank")
+
+    def meet_in(
+        self, store: Store, name: str, saying: Any, own: int, everyone: Sequence[int], who: str
+    ) -> list[Any]:
+        """Runs `meet` in a store of other ranks; `who` precedes their numbers in messages."""
+        keys = {number: f"meet/{name}/{number}" for number in everyone}
+        self.ask(lambda: store.set(keys[own], json.dumps(saying)), None, self.limit)
+
+        def are_here(*chosen: str, seconds: float = PLACES_SECONDS) -> bool:
+            return bool(self.ask(lambda: store.check(list(chosen)), False, seconds))
 
         def missing() -> str:
-            pairs = zip(everyone, keys, strict=True)
-            absent = [rank for rank, key in pairs if not self._has([key])]
+            absent = [str(number) for number, key in keys.items() if not are_here(key)]
             if self._is_deaf:
                 return f"the store of torch.distributed to answer about {name!r}"
-            return f"rank {', '.join(map(str, absent))} to come to {name!r}"
+            return f"{who} {', '.join(absent)} to come to {name!r}"
 
-        self.poll(lambda: self._has(keys, self.limit), missing)
-        told = self.ask(lambda: [self.store.get(key) for key in keys], None, self.limit)
+        self.poll(lambda: are_here(*keys.values(), seconds=self.limit), missing)
+        told = self.ask(lambda: [store.get(key) for key in keys.values()], None, self.limit)
         if told is None:
             self._time_out(missing)
         return [json.loads(each) for each in told]

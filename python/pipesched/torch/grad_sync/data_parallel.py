@@ -307,8 +307,8 @@ def _data_groups(root: nn.Module) -> list[dist.ProcessGroup]:
     found: dict[tuple[int, ...], dist.ProcessGroup] = {}
     for module in root.modules():
         untyped: Any = module
-        states = untyped._get_fsdp_state()._fsdp_param_groups if _is_sharded(module) else []
-        for state in states:
+        is_sharded = isinstance(module, FSDPModule)
+        for state in untyped._get_fsdp_state()._fsdp_param_groups if is_sharded else ():
             for group in state.mesh_info.mesh.get_all_groups():
                 found[_ranks(group)] = group
     return list(found.values())
@@ -324,10 +324,6 @@ def _tensor_groups(root: nn.Module) -> list[dist.ProcessGroup]:
 
 def _ranks(group: dist.ProcessGroup) -> tuple[int, ...]:
     return tuple(dist.get_process_group_ranks(group))
-
-
-def _is_sharded(module: nn.Module) -> bool:
-    return isinstance(module, FSDPModule)
 
 
 class Averages:

@@ -25,7 +25,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from ..core.groups import Peers, own_gloo, takes_host
+from ..core.groups import Peers, begin_sum, own_gloo, takes_host
 from ..core.values import local
 from ..core.watch import Watch
 from .data_parallel import Divided
@@ -35,17 +35,6 @@ Sum = Callable[[Tensor], Any]
 SMALL = 1 << 18
 """Bytes of a gradient below which it is copied into a buffer with others."""
 _groups: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
-
-
-def _over(group: dist.ProcessGroup, host: Any = None) -> Sum:
-    """Returns the sum over a group; if it takes no tensors of the host, over one of gloo."""
-
-    def begin(tensor: Tensor) -> Any:
-        if host is not None and tensor.device.type == "cpu":
-            return host.allreduce([tensor])
-        return dist.all_reduce(tensor, group=group, async_op=True)
-
-    return begin
 
 
 def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -> Sum | None:
@@ -59,7 +48,7 @@ def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -
             known[key] = own_gloo(workers, watch, "flags")
         host = known[key]
     if len(workers) == dist.get_world_size(group):
-        return _over(group, host)
+        return partial(begin_sum, group=group, host=host)
     if workers not in known:
         if dist.get_backend(group) == "gloo":
             # new_group would need all ranks of the job, also ranks of other pipelines.
@@ -74,7 +63,9 @@ def sum_over(group: dist.ProcessGroup, workers: tuple[int, ...], watch: Watch) -
         return None
     found: Any = known[workers]
     is_own = isinstance(found, dist.ProcessGroupGloo)
-    return (lambda tensor: found.allreduce([tensor])) if is_own else _over(found, host)
+    if is_own:
+        return lambda tensor: found.allreduce([tensor])
+    return partial(begin_sum, group=found, host=host)
 
 
 class _Exchange:

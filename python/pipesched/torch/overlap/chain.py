@@ -178,10 +178,6 @@ class Forward:
         self._leaves: list[Tensor] = []
         self._coming: dict[int, Arriving] = {}
 
-    @property
-    def layers(self) -> int:
-        return self.chain.layers
-
     def run(self, part: str, layer: int) -> None:
         """Runs everything up to a part, and starts its sends."""
         self._run_to(self.chain.place(layer, part))
@@ -280,7 +276,7 @@ class Backward:
     ) -> None:
         self._is_whole = is_whole and cell.phase == "B"
         self._forward, self._cell, self._device = forward, cell, device
-        self._chain, self._ran = forward.chain, forward.ran
+        self.chain, self._ran = forward.chain, forward.ran
         self._at = len(self._ran)
         """Links from here on have run."""
         self._weights: dict[int, WeightBackward] = {}
@@ -288,10 +284,6 @@ class Backward:
         self._coming: dict[int, Arriving] = {}
         self._given = self._enter(roots)
         self._note_exchanges()
-
-    @property
-    def layers(self) -> int:
-        return self._chain.layers
 
     def _enter(self, roots: list[Root]) -> Gradients:
         """Returns the gradients of the outputs, through the loss if the stage has it."""
@@ -321,16 +313,16 @@ class Backward:
             return self._run(part, phase, layer)
 
     def _run(self, part: str, phase: str, layer: int) -> None:
-        place = self._chain.place
+        place = self.chain.place
         if phase == "W":
-            is_last = layer + 1 == self.layers
+            is_last = layer + 1 == self.chain.layers
             last = len(self._ran) if is_last else place(layer, "output")
-            first = place(layer, "mlp") if part == "mlp" else self._chain.first_of(layer)
+            first = place(layer, "mlp") if part == "mlp" else self.chain.first_of(layer)
             end = last if part == "mlp" else place(layer, "dispatch")
             self._note("runs", part, "W", layer)
             self._run_weights(first, end)
         elif part == "attention":
-            self._run_to(self._chain.first_of(layer))
+            self._run_to(self.chain.first_of(layer))
         elif part in ("mlp", "dispatch"):
             self._run_to(place(layer, "mlp"))
             if part == "dispatch":
@@ -363,7 +355,7 @@ class Backward:
         while self._at > number:
             self._settle()
             self._at -= 1
-            link, ran = self._chain.links[self._at], self._ran[self._at]
+            link, ran = self.chain.links[self._at], self._ran[self._at]
             if link.part:
                 self._note("runs", link.part, "I", link.layer)
             self._given, self._weights[self._at] = _back(ran, self._given)
@@ -388,7 +380,7 @@ class Backward:
     def _send(self) -> None:
         """Starts to send gradients back."""
         for number, (exchange, gradient) in self._waiting.items():
-            link = self._chain.links[self._at - 1]
+            link = self.chain.links[self._at - 1]
             self._note("starts", link.part, "I", link.layer)
             self._coming[number] = exchange.start_back(gradient)
         self._waiting = {}
@@ -397,7 +389,7 @@ class Backward:
         """Waits for the gradients that the next link reads."""
         self._send()
         for number, arriving in self._coming.items():
-            link = self._chain.links[self._at - 1]
+            link = self.chain.links[self._at - 1]
             self._note("waits", link.part, "I", link.layer)
             self._forward.watch.wait_for(
                 arriving.rows, arriving.work, lambda: f"gradients of rows of {self._cell}"
@@ -478,7 +470,8 @@ class StagesInParts:
         )
         backward, self._beside = self._beside, None
         if backward is not None:
-            for part, phase, layer in steps_of(self._order, run.layers, backward.layers):
+            steps = steps_of(self._order, chain.layers, backward.chain.layers)
+            for part, phase, layer in steps:
                 if phase == "F":
                     run.run(part, layer)
                 else:
@@ -495,5 +488,5 @@ class StagesInParts:
         self._beside = backward
 
     def run_alone(self, backward: Backward) -> None:
-        for part, phase, layer in steps_of(self._order, 0, backward.layers):
+        for part, phase, layer in steps_of(self._order, 0, backward.chain.layers):
             backward.run(part, phase, layer)

@@ -288,14 +288,10 @@ class Executor:
     # Cells
 
     def _before(self, cell: Cell) -> None:
-        if not self._around.before:
-            return
         for before in self._around.before.get(mark(cell), ()):
             self.spared |= storages_of(before())
 
     def _after(self, cell: Cell) -> None:
-        if not self._around.after:
-            return
         for after in self._around.after.get(mark(cell), ()):
             after()
 

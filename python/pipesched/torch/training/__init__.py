@@ -4,9 +4,8 @@ starts a process per worker on this machine; `join` is a rank that torchrun has 
 
 from __future__ import annotations
 
-from ._job import Job, Outcome
 from ._launch import RankFailed, join, launch
 from ._source import Source, find, shipped
-from ._trainer import placed
+from ._trainer import Job, Outcome, placed
 
 __all__ = ["Job", "Outcome", "RankFailed", "Source", "find", "join", "launch", "placed", "shipped"]

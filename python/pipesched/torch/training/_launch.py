@@ -26,8 +26,7 @@ import pipesched.torch
 from pipesched import PipeSchedError
 from pipesched.torch import PipelineError, PipelineTimeout, RemoteError
 
-from ._job import Job, Outcome, Report
-from ._trainer import Trainer, device_of
+from ._trainer import Job, Outcome, Report, Trainer, device_of
 
 STORE = "PIPESCHED_STORE"
 """The variable that names the file through which the ranks of this machine meet."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -13,6 +15,7 @@ from torch import Tensor, nn
 
 import pipesched
 from pipesched import Measurement, Schedule
+from pipesched.support.options import ReceivePlacement
 from pipesched.torch import PipelineError, PipelineRuntime
 from pipesched.torch.core.batch import counts_of, cut, units_of
 from pipesched.torch.core.groups import from_first
@@ -20,8 +23,64 @@ from pipesched.torch.vocab_parallel.embedding import looks_up
 from pipesched.torch.vocab_parallel.head import spreads
 from pipesched.torch.vocabulary import take_head, take_vocabulary
 
-from ._job import Job, Outcome, Report
 from ._source import Source
+
+Report = Callable[[str], None]
+"""Shows the user the progress of a training."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training per schedule, each from the same parameters and on the same batches."""
+
+    file: Path
+    """The model; see `Source`."""
+    options: Mapping[str, str]
+    schedules: tuple[tuple[str, Schedule | None], ...]
+    """The schedules by name; None: found by the optimizer from measured times."""
+    one_by_one: bool
+    """Whether schedules train one after the other (memory for one model), or by turns."""
+    workers: int
+    microbatches: int
+    microbatch_size: int
+    backend: str
+    dtype: str
+    """The dtype of the parameters: float32, float64 or bfloat16."""
+    steps: int
+    """All steps. The first `warmup` of them are not measured. The prediction is made from the
+    next `calibration` ones, and compared with the rest."""
+    warmup: int
+    calibration: int
+    seed: int
+    rate: float
+    divide: Literal["even", "measured"]
+    """How the children of the model are divided among the blocks of a placement: by their number,
+    or by their times."""
+    threads: int
+    receives: ReceivePlacement | None
+    memory: int
+    """The activations that a worker of an optimized schedule may hold."""
+    memory_budget: int | str | None
+    search_seconds: float
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one schedule."""
+
+    name: str
+    schedule: Schedule
+    losses: tuple[float, ...]
+    """The loss of each step: the mean over all microbatches."""
+    calibration: Measurement
+    """The measurement of the steps from which the prediction is made."""
+    measurement: Measurement
+    """The measurement of the steps that follow."""
+    samples: int
+    tokens: int | None
+    """Tokens per step, if the model gives the number."""
+
 
 LINES = 5
 MEASURED_BY = "zb-h1"
