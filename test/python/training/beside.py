@@ -38,8 +38,6 @@ def off(found: Tensor | None, wanted: Tensor | None) -> float:
 
 
 class Beside:
-    """A pipeline of this rank, and the same model without one."""
-
     def __init__(self, schedule: Schedule, build: Build, loss: Any = loss_of, **options: Any):
         self.count = schedule.microbatches
         self.model, self.reference = build(), build()
@@ -63,7 +61,6 @@ class Beside:
         return list({id(p): p for p in held}.values())
 
     def pairs(self) -> list[tuple[Any, Any]]:
-        """The parameters of this rank with their counterparts in the model."""
         like = dict(self.reference.named_parameters(remove_duplicate=False))
         state = self.runtime._state._own()
         found = [(p, like[name]) for name, p in state.items() if name in like]
@@ -86,7 +83,6 @@ class Beside:
                 self.worst = max(self.worst, off(own.grad, like.grad))
 
     def update(self) -> None:
-        """Steps the optimizers, and starts with new gradients."""
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad()

@@ -46,13 +46,11 @@ class Case:
 
 
 CASES: dict[str, dict[str, Case]] = {}
-"""By module and name."""
 
 
 def case(
     ranks: int, within: float | None = None, refused: str = ""
 ) -> Callable[[Function], Function]:
-    """Registers a function."""
 
     def add(function: Function) -> Function:
         made = Case(ranks, function, within, refused)
@@ -69,7 +67,6 @@ def expected(*modules: str) -> list[str]:
 
 
 def check(cases: Cases, name: str) -> None:
-    """Compares the results of the ranks of a case with the expected ones."""
     given = next(own[name] for own in CASES.values() if name in own)
     texts = [result["text"] for result in cases[name]]
     if given.refused:
@@ -84,7 +81,6 @@ def check(cases: Cases, name: str) -> None:
 
 
 def run_cases(folder: Path, *modules: str) -> Cases:
-    """Runs modules of cases of this folder, which must succeed."""
     command = [sys.executable, __file__, str(folder), *modules]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
@@ -118,8 +114,6 @@ def process(name: str, given: Case, rank: int, folder: Path) -> None:
 
 
 class Running:
-    """The processes of a case."""
-
     def __init__(self, name: str, given: Case, folder: Path) -> None:
         self.name, self._folder = name, folder
         context = multiprocessing.get_context("fork")

@@ -37,57 +37,54 @@ def runtime_of(
 
 
 def one(module: nn.Module, mesh: DeviceMesh, **options: Any) -> PipelineRuntime:
-    """A pipeline of one worker."""
     return runtime_of(mesh, line(1), {(0, 0): module}, **options)
 
 
 # Refusals
 
 
-@case(2)
+@case(2, refused="over ranks [0, 1] of the job, of which ranks [0, 1] of this pipeline")
 def data_parallel_over_the_pipeline(rank: int) -> None:
     runtime_of(mesh_of(1, 2), line(2), data_parallel=dist.group.WORLD)
 
 
-@case(2)
+@case(2, refused="is a mesh of 2 dimensions ('dp', 'pp'); wanted one of them")
 def mesh_of_two_dimensions(rank: int) -> None:
     mesh = mesh_of(1, 2)
     runtime_of(mesh, line(2), data_parallel=mesh)
 
 
-@case(2)
+@case(2, refused="a DTensor of path 0, stage ")
 def shards_over_the_pipeline(rank: int) -> None:
     mesh = mesh_of(1, 2)
     runtime_of(mesh, line(2), {(0, rank): fully_shard(Plain(rank), mesh=mesh["pp"])})
 
 
-@case(2)
+@case(2, refused="has another schedule, other stages or other options")
 def other_schedule_beside(rank: int) -> None:
     mesh = mesh_of(2, 1)
     runtime_of(mesh, line(1, COUNT + rank), data_parallel=mesh["dp"])
 
 
-@case(2)
+@case(2, refused="its parameters have other values in pipeline ")
 def other_values_beside(rank: int) -> None:
     mesh = mesh_of(2, 1)
     runtime_of(mesh, line(1), seed=rank, data_parallel=mesh["dp"]).step(*batch())
 
 
-@case(4)
+@case(4, refused="; give all ranks of a pipeline the same dimension")
 def some_without(rank: int) -> None:
     mesh = mesh_of(2, 2)
     runtime_of(mesh, line(2), data_parallel=None if rank % 2 else mesh["dp"])
 
 
 class Scaled(Plain):
-    """With a separate parameter."""
-
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.scale = nn.Parameter(torch.ones(WIDTH, dtype=torch.float64))
 
 
-@case(2)
+@case(2, refused="has a parameter 'scale' that fully_shard leaves out")
 def parameters_left_out(rank: int) -> None:
     mesh = mesh_of(2, 1)
     module = Scaled(0)
@@ -95,14 +92,14 @@ def parameters_left_out(rank: int) -> None:
     one(module, mesh)
 
 
-@case(2)
+@case(2, refused="has DistributedDataParallel at '0': wrap a whole stage in DDP")
 def ddp_inside(rank: int) -> None:
     mesh = mesh_of(2, 1)
     inner = DistributedDataParallel(Plain(0), process_group=mesh["dp"].get_group())
     one(nn.Sequential(inner), mesh)
 
 
-@case(2)
+@case(2, refused="is under DDP with a communication hook, which the runtime would not use")
 def ddp_with_a_hook(rank: int) -> None:
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
@@ -112,14 +109,14 @@ def ddp_with_a_hook(rank: int) -> None:
     one(module, mesh)
 
 
-@case(4)
+@case(4, refused="under DDP over another process group than `data_parallel`")
 def ddp_over_another_group(rank: int) -> None:
     mesh = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("dp", "more", "pp"))
     module = DistributedDataParallel(Plain(0), process_group=mesh["dp"].get_group())
     one(module, mesh, data_parallel=mesh["more"])
 
 
-@case(2)
+@case(2, refused="has a DTensor as parameter 'weight' over the ranks of `data_parallel`")
 def dtensors(rank: int) -> None:
     mesh = mesh_of(2, 1)
     module = nn.Linear(WIDTH, WIDTH, dtype=torch.float64)
@@ -127,7 +124,7 @@ def dtensors(rank: int) -> None:
     one(module, mesh, data_parallel=mesh["dp"])
 
 
-@case(4)
+@case(4, refused="has some of its blocks; apply fully_shard to blocks alone")
 def shards_of_stages_that_overlap(rank: int) -> None:
     mesh = mesh_of(2, 2)
     paths = [
@@ -145,7 +142,7 @@ def shards_of_stages_that_overlap(rank: int) -> None:
     runtime_of(mesh, schedule, stages)
 
 
-@case(2)
+@case(2, refused="buffers average of [[[], 'torch.float64']]")
 def buffers_of_other_shapes(rank: int) -> None:
     schedule = generate("chimera", workers=2, microbatches=COUNT)
     modules = [Counted(0) for _ in range(2)]
@@ -158,7 +155,7 @@ def buffers_of_other_shapes(rank: int) -> None:
     runtime_of(mesh_of(1, 2), schedule, stages, buffers="average")
 
 
-@case(1)
+@case(1, refused="`buffers` is 'mean'; wanted own, average or first")
 def unknown_rule(rank: int) -> None:
     wrong: Any = "mean"
     one(Plain(0), mesh_of(1, 1), buffers=wrong)
@@ -306,17 +303,17 @@ def differences(model: nn.Module, reference: nn.Module) -> float:
     return worst
 
 
-@case(4)
+@case(4, within=1e-12)
 def accumulation_beside(rank: int) -> float:
     return accumulation(rank, False)
 
 
-@case(4)
+@case(4, within=1e-12)
 def accumulation_of_shards(rank: int) -> float:
     return accumulation(rank, True)
 
 
-@case(4)
+@case(4, within=1e-12)
 def norms_beside(rank: int) -> list[float]:
     """Clipping by the norm of all ranks, with shards of one pipeline or both, and without."""
     found: list[float] = []
@@ -342,7 +339,7 @@ def norms_beside(rank: int) -> list[float]:
     return found
 
 
-@case(2)
+@case(2, within=1e-12)
 def evaluation_of_shards(rank: int) -> float:
     """Only forwards, before a step and between steps."""
     mesh = mesh_of(2, 1)
@@ -367,7 +364,6 @@ def evaluation_of_shards(rank: int) -> float:
 
 
 def saved(rank: int) -> tuple[PipelineRuntime, dict[str, Any]]:
-    """A pipeline of two, and the state of the whole model."""
     return runtime_of(mesh_of(1, 2), line(2)), whole(2, seed=5).state_dict()
 
 

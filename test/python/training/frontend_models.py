@@ -85,7 +85,6 @@ class Head(nn.Module):
 
 
 def gpt(layers: int = 2, dropout: float = 0.0, tied: bool = False) -> nn.Sequential:
-    """Embedding, blocks, head."""
     first, last = Embedding(), Head()
     if tied:
         last.scores.weight = first.tokens.weight
@@ -142,7 +141,6 @@ class Llama(nn.Module):
 
 
 def loss(scores: Tensor, following: Tensor) -> Tensor:
-    """The mean cross entropy."""
     return functional.cross_entropy(scores.flatten(0, 1), following.flatten())
 
 
@@ -160,7 +158,6 @@ def trained(
     optimizer: torch.optim.Optimizer,
     loss: Callable[[Tensor, Tensor], Tensor] = loss,
 ) -> list[float]:
-    """The losses of PyTorch itself."""
     losses = []
     for inputs, targets in data:
         parts = zip(inputs.chunk(microbatches), targets.chunk(microbatches), strict=True)

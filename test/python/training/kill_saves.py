@@ -33,7 +33,6 @@ from torch.distributed.checkpoint import filesystem
 
 WIDTH = 200
 SECONDS = 60.0
-"""The time limit of everything."""
 
 
 def model() -> nn.Sequential:
@@ -41,7 +40,6 @@ def model() -> nn.Sequential:
 
 
 def value_of(state: dict[str, Any], where: str) -> int:
-    """The value that all parameters have."""
     values = {float(v) for tensor in state.values() for v in tensor.unique()}
     assert len(values) == 1, f"{where} has the values {sorted(values)}"
     return int(values.pop())
@@ -94,7 +92,6 @@ def last_of(reader: int, seconds: float) -> int:
 
 
 def check(folder: Path, told: int) -> int:
-    """The value of the checkpoint that is left."""
     stored = Stored(folder)
     stored.check()
     state: dict[str, Any] = {"model": model().state_dict()}
@@ -127,7 +124,6 @@ def kill_once(folder: Path, number: int, chance: random.Random) -> int:
 
 
 def stop(folder: Path) -> int:
-    """Rank 1 stops in the middle of a save."""
     parent = os.getpid()
     child = os.fork()
     runtime = runtime_of(folder, 0, 0 if child else 1)

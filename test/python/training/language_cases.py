@@ -109,7 +109,6 @@ def plain(seed: int) -> list[tuple[Any, Tensor]]:
 
 
 def masked(seed: int) -> list[tuple[Any, Tensor]]:
-    """With a mask and labels, by name."""
     found = []
     for tokens, target in plain(seed):
         mask = torch.ones_like(tokens)
@@ -131,7 +130,6 @@ def train(
     loss: Any = next_word,
     **options: Any,
 ) -> float:
-    """A pipeline of this rank, and the same model without one."""
     model, reference = build(), build()
     stages = split(model, schedule)
     runtime = PipelineRuntime(schedule, stages, loss, **options)
@@ -180,9 +178,7 @@ def language_models(rank: int) -> dict[str, float]:
 
 @case(2)
 def language_models_by_name(rank: int) -> dict[str, float]:
-    """With masks, position ids and labels, from which the model computes the loss; blocks of
-    unequal sizes, one without a layer; steps of optimizers; recomputation.
-    """
+    """With masks, positions and labels, unequal blocks, steps of optimizers, recomputation."""
     found = {}
     for sizes in ([1, 3], [4, 0], [0, 4], [0, 0, 4, 0], [1, 0, 3, 0]):
         found[str(sizes)] = train(

@@ -1,19 +1,13 @@
-"""Measures schedules in real processes on gloo; `test_torch_measure` starts it.
-
-usage: measure_ranks.py FOLDER RUNTIME
-
-FOLDER/jobs.pickle has pairs of a name and a schedule. With the runtime `pipesched`, each rank
-writes its gathered times to FOLDER/<name>.<rank>.json, and the trace of its profiler of the same
-steps to FOLDER/<name>.<rank>.trace.json; with `torch` PyTorch's own runtime runs them, and each
-rank writes the trace to FOLDER/<name>.<rank>.json.
+"""Measures schedules. With the runtime `pipesched`, each rank writes its gathered times to
+FOLDER/<name>.<rank>.json, and the trace of its profiler of the same steps to
+FOLDER/<name>.<rank>.trace.json; with `torch` PyTorch's own runtime runs them, and each rank writes
+the trace to FOLDER/<name>.<rank>.json.
 """
 
 from __future__ import annotations
 
-import gc
-import pickle
-import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +18,6 @@ from pipesched.torch import PipelineError, PipelineRuntime
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining import schedules as runtimes
-from torch.multiprocessing.spawn import start_processes
 
 STEPS = 3
 CPU = [torch.profiler.ProfilerActivity.CPU]
@@ -32,9 +25,18 @@ SECONDS = {0: 0.06}
 """The time that the forward of a stage sleeps; unlisted stages 5 ms."""
 
 
-class Doze(torch.autograd.Function):
-    """Sleeps only in the forward."""
+@dataclass(frozen=True)
+class MeasureJob:
+    name: str
+    schedule: Schedule
+    kind: str
 
+    @property
+    def ranks(self) -> int:
+        return self.schedule.workers
+
+
+class Doze(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, value: Tensor, seconds: float) -> Tensor:
         time.sleep(seconds)
@@ -126,22 +128,6 @@ def trace(name: str, schedule: Schedule, group: dist.ProcessGroup, folder: Path)
     profiler.export_chrome_trace(str(folder / f"{name}.{rank}.json"))
 
 
-def rank_process(rank: int, folder: Path, kind: str, world: int) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", f"file://{folder}/store", rank=rank, world_size=world)
-    groups = [dist.new_group(list(range(ranks + 1))) for ranks in range(world)]
-    run = measure if kind == "pipesched" else trace
-    for name, schedule in pickle.loads((folder / "jobs.pickle").read_bytes()):
-        if rank < schedule.workers:
-            run(name, schedule, groups[schedule.workers - 1], folder)
-    dist.barrier()
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    where = Path(sys.argv[1])
-    most = max(job.workers for _, job in pickle.loads((where / "jobs.pickle").read_bytes()))
-    arguments = where, sys.argv[2], most
-    gc.freeze()  # objects loaded so far, so that no rank looks through them again
-    start: Any = start_processes
-    start(rank_process, arguments, most, start_method="fork")
+def run_job(job: MeasureJob, group: dist.ProcessGroup, folder: Path) -> None:
+    run = measure if job.kind == "pipesched" else trace
+    run(job.name, job.schedule, group, folder)

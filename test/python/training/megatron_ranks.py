@@ -1,11 +1,7 @@
-"""Trains a GPT of Megatron-Core by tables and by its own 1F1B, on gloo and CPUs.
-
-usage: megatron_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
-"""
+"""Trains a GPT of Megatron-Core by tables and by its own 1F1B, on gloo and CPUs."""
 
 from __future__ import annotations
 
-import sys
 import zlib
 from functools import partial
 from pathlib import Path
@@ -24,7 +20,7 @@ from megatron.core.transformer import TransformerConfig
 from pipesched import PipeSchedError
 from pipesched.megatron import build_chunks, forward_backward, layer_layout
 from pipesched.torch import PipelineError
-from runtime_ranks import difference, main, train_each
+from runtime_ranks import difference
 from test_megatron import MegatronJob, Refusal
 from torch import Tensor
 
@@ -74,7 +70,6 @@ def gpt(given: Any, tied: bool, **ends: Any) -> Any:
 
 
 def named(chunks: list[Any]) -> dict[str, Any]:
-    """The parameters of chunks by their names in the whole model."""
     found = {}
     for chunk in chunks:
         model = getattr(chunk, "module", chunk)
@@ -201,7 +196,7 @@ def chunks_of(job: MegatronJob) -> Any:
     return given, chunks
 
 
-def run(job: MegatronJob, _: dist.ProcessGroup) -> Any:
+def run_job(job: MegatronJob, _: dist.ProcessGroup, __: Path) -> Any:
     """Returns the largest errors of losses and gradients, and the number of comparisons."""
     if isinstance(job, Refusal):
         try:
@@ -226,7 +221,3 @@ def run(job: MegatronJob, _: dist.ProcessGroup) -> Any:
         losses = max([losses, *(abs(a - b) for a, b in zip(mine, theirs, strict=True))])
         gradients = max([gradients, *(difference(own[name], like[name]) for name in like)])
     return losses, gradients, len(wanted[0][1])
-
-
-if __name__ == "__main__":
-    sys.exit(main(partial(train_each, run=run), Path(sys.argv[1]), float(sys.argv[2])))

@@ -18,7 +18,6 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 WIDE, ROWS = 128, 256
 """Sizes at which an activation is much larger than everything else."""
 TOKENS = 32
-"""Tokens of a sample, if there is attention."""
 
 
 class Wide(nn.Module):
@@ -36,8 +35,6 @@ class Wide(nn.Module):
 
 
 class Attending(nn.Module):
-    """Attention and a network after it, as in a layer of a transformer."""
-
     def __init__(self, number: int, heads: int = 4) -> None:
         super().__init__()
         torch.manual_seed(number)
@@ -75,9 +72,7 @@ def wide_batch(count: int) -> tuple[Tensor, Tensor]:
 
 
 def alive(schedule: Schedule, layer: Layer = Wide) -> int:
-    """The most bytes of storages that are alive after an instruction of a step, without the
-    storages of gradients of parameters, which are there before, and of the runtime's own look.
-    """
+    """Returns the most bytes after an instruction, without gradients that exist before."""
     return alive_in(wide_runtime(schedule, layer), lambda: wide_batch(schedule.microbatches))
 
 
@@ -151,9 +146,7 @@ FEW = 16
 
 @case(4)
 def memory_of_halves(rank: int) -> dict[str, list[float]]:
-    """The same of replicas in float16, whose gradients of earlier steps are set aside, with the
-    prediction from a step without such gradients.
-    """
+    """The same in float16, predicted from a step that sets no gradients aside."""
     found: dict[str, list[float]] = {}
 
     def make() -> tuple[Tensor, Tensor]:
@@ -184,9 +177,7 @@ def in_parts(number: int, mesh: DeviceMesh) -> nn.Module:
 
 @case(4)
 def memory_of_parts_of_tensors(rank: int) -> dict[str, list[float]]:
-    """The same for DTensors: two halves of each tensor, and gradients that are averaged over two
-    pipelines of one rank each.
-    """
+    """The same for halves of tensors (DTensor), averaged over two pipelines."""
     mesh = init_device_mesh("cpu", (2, 2, 1), mesh_dim_names=("dp", "tp", "pp"))
     group = mesh["pp"].get_group()
     found: dict[str, list[float]] = {}

@@ -48,8 +48,6 @@ def repeated_children(rank: int) -> dict[str, float]:
 
 
 class Counting(nn.Module):
-    """Counts its forwards in a buffer."""
-
     def __init__(self, is_on: bool) -> None:
         super().__init__()
         self.is_on = is_on
@@ -143,14 +141,11 @@ def four() -> nn.Sequential:
 
 
 def frozen(number: int, parameters: Any) -> None:
-    """Freezes another half of them, or none."""
     for index, parameter in enumerate(parameters):
         parameter.requires_grad_(number == 2 or index % 2 == number % 2)
 
 
 class Weighted(nn.Module):
-    """A loss with parameters."""
-
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(3)
@@ -174,7 +169,6 @@ def parameters_that_are_unfrozen(rank: int) -> dict[str, float]:
 
 
 def chosen(both: Beside, seed: int) -> None:
-    """Freezes the same half of the parameters in both models, or none."""
     own = {id(like): own for own, like in both.pairs()}
     for number, like in enumerate(both.reference.parameters()):
         for each in (like, own.get(id(like), like)):
@@ -244,7 +238,6 @@ def a_parameter_outside_of_replicas(rank: int) -> None:
 
 @case(2, within=1e-9)
 def norms(rank: int) -> list[float]:
-    """For a model with ties and replicas, by several norms, against PyTorch's."""
     found: list[float] = []
     for family in ("1f1b", "chimera"):
         for kind in (2.0, 1.0, 3.5, float("inf")):
@@ -274,8 +267,6 @@ def norms_inside(rank: int) -> str:
 
 @dataclass
 class Hidden(OrderedDict[str, Any]):
-    """The return type of a stage, as in models of transformers."""
-
     state: Tensor
     mask: Tensor | None = None
 
@@ -293,8 +284,6 @@ class Masking(Plain):
 
 
 class Masked(Plain):
-    """Changes the mask that it gets, in place."""
-
     def forward(self, x: Any) -> Any:
         hidden = super().forward(x.state) ** 2
         x.mask.mul_(0.5)
@@ -302,8 +291,6 @@ class Masked(Plain):
 
 
 class Named(Plain):
-    """Calls the next stage with arguments by name."""
-
     def forward(self, x: Tensor) -> Any:
         return Arguments(super().forward(x), scale=x.detach().abs() + 1)
 
@@ -380,9 +367,7 @@ class Scaling(Plain):
 
 
 class Skipping(nn.Module):
-    """A model with values that skip blocks, a separate parameter that is used at both ends, a
-    number that depends on the input, and an argument that is left out.
-    """
+    """A model with skips, a shared parameter, a number of the input, and an unused argument."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -435,9 +420,7 @@ def cut_at_names(rank: int) -> dict[str, float]:
 
 @case(2, within=1e-9)
 def training_that_goes_on(rank: int) -> float:
-    """With a scheduler of learning rates, a scaler, dropout and a loss with parameters, whose
-    states a checkpoint has: another training continues as the first one does.
-    """
+    """A checkpoint has the states of a scheduler, a scaler, dropout and a loss."""
     store: Any = dist.distributed_c10d._get_default_store()
     if rank == 0:
         store.set("folder", tempfile.mkdtemp())
@@ -481,8 +464,6 @@ def training_that_goes_on(rank: int) -> float:
 
 
 class Looked(nn.Module):
-    """A table that is looked up, whose gradient is sparse."""
-
     def __init__(self, like: nn.Parameter | None = None) -> None:
         super().__init__()
         torch.manual_seed(8)
@@ -496,8 +477,6 @@ class Looked(nn.Module):
 
 
 class Headed(nn.Module):
-    """The table as a dense matrix."""
-
     def __init__(self, like: nn.Parameter) -> None:
         super().__init__()
         self.table = like
@@ -519,9 +498,7 @@ def looked(kind: str) -> nn.Sequential:
 
 @case(2, within=1e-9)
 def sparse_gradients(rank: int) -> dict[str, float]:
-    """With ties, replicas and a scaler; two steps add up. A gradient is sparse exactly where it is
-    so without a pipeline, in the same rows.
-    """
+    """With ties, replicas and a scaler: a gradient has the rows that it has without a pipeline."""
     found = {}
     for family in ("1f1b", "chimera"):
         for kind in ("alone", "twice", "head"):

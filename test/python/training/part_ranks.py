@@ -1,29 +1,63 @@
 """Trains the model of examples/moe, whose experts are shared by pipelines side by side, and
 compares with the model that has all experts on one rank and no pipeline.
-
-usage: part_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import pickle
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from part_runs import PartJob, PartResult
+from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, parts, split_sequential
 from pipesched.torch.core.values import map_tensors
-from runtime_ranks import LIMIT, difference, main
+from runtime_ranks import difference
 from torch import Tensor, nn
 
 MODEL = Path(__file__).parents[3] / "examples" / "moe" / "model.py"
 STEPS, SAMPLES, CONTEXT = 2, 2, 5
 EXPERTS = "*.experts.*"
 SIZES: dict[str, Any] = {"width": 8, "experts": 4, "context": CONTEXT}
+
+
+@dataclass(frozen=True)
+class PartJob:
+    name: str
+    schedule: Schedule
+    layers: int = 4
+    peers: int = 2
+    """Pipelines that share the experts."""
+    options: dict[str, Any] = field(default_factory=dict)
+    how: str = "parts"
+    """parts, whole (layers that do not say their parts), spied (layers that report their runs), or
+    silent (a rank that gets no rows).
+    """
+
+    averages: bool = False
+    """Whether the runtime averages gradients over the pipelines, and knows which are of experts."""
+
+    @property
+    def ranks(self) -> int:
+        return self.schedule.workers * self.peers
+
+
+@dataclass
+class PartResult:
+    """The largest relative errors, and the parts that ran in the last step."""
+
+    loss: float = 0.0
+    gradients: float = 0.0
+    norm: float = 0.0
+    """The relative error of the norm of all gradients."""
+    experts: int = 0
+    before: dict[str, Any] = field(default_factory=dict)
+    notes: list[parts.Noted] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    """The records of the exchanges and the layers themselves."""
 
 
 def load() -> Any:
@@ -48,8 +82,6 @@ class Whole(nn.Module):
 
 
 class _Mark(torch.autograd.Function):
-    """Says when a gradient comes by."""
-
     @staticmethod
     def forward(ctx: Any, x: Tensor, seen: list[str], text: str) -> Tensor:
         ctx.seen, ctx.text = seen, text
@@ -62,8 +94,6 @@ class _Mark(torch.autograd.Function):
 
 
 class _Work:
-    """The handle of an exchange that says when it is waited for."""
-
     def __init__(self, inner: Any, seen: list[str], text: str) -> None:
         self._inner, self._seen, self._text = inner, seen, text
 
@@ -73,8 +103,6 @@ class _Work:
 
 
 class _Spy(parts.Exchange):
-    """An exchange that says when it is started and waited for."""
-
     def __init__(self, inner: parts.Exchange, seen: list[str], part: str) -> None:
         super().__init__(inner.rows)
         self._inner, self._seen, self._part = inner, seen, part
@@ -179,7 +207,6 @@ def run(job: PartJob, pipeline: Any, peers: Any, mine: int) -> PartResult:
 def compare(
     model: nn.Sequential, owned: set[int], reference: nn.Sequential, result: PartResult, peers: Any
 ) -> None:
-    """Gradients: the mean over the pipelines; gradients of experts are a sum already."""
     for name, parameter in model.named_parameters():
         if id(parameter) not in owned:
             continue
@@ -200,9 +227,7 @@ def check_averaged(
     reference: nn.Sequential,
     result: PartResult,
 ) -> None:
-    """Gradients of this rank equal the gradients of the whole model, also with the gradients of the
-    step before; so does their norm. A state has the experts of all pipelines.
-    """
+    """Compares gradients with the whole model's, also added to earlier ones, and their norm."""
     every = [p.grad for p in reference.parameters() if p.grad is not None]
     wanted_norm = sum(float(gradient.norm()) ** 2 for gradient in every)
     owned = {id(p) for p in runtime.parameters()}
@@ -226,25 +251,10 @@ def check_averaged(
         runtime.load_state_dict(reference.state_dict())
 
 
-def train(folder: Path, jobs: list[PartJob], world: int, rank: int) -> None:
-    meeting = f"file://{folder}/store"
-    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
-    results = {}
-    for job in jobs:
-        if rank == 0:
-            print("job", job.name, file=sys.stderr, flush=True)
-        workers = job.schedule.workers
-        pipelines = [[p * workers + w for w in range(workers)] for p in range(job.peers)]
-        sides = [[p * workers + w for p in range(job.peers)] for w in range(workers)]
-        groups = {tuple(ranks): dist.new_group(ranks) for ranks in (*pipelines, *sides)}
-        if rank < job.ranks:
-            pipeline = groups[tuple(pipelines[rank // workers])]
-            peers = groups[tuple(sides[rank % workers])]
-            results[job.name] = run(job, pipeline, peers, rank // workers)
-    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
-    dist.barrier()
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
+def run_job(job: PartJob, _: dist.ProcessGroup, __: Path) -> PartResult:
+    workers = job.schedule.workers
+    pipelines = [[p * workers + w for w in range(workers)] for p in range(job.peers)]
+    sides = [[p * workers + w for p in range(job.peers)] for w in range(workers)]
+    groups = [[dist.new_group(ranks) for ranks in each] for each in (pipelines, sides)]
+    pipeline, worker = divmod(dist.get_rank(), workers)
+    return run(job, groups[0][pipeline], groups[1][worker], pipeline)

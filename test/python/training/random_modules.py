@@ -1,32 +1,21 @@
-"""Random modules of PyTorch, exported, compiled and run, with losses and gradients of PyTorch.
-
-As a script it tries many, and prints the smallest part of each module that differs:
-
-    python test/python/training/random_modules.py FIRST COUNT [f32 f64 bf16]
-"""
+"""Random modules of PyTorch, exported, compiled and run, with losses and gradients of PyTorch."""
 
 from __future__ import annotations
 
 import copy
 import random
-import re
-import subprocess
-import sys
-import tempfile
-import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pipesched
 import torch
-from pipesched.frontends import FrontendError
+from compiled_runs import losses_of
 from pipesched.frontends.torch import export
-from random_operations import LOSSES, Operation, Residual, random_operation
+from random_operations import LOSSES, Operation, random_operation
 from torch import Tensor, nn
 
-TOOL = Path(__file__).parents[3] / "build" / "release" / "bin" / "pipesched-run"
 TYPES = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}
 MICROBATCHES, SIZE = 2, 2
 RATE = 2.0**20
@@ -42,8 +31,6 @@ LIMIT = 120
 
 @dataclass
 class Trial:
-    """A model in stages, its data and its loss."""
-
     model: nn.Sequential
     inputs: Tensor
     targets: Tensor
@@ -67,7 +54,6 @@ def _front(draw: random.Random, kind: str, width: int) -> nn.Module:
 
 
 def _shapes(kind: str, width: int) -> tuple[list[int], list[int]]:
-    """Returns the shapes of an input, and of values between stages."""
     if kind == "images":
         return [SIZE, 3, 6, 6], [SIZE, width, 6, 6]
     return [SIZE, 7, *([5] if kind == "numbers" else [])], [SIZE, 7, width]
@@ -105,7 +91,6 @@ def random_trial(seed: int, dtype: torch.dtype) -> Trial:
 
 
 def _wide(trial: Trial) -> Trial:
-    """The same in float64."""
 
     def widened(x: Tensor) -> Tensor:
         return x.double() if x.is_floating_point() else x
@@ -118,7 +103,6 @@ Named = dict[str, Tensor]
 
 
 def computed(trial: Trial) -> Named:
-    """The loss and the gradients that PyTorch computes."""
     model = copy.deepcopy(trial.model)
     total = 0.0
     pairs = zip(trial.inputs.chunk(MICROBATCHES), trial.targets.chunk(MICROBATCHES), strict=True)
@@ -135,10 +119,6 @@ def computed(trial: Trial) -> Named:
     return {"loss": torch.tensor(total).double(), **sums}
 
 
-class Failed(Exception):
-    """An action that an exported module does not do; the text names it."""
-
-
 def _numbers(path: Path, dtype: torch.dtype) -> Tensor:
     found = np.load(path)
     if dtype == torch.bfloat16:
@@ -146,22 +126,8 @@ def _numbers(path: Path, dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(found).double()
 
 
-def run(file: Path, parameters: Path, *options: str, steps: int = 1) -> list[float]:
-    """The losses of a compiled training. Raises Failed."""
-    command = [str(TOOL), str(file), f"--parameters={parameters}", f"--steps={steps}", *options]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"did not end in {LIMIT} s") from None
-    if done.returncode:
-        raise Failed(f"ended with {done.returncode}: {(done.stderr or done.stdout)[:600]}")
-    return [float(text) for text in re.findall(r"^step \d+: loss (\S+),", done.stdout, re.M)]
-
-
 def compiled(trial: Trial, folder: Path) -> Named:
-    """The loss and the gradients of the exported model. Raises Failed if it does not run, and
-    FrontendError where it has no form.
-    """
+    """Returns loss and gradients of the exported model, or raises Failed or FrontendError."""
     schedule = pipesched.generate(trial.family, workers=2, microbatches=MICROBATCHES, name="random")
     made = export(
         copy.deepcopy(trial.model),
@@ -173,7 +139,8 @@ def compiled(trial: Trial, folder: Path) -> Named:
         compare=False,  # the gradients of the whole model are compared
     )
     file, after = folder / "random.mlir", folder / "after"
-    (loss,) = run(file, made.save(file), f"--save-parameters={after}")
+    folder_of = made.save(file)
+    (loss,) = losses_of(file, folder_of, f"--save-parameters={after}", steps=1, limit=LIMIT)
     found = {"loss": torch.tensor(loss).double()}
     held = dict(trial.model.named_parameters())
     for name, whole in made.names.items():
@@ -208,9 +175,7 @@ def _shaken(trial: Trial, seed: int) -> Trial:
 
 
 def differences(trial: Trial, folder: Path, name: str) -> list[str]:
-    """A line for each difference of the exported model from PyTorch beyond rounding. `name` is the
-    type's.
-    """
+    """Returns a line for each difference beyond rounding; name: of the type."""
     found, own = compiled(trial, folder), computed(trial)
     lines = _differing(trial, name, found, own, [own])
     if lines:  # a derivative that jumps, as of PReLU at 0, makes much of rounding
@@ -243,74 +208,3 @@ def _differing(
         if not ours <= limit:
             lines.append(f"{key}: {ours:.2g} off, PyTorch's {name} is {theirs:.2g} off")
     return lines
-
-
-def _removable(trial: Trial) -> Iterator[Trial]:
-    """The same without one of its operations."""
-    for stage in range(len(trial.model)):
-        layers = list(trial.model[stage].children())
-        for number, layer in enumerate(layers):
-            smaller = copy.deepcopy(trial)
-            rest = list(smaller.model[stage].children())
-            if isinstance(layer, Residual):
-                residual = rest[number]
-                assert isinstance(residual, Residual)
-                inner = list(residual.inner.children())
-                smaller.model[stage] = nn.Sequential(*rest[:number], *inner, *rest[number + 1 :])
-            elif isinstance(layer, Operation):
-                smaller.model[stage] = nn.Sequential(*rest[:number], *rest[number + 1 :])
-            else:
-                continue
-            yield smaller
-
-
-def outcome(trial: Trial, name: str) -> str:
-    """Empty if the trial agrees with PyTorch."""
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            return "\n".join(differences(trial, Path(folder), name))
-        except FrontendError as error:
-            return f"refused: {error}"
-        except Failed as error:
-            return f"failed: {error}"
-        except Exception:
-            return f"failed: {traceback.format_exc(limit=-3)}"
-
-
-def _kind(said: str) -> str:
-    """The kind of an outcome."""
-    return said.split(":")[0] if said.startswith(("refused", "failed")) else "differs"
-
-
-def smallest(trial: Trial, name: str, said: str) -> tuple[Trial, str]:
-    """A part of the trial that still fails in the same way, and its error."""
-    for smaller in _removable(trial):
-        found = outcome(smaller, name)
-        if found and _kind(found) == _kind(said):
-            return smallest(smaller, name, found)
-    return trial, said
-
-
-def main(arguments: list[str]) -> int:
-    first, count, *types = arguments
-    counts = dict.fromkeys(("agrees", "refused", "failed", "differs"), 0)
-    for seed in range(int(first), int(first) + int(count)):
-        names = types or [list(TYPES)[seed % 3]]
-        for name in names:
-            trial = random_trial(seed, TYPES[name])
-            said = outcome(trial, name)
-            kind = _kind(said) if said else "agrees"
-            counts[kind] += 1
-            if said:
-                if kind != "refused":
-                    trial, said = smallest(trial, name, said)
-                model = "" if kind == "refused" else trial.model
-                print(f"== {seed} {name} {trial.family} {trial.loss}\n{said}\n{model}")
-            sys.stdout.flush()
-    print(counts)
-    return int(counts["differs"] + counts["failed"] > 0)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    sys.exit(main(sys.argv[1:]))

@@ -18,8 +18,6 @@ Function = Callable[[Tensor], Tensor]
 
 
 class Operation(nn.Module):
-    """A function with a name, and the modules that it calls."""
-
     def __init__(self, name: str, function: Callable[..., Tensor], *held: nn.Module) -> None:
         super().__init__()
         self.name, self.function = name, function
@@ -52,7 +50,6 @@ class Residual(nn.Module):
 
 
 def _tame(x: Tensor) -> Tensor:
-    """Numbers from -2 to 2."""
     return 2 * torch.tanh(x / 2)
 
 

@@ -41,8 +41,6 @@ class Marking(torch.autograd.Function):
 
 
 class Marked(Plain):
-    """A layer whose activations can be counted."""
-
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.scale = torch.nn.Parameter(torch.ones(WIDTH, dtype=torch.float64))
@@ -87,7 +85,6 @@ class Storages(_Mode):  # type: ignore[misc]
         return result
 
     def note(self, storage: Any) -> None:
-        """Counts a storage from now on."""
         if storage in self._seen or not (weight := self.weight(storage)):
             return
         self._number += 1
@@ -105,7 +102,8 @@ class Storages(_Mode):  # type: ignore[misc]
 
     @property
     def held(self) -> int:
-        return sum(weight for n, weight in self.alive.items() if n not in self._on_host)
+        alive = self.alive.copy()  # Storages may die in another thread.
+        return sum(weight for n, weight in alive.items() if n not in self._on_host)
 
 
 class Census(Storages):
@@ -124,7 +122,7 @@ class Census(Storages):
 
 
 def _plain_of(values: Any) -> list[Tensor]:
-    """The tensors that have memory; for a DTensor, which has none itself, the part of this rank."""
+    """Returns the tensors that have memory; of a DTensor its local part."""
     leaves = [each for each in tree_leaves(values) if isinstance(each, Tensor)]
     parts = [each._local_tensor if isinstance(each, DTensor) else each for each in leaves]
     return [each for each in parts if each.layout == torch.strided]

@@ -14,13 +14,10 @@ from torch import Tensor, nn
 WIDTH = 6
 """One width for all activations, so that the shape does not reveal an exchanged message."""
 SAMPLES = 2
-"""Samples of a microbatch."""
 Value = Any
 
 
 class Plain(nn.Module):
-    """A residual layer."""
-
     def __init__(self, number: int) -> None:
         super().__init__()
         torch.manual_seed(number)
@@ -33,8 +30,6 @@ class Plain(nn.Module):
 
 
 class Dropped(Plain):
-    """With dropout."""
-
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.dropout(super().forward(x), 0.3, self.training)
 
@@ -56,7 +51,8 @@ class Counted(Plain):
 
 
 class Doubling(torch.autograd.Function):
-    """x * w, with a backward that always computes both gradients."""
+    runs = 0
+    """Of its backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
@@ -65,14 +61,15 @@ class Doubling(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        Doubling.runs += 1
         (gradient,) = gradients
         x, w = ctx.saved_tensors
         return gradient * w, (gradient * x).sum(0)
 
 
 class Shared(nn.Module):
-    """A layer used twice, a weight used directly and through a separate graph, a custom function,
-    a hook on a tensor inside, a parameter that nothing uses, and a slice of a parameter.
+    """Uses a layer and weights twice, a custom function, a hook, a slice, and one weight not at
+    all.
     """
 
     def __init__(self, number: int) -> None:
@@ -148,7 +145,6 @@ class Embedded(nn.Module):
 
 
 def loss_of(output: Value, target: Tensor) -> Tensor:
-    """The mean squared error of the part with the activation."""
     if isinstance(output, tuple):
         output = output[0] + output[2]
     if isinstance(output, dict):
@@ -157,7 +153,6 @@ def loss_of(output: Value, target: Tensor) -> Tensor:
 
 
 def block_of(model: str, number: int, count: int) -> nn.Module:
-    """A block of a model."""
     if model == "tied":
         return Embedded(number) if number in (0, count - 1) else Plain(number)
     kinds: dict[str, Callable[[int], nn.Module]] = {
@@ -172,7 +167,6 @@ def block_of(model: str, number: int, count: int) -> nn.Module:
 
 
 def batch_of(model: str, step: int, count: int, is_uneven: bool) -> tuple[list[Value], list[Value]]:
-    """The microbatches of a step, and their targets."""
     generator = torch.Generator().manual_seed(step)
     inputs: list[Value] = []
     targets: list[Value] = []

@@ -7,13 +7,10 @@ import random
 from pipesched import Schedule
 
 Key = tuple[int, int, int]
-"""(path, stage, microbatch)."""
 
 
 def random_schedule(seed: int) -> Schedule:
-    """A complete training step. Each cell is the next one of its worker at a random moment after
-    all that it needs, so the rows cannot wait for each other in a cycle.
-    """
+    """Returns a training step. Each cell runs after all that it needs, so that no cycle waits."""
     draw = random.Random(seed)
     workers, microbatches = draw.randint(2, 5), draw.randint(1, 7)
     stages = draw.randint(workers, workers + 4)
@@ -43,7 +40,6 @@ def random_schedule(seed: int) -> Schedule:
 
 
 def _places(draw: random.Random, workers: int, stages: int) -> list[int]:
-    """A worker for each stage, each of them at least once."""
     places = [*range(workers), *(draw.randrange(workers) for _ in range(stages - workers))]
     draw.shuffle(places)
     return places

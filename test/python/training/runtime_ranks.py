@@ -1,9 +1,10 @@
-"""Trains with `pipesched.torch` on gloo, one process per rank; `runtime_runs` starts it.
+"""Runs jobs on gloo, one process per rank, and trains with `pipesched.torch`.
 
-usage: runtime_ranks.py FOLDER SECONDS
+usage: runtime_ranks.py FOLDER SECONDS MODULE
 
-FOLDER/jobs.pickle has the jobs, which all ranks take in turn. Each rank writes its results to
-FOLDER/<rank>.pickle, and its messages to FOLDER/<rank>.err.
+FOLDER/jobs.pickle has the jobs, which all ranks take in turn by the function `run_job` of a module
+of this folder. Each rank writes its results to FOLDER/<rank>.pickle, and its messages to
+FOLDER/<rank>.err.
 """
 
 from __future__ import annotations
@@ -44,8 +45,6 @@ COLLECTIVES = ("all_reduce", "all_gather_single", "reduce_scatter_single")
 
 
 class Model:
-    """A model as blocks, with its optimizer."""
-
     def __init__(self, job: Job, is_tied: bool = True) -> None:
         self.count = job.schedule.blocks
         self.whole = nn.Sequential(*(block_of(job.model, i, self.count) for i in range(self.count)))
@@ -59,7 +58,6 @@ class Model:
         self.optimizer = optimizer_of(list(self.whole.parameters()))
 
     def train(self, inputs: list[Any], targets: list[Any]) -> list[float]:
-        """The losses of the microbatches, without a pipeline."""
         losses = []
         for value, target in zip(inputs, targets, strict=True):
             loss = loss_of(self.whole(value), target)
@@ -81,7 +79,6 @@ def difference(found: Tensor | None, wanted: Tensor | None) -> float:
 
 
 def stage_blocks(job: Job, rank: int, stages: Any) -> list[tuple[int, nn.Module]]:
-    """The blocks of a rank, by their number in the model."""
     return [
         (number, stages(stage.path, stage.stage)[i])
         for stage in job.schedule.stages(rank)
@@ -127,7 +124,6 @@ def mean_error(job: Job, found: Tensor | None, wanted: list[float], rank: int) -
 
 
 def composed(how: str, stages: Any, mesh: DeviceMesh) -> Callable[[int, int], nn.Module]:
-    """The stages, put together with the stages of other pipelines."""
     beside = mesh["replicas", "shards"] if how == "hsdp" else mesh["dp"]
     made: dict[nn.Module, nn.Module] = {}
 
@@ -139,8 +135,9 @@ def composed(how: str, stages: Any, mesh: DeviceMesh) -> Callable[[int, int], nn
             return made[module]
         for block in module.children() if how in ("blocks", "both", "again") else ():
             if not isinstance(block, FSDPModule):
-                again = {"reshard_after_forward": True} if how == "again" else {}
-                fully_shard(block, mesh=beside, **again)
+                fully_shard(
+                    block, mesh=beside, reshard_after_forward=True if how == "again" else None
+                )
         if how in ("stages", "both", "hsdp") and not isinstance(module, FSDPModule):
             fully_shard(module, mesh=beside)
         return module
@@ -150,7 +147,6 @@ def composed(how: str, stages: Any, mesh: DeviceMesh) -> Callable[[int, int], nn
 
 @contextmanager
 def counted(calls: Counter[str]) -> Iterator[None]:
-    """Counts the collectives of a block."""
     old = {name: getattr(dist, name) for name in COLLECTIVES}
 
     def counting(name: str) -> Callable[..., Any]:
@@ -256,10 +252,35 @@ def count(job: Job, group: dist.ProcessGroup) -> Result:
     return Result(peak=census.peak, left=census.left)
 
 
-def train_each(
-    folder: Path, jobs: list[Any], world: int, rank: int, run: Callable[[Any, Any], Any]
-) -> None:
-    """Runs the jobs that this rank takes part in, each over a group of its ranks."""
+def mesh_of(job: Job) -> DeviceMesh:
+    workers = job.schedule.workers
+    if job.how == "hsdp":
+        shape, names = (2, job.pipelines // 2, workers), ("replicas", "shards", "pp")
+        return init_device_mesh("cpu", shape, mesh_dim_names=names)
+    return init_device_mesh("cpu", (job.pipelines, workers), mesh_dim_names=("dp", "pp"))
+
+
+meshes: dict[Any, DeviceMesh] = {}
+
+
+def run_job(job: Job, group: dist.ProcessGroup, _: Path) -> Result:
+    if job.model == "marked":
+        return count(job, group)
+    if not job.how:
+        return run(job, group)
+    kind = job.how == "hsdp", job.pipelines, job.schedule.workers
+    if kind not in meshes:
+        meshes[kind] = mesh_of(job)
+    return run(job, meshes[kind]["pp"].get_group(), meshes[kind])
+
+
+# Processes
+
+Work = Callable[[Any, dist.ProcessGroup, Path], Any]
+"""The work of a rank on a job, with a group of the ranks of the job, and a folder for files."""
+
+
+def run_each(work: Work, folder: Path, jobs: list[Any], world: int, rank: int) -> None:
     meeting = f"file://{folder}/store"
     dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
     groups = {ranks: dist.new_group(list(range(ranks))) for ranks in range(1, world)}
@@ -270,38 +291,10 @@ def train_each(
     for job in jobs:
         if rank < job.ranks:
             print("job", job.name, file=sys.stderr, flush=True)
-            results[job.name] = run(job, groups[job.ranks])
+            results[job.name] = work(job, groups[job.ranks], folder)
     (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
     dist.barrier()
     dist.destroy_process_group()
-
-
-def mesh_of(job: Job) -> DeviceMesh:
-    workers = job.schedule.workers
-    if job.how == "hsdp":
-        shape, names = (2, job.pipelines // 2, workers), ("replicas", "shards", "pp")
-        return init_device_mesh("cpu", shape, mesh_dim_names=names)
-    return init_device_mesh("cpu", (job.pipelines, workers), mesh_dim_names=("dp", "pp"))
-
-
-def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
-    meshes: dict[Any, DeviceMesh] = {}
-
-    def run_one(job: Job, group: dist.ProcessGroup) -> Result:
-        if job.model == "marked":
-            return count(job, group)
-        if not job.how:
-            return run(job, group)
-        kind = job.how == "hsdp", job.pipelines, job.schedule.workers
-        if kind not in meshes:
-            meshes[kind] = mesh_of(job)
-        return run(job, meshes[kind]["pp"].get_group(), meshes[kind])
-
-    train_each(folder, jobs, world, rank, run_one)
-
-
-Work = Callable[[Path, list[Any], int, int], None]
-"""The work of a rank, with the folder, the jobs, the number of ranks, and its number."""
 
 
 def rank_process(work: Work, folder: Path, jobs: list[Any], world: int, rank: int) -> None:
@@ -309,15 +302,16 @@ def rank_process(work: Work, folder: Path, jobs: list[Any], world: int, rank: in
         os.dup2(errors.fileno(), 1)
         os.dup2(errors.fileno(), 2)
     try:
-        work(folder, jobs, world, rank)
+        run_each(work, folder, jobs, world, rank)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)
 
 
-def main(work: Work, folder: Path, seconds: float) -> int:
+def main(folder: Path, seconds: float, name: str) -> int:
     """Runs the jobs of a folder in as many processes as they need."""
+    work = importlib.import_module(name).run_job
     jobs: list[Any] = pickle.loads((folder / "jobs.pickle").read_bytes())
     world = max(job.ranks for job in jobs)
     torch.set_num_threads(1)
@@ -345,4 +339,6 @@ def main(work: Work, folder: Path, seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
+    from runtime_ranks import main as run_jobs
+
+    sys.exit(run_jobs(Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipesched import Schedule
+from pipesched import PipeSchedError, Schedule, generate
 
 LIMIT = 400
 """Seconds for all jobs of a run, on a machine with other work."""
@@ -24,13 +24,10 @@ class Job:
     schedule: Schedule
     model: str = "plain"
     options: dict[str, Any] = field(default_factory=dict)
-    """Options of the runtime."""
     is_uneven: bool = False
     """Whether microbatches have different sizes, which change from step to step."""
     steps_inside: bool = False
-    """Whether O cells step the parameters."""
     compares: bool = True
-    """Whether losses are compared."""
     how: str = ""
     """How pipelines are put together: plain (sums of the runtime), DDP around stages, fully_shard
     around blocks, stages or both, over one dimension or two (hsdp); empty for one pipeline."""
@@ -65,7 +62,6 @@ class Result:
     left: int = 0
     """The number alive after the step."""
     calls: dict[str, int] = field(default_factory=dict)
-    """Collectives by name."""
     buffers: dict[str, list[float]] = field(default_factory=dict)
     """By number of the block and name, after the first step."""
 
@@ -75,15 +71,14 @@ class RankFailed(Exception):
 
 
 def train(jobs: Sequence[Job], folder: Path, limit: float = LIMIT) -> dict[str, list[Result]]:
-    """Trains all jobs, one after the other, in one set of processes; the results of all ranks."""
-    return run(jobs, folder, "runtime_ranks.py", limit)
+    return run(jobs, folder, "runtime_ranks", limit)
 
 
 def run(jobs: Sequence[Any], folder: Path, name: str, limit: float = LIMIT) -> dict[str, Any]:
-    """Runs a script of ranks on jobs; the results of all ranks by job."""
+    """Runs a module of ranks on jobs; the results of all ranks by job."""
     (folder / "jobs.pickle").write_bytes(pickle.dumps(list(jobs)))
-    script = Path(__file__).with_name(name)
-    command = [sys.executable, str(script), str(folder), str(limit)]
+    script = Path(__file__).with_name("runtime_ranks.py")
+    command = [sys.executable, str(script), str(folder), str(limit), name]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         texts = [done.stderr]
@@ -98,7 +93,23 @@ def run(jobs: Sequence[Any], folder: Path, name: str, limit: float = LIMIT) -> d
     return found
 
 
+def made(
+    family: str, workers: int, microbatches: int, transform: str = "", **options: Any
+) -> Schedule:
+    schedule = generate(family, workers=workers, microbatches=microbatches, **options)
+    return schedule.transform(transform) if transform else schedule
+
+
+def smallest(family: str, workers: int = 4) -> Schedule:
+    """A family with an odd number of microbatches, if it has a rule for one."""
+    for microbatches in (7, 9, 8, 12):
+        try:
+            return generate(family, workers=workers, microbatches=microbatches)
+        except PipeSchedError:
+            continue
+    raise AssertionError(family)
+
+
 def phases_of(schedule: Schedule) -> set[str]:
-    """The phases of the cells that run."""
     programs = [schedule.program(worker) for worker in range(schedule.workers)]
     return {cell.phase for program in programs for each in program for cell in each.cells}

@@ -1,11 +1,7 @@
-"""Trains models whose head is divided among the ranks, alongside the same models with a whole head.
-
-usage: shard_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
-"""
+"""Trains models whose head is divided among the ranks, alongside models with a whole head."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,7 @@ from pipesched.torch.vocabulary import (
     take_head,
     take_vocabulary,
 )
-from runtime_ranks import difference, main, optimizer_of, stage_blocks, train_each
+from runtime_ranks import difference, optimizer_of, stage_blocks
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -36,10 +32,8 @@ class ShardJob:
     name: str
     schedule: Schedule
     entries: int = 24
-    """Entries of the vocabulary."""
     kind: str = "plain"
-    """plain, tied (to the embedding), biased, scaled (logits after the head), frozen, padded (an
-    embedding with one row without a gradient), still (a frozen embedding).
+    """plain, tied (to the embedding), biased, scaled (logits), frozen, padded, still (embedding).
     """
     ignored: int = -100
     loss: str = "mean"
@@ -49,9 +43,7 @@ class ShardJob:
     accumulated: bool = False
     """Whether the gradients of all steps add up until the last one is stepped."""
     factor: float = 1.0
-    """The factor of the input of the head."""
     pipelines: int = 1
-    """Side by side, with separate batches."""
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -70,8 +62,6 @@ class Layer(nn.Module):
 
 
 class Head(nn.Module):
-    """A norm, and the scores of the entries."""
-
     def __init__(self, job: ShardJob) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(WIDTH)
@@ -139,7 +129,6 @@ def compare(
     embedding: VocabularyEmbedding | None,
     whole: nn.Sequential,
 ) -> tuple[float, float]:
-    """The largest differences of gradients and of parameters."""
     pairs = []
     for _number, block in blocks:
         for name, found in block.named_parameters():
@@ -172,7 +161,7 @@ def taken(
     return head, embedding
 
 
-def run(job: ShardJob, group: dist.ProcessGroup) -> list[float]:
+def run_job(job: ShardJob, group: dist.ProcessGroup, _: Path) -> list[float]:
     """The largest relative errors of losses, gradients, parameters and evaluations."""
     schedule, rank, number = job.schedule, dist.get_rank(group), 0
     options = dict(job.options)
@@ -243,7 +232,6 @@ def meshed(job: ShardJob, number: int, rank: int) -> tuple[Any, Any]:
 def evaluated(
     runtime: PipelineRuntime, job: ShardJob, reference: nn.Module, is_last: bool
 ) -> float:
-    """Compares the losses and the outputs of evaluations."""
     shape = job.schedule.microbatches, SAMPLES, TOKENS
     inputs, targets = torch.randint(job.entries, (2, *shape)).unbind(0)
     outputs = runtime.evaluate(list(inputs))
@@ -264,11 +252,3 @@ def evaluated(
     if loss is not None and is_whole:
         worst = max(worst, difference(loss, torch.stack(losses).mean()))
     return worst
-
-
-def train(folder: Path, jobs: list[ShardJob], world: int, rank: int) -> None:
-    train_each(folder, jobs, world, rank, run)
-
-
-if __name__ == "__main__":
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))

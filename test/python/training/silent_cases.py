@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,8 +103,6 @@ def gradients_that_add_up(rank: int) -> dict[str, float]:
 
 
 class Twice(Plain):
-    """Gives one tensor as two."""
-
     def forward(self, x: Tensor) -> Any:
         hidden = super().forward(x)
         return hidden, hidden
@@ -164,8 +163,6 @@ def halves_of_a_tensor(rank: int) -> dict[str, float]:
 
 
 class Changed(nn.Module):
-    """Changes its input in place."""
-
     def __init__(self, number: int) -> None:
         super().__init__()
         self.layer = layer(number)
@@ -188,8 +185,6 @@ def recomputed_from_a_changed_input(rank: int) -> dict[str, float]:
 
 
 class Rolling(Plain):
-    """Draws from the generators of Python and NumPy."""
-
     def forward(self, x: Tensor) -> Tensor:
         hidden = super().forward(x)
         return (2 * hidden if random.random() < 0.5 else hidden) * float(np.random.rand())
@@ -209,15 +204,16 @@ def recomputed_by_other_generators(rank: int) -> float:
     return max(off(one, other) for one, other in zip(*gradients, strict=True))
 
 
+def half_frozen(begin: int = 0) -> nn.Sequential:
+    model = four()
+    for number, parameter in enumerate(model.parameters()):
+        parameter.requires_grad_(number >= begin and number % 2 == 0)
+    return model
+
+
 @case(2, refused="are trained now that no optimizer of its O cells has")
 def unfrozen_after_its_optimizer(rank: int) -> None:
-    def build() -> nn.Sequential:
-        model = four()
-        for number, parameter in enumerate(model.parameters()):
-            parameter.requires_grad_(number % 2 == 0)
-        return model
-
-    both = Beside(line(transform="pipe-add-optimizer"), build, optimizer=sgd)
+    both = Beside(line(transform="pipe-add-optimizer"), half_frozen, optimizer=sgd)
     both.step(0)
     for parameter in both.model.parameters():
         parameter.requires_grad_(True)
@@ -226,13 +222,7 @@ def unfrozen_after_its_optimizer(rank: int) -> None:
 
 @case(2, within=1e-9)
 def unfrozen_and_added_to_its_optimizer(rank: int) -> float:
-    def build() -> nn.Sequential:
-        model = four()
-        for number, parameter in enumerate(model.parameters()):
-            parameter.requires_grad_(number % 2 == 0)
-        return model
-
-    both = Beside(line(transform="pipe-add-optimizer"), build, optimizer=sgd)
+    both = Beside(line(transform="pipe-add-optimizer"), half_frozen, optimizer=sgd)
     both.step(0)
     both.update()
     for model in (both.model, both.reference):
@@ -328,9 +318,7 @@ def compiled_stages(rank: int) -> dict[str, float]:
 
 
 class Mirrored(Plain):
-    """Gives the negative of the value in memory, as PyTorch keeps the imaginary part of a
-    conjugate, and a conjugate.
-    """
+    """Gives a negative and a conjugate, which PyTorch keeps as marks on the memory."""
 
     def forward(self, x: Any) -> Any:
         x, other = x if isinstance(x, tuple) else (x, None)
@@ -386,8 +374,6 @@ def gradients_in_recomputed_forwards(rank: int) -> dict[str, float]:
 
 
 class Counting(nn.Module):
-    """A loss that counts its forwards."""
-
     calls: Tensor
 
     def __init__(self) -> None:
@@ -437,8 +423,6 @@ def a_penalty_of_all_weights(rank: int) -> None:
 
 
 class Using(nn.Module):
-    """Calls a layer that it does not hold."""
-
     def __init__(self, other: nn.Module) -> None:
         super().__init__()
         self.own, self.others = Plain(7), [other]
@@ -480,14 +464,7 @@ def a_lazy_model(rank: int) -> None:
 @case(2, within=1e-9)
 def frozen_when_the_optimizer_was_made(rank: int) -> float:
     """As an optimizer of `model.parameters()` steps parameters that are unfrozen later."""
-
-    def build() -> nn.Sequential:
-        model = four()
-        for number, parameter in enumerate(model.parameters()):
-            parameter.requires_grad_(number > 3 and number % 2 == 0)
-        return model
-
-    both = Beside(line(), build)
+    both = Beside(line(), partial(half_frozen, 4))
     both.optimizers[1] = sgd(both.runtime.parameters())
     for seed in range(3):
         both.step(seed)
@@ -498,8 +475,6 @@ def frozen_when_the_optimizer_was_made(rank: int) -> float:
 
 
 class Routed(Plain):
-    """Leaves a loss on itself."""
-
     left: Tensor
 
     def forward(self, x: Tensor) -> Tensor:

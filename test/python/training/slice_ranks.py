@@ -1,12 +1,8 @@
-"""Trains small GPTs by schedules with slices, alongside the same model on whole microbatches.
-
-usage: slice_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
-"""
+"""Trains small GPTs by schedules with slices, alongside the same model on whole microbatches."""
 
 from __future__ import annotations
 
 import random
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +12,7 @@ import torch
 import torch.distributed as dist
 from pipesched import Schedule
 from pipesched.torch import PipelineRuntime, slices, split_sequential
-from runtime_ranks import compare, difference, main, optimizer_of, stage_blocks, train_each
+from runtime_ranks import compare, difference, optimizer_of, stage_blocks
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
@@ -27,8 +23,6 @@ STEPS = 2
 
 @dataclass(frozen=True)
 class SliceJob:
-    """A schedule with slices, and the settings of its model."""
-
     name: str
     schedule: Schedule
     model: str = "gpt"
@@ -54,8 +48,6 @@ class Embedding(nn.Module):
 
 
 class Checkpointed(Embedding):
-    """Runs its forward again in its backward."""
-
     def forward(self, x: Tensor) -> Tensor:
         found: Tensor = checkpoint(super().forward, x, use_reentrant=False)
         return found
@@ -141,7 +133,6 @@ KINDS = {
 
 
 def model_of(kind: str, blocks: int) -> nn.Sequential:
-    """An embedding, layers and a head in as many blocks."""
     torch.manual_seed(5)
     made = KINDS.get(kind, Block)
     layers = [made(0.5 if kind in KINDS and kind != "blind" else 0.0) for _ in range(2 * blocks)]
@@ -160,7 +151,6 @@ def loss_of(output: Tensor, target: Tensor) -> Tensor:
 
 
 def cut(value: Tensor, job: SliceJob) -> Any:
-    """A microbatch as the job gives it."""
     if not job.is_uneven:
         return value
     parts = job.schedule.slices
@@ -202,7 +192,7 @@ def drawn(job: SliceJob, group: dist.ProcessGroup) -> list[float]:
     return [abs(one - other) for one, other in zip(losses, losses[STEPS:])] + [0.0]
 
 
-def run(job: SliceJob, group: dist.ProcessGroup) -> list[float]:
+def run_job(job: SliceJob, group: dist.ProcessGroup, _: Path) -> list[float]:
     """The largest relative errors of losses, gradients and parameters."""
     if job.model in KINDS:
         return drawn(job, group)
@@ -215,7 +205,7 @@ def run(job: SliceJob, group: dist.ProcessGroup) -> list[float]:
     steps = optimizer_of(list(reference.parameters()))
     worst = [0.0, 0.0, 0.0]
     torch.manual_seed(99)
-    for _ in range(STEPS):
+    for _step in range(STEPS):
         shape = schedule.microbatches, SAMPLES, TOKENS
         inputs, targets = torch.randint(WORDS, (2, *shape)).unbind(0)
         wanted = wanted_losses(reference, job, list(inputs), list(targets))
@@ -237,7 +227,6 @@ def run(job: SliceJob, group: dist.ProcessGroup) -> list[float]:
 def evaluated(
     runtime: PipelineRuntime, job: SliceJob, reference: nn.Module, worst: list[float]
 ) -> None:
-    """Compares outputs of an evaluation."""
     count = job.schedule.microbatches
     inputs = list(torch.randint(WORDS, (count, SAMPLES, TOKENS)))
     outputs = runtime.evaluate([cut(each, job) for each in inputs])
@@ -245,11 +234,3 @@ def evaluated(
         if output is not None:
             with torch.no_grad():
                 worst[2] = max(worst[2], difference(output, reference(value)))
-
-
-def train(folder: Path, jobs: list[SliceJob], world: int, rank: int) -> None:
-    train_each(folder, jobs, world, rank, run)
-
-
-if __name__ == "__main__":
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))

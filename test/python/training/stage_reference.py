@@ -165,9 +165,7 @@ class StageProgram:
         return produced
 
     def train(self, *, split: bool, recompute: bool = False) -> Step:
-        """A step of all microbatches, one after the other. A stage that has only one kind of
-        backward runs that.
-        """
+        """Runs all microbatches in turn, by the kind of backward that a stage has."""
         sums: list[Named] = [{} for _ in self.stages]
         losses = []
         before = [kept["param"] for kept in self.kept]
@@ -209,9 +207,7 @@ class StageProgram:
         live["residual"] |= self.call(symbol, live)["residual"]
 
     def _backward(self, symbol: str, live: dict[str, Named], total: Named) -> Named | None:
-        """Runs a backward function, adds its gradients to the sums, and returns the input's.
-        Gradients that the function has as arguments are sums already.
-        """
+        """Runs a backward, adds its gradients to the sums, and returns the input's."""
         arguments, results = self.signatures[symbol]
         adds = {port.name for port in arguments if port.role == "gradient"}
         for port in results:

@@ -1,15 +1,11 @@
 """Saves and loads the state of pipelines on gloo; `runtime_runs.run` starts it.
 
-usage: state_ranks.py FOLDER SECONDS
-
 Every job trains with one placement, saves, loads into another placement that starts with other
 values, and trains on, alongside a model without a pipeline that does not stop.
 """
 
 from __future__ import annotations
 
-import pickle
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,7 @@ from pipesched.torch.vocab_parallel.embedding import looks_up
 from pipesched.torch.vocab_parallel.head import spreads
 from pipesched.torch.vocabulary import take_head, take_vocabulary
 from runtime_models import batch_of, block_of, loss_of
-from runtime_ranks import LIMIT, composed, difference, main, whole
+from runtime_ranks import composed, difference, whole
 from shard_ranks import SAMPLES, TOKENS, ShardJob
 from shard_ranks import loss_of as loss_of_tokens
 from shard_ranks import model_of as language_model
@@ -255,8 +251,9 @@ def check_sizes(folder: Path, entries: int) -> None:
     assert {size[0] for size in sizes if len(size)} == {entries}
 
 
-def run(job: Saved, folder: Path) -> list[float]:
+def run_job(job: Saved, _: dist.ProcessGroup, folder: Path) -> list[float]:
     """The differences from the model that never stopped."""
+    folder /= f"checkpoint {job.name}"
     reference = Alone(job)
     first, second = (
         Alone(job, seed) if part is None else Placed(part, job, seed)
@@ -278,22 +275,5 @@ def run(job: Saved, folder: Path) -> list[float]:
     assert {name for model in found for name in model} == wanted.keys()
     first.close()
     second.close()
-    return [difference(v, wanted[name]) for model in found for name, v in model.items()]
-
-
-def train(folder: Path, jobs: list[Saved], world: int, rank: int) -> None:
-    """Runs each job with a folder for its checkpoint, and writes its result."""
-    meeting = f"file://{folder}/store"
-    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
-    results = {}
-    for number, job in enumerate(jobs):
-        print("job", job.name, file=sys.stderr, flush=True)
-        results[job.name] = run(job, folder / f"checkpoint{number}")
-        dist.barrier()
-    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
     dist.barrier()
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
+    return [difference(v, wanted[name]) for model in found for name, v in model.items()]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,11 +10,10 @@ torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesch
 pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesched[test]'")
 
 import pipesched  # noqa: E402
+from compiled_runs import losses_of, needs_tool  # noqa: E402
 from pipesched.frontends.torch import export  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
-
-TOOL = Path(__file__).parents[3] / "build" / "release" / "bin" / "pipesched-run"
 
 
 class Bounds(nn.Module):
@@ -40,7 +37,7 @@ def squares(output: Tensor, target: Tensor) -> Tensor:
     return found
 
 
-@pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")
+@needs_tool
 @pytest.mark.parametrize("name", ["float32", "float64"])
 def test_bounds_keep_nan(tmp_path: Path, name: str) -> None:
     torch.manual_seed(0)
@@ -51,9 +48,6 @@ def test_bounds_keep_nan(tmp_path: Path, name: str) -> None:
     schedule = pipesched.generate("1f1b", workers=2, microbatches=2, name="bounds")
     made = export(model, schedule, (x[:4], target[:4]), loss=squares, batches=[(x, target)])
     folder = made.save(tmp_path / "bounds.mlir")
-    command = [str(TOOL), str(tmp_path / "bounds.mlir"), f"--parameters={folder}", "--steps=1"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = re.search(r"^step 0: loss (\S+),", done.stdout, re.M)
+    (found,) = losses_of(tmp_path / "bounds.mlir", folder, steps=1)
     wanted = squares(model(x), target).item()
-    assert found and float(found[1]) == pytest.approx(wanted, rel=1e-5)
+    assert found == pytest.approx(wanted, rel=1e-5)

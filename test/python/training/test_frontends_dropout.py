@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesch
 pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesched[test]'")
 
 import pipesched  # noqa: E402
+from compiled_runs import losses_of, needs_tool  # noqa: E402
 from pipesched.frontends import FrontendError  # noqa: E402
 from pipesched.frontends.torch import dropout_mask, dropout_masks, export  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
@@ -23,10 +22,7 @@ from torch.nn import functional  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
-TOOL = ROOT / "build" / "release" / "bin" / "pipesched-run"
 WIDTH, TOKENS, SIZE, MICROBATCHES, STEPS, SEED = 8, 3, 2, 4, 4, 7
-
-needs_tool = pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")
 
 
 # Masks
@@ -188,14 +184,6 @@ def four_stages(tmp_path_factory: pytest.TempPathFactory) -> Exported:
     return Exported(path, made.save(path), trained(SEED), trained(SEED + 1))
 
 
-def run(path: Path, folder: Path, *options: str) -> list[float]:
-    """The losses of a compiled training."""
-    command = [str(TOOL), str(path), f"--parameters={folder}", f"--steps={STEPS}", *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [float(text) for text in re.findall(r"^step \d+: loss (\S+),", done.stdout, re.M)]
-
-
 @needs_tool
 @pytest.mark.parametrize(
     "options",
@@ -209,7 +197,7 @@ def run(path: Path, folder: Path, *options: str) -> list[float]:
 )
 def test_losses_are_those_of_pytorch(four_stages: Exported, options: tuple[str, ...]) -> None:
     """Split and whole backwards, with and without recomputation, on two and four workers."""
-    losses = run(four_stages.path, four_stages.folder, *options)
+    losses = losses_of(four_stages.path, four_stages.folder, *options, steps=STEPS)
     assert losses == pytest.approx(four_stages.losses, rel=1e-5)
     assert losses != pytest.approx(four_stages.others, rel=1e-3)  # Masks move them.
 
@@ -218,7 +206,7 @@ def test_losses_are_those_of_pytorch(four_stages: Exported, options: tuple[str, 
 def test_masks_do_not_depend_on_stages(four_stages: Exported, tmp_path: Path) -> None:
     made = exported(model(), "gpipe", 2, seed=SEED)
     folder = made.save(tmp_path / "m.mlir")
-    losses = run(tmp_path / "m.mlir", folder)
+    losses = losses_of(tmp_path / "m.mlir", folder, steps=STEPS)
     assert losses == pytest.approx(four_stages.losses, rel=1e-5)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +12,12 @@ pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesch
 jax = pytest.importorskip("jax", reason="needs JAX: pip install 'pipesched[test]'")
 
 import pipesched  # noqa: E402
+from compiled_runs import losses_of, needs_tool  # noqa: E402
 from pipesched.frontends import FrontendError  # noqa: E402
 from pipesched.frontends.jax import adam, export, sgd  # noqa: E402
 
 jnp = jax.numpy
-TOOL = Path(__file__).parents[3] / "build" / "release" / "bin" / "pipesched-run"
 VOCABULARY, WIDTH, CONTEXT, MICROBATCHES, SIZE, STEPS = 13, 8, 5, 4, 2, 20
-
-needs_tool = pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")
 
 
 def norm(scale: Any, x: Any) -> Any:
@@ -130,10 +126,7 @@ def test_losses_are_those_of_jax(tmp_path: Path) -> None:
     assert "stage1.project.2.npy" in made.arrays
     folder = made.save(tmp_path / "decoder.mlir")
     wanted = trained(0.01)
-    command = [str(TOOL), str(tmp_path / "decoder.mlir"), f"--parameters={folder}"]
-    done = subprocess.run([*command, f"--steps={STEPS}"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = [float(text) for text in re.findall(r"^step \d+: loss (\S+),", done.stdout, re.M)]
+    found = losses_of(tmp_path / "decoder.mlir", folder, steps=STEPS)
     assert found == pytest.approx(wanted, rel=1e-5)
 
 
@@ -164,10 +157,7 @@ def test_operations_of_chlo_compute_what_jax_computes(tmp_path: Path) -> None:
         batches=[(x, y)],
     )
     folder = made.save(tmp_path / "curved.mlir")
-    command = [str(TOOL), str(tmp_path / "curved.mlir"), f"--parameters={folder}", "--steps=2"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = [float(text) for text in re.findall(r"^step \d+: loss (\S+),", done.stdout, re.M)]
+    found = losses_of(tmp_path / "curved.mlir", folder, steps=2)
     first, gradient = jax.value_and_grad(mean)(own)
     stepped = jax.tree.map(lambda p, g: p - 0.5 * g, own, gradient)
     assert found == pytest.approx([float(first), float(mean(stepped))], rel=1e-5)

@@ -14,15 +14,12 @@ pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesch
 
 import pipesched  # noqa: E402
 import random_modules  # noqa: E402
+from compiled_runs import losses_of, needs_tool  # noqa: E402
 from pipesched.frontends import FrontendError, _decompositions  # noqa: E402
 from pipesched.frontends.torch import export  # noqa: E402
 from random_operations import ALONG, ELEMENTS, WHOLE, Operation  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
-
-needs_tool = pytest.mark.skipif(
-    not random_modules.TOOL.exists(), reason="the release tools are not built"
-)
 
 
 def along(name: str, dimension: int) -> Operation:
@@ -126,7 +123,7 @@ def test_frozen_stages_run(case: str, tmp_path: Path) -> None:
         batches=[(x, y)],
     )
     folder = made.save(tmp_path / "frozen.mlir")
-    found = random_modules.run(tmp_path / "frozen.mlir", folder, steps=3)
+    found = losses_of(tmp_path / "frozen.mlir", folder, steps=3)
     optimizer = torch.optim.SGD([*model.parameters(), other], lr=0.5)
     wanted = []
     for _ in range(3):
@@ -157,5 +154,5 @@ def test_stages_without_parameters_run(where: int, tmp_path: Path) -> None:
         batches=[(x, x)],
     )
     folder = made.save(tmp_path / "m.mlir")
-    found = random_modules.run(tmp_path / "m.mlir", folder, steps=1)
+    found = losses_of(tmp_path / "m.mlir", folder, steps=1)
     assert found == pytest.approx([functional.mse_loss(model(x), x).item()], rel=1e-5)

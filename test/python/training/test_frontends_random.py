@@ -13,14 +13,11 @@ torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesch
 pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesched[test]'")
 
 import random_modules  # noqa: E402
+from compiled_runs import needs_tool  # noqa: E402
 from pipesched.frontends import FrontendError  # noqa: E402
 
 COUNT = int(os.environ.get("PIPESCHED_RANDOM_MODULES", "6"))
 FIRST = int(os.environ.get("PIPESCHED_RANDOM_FIRST", "4"))
-
-needs_tool = pytest.mark.skipif(
-    not random_modules.TOOL.exists(), reason="the release tools are not built"
-)
 
 
 @needs_tool

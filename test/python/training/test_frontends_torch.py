@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesch
 pytest.importorskip("torch_mlir", reason="needs torch-mlir: pip install 'pipesched[test]'")
 
 import pipesched  # noqa: E402
+from compiled_runs import TOOL, losses_of, needs_tool  # noqa: E402
 from frontend_models import CONTEXT, Llama, batches, gpt, loss, trained  # noqa: E402
 from language_cases import language_model, next_word, words  # noqa: E402
 from pipesched.command import main  # noqa: E402
@@ -27,13 +28,10 @@ from pipesched.torch.training import Source, find  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
-TOOL = ROOT / "build" / "release" / "bin" / "pipesched-run"
 MICROBATCHES, SIZE, STEPS = 4, 2, 20
 DATA = batches(STEPS, MICROBATCHES * SIZE)
 EXAMPLE = (DATA[0][0][:SIZE], DATA[0][1][:SIZE])
 MPI = ("--backend=mpi", "--mpicc=mpicc.mpich", "--mpirun=mpirun.mpich")
-
-needs_tool = pytest.mark.skipif(not TOOL.exists(), reason="the release tools are not built")
 
 Make = Callable[[list[nn.Parameter]], Any]
 
@@ -42,18 +40,10 @@ def adam(parameters: list[nn.Parameter]) -> Any:
     return torch.optim.Adam(parameters, lr=0.01)
 
 
-def run(path: Path, folder: Path, *options: str, steps: int = STEPS) -> list[float]:
-    """The losses of a compiled training."""
-    command = [str(TOOL), str(path), f"--parameters={folder}", f"--steps={steps}", *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return [float(text) for text in re.findall(r"^step \d+: loss (\S+),", done.stdout, re.M)]
-
-
 def check(
     path: Path, folder: Path, wanted: list[float], *options: str, tolerance: float = 1e-5
 ) -> None:
-    found = run(path, folder, *options, steps=len(wanted))
+    found = losses_of(path, folder, *options, steps=len(wanted))
     assert found == pytest.approx(wanted, rel=tolerance)
     assert abs(wanted[0] - wanted[-1]) > 1e-3  # they move
 

@@ -34,9 +34,7 @@ def _float64() -> Iterator[None]:
 
 
 def layer(own: Any, x: Any) -> Any:
-    """Has a gradient that is the gradient of its output (`moved`), one that is used twice, one that
-    is not used, and a number that is not trained.
-    """
+    """Has parameters with a plain gradient, used twice, unused, and not trained."""
     y = jnp.tanh(x @ own["w"][0] + own["b"]) @ own["w"][0]
     return jax.checkpoint(jnp.sin)(y) * own["times"] + own["moved"]
 
@@ -67,7 +65,6 @@ def batch() -> tuple[Any, Any]:
 
 
 def without_pipeline(functions: list[Any], params: list[Any], x: Any, y: Any) -> Any:
-    """Returns the loss and the gradients of JAX itself."""
 
     def mean(params: list[Any]) -> Any:
         total = 0

@@ -1,6 +1,4 @@
-"""Megatron-Core trains by tables of PipeSched on gloo and CPUs (docs/Megatron.md): losses and
-gradients equal its own 1F1B's.
-"""
+"""Megatron-Core trains by tables of PipeSched on gloo and CPUs as by its own 1F1B."""
 
 from __future__ import annotations
 
@@ -57,7 +55,6 @@ class MegatronJob:
     loop: bool = False
     """Whether Megatron's own layout of layers is kept, and its own placement."""
     plain: bool = False
-    """Whether its own layout is kept."""
     per_token: bool = False
     """Whether losses are sums over tokens, whose number the loss function gives."""
     extra: bool = False
@@ -113,7 +110,7 @@ WANTED = {
 
 
 def test_megatron_trains_by_tables(tmp_path: Path) -> None:
-    for name, ranks in run(jobs(), tmp_path, "megatron_ranks.py", 120).items():
+    for name, ranks in run(jobs(), tmp_path, "megatron_ranks", 120).items():
         if name in WANTED:
             assert any(WANTED[name] in found for found in ranks), (name, ranks)
             assert all(isinstance(found, str) and found != "not refused" for found in ranks), ranks

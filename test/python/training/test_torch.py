@@ -1,6 +1,4 @@
-"""Exports that train: PyTorch's own runtime, in real processes, against the model without a
-pipeline; and PyTorch's own passes, action by action.
-"""
+"""Exports that train under PyTorch's own runtime, and its passes, action by action."""
 
 from __future__ import annotations
 
@@ -13,9 +11,10 @@ import pipesched
 import pytest
 from pipesched import PipeSchedError, PipeSchedWarning, Schedule
 from points import SLICED, SPREAD
-from torch_runs import Job, Trained, job_of, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
+
+from torch_ranks import Job, Trained, job_of, train
 
 FORMATS = ("compute_only", "compute_comms")
 PRECISION = 1e-12
@@ -59,14 +58,12 @@ FAMILIES: list[tuple[str, int, int, dict[str, Any]]] = [
     ("hanayo", 4, 3, {"waves": 1, "split_backward": False}),
 ]
 REFUSED = {"chimera", "dualpipe"}
-"""Families that hold a stage twice."""
 
 UNEVEN: list[tuple[str, list[int]]] = [
     ("greedy", [0, 1, 2, 0, 1]),
     ("greedy", [2, 0, 1, 1, 0, 3, 0]),
     ("greedy", [1, 0, 1, 1, 1, 1, 1]),
 ]
-"""Stages of the workers that are not the same number on each."""
 
 BY_HAND = {
     # Some microbatches split, some whole; gradients in another order than forwards; idle slots.
@@ -142,7 +139,6 @@ NAMES = [
 
 
 def without(text: str, name: str) -> str:
-    """The file without its actions of that name."""
     rows = [line.split(",") for line in text.splitlines()]
     return "".join(",".join(a for a in row if name not in a) + "\n" for row in rows)
 
@@ -270,9 +266,7 @@ def test_families_have_the_actions_of_pytorchs_classes(family: str) -> None:
 
 
 def test_first_input_gradient_is_left_to_w(trained: dict[str, Trained]) -> None:
-    """Matrix products of a stage's two layers: one each for F, I and W; the first layer of the
-    model needs no I.
-    """
+    """The matrix products of two layers; the first layer of the model needs no I."""
     first, last = trained["profiled"].products
     assert [first[action] for action in ("0F0", "0I0", "0W0")] == [2, 0, 3]
     assert [last[action] for action in ("1F0", "1I0", "1W0")] == [2, 2, 2]

@@ -1,6 +1,4 @@
-"""Failures of pipelines in real processes, and their other work alongside training: see
-runtime_cases.py. No process is ever left hanging.
-"""
+"""Failures of pipelines in real processes, and their other work: see runtime_cases.py."""
 
 from __future__ import annotations
 
@@ -22,9 +20,7 @@ pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]
 import runtime_cases  # noqa: F401
 
 SOON = 60.0
-"""Ranks that did not learn of a failure would wait for their time limit, 300 s. They learn of it
-within a second, later on a machine with other work.
-"""
+"""Ranks learn of a failure within a second, not by their time limit of 300 s."""
 
 FAILURES: dict[str, tuple[int, str, str]] = {
     # The rank that fails, its exception, and the exception of the others.
@@ -38,50 +34,16 @@ FAILURES: dict[str, tuple[int, str, str]] = {
         "ValueError: broken\nin the pipeline: rank 1, at 1: compute 1F0",
         "RemoteError: rank 1 failed: at 1: compute 1F0: ValueError: broken",
     ),
-    "exception_in_the_loss": (
-        1,
-        "KeyError: 'label'\nin the pipeline: rank 1, at 1: compute 1F0",
-        "RemoteError: rank 1 failed: at 1: compute 1F0: KeyError: 'label'",
-    ),
     "stage_missing": (
         1,
         "PipelineError: `stages` has no module for path 0, stage 1, which the placement gives to "
         "rank 1; it has [(0, 2)]",
         "RemoteError: rank 1 failed: making the runtime: PipelineError: `stages` has no module",
     ),
-    "shapes_that_do_not_fit": (
-        1,
-        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x6 and 7x6)\nin the pipeline: "
-        "rank 1, at 1: compute 1F0",
-        "RemoteError: rank 1 failed: at 1: compute 1F0: RuntimeError: mat1 and mat2",
-    ),
-    "loss_of_many_numbers": (
-        1,
-        "PipelineError: the loss of a microbatch is 'a tensor of shape [2, 6]'; wanted a scalar "
-        "tensor\nin the pipeline: rank 1, at 1: compute 1F0",
-        "RemoteError: rank 1 failed: at 1: compute 1F0: PipelineError: the loss of a microbatch",
-    ),
-    "stage_given_twice": (
-        0,
-        "PipelineError: `stages` gives one module for path 0, stage 0 (block 0) and path 0, "
-        "stage 2 (block 2), so that each of its parameters belongs to several stages "
-        "of this rank; give",
-        "RemoteError: rank 0 failed: making the runtime: PipelineError: `stages` gives one",
-    ),
     "exception_in_an_optimizer": (
         1,
         "ArithmeticError: no step\nin the pipeline: rank 1, at 16: compute 1O0",
         "RemoteError: rank 1 failed: at 16: compute 1O0: ArithmeticError: no step",
-    ),
-    "budget_of_activations": (
-        0,
-        "MemoryBudgetError: 0F2 makes this rank hold 3 activations; the budget is 2",
-        "RemoteError: rank 0 failed: at 4: compute 0F2: MemoryBudgetError: 0F2 makes",
-    ),
-    "budget_of_bytes": (
-        1,
-        "MemoryBudgetError: 1F0 makes this rank hold 448 bytes of activations; the budget is 400B",
-        "RemoteError: rank 1 failed: at 1: compute 1F0: MemoryBudgetError",
     ),
     "exception_in_an_exchange": (
         1,
@@ -99,26 +61,6 @@ FAILURES: dict[str, tuple[int, str, str]] = {
         "(float64[2, 6]) before with batches of the same shapes; pass static_shapes=False",
         "RemoteError: rank 0 failed: at 1: send 0F0 to 1: PipelineError: message 0",
     ),
-}
-
-REFUSALS: dict[str, list[str]] = {
-    # The exception of all ranks.
-    "too_few_ranks": ["the schedule has 3 workers, the process group 2 ranks"],
-    "too_many_ranks": ["the schedule has 2 workers, the process group 3 ranks"],
-    "backend_that_is_not_known": [
-        "backend 'fake' is not known here",
-        "messages='tags'",
-        "messages='ordered'",
-    ],
-    "other_schedule": ["has another schedule, or other options, than this rank"],
-    "replicas_of_other_shapes": ["block ", "[12, 6]", "on this rank"],
-    "replicas_of_other_values": ["its parameters have other values on rank", "block "],
-    "batch_that_cannot_be_cut": ["shape [7, 6]", "cannot be cut into 4 equal microbatches"],
-    "program_that_hangs": [
-        "deadlocks with messages=unbounded in a cycle of 4 waits",
-        "recv 1B0 from 1 on worker 0 waits for send 1B0 to 0 on worker 1",
-    ],
-    "order_that_hangs_without_tags": ["by their order alone (messages=batched)", "deadlocks"],
 }
 
 
@@ -142,13 +84,6 @@ def test_a_failure_ends_all_ranks(cases: Cases, name: str) -> None:
         assert result["seconds"] < SOON
 
 
-@pytest.mark.parametrize("name", REFUSALS)
-def test_a_refusal_is_that_of_all_ranks(cases: Cases, name: str) -> None:
-    for result in cases[name]:
-        assert result["text"].startswith("PipelineError: ")
-        assert all(part in result["text"] for part in REFUSALS[name]), result["text"]
-
-
 def test_a_killed_rank_ends_the_others(cases: Cases) -> None:
     first, _, last = cases["killed"]
     for result in (first, last):
@@ -158,7 +93,6 @@ def test_a_killed_rank_ends_the_others(cases: Cases) -> None:
 
 
 def ends_of(mode: str, folder: Path) -> list[tuple[int, float, str]]:
-    """The end of three processes that fail in some way: status, time and output."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -272,7 +206,7 @@ def test_gradients(cases: Cases, name: str) -> None:
 
 
 def run_of_guide(folder: Path, number: int) -> str:
-    """Runs a script of docs/Torch.md, of which the second one is a module; returns its output."""
+    """Runs a script of docs/Torch.md; returns its output."""
     text = (ROOT / "docs" / "Torch.md").read_text()
     scripts = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(scripts) == 3

@@ -17,7 +17,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
 from pipesched.torch import PipelineError  # noqa: E402
-from pipesched.torch.checkpoint.files import Stored, read_into, seal_line, split_seal, write  # noqa: E402  # noqa: E402
+from pipesched.torch.checkpoint import files  # noqa: E402
 from torch.distributed.checkpoint import state_dict_loader  # noqa: E402
 from torch.distributed.checkpoint.state_dict_saver import save  # noqa: E402
 
@@ -47,7 +47,7 @@ def saved(folder: Path, **more: Any) -> Path:
 def test_own_checkpoints_load(tmp_path: Path) -> None:
     folder = saved(tmp_path / "c", betas=(0.9, 0.99), name="adam")
     state: dict[str, Any] = {"model": {"w": torch.zeros(4)}, "betas": None, "name": None}
-    read_into(state, Stored(folder))
+    files.read_into(state, files.Stored(folder))
     assert state["model"]["w"].tolist() == [0, 1, 2, 3]
     assert (state["betas"], state["name"]) == ((0.9, 0.99), "adam")
 
@@ -56,12 +56,12 @@ def test_metadata_runs_nothing(tmp_path: Path) -> None:
     folder, mark = saved(tmp_path / "c"), tmp_path / "ran"
     (folder / ".metadata").write_bytes(pickle.dumps(Harmful(mark)))
     with pytest.raises(PipelineError, match=r"names posix\.mkdir, which no checkpoint needs"):
-        Stored(folder)
+        files.Stored(folder)
     reads = b"cbuiltins\ngetattr\n(ctorch\nSize\nS'__new__'\ntR."
     for contents in (reads, b"", b"no pickle", pickle.dumps({})):
         (folder / ".metadata").write_bytes(contents)
         with pytest.raises(PipelineError, match="metadata"):
-            Stored(folder)
+            files.Stored(folder)
     assert not mark.exists()
 
 
@@ -69,7 +69,7 @@ def test_values_run_nothing(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     folder = saved(tmp_path / "c", lr=Harmful(mark))
     with pytest.raises(PipelineError, match="'lr' is not loaded, since it may run code"):
-        read_into({"lr": None}, Stored(folder))
+        files.read_into({"lr": None}, files.Stored(folder))
     assert not mark.exists()
 
 
@@ -77,8 +77,6 @@ def test_values_run_nothing(tmp_path: Path) -> None:
 
 
 class Alone:
-    """The progress of a rank without others."""
-
     def moved(self) -> None:
         pass
 
@@ -90,24 +88,22 @@ class Alone:
 
 
 def written(folder: Path, step: int) -> Path:
-    """A folder with the save of a step, of one rank."""
     state = {"model": {"w": torch.full((300,), float(step))}}
-    write(state, folder, step, None, Alone())  # type: ignore[arg-type]
+    files.write(state, folder, step, None, Alone())  # type: ignore[arg-type]
     return folder
 
 
 def values_in(folder: Path) -> list[float]:
     """The values of a checkpoint that is not refused."""
-    stored = Stored(folder)
+    stored = files.Stored(folder)
     stored.check()
     state: dict[str, Any] = {"model": {"w": torch.zeros(300)}}
-    read_into(state, stored)
+    files.read_into(state, stored)
     found: list[float] = state["model"]["w"].unique().tolist()
     return found
 
 
 def file_of(folder: Path) -> Path:
-    """The file of the only rank."""
     (found,) = folder.glob("*.distcp")
     return found
 
@@ -133,9 +129,9 @@ def from_other(other: Path, path: Path) -> None:
 
 def from_more_ranks(other: Path, path: Path) -> None:
     contents = file_of(other).read_bytes()
-    found = split_seal(contents)
+    found = files.split_seal(contents)
     assert found is not None
-    path.write_bytes(contents[: found[0]] + seal_line({**found[1], "ranks": 4}))
+    path.write_bytes(contents[: found[0]] + files.seal_line({**found[1], "ranks": 4}))
 
 
 @pytest.mark.parametrize(
@@ -189,11 +185,11 @@ def test_a_changed_byte_is_refused(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_pytorch_is_as_long_as_it_says(tmp_path: Path) -> None:
     folder = saved(tmp_path / "c")
-    Stored(folder).check()
+    files.Stored(folder).check()
     path = file_of(folder)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(PipelineError, match="_0.distcp' has .* bytes, wanted at least"):
-        Stored(folder).check()
+        files.Stored(folder).check()
 
 
 def test_a_full_disk_is_told_and_changes_nothing(

@@ -7,29 +7,20 @@ from __future__ import annotations
 
 import gzip
 import json
-import pickle
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from pipesched import Measurement, PipeSchedError, Schedule, generate
+from pipesched import Measurement, PipeSchedError, Schedule
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-STEPS = 3
-LIMIT = 300
-"""Seconds for all ranks of a run, on a machine with other work."""
-
-
-def made(family: str, workers: int, microbatches: int, passes: str = "") -> Schedule:
-    schedule = generate(family, workers=workers, microbatches=microbatches)
-    return schedule.transform(passes) if passes else schedule
-
+from measure_ranks import STEPS, MeasureJob
+from runtime_runs import made
+from runtime_runs import run as run_jobs
 
 SCHEDULES = {
     "line": made("1f1b", 2, 4),
@@ -43,12 +34,8 @@ TRACED = {"line": made("1f1b", 2, 4), "split": made("zb-v", 2, 4)}
 
 
 def run(folder: Path, kind: str, schedules: dict[str, Schedule]) -> Path:
-    """Runs schedules in real processes; returns the folder of their files."""
-    (folder / "jobs.pickle").write_bytes(pickle.dumps(list(schedules.items())))
-    script = Path(__file__).with_name("measure_ranks.py")
-    command = [sys.executable, str(script), str(folder), kind]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-    assert done.returncode == 0, done.stderr
+    jobs = [MeasureJob(name, schedule, kind) for name, schedule in schedules.items()]
+    run_jobs(jobs, folder, "measure_ranks")
     return folder
 
 
@@ -300,9 +287,7 @@ def test_profile_is_by_stage(measured: dict[str, Measurement]) -> None:
 
 
 def test_profile_with_issue_has_all_that_holds_a_worker(measured: dict[str, Measurement]) -> None:
-    """On worker 0 of the line only backwards wait, for messages: forwards with their messages fill
-    the time up to the next cell.
-    """
+    """On worker 0 only backwards wait: a forward lasts up to the next cell."""
     measurement = measured["line"]
     times = measurement.profile(issue=True)
     forward = float(times.partition("F=[")[2].partition("ms")[0]) / 1e3

@@ -1,6 +1,4 @@
-"""The memory of workers while they train, counted by the storages of PyTorch (runtime_census.py),
-equals the memory analysis of their schedule, worker by worker, and stays within a budget.
-"""
+"""The memory of workers, by the storages of PyTorch, equals the analysis of their schedule."""
 
 from __future__ import annotations
 
@@ -11,9 +9,9 @@ from typing import Any
 
 import pipesched
 import pytest
-from pipesched import Instruction, Path, PipeSchedError, Schedule, generate
+from pipesched import Instruction, Path, PipeSchedError, Schedule
 from points import WHOLE
-from runtime_runs import Job, Result, train
+from runtime_runs import Job, Result, made, smallest, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
@@ -32,11 +30,6 @@ ASYMMETRIC = [
 ]
 
 
-def made(family: str, workers: int, microbatches: int, transform: str = "", **options: Any) -> Any:
-    schedule = generate(family, workers=workers, microbatches=microbatches, **options)
-    return schedule.transform(transform) if transform else schedule
-
-
 def optimized(memory: int) -> Schedule:
     times = "pipe-attach-profile{times=F=10ms,I=12ms,W=8ms,D=9ms,U=9ms}"
     problem = pipesched.problem(workers=3, microbatches=5).transform(times)
@@ -44,19 +37,9 @@ def optimized(memory: int) -> Schedule:
     return found.schedule
 
 
-def of_family(family: str) -> Schedule:
-    for microbatches in (7, 9, 8, 12):
-        try:
-            return generate(family, workers=4, microbatches=microbatches)
-        except PipeSchedError:
-            continue
-    raise AssertionError(family)
-
-
 @cache
 def resident() -> dict[str, Schedule]:
-    """Schedules whose activations stay where they are."""
-    found = {family: of_family(family) for family in WHOLE}
+    found = {family: smallest(family) for family in WHOLE}
     found |= {
         "chimera of two pairs": made("chimera", 4, 8, pairs=2),
         "asymmetric": made("greedy", 4, 9, paths=ASYMMETRIC, gradient_after="I"),
@@ -85,9 +68,7 @@ def offloaded() -> dict[str, Schedule]:
 
 
 def steps_of(program: Any) -> Iterator[tuple[Instruction, int, int]]:
-    """The activations that each instruction of a worker adds, and that it frees, if a copy takes no
-    time: an offload frees one at once.
-    """
+    """Yields what each instruction adds and frees; an offload frees at once."""
     for instruction in program:
         if instruction.kind not in ("compute", "offload", "reload"):
             continue
@@ -97,7 +78,6 @@ def steps_of(program: Any) -> Iterator[tuple[Instruction, int, int]]:
 
 
 def peak_in_order(program: Any) -> int:
-    """The most that is held after an instruction."""
     held = peak = 0
     for _, added, freed in steps_of(program):
         held += added - freed
@@ -153,9 +133,7 @@ def test_peaks_are_those_of_the_analysis(counted: dict[str, list[Result]], name:
 
 @pytest.mark.parametrize("name", list(offloaded()))
 def test_peaks_with_offload(counted: dict[str, list[Result]], name: str) -> None:
-    """In this process a copy ends at once, so that as little is held as the order allows. At any
-    times more is held, within the bound of the proof.
-    """
+    """Here a copy ends at once; at any times the bound of the proof holds."""
     schedule = offloaded()[name]
     programs = [schedule.program(worker) for worker in range(schedule.workers)]
     results = counted[f"offloaded {name}"]

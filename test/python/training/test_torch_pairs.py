@@ -1,6 +1,4 @@
-"""Overlapped pairs train part by part (docs/Torch.md, "Layers in parts"): experts over the ranks of
-several pipelines, in real processes over gloo and in float64.
-"""
+"""Overlapped pairs train part by part, with experts over the ranks of several pipelines."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
-from part_runs import PartJob, PartResult  # noqa: E402
+from part_ranks import PartJob, PartResult  # noqa: E402
 from pipesched import generate  # noqa: E402
 from pipesched.torch import PipelineError  # noqa: E402
 from pipesched.torch.overlap.chain import Chain, check_order, steps_of  # noqa: E402
@@ -44,7 +42,7 @@ def jobs() -> dict[str, PartJob]:
             "dualpipe-v", made("dualpipe-v", 2, 5), 7, options={"parts_order": "megatron"}
         ),
         "zb-h1": PartJob("zb-h1", made("zb-h1", 2, 3)),
-        "spied": PartJob("spied", made("combined-1f1b", 1, 3), 1, how="spied"),
+        "spied": PartJob("spied", made("combined-1f1b", 1, 3), 1, peers=4, how="spied"),
         "memory": PartJob("memory", combined, 6, options={"memory_budget": "1GiB"}),
     }
     averaged = {
@@ -62,7 +60,7 @@ def jobs() -> dict[str, PartJob]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[PartResult]]:
-    return run(list(jobs().values()), tmp_path_factory.mktemp("pairs"), "part_ranks.py")
+    return run(list(jobs().values()), tmp_path_factory.mktemp("pairs"), "part_ranks")
 
 
 @pytest.mark.parametrize("name", jobs())
@@ -127,9 +125,7 @@ def test_notes_are_what_layers_and_exchanges_see(trained: dict[str, list[PartRes
 
 
 def test_layers_of_a_pair_go_towards_each_other(trained: dict[str, list[PartResult]]) -> None:
-    """Two layers on the first of two workers: the first one of the forward pairs with the last one
-    of the backward.
-    """
+    """The first layer of the forward pairs with the last of the backward."""
     (first, _, other, _) = trained["one chunk"]
     for result in (first, other):
         names = "output.I", "attention.F"

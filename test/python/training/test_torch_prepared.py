@@ -1,6 +1,4 @@
-"""Facts that the executor finds once, in one process: its instructions, its boxes, and the ways
-into the backward.
-"""
+"""Facts that the executor finds once: its instructions, its boxes, and ways into the backward."""
 
 from __future__ import annotations
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
 
 import pipesched
 import pytest
-from pipesched import Path, PipeSchedError, Schedule, generate
+from pipesched import Path, Schedule
 from points import WHOLE
 from runtime_random import random_schedule
-from runtime_runs import Job, Result, phases_of, train
+from runtime_runs import Job, Result, made, phases_of, smallest, train
 
 pytest.importorskip("torch", reason="needs PyTorch: pip install 'pipesched[test]'")
 
@@ -67,16 +66,6 @@ exec.program @by_hand workers 2 microbatches 2 {
 """
 
 
-def smallest(family: str, workers: int) -> Schedule:
-    """A family with an odd number of microbatches, if it has a rule for one."""
-    for microbatches in (7, 9, 8, 12):
-        try:
-            return generate(family, workers=workers, microbatches=microbatches)
-        except PipeSchedError:
-            continue
-    raise AssertionError(family)
-
-
 def peak_of(schedule: Schedule) -> int:
     """The most activations that a worker holds, which no rank may exceed."""
     table = schedule.simulate().table
@@ -84,14 +73,8 @@ def peak_of(schedule: Schedule) -> int:
     return int(max(table.peak_activations))
 
 
-def made(family: str, workers: int, microbatches: int, transform: str = "", **options: Any) -> Any:
-    schedule = generate(family, workers=workers, microbatches=microbatches, **options)
-    return schedule.transform(transform) if transform else schedule
-
-
 @cache
 def schedules() -> dict[str, Schedule]:
-    """Schedules of all kinds, with the plain model."""
     found = {
         "chimera doubled": made("chimera", 4, 16, construction="doubling"),
         "chimera halved": made("chimera", 4, 16, construction="halving"),

@@ -1,6 +1,4 @@
-"""Compares training with a head, and an embedding, in shards with whole ones (docs/Torch.md, "A
-head in shards" and "An embedding in shards").
-"""
+"""Training with a head, or also an embedding, in shards equals training with whole ones."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ KINDS = ("vocab-1", "vocab-2")
 
 
 def spread(schedule: Schedule, vocabulary: str, embedding: bool) -> Schedule:
-    """Any schedule, with S and T, and with E and V if the embedding is in shards too."""
     lookups = "embedding=true " if embedding else ""
     return schedule.transform(f"pipe-spread-vocabulary{{{lookups}vocabulary={vocabulary}}}")
 
@@ -33,7 +30,6 @@ def spread(schedule: Schedule, vocabulary: str, embedding: bool) -> Schedule:
 def made(
     family: str, workers: int, passes: str = "", embedding: bool = False, **options: Any
 ) -> Schedule:
-    """A family that spreads a vocabulary, and passes after it."""
     if embedding:
         options["embedding"] = True
     schedule = generate(family, workers=workers, microbatches=5, **options)
@@ -41,7 +37,6 @@ def made(
 
 
 def tables(workers: int, embedding: bool) -> dict[str, Schedule]:
-    """All ways to spread a vocabulary."""
     own = {
         f"{family} {kind}": made(family, workers, embedding=embedding, vocabulary=kind)
         for family in ("vocab-1f1b", "vocab-v-half")
@@ -125,7 +120,6 @@ def of_embeddings() -> list[ShardJob]:
 
 
 def all_jobs() -> Iterator[ShardJob]:
-    """Yields the jobs of both, with separate names."""
     for embedding, own in ((False, of_heads()), (True, of_embeddings())):
         for make in (of_two_ranks, of_four_ranks, cells_and_options):
             place = f"{make.__name__}, embedding {embedding}"
@@ -142,7 +136,7 @@ def jobs() -> dict[str, ShardJob]:
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[float]]]:
-    return run(list(jobs().values()), tmp_path_factory.mktemp("shards"), "shard_ranks.py")
+    return run(list(jobs().values()), tmp_path_factory.mktemp("shards"), "shard_ranks")
 
 
 @pytest.mark.parametrize("name", jobs())
@@ -152,7 +146,6 @@ def test_trains_as_with_a_whole_vocabulary(errors: dict[str, list[list[float]]],
 
 
 def step(job: ShardJob, **options: Any) -> None:
-    """Takes a step of a job with one rank."""
     model = model_of(job)
     head = take_head(model, ignored=job.ignored)
     stages = split_sequential(model, job.schedule)

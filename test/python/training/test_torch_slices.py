@@ -51,17 +51,17 @@ def jobs() -> list[SliceJob]:
 
 
 def test_gradients_are_those_of_whole_microbatches(tmp_path: Path) -> None:
-    check(run(jobs(), tmp_path, "slice_ranks.py"))
+    check(run(jobs(), tmp_path, "slice_ranks"))
 
 
 def test_a_forward_inside_of_a_backward_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RankFailed, match=r"asks for earlier tokens in its backward"):
-        run([SliceJob("again", made("seq1f1b"), "checkpointed")], tmp_path, "slice_ranks.py")
+        run([SliceJob("again", made("seq1f1b"), "checkpointed")], tmp_path, "slice_ranks")
 
 
 def test_sizes_that_do_not_divide_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RankFailed, match=r"whose dimension 1 cannot be cut into 5 equal slices"):
-        run([SliceJob("cut", made("seq1f1b", slices=5))], tmp_path, "slice_ranks.py")
+        run([SliceJob("cut", made("seq1f1b", slices=5))], tmp_path, "slice_ranks")
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_a_stage_that_does_not_see_earlier_tokens_is_refused(
     model: str, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(RankFailed, match=said):
-        run([SliceJob("blind", made("seq1f1b"), model)], tmp_path, "slice_ranks.py")
+        run([SliceJob("blind", made("seq1f1b"), model)], tmp_path, "slice_ranks")
 
 
 def test_stages_that_draw_are_compared_without_it(tmp_path: Path) -> None:
     """And they draw the same numbers as without a comparison."""
     jobs = [SliceJob(f, made(f), "drawing") for f in ("seq1f1b", "slimpipe")]
-    check(run(jobs, tmp_path, "slice_ranks.py"))
+    check(run(jobs, tmp_path, "slice_ranks"))
     assert "its slices cannot" not in "".join(f.read_text() for f in tmp_path.glob("*.err"))
 
 
 def test_stages_that_draw_otherwise_are_warned_of(tmp_path: Path) -> None:
-    run([SliceJob("seq1f1b", made("seq1f1b"), "choosing blind")], tmp_path, "slice_ranks.py")
+    run([SliceJob("seq1f1b", made("seq1f1b"), "choosing blind")], tmp_path, "slice_ranks")
     said = (tmp_path / "0.err").read_text()
     assert "a whole microbatch without them (randperm): look yourself" in said

@@ -1,6 +1,4 @@
-"""Parts of `pipesched.torch` that need no second process: dividing models by times, measuring them,
-and names of the whole model.
-"""
+"""Models divided by times, their measurement, and names of the whole model, in one process."""
 
 from __future__ import annotations
 
@@ -70,8 +68,6 @@ def test_children_that_stand_there_several_times() -> None:
 
 
 class Doubled(nn.Sequential):
-    """Does more than its children."""
-
     def forward(self, x: Tensor) -> Any:
         result: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
         return 2 * result
@@ -130,8 +126,6 @@ class Sleeping(torch.autograd.Function):
 
 
 class Slow(nn.Module):
-    """Sleeps."""
-
     def forward(self, x: Tensor) -> Tensor:
         apply: Any = Sleeping.apply
         result: Tensor = apply(x)
@@ -149,8 +143,6 @@ def test_measured_times() -> None:
 
 
 class Tokens(nn.Module):
-    """From integers to pairs."""
-
     def __init__(self) -> None:
         super().__init__()
         self.table = nn.Embedding(9, WIDTH, dtype=torch.float64)
@@ -160,8 +152,6 @@ class Tokens(nn.Module):
 
 
 class Joined(Plain):
-    """Takes pairs."""
-
     def forward(self, given: Any) -> Tensor:
         return super().forward(given[0])
 

@@ -126,7 +126,7 @@ def jobs() -> dict[str, Saved]:
 
 @pytest.fixture(scope="module")
 def differences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[float]]]:
-    return run(list(jobs().values()), tmp_path_factory.mktemp("state"), "state_ranks.py")
+    return run(list(jobs().values()), tmp_path_factory.mktemp("state"), "state_ranks")
 
 
 @pytest.mark.parametrize("name", jobs())

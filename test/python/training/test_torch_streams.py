@@ -1,6 +1,4 @@
-"""The order of copies, messages and computes on an accelerator, without one: streams that only
-note the predecessors of each of their operations (vector clocks) take the place of CUDA's.
-"""
+"""The order of copies, messages and computes on an accelerator, by streams with vector clocks."""
 
 from __future__ import annotations
 
@@ -33,8 +31,6 @@ Clock = dict[str, int]
 
 
 class Stream:
-    """A queue of operations."""
-
     def __init__(self, name: str, lost: tuple[str, str] | None = None) -> None:
         self.name = name
         self.clock: Clock = {}
@@ -58,8 +54,6 @@ class Stream:
 
 
 class Event:
-    """A moment of a stream."""
-
     def __init__(self, name: str, clock: Clock) -> None:
         self.name, self.clock = name, clock
 
@@ -73,8 +67,6 @@ def is_before(one: Clock, two: Clock) -> bool:
 
 
 class Device:
-    """The streams of a device, and their operations."""
-
     def __init__(self, patch: pytest.MonkeyPatch, lost: tuple[str, str] | None = None) -> None:
         self.streams = {name: Stream(name, lost) for name in ("compute", "D", "U")}
         self.current = self.streams["compute"]
@@ -147,9 +139,7 @@ def test_copies_wait_for_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_reloads_use_the_memory_of_computes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory that an offload has freed belongs to the stream that computes: only a request from
-    that stream gets it again.
-    """
+    """Only the stream that computes gets memory again that an offload has freed."""
     device = Device(monkeypatch)
     moved(device)
     sizes = [(stream, nbytes) for stream, nbytes in device.allocated if nbytes == 28]
@@ -270,7 +260,6 @@ class Rank:
                 self.batch_of[each.index] = batch
 
     def issued(self) -> dict[int, Batch]:
-        """The batch of each message, by its index."""
         found: dict[int, Batch] = {}
         for run in batches_of(list(self.program)):
             batch = self.batch_of[run[-1].index]
@@ -328,8 +317,6 @@ def test_sent_buffers_live_until_they_are_sent(monkeypatch: pytest.MonkeyPatch) 
 
 
 class Timed:
-    """An event of a device whose clock a test moves."""
-
     clock_ms = 0.0
 
     def __init__(self, enable_timing: bool = False) -> None:

@@ -1,6 +1,4 @@
-"""torchtitan trains by schedules that PipeSched writes (docs/Torch.md): losses and gradients equal
-its model's without a pipeline.
-"""
+"""torchtitan trains by schedules that PipeSched writes as its model does without a pipeline."""
 
 from __future__ import annotations
 
@@ -73,7 +71,7 @@ def jobs_in(folder: Path) -> Iterator[TitanJob]:
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("titan")
-    return run(list(jobs_in(folder)), folder, "titan_ranks.py")
+    return run(list(jobs_in(folder)), folder, "titan_ranks")
 
 
 def test_torchtitan_trains_by_a_csv(found: dict[str, Any]) -> None:

@@ -37,7 +37,6 @@ CASES: dict[str, dict[str, Any]] = {
 def heads_of(
     monkeypatch: pytest.MonkeyPatch, ranks: int, weight: Tensor, bias: Tensor | None = None
 ) -> list[VocabularyHead]:
-    """The shards of all ranks."""
     made = []
     monkeypatch.setattr(dist, "get_world_size", lambda _: ranks)
     for rank in range(ranks):

@@ -1,6 +1,4 @@
-"""Parameters that are one in the model, in stages that reach the runtime by other code, and in the
-loss, in real processes: see module_cases.py.
-"""
+"""Parameters that are one in the model, and in the loss: see module_cases.py."""
 
 from __future__ import annotations
 
@@ -31,8 +29,6 @@ Split = Callable[[nn.Sequential, Schedule], Any]
 
 
 class Around(nn.Module):
-    """A wrapper that a user wrote."""
-
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
@@ -43,7 +39,6 @@ class Around(nn.Module):
 
 
 def each(wrap: Callable[[nn.Module], Any]) -> Split:
-    """A function that wraps each stage, once."""
 
     def split(model: nn.Sequential, schedule: Schedule) -> Any:
         stages = split_sequential(model, schedule)
@@ -88,7 +83,6 @@ def parallel(stage: nn.Module) -> nn.Module:
 
 
 def alone() -> Any:
-    """The group of this rank; all ranks make all of them."""
     groups = [dist.new_group([rank]) for rank in range(dist.get_world_size())]
     return groups[dist.get_rank()]
 

@@ -1,7 +1,4 @@
-"""Trains a model of torchtitan by schedules in CSV, as torchtitan does, on gloo and CPUs.
-
-usage: titan_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
-"""
+"""Trains a model of torchtitan by schedules in CSV, as torchtitan does, on gloo and CPUs."""
 
 from __future__ import annotations
 
@@ -12,14 +9,12 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from runtime_ranks import main, train_each
 from test_torch_titan import LENGTH, MICROBATCHES, RANKS, TOKENS, TitanJob
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -87,10 +82,8 @@ def norm(gradients: Iterable[Any]) -> float:
     return found
 
 
-def run(job: TitanJob, _: dist.ProcessGroup) -> list[float]:
-    """Returns the largest errors of losses and gradients, and the norm of the first gradients
-    divided by the norm of the gradients of the mean over tokens.
-    """
+def run(job: TitanJob) -> list[float]:
+    """Returns the largest errors of losses and gradients, and the norm in norms of the mean's."""
     loss = cross_entropy_loss if job.is_own else loss_of
     mesh, whole = init_device_mesh("cpu", (RANKS,), mesh_dim_names=("pp",)), model()
     dims: Any = SimpleNamespace(pp=RANKS, get_mesh=lambda name: mesh)
@@ -156,10 +149,8 @@ def batches() -> Iterator[tuple[dict[str, Tensor], Tensor]]:
         yield {"input": inputs}, labels
 
 
-def run_trainer(job: TitanJob, _: dist.ProcessGroup) -> list[tuple[float, float]]:
-    """Trains as torchtitan's own Trainer does. Returns loss and norm of each step; the loss is -1
-    on ranks without the last stage.
-    """
+def run_trainer(job: TitanJob) -> list[tuple[float, float]]:
+    """Returns loss and norm of each step of torchtitan's own Trainer (loss -1: other ranks)."""
     loss = cross_entropy_loss
     if not job.is_own:
         loss = lambda output, target: cross_entropy_loss(output, target) / TOKENS
@@ -188,10 +179,5 @@ def run_trainer(job: TitanJob, _: dist.ProcessGroup) -> list[tuple[float, float]
         gc.enable()  # which the Trainer has switched off
 
 
-def run_each(job: TitanJob, group: dist.ProcessGroup) -> Any:
-    return run_trainer(job, group) if job.has_trainer else run(job, group)
-
-
-if __name__ == "__main__":
-    train = partial(train_each, run=run_each)
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
+def run_job(job: TitanJob, group: dist.ProcessGroup, _: Path) -> Any:
+    return run_trainer(job) if job.has_trainer else run(job)

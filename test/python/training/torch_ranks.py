@@ -1,28 +1,83 @@
-"""Trains with PyTorch's pipelines on gloo; `torch_runs` starts it.
+"""Runs schedules under PyTorch's own pipelines, in real processes on gloo."""
 
-usage: torch_ranks.py FOLDER SECONDS, started as `runtime_ranks.py` is.
-"""
+from __future__ import annotations
 
-import pickle
-import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from pipesched import Schedule
 from runtime_models import SAMPLES, WIDTH
 from runtime_models import Plain as Stage
-from runtime_ranks import LIMIT, main
+from runtime_runs import run as run_processes
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, schedules
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
-from torch_runs import Job
 
 STEPS = 2
+
+
+@dataclass(frozen=True)
+class Job:
+    """A schedule file, and the runtime that trains two steps with it.
+
+    `stages` has the rank of each stage. With several `pipelines` each has its own ranks and data,
+    and every stage is under FSDP2 or, by `wrapper`, DDP.
+    """
+
+    name: str
+    text: str
+    stages: Sequence[int]
+    microbatches: int
+    format: str = "compute_only"
+    pipelines: int = 1
+    wrapper: str = "FSDP"
+    runtime: str = "_PipelineScheduleRuntime"
+    profile: bool = False
+
+    file: str = ""
+
+    @property
+    def workers(self) -> int:
+        return max(self.stages) + 1
+
+    @property
+    def ranks(self) -> int:
+        return self.workers * self.pipelines
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The largest relative errors of a job; the actions of each rank, and their matrix products."""
+
+    losses: float
+    gradients: float
+    actions: list[list[str]]
+    products: list[dict[str, int]]
+
+
+def job_of(schedule: Schedule, name: str, format: str, pipelines: int = 1) -> Job:
+    text = schedule.to_csv(format)  # type: ignore[arg-type]
+    (path,) = schedule.paths
+    return Job(name, text, path.workers, schedule.microbatches, format, pipelines)
+
+
+def train(jobs: Sequence[Job], folder: Path) -> dict[str, Trained]:
+    return {
+        name: Trained(
+            max(result["losses"] for result in results if result["losses"] is not None),
+            max(result["gradients"] for result in results),
+            [result.get("actions", []) for result in results],
+            [result.get("products", {}) for result in results],
+        )
+        for name, results in run_processes(jobs, folder, "torch_ranks").items()
+    }
 
 
 def loss_of(output: Tensor, target: Tensor) -> Tensor:
@@ -37,9 +92,7 @@ def batch_of(job: Job, step: int, pipeline: int) -> tuple[Tensor, Tensor]:
 
 
 def reference(job: Job, step: int, pipelines: int) -> tuple[list[list[float]], list[Stage]]:
-    """The losses of each pipeline's microbatches, and the stages with the gradients of the mean of
-    all losses, computed in one process without a pipeline.
-    """
+    """Returns the losses of each pipeline, and stages with gradients of the mean of all."""
     stages = [Stage(number) for number in range(len(job.stages))]
     count = job.microbatches
     losses: list[list[float]] = []
@@ -71,7 +124,6 @@ class Pipeline:
         self.schedule._load_csv(job.file, format=job.format)
 
     def wrapped(self, data: DeviceMesh | None) -> Sequence[nn.Module]:
-        """The modules under data parallelism."""
         if data is not None and self.job.wrapper == "DDP":
             group = data.get_group()
             return [DistributedDataParallel(each, process_group=group) for each in self.modules]
@@ -81,7 +133,6 @@ class Pipeline:
         return self.modules
 
     def step(self, x: Tensor, target: Tensor) -> list[float]:
-        """The losses, on the rank of the last stage."""
         for module in self.modules:
             module.zero_grad()
         losses: list[Tensor] = []
@@ -143,27 +194,16 @@ def matrix_products(pipeline: Pipeline, x: Tensor, target: Tensor) -> dict[str, 
     }
 
 
-def train(folder: Path, jobs: list[Job], world: int, rank: int) -> None:
-    meeting = f"file://{folder}/store"
-    dist.init_process_group("gloo", meeting, rank=rank, world_size=world, timeout=LIMIT)
-    groups: dict[int, dist.ProcessGroup] = {}
-    for workers in sorted({job.workers for job in jobs if job.pipelines == 1}):
-        groups[workers] = dist.new_group(list(range(workers)), timeout=LIMIT)
-    meshes: dict[int, DeviceMesh] = {}
-    for pipelines in sorted({job.pipelines for job in jobs} - {1}):
-        shape = (pipelines, world // pipelines)
-        meshes[pipelines] = init_device_mesh("cpu", shape, mesh_dim_names=("data", "pipeline"))
-    results = {}
-    for job in jobs:
-        if rank < job.ranks:
-            mesh = meshes.get(job.pipelines)
-            group = mesh.get_group("pipeline") if mesh else groups[job.workers]
-            print("job", job.name, file=sys.stderr, flush=True)
-            results[job.name] = run(job, group, mesh["data"] if mesh else None)
-    (folder / f"{rank}.pickle").write_bytes(pickle.dumps(results))
-    dist.barrier()
-    dist.destroy_process_group()
+meshes: dict[int, DeviceMesh] = {}
 
 
-if __name__ == "__main__":
-    sys.exit(main(train, Path(sys.argv[1]), float(sys.argv[2])))
+def run_job(job: Job, group: dist.ProcessGroup, folder: Path) -> dict[str, Any]:
+    job = replace(job, file=str(folder / f"{job.name}.{dist.get_rank()}.csv"))
+    Path(job.file).write_text(job.text)
+    if job.pipelines == 1:
+        return run(job, group, None)
+    if job.pipelines not in meshes:
+        shape = (job.pipelines, dist.get_world_size() // job.pipelines)
+        meshes[job.pipelines] = init_device_mesh("cpu", shape, mesh_dim_names=("data", "pipeline"))
+    mesh = meshes[job.pipelines]
+    return run(job, mesh.get_group("pipeline"), mesh["data"])

@@ -24,8 +24,6 @@ COUNT = 6
 
 
 class Adding(torch.autograd.Function):
-    """Adds the gradient of a loss of a router, as Megatron and others do."""
-
     @staticmethod
     def forward(ctx: Any, x: Tensor, extra: Tensor) -> Tensor:
         ctx.save_for_backward(extra)
@@ -61,8 +59,6 @@ class Routed(nn.Module):
 
 
 class Late(Routed):
-    """Injects from its third forward on."""
-
     calls = 0
 
     def forward(self, x: Tensor) -> Tensor:
@@ -77,8 +73,6 @@ class Late(Routed):
 
 
 class Plainly(Routed):
-    """Injects nothing."""
-
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = torch.tanh(self.layer(x))
         return result
@@ -103,7 +97,6 @@ def reference_of(model: nn.Sequential, count: int, inputs: Tensor, targets: Tens
 
 
 def compared(schedule: Schedule, kinds: Any, split: Any = split_sequential, **given: Any) -> float:
-    """The largest error of gradients of two steps that add up."""
     count = schedule.microbatches
     models = [model_of(kinds, injects) for injects in (True, False)]
     stages = split(models[0], schedule)
@@ -262,8 +255,6 @@ TOKENS = 6
 
 
 class Tokens(nn.Module):
-    """A layer of a language model without attention."""
-
     def __init__(self, seed: int, ins: int = WIDTH, outs: int = WIDTH) -> None:
         super().__init__()
         torch.manual_seed(seed)
