@@ -12,6 +12,7 @@
 #include "PipeSched/Dialect/Pipe/IR/Editing.h"
 #include "PipeSched/Dialect/Pipe/IR/ScheduleTable.h"
 #include "PipeSched/Transforms/SelectSchedules.h"
+#include <unordered_map>
 
 namespace pipesched {
 #define GEN_PASS_DEF_CONVERTPIPETOEXECPASS
@@ -67,7 +68,7 @@ public:
   }
 
 private:
-  llvm::DenseMap<uint64_t, Location> byCell;
+  std::unordered_map<uint64_t, Location> byCell;
 };
 
 /// Creates the ops of one program; looks up op names and the token type once.

@@ -26,6 +26,27 @@ static LogicalResult emitUnknownName(ModuleOp module,
          << "no pipe.schedule is called @" << name << nameHint(name, names);
 }
 
+FailureOr<SmallVector<exec::ProgramOp>> pipe::selectPrograms(ModuleOp module) {
+  auto programs = llvm::to_vector(module.getOps<exec::ProgramOp>());
+  if (!programs.empty())
+    return programs;
+  emitError(module.getLoc(),
+            "the module has no exec.program; run convert-pipe-to-exec first");
+  return failure();
+}
+
+LogicalResult
+pipe::forEachProgram(ModuleOp module,
+                     llvm::function_ref<LogicalResult(exec::ProgramOp)> visit) {
+  FailureOr<SmallVector<exec::ProgramOp>> programs = selectPrograms(module);
+  if (failed(programs))
+    return failure();
+  bool hasFailed = false;
+  for (exec::ProgramOp program : *programs)
+    hasFailed |= failed(visit(program));
+  return failure(hasFailed);
+}
+
 FailureOr<SmallVector<ScheduleOp>> pipe::selectSchedules(ModuleOp module,
                                                          StringRef name) {
   auto schedules = llvm::to_vector(module.getOps<ScheduleOp>());

@@ -1,7 +1,7 @@
 // RUN: %cases %s > %t.mlir
 // RUN: pipesched-opt %t.mlir --convert-exec-to-func --verify-diagnostics --split-input-file
 
-// expected-error@+1 {{the module has no exec.program; convert-pipe-to-exec makes one of a schedule}}
+// expected-error@+1 {{the module has no exec.program; run convert-pipe-to-exec first}}
 module {
 }
 

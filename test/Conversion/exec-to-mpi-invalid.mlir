@@ -6,7 +6,7 @@
 // RUN:   convert-exec-to-mpi)' 2>&1 | FileCheck %s --check-prefix=TIES
 // TIES: error: 'exec.compute' op of cell {{[0-9]}}O0 sums tied gradients of several workers, which convert-exec-to-mpi does not lower; convert-exec-to-func does
 
-// expected-error@+1 {{the module has no exec.program; convert-pipe-to-exec makes one of a schedule}}
+// expected-error@+1 {{the module has no exec.program; run convert-pipe-to-exec first}}
 module {
 }
 

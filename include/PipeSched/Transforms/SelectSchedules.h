@@ -1,14 +1,14 @@
 //===- SelectSchedules.h - Selected schedules -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How the option 'schedule' restricts a pass to one schedule of the module.
+// The schedules and programs of a module that a pass treats.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPESCHED_TRANSFORMS_SELECTSCHEDULES_H
 #define PIPESCHED_TRANSFORMS_SELECTSCHEDULES_H
 
-#include "PipeSched/Dialect/Pipe/IR/Pipe.h"
+#include "PipeSched/Dialect/Exec/IR/Exec.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace pipesched::pipe {
@@ -17,6 +17,16 @@ namespace pipesched::pipe {
 /// has no schedule; no schedule has that name, with the closest name.
 mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
 selectSchedules(mlir::ModuleOp module, llvm::StringRef name);
+
+/// The programs of a module. Errors: there is none.
+mlir::FailureOr<llvm::SmallVector<exec::ProgramOp>>
+selectPrograms(mlir::ModuleOp module);
+
+/// Calls `visit` with each program of a module, also after a failure. Fails if
+/// one call does. Errors: there is no program.
+mlir::LogicalResult
+forEachProgram(mlir::ModuleOp module,
+               llvm::function_ref<mlir::LogicalResult(exec::ProgramOp)> visit);
 
 } // namespace pipesched::pipe
 

@@ -63,7 +63,7 @@ private:
 
   const Program &program;
   std::vector<uint32_t> leaders; ///< by instruction: its node
-  /// By instruction that is no message: the one before it in the row.
+  /// By instruction other than a message: the one before it in the row.
   std::vector<uint32_t> before;
   std::vector<Place> places; ///< by node
 };

@@ -168,9 +168,6 @@ struct PlannedOwner {
   std::unique_ptr<StepPlan> plan;
 };
 
-/// Emits that a conversion of programs found none.
-void emitNoProgram(mlir::ModuleOp module);
-
 /// Creates the functions of workers and all that others call.
 using EmitWorkers = llvm::function_ref<void(
     mlir::ImplicitLocOpBuilder &builder, llvm::StringRef program,

@@ -9,6 +9,7 @@
 #include "Emit.h"
 #include "PipeSched/Conversion/Passes.h"
 #include "PipeSched/Stages/StageUses.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -208,11 +209,6 @@ LogicalResult pipesched::replaceByFunctions(ModuleOp module,
                             emit);
 }
 
-void pipesched::emitNoProgram(ModuleOp module) {
-  emitError(module.getLoc(), "the module has no exec.program; "
-                             "convert-pipe-to-exec makes one of a schedule");
-}
-
 namespace {
 struct ConvertExecToFuncPass final
     : pipesched::impl::ConvertExecToFuncPassBase<ConvertExecToFuncPass> {
@@ -220,13 +216,12 @@ struct ConvertExecToFuncPass final
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto programs = llvm::to_vector(module.getOps<exec::ProgramOp>());
-    if (programs.empty()) {
-      emitNoProgram(module);
+    FailureOr<SmallVector<exec::ProgramOp>> programs =
+        pipe::selectPrograms(module);
+    if (failed(programs))
       return signalPassFailure();
-    }
     std::vector<PlannedOwner> owners;
-    for (exec::ProgramOp program : programs) {
+    for (exec::ProgramOp program : *programs) {
       FailureOr<std::unique_ptr<StepPlan>> plan = planSteps(program, form);
       if (failed(plan))
         return signalPassFailure();

@@ -9,6 +9,7 @@
 #include "Emit.h"
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Analysis/Proof/Messages.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
@@ -146,7 +147,7 @@ private:
 };
 } // namespace
 
-static int64_t sizeOf(ArrayRef<uint32_t> words, unsigned index) {
+static int64_t joinWords(ArrayRef<uint32_t> words, unsigned index) {
   return int64_t(words[index]) | int64_t(words[index + 1]) << 32;
 }
 
@@ -208,7 +209,7 @@ void MpiEmitter::emitWait(Value &request) {
 
 void MpiEmitter::emitZero(Value block, ArrayRef<uint32_t> words,
                           Words &operands) {
-  Value view = viewAt(builder, block, operands.bytes(1), sizeOf(words, 2),
+  Value view = viewAt(builder, block, operands.bytes(1), joinWords(words, 2),
                       builder.getI8Type());
   Value zero = arith::ConstantIntOp::create(builder, 0, 8);
   linalg::FillOp::create(builder, zero, view);
@@ -217,7 +218,7 @@ void MpiEmitter::emitZero(Value block, ArrayRef<uint32_t> words,
 void MpiEmitter::emitAdd(ArrayRef<uint32_t> words, Words &operands) {
   auto view = [&](unsigned index) {
     return viewAt(builder, blocks.persistent, operands.bytes(index),
-                  sizeOf(words, 3), getRuntimeType(builder, words[5]));
+                  joinWords(words, 3), getRuntimeType(builder, words[5]));
   };
   Value sum = view(1), other = view(2);
   linalg::AddOp::create(builder, ValueRange{sum, other}, ValueRange{sum});
@@ -226,7 +227,7 @@ void MpiEmitter::emitAdd(ArrayRef<uint32_t> words, Words &operands) {
 void MpiEmitter::emitCopy(ArrayRef<uint32_t> words, Words &operands) {
   auto view = [&](unsigned index) {
     return viewAt(builder, blocks.persistent, operands.bytes(index),
-                  sizeOf(words, 3), builder.getI8Type());
+                  joinWords(words, 3), builder.getI8Type());
   };
   Value to = view(1), from = view(2);
   memref::CopyOp::create(builder, from, to);
@@ -360,17 +361,17 @@ struct ConvertExecToMpiPass final
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    FailureOr<SmallVector<exec::ProgramOp>> programs =
+        pipe::selectPrograms(module);
+    if (failed(programs))
+      return signalPassFailure();
     std::vector<PlannedOwner> owners;
-    for (auto program : module.getOps<exec::ProgramOp>()) {
+    for (exec::ProgramOp program : *programs) {
       FailureOr<std::unique_ptr<StepPlan>> plan =
           planMessages(program, nonblocking);
       if (failed(plan))
         return signalPassFailure();
       owners.push_back({program, std::move(*plan)});
-    }
-    if (owners.empty()) {
-      emitNoProgram(module);
-      return signalPassFailure();
     }
     auto emit = [&](ImplicitLocOpBuilder &builder, StringRef name,
                     const StepPlan &plan, ArrayRef<func::FuncOp> kernels) {

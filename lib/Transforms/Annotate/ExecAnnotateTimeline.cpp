@@ -10,6 +10,7 @@
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Evaluation/Disturbance.h"
 #include "PipeSched/Transforms/Passes.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
 
 namespace pipesched::pipe {
 #define GEN_PASS_DEF_EXECANNOTATETIMELINEPASS
@@ -78,20 +79,17 @@ struct ExecAnnotateTimelinePass final
   using Base::Base;
 
   void runOnOperation() override {
-    auto programs = llvm::to_vector(getOperation().getOps<exec::ProgramOp>());
-    if (programs.empty()) {
-      emitError(
-          getOperation().getLoc(),
-          "the module has no exec.program; run convert-pipe-to-exec first");
+    FailureOr<SmallVector<exec::ProgramOp>> programs =
+        pipe::selectPrograms(getOperation());
+    if (failed(programs))
       return signalPassFailure();
-    }
     llvm::Expected<Disturbance> read = parseDisturbance(disturbance);
     if (!read) {
       emitError(getOperation().getLoc(),
                 "disturbance: " + llvm::toString(read.takeError()));
       return signalPassFailure();
     }
-    for (exec::ProgramOp program : programs)
+    for (exec::ProgramOp program : *programs)
       if (failed(annotate(program, transport, forwardSends, runtime, *read)))
         return signalPassFailure();
   }

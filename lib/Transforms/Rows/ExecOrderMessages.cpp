@@ -8,6 +8,7 @@
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Analysis/Proof/OrderMessages.h"
 #include "PipeSched/Transforms/Passes.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
 
 namespace pipesched::pipe {
 #define GEN_PASS_DEF_EXECORDERMESSAGESPASS
@@ -50,16 +51,8 @@ struct ExecOrderMessagesPass final
   using Base::Base;
 
   void runOnOperation() override {
-    auto programs = getOperation().getOps<exec::ProgramOp>();
-    if (programs.empty()) {
-      emitError(
-          getOperation().getLoc(),
-          "the module has no exec.program; run convert-pipe-to-exec first");
-      return signalPassFailure();
-    }
-    for (exec::ProgramOp program : programs)
-      if (failed(orderProgram(program)))
-        signalPassFailure();
+    if (failed(pipe::forEachProgram(getOperation(), orderProgram)))
+      signalPassFailure();
   }
 };
 } // namespace

@@ -8,6 +8,7 @@
 #include "PipeSched/Stages/AssignBuffers.h"
 #include "PipeSched/Stages/CompareArenas.h"
 #include "PipeSched/Transforms/Passes.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
 
 namespace pipesched::pipe {
 #define GEN_PASS_DEF_EXECASSIGNBUFFERSPASS
@@ -95,14 +96,11 @@ struct ExecAssignBuffersPass final
         getOperation().getLoc(), sends, inFlight, hostMemory);
     if (failed(options))
       return signalPassFailure();
-    auto programs = getOperation().getOps<exec::ProgramOp>();
-    if (programs.empty()) {
-      emitError(
-          getOperation().getLoc(),
-          "the module has no exec.program; run convert-pipe-to-exec first");
+    FailureOr<SmallVector<exec::ProgramOp>> programs =
+        pipe::selectPrograms(getOperation());
+    if (failed(programs))
       return signalPassFailure();
-    }
-    for (exec::ProgramOp program : programs) {
+    for (exec::ProgramOp program : *programs) {
       FailureOr<std::vector<ArenaUse>> uses = assignBuffers(program, *options);
       if (failed(uses))
         return signalPassFailure();

@@ -10,6 +10,7 @@
 
 #include "PipeSched/Adapter/LoadProgram.h"
 #include "PipeSched/Transforms/Passes.h"
+#include "PipeSched/Transforms/SelectSchedules.h"
 
 namespace pipesched::pipe {
 #define GEN_PASS_DEF_EXECVERIFYPASS
@@ -24,16 +25,11 @@ struct ExecVerifyPass final : pipe::impl::ExecVerifyPassBase<ExecVerifyPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    auto programs = getOperation().getOps<exec::ProgramOp>();
-    if (programs.empty()) {
-      emitError(
-          getOperation().getLoc(),
-          "the module has no exec.program; run convert-pipe-to-exec first");
-      return signalPassFailure();
-    }
-    for (exec::ProgramOp program : programs)
-      if (failed(verifyMessages(program, messages)))
-        signalPassFailure();
+    auto verify = [&](exec::ProgramOp program) {
+      return verifyMessages(program, messages);
+    };
+    if (failed(pipe::forEachProgram(getOperation(), verify)))
+      signalPassFailure();
     markAllAnalysesPreserved();
   }
 };

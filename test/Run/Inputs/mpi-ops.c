@@ -1,7 +1,12 @@
+//===- mpi-ops.c - The process of a worker --------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
 // Runs steps of a program of convert-exec-to-mpi in each process.
 //
 // Usage: PROGRAM IN OUT STEPS: reads the persistent block of worker W from IN.W
 // and writes it to OUT.W after the last step.
+//
+//===----------------------------------------------------------------------===//
 
 #include <stdint.h>
 #include <stdio.h>

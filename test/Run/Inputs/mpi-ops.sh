@@ -8,13 +8,13 @@ $mlir_opt $folder/functions.mlir --load-pass-plugin=$plugin -o $folder/program.m
   --pass-pipeline='builtin.module(symbol-dce,
   lower-affine, lower-stage-ops, inline, symbol-dce, canonicalize, cse, fold-matmul-transposes,
   func.func(convert-elementwise-to-linalg), eliminate-empty-tensors, verify-kernel-stores,
-  one-shot-bufferize{bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map
-    allow-return-allocs-from-loops},
+  one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops
+    function-boundary-type-conversion=identity-layout-map},
   canonicalize, cse, deallocate-buffers, canonicalize, buffer-deallocation-simplification,
-  bufferization-lower-deallocations, func.func(optimize-allocation-liveness), convert-bufferization-to-memref,
-  inline, symbol-dce, lower-extern-calls, lower-memref-copies,
-  func.func(convert-linalg-to-loops), func.func(convert-vector-to-scf), expand-strided-metadata, lower-affine,
-  convert-scf-to-cf, lower-stage-checks, canonicalize, cse,
+  bufferization-lower-deallocations, func.func(optimize-allocation-liveness),
+  convert-bufferization-to-memref, inline, symbol-dce, lower-extern-calls, lower-memref-copies,
+  func.func(convert-linalg-to-loops), func.func(convert-vector-to-scf), expand-strided-metadata,
+  lower-affine, convert-scf-to-cf, lower-stage-checks, canonicalize, cse,
   convert-func-to-llvm{use-bare-ptr-memref-call-conv}, convert-to-llvm, reconcile-unrealized-casts)'
 mlir-translate --mlir-to-llvmir $folder/program.mlir -o $folder/program.ll
 $cc -w -O2 -c $folder/program.ll -o $folder/program.o
