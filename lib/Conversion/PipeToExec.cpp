@@ -52,14 +52,20 @@ FailureOr<Program> pipesched::lowerSchedule(pipe::ScheduleOp schedule,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The locations of the cells of a schedule.
+/// The locations of the cells of a schedule. A large one has none: locations
+/// take 200 bytes each, and nobody reads them one by one.
 class CellLocations {
 public:
-  void add(pipe::WorkerOp row, int64_t numSlices) {
-    for (auto [cell, location] : llvm::zip_equal(
-             row.getCells(), pipe::locationsOfCells(row, numSlices)))
-      if (location != row.getLoc())
-        byCell.try_emplace(cell.withOverlap(false).getRaw(), location);
+  static constexpr size_t kMostCells = 65536;
+
+  explicit CellLocations(pipe::ScheduleOp schedule) {
+    size_t numCells = 0;
+    for (pipe::WorkerOp row : schedule.getRows())
+      numCells += row.getCells().size();
+    if (numCells > kMostCells)
+      return;
+    for (pipe::WorkerOp row : schedule.getRows())
+      add(row, schedule.getSlices());
   }
 
   Location find(Cell cell, Location otherwise) const {
@@ -68,6 +74,13 @@ public:
   }
 
 private:
+  void add(pipe::WorkerOp row, int64_t numSlices) {
+    for (auto [cell, location] : llvm::zip_equal(
+             row.getCells(), pipe::locationsOfCells(row, numSlices)))
+      if (location != row.getLoc())
+        byCell.try_emplace(cell.withOverlap(false).getRaw(), location);
+  }
+
   std::unordered_map<uint64_t, Location> byCell;
 };
 
@@ -241,11 +254,9 @@ OwningOpRef<exec::ProgramOp> pipesched::createProgram(pipe::ScheduleOp schedule,
     if (pipe::isHeaderOp(op))
       builder.clone(op);
   SmallVector<Location> rows(program.getNumWorkers(), schedule.getLoc());
-  CellLocations cells;
-  for (pipe::WorkerOp row : schedule.getRows()) {
+  for (pipe::WorkerOp row : schedule.getRows())
     rows[row.getWorker()] = row.getLoc();
-    cells.add(row, schedule.getSlices());
-  }
+  CellLocations cells(schedule);
   ProgramEmitter emitter(schedule.getContext(), program, cells);
   for (auto [worker, loc] : llvm::enumerate(rows))
     emitter.emitRow(exec::WorkerOp::create(builder, loc, worker), worker);

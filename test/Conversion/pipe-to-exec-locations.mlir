@@ -8,6 +8,12 @@
 // RUN: echo | pipesched-opt-raw \
 // RUN:   --pass-pipeline='builtin.module(pipe-create{workers=1 microbatches=2049},pipe-schedule-gpipe,convert-pipe-to-exec)' \
 // RUN:   --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=LONG
+// RUN: echo | pipesched-opt-raw \
+// RUN:   --pass-pipeline='builtin.module(pipe-create{workers=9 microbatches=4000},pipe-schedule-gpipe{forward-only=true},convert-pipe-to-exec)' \
+// RUN:   --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=SHORT
+// RUN: echo | pipesched-opt-raw \
+// RUN:   --pass-pipeline='builtin.module(pipe-create{workers=17 microbatches=4000},pipe-schedule-gpipe{forward-only=true},convert-pipe-to-exec)' \
+// RUN:   --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=LONG
 
 // An instruction is at the cell that names it; for a receive, this cell is in the row of the sender.
 
@@ -34,7 +40,8 @@ pipe.schedule @pair workers 1 microbatches 1 slices 2 {
   worker 0 runs [0F0.0 0F0.1+1F0.0 1F0.1 1B0.1 1B0.0+0B0.1 0B0.0]
 }
 
-// The cells of a generated row have the place of the row, and of a long row not even names.
+// The cells of a generated row have the place of the row, and of a long row or large schedule not
+// even names.
 
 // SHORT: %f1 = compute 0F1 loc("0F1"("{{.*}}"
 // LONG: %f1 = compute 0F1 loc("{{[^"]*}}":
