@@ -32,11 +32,6 @@ SCALED_IN_BLOCKS = "h800-sxm"
 """The system whose products in FP8 have scales for blocks of 128 elements."""
 DOMAIN_USED = 64
 """64 of the 72 accelerators of a domain, with degrees that are powers of two."""
-MEGATRON_EXPOSED = 75
-"""Percent of the collectives of tensor parallelism that Megatron shows: all of a forward, and of a
-backward one half, since the other runs alongside gradients of weights
-(megatron/core/tensor_parallel/layers.py).
-"""
 MEGATRON = ("megatron-bridge", "nemo", "nemo-long", "megatron-release", "sft", "moe-zoo")
 TERMS = {
     "sustained": "sustained",
@@ -45,7 +40,7 @@ TERMS = {
     "link": "link",
     "rows by rank": "expert_dispatch",
     "domains": "used_per_node",
-    "hidden": "tensor_exposed",
+    "hidden": "tensor_overlap",
     "rows hidden": "expert_exposed",
     "scales of blocks": "fp8_blocks",
     "stated recomputation": "recomputed",
@@ -127,13 +122,15 @@ def _options(
     if row["system"].startswith("gb"):
         found["used_per_node"] = DOMAIN_USED
     if row["source"] in MEGATRON and row.get("tensor", 1) > 1:
-        found["tensor_exposed"] = MEGATRON_EXPOSED
+        found["tensor_overlap"] = "backward"
     if is_torchtitan(row) and "context" in row:
         found["context_exchange"] = "gather"
     for field, option, percent in FITTED_OPTIONS:
         if row.get(field) and option not in given:
             found[option] = percent()
     found.pop(TERMS.get(off or "", ""), None)
+    if off == "hidden":
+        found.pop("tensor_exposed", None)
     return found
 
 

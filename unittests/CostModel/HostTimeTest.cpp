@@ -192,6 +192,27 @@ TEST(TensorExposed, LinearLayersHideWhatTheyCan) {
             std::llround(400 + 32.6));
 }
 
+TEST(TensorOverlap, WeightGradientsHideWhatTheyCan) {
+  SystemFacts system = toySystem();
+  system.accelerators = 2;
+  system.link = {1000000000000, 3, {}};
+  system.tensorOverlap = TensorOverlap::Backward;
+  BlockFacts block = reduceBetween();
+  // A forward waits for the whole collective, 163 ps.
+  EXPECT_EQ(ps(firstCost(block, system), Phase::Forward), 40 + 5 + 100 + 163);
+  // Half of it has nothing alongside. The next layer has no gradients of
+  // weights, and 200 ps for the gradient of its input.
+  EXPECT_EQ(ps(firstCost(block, system), Phase::InputGrad), 400 + 163);
+  // 60 ps of gradients of weights hide as much of the other half, 81.5.
+  block.kernels.back().weightGrad = {120, 0};
+  EXPECT_EQ(ps(firstCost(block, system), Phase::InputGrad),
+            std::llround(400 + 81.5 + 21.5));
+  // A share of all collectives replaces the rule.
+  system.tensorExposed = 20;
+  EXPECT_EQ(ps(firstCost(block, system), Phase::InputGrad),
+            std::llround(400 + 32.6));
+}
+
 //===----------------------------------------------------------------------===//
 // Rows of experts hidden by a microbatch
 //===----------------------------------------------------------------------===//

@@ -77,7 +77,7 @@ static std::vector<EnumUnderTest> allEnums() {
       MessageSemantics, Norm, NormPlacement, OffloadAmount, PlacementKind,
       Precision, QueryKeyNorm, RankOrder, ReceivePlacement, Recompute,
       ReductionPlace, Remainder, Runtime, Sharding, ShardyBackward, SlotMeasure,
-      SvgVariant, TorchCsvFormat, Transport, optimize::Objective,
+      SvgVariant, TensorOverlap, TorchCsvFormat, Transport, optimize::Objective,
       optimize::Status, pipe::AsymmetricPaths, pipe::SplitGradient>();
 }
 

@@ -104,6 +104,21 @@ struct EnumNames<KernelLaunch> {
        "Recorded, all but those on the rows of experts"}};
 };
 
+/// The collectives of tensor parallelism that run alongside linear layers
+/// (docs/CostModel.md, "Tensor parallelism").
+enum class TensorOverlap : uint8_t {
+  None,
+  Backward ///< in a backward, for the input of the next linear layer
+};
+
+template <>
+struct EnumNames<TensorOverlap> {
+  static constexpr EnumName<TensorOverlap> values[] = {
+      {TensorOverlap::None, "none", "No collectives"},
+      {TensorOverlap::Backward, "backward",
+       "In a backward, for the input of a linear layer (Megatron-LM)"}};
+};
+
 /// Where the sequences of microbatches with slices are cut (docs/CostModel.md,
 /// "Slices").
 enum class SliceCut : uint8_t {

@@ -313,6 +313,10 @@ public:
 private:
   bool isNeeded(const Kernel &kernel) const;
   double expertsOfRank(const Kernel &kernel) const;
+  double linearPs(const Kernel &kernel, int64_t step, Work Kernel::*part) const;
+  double exposedShare(double whole, const Kernel &kernel,
+                      Work Kernel::*part) const;
+  double exposedInBackward(double whole, const Kernel &kernel) const;
   double reducePs(const Work &work, const Kernel &kernel,
                   bool isBackward) const;
   double computePs(const Work &work, const Kernel &kernel,
@@ -422,32 +426,57 @@ double KernelTimes::computePs(const Work &work, const Kernel &kernel,
   return system.overlapsMemory ? std::max(compute, memory) : compute + memory;
 }
 
+/// The work of the nearest linear layer before (`step` is -1) or after (1) a
+/// collective. The next layer after the last one of a block is the first one of
+/// the next block.
+double KernelTimes::linearPs(const Kernel &kernel, int64_t step,
+                             Work Kernel::*part) const {
+  auto count = int64_t(block.kernels.size());
+  int64_t place = &kernel - block.kernels.data();
+  for (int64_t i = 1; i < count; ++i) {
+    const Kernel &other = block.kernels[(place + step * i + count) % count];
+    bool isLinear = isMatrix(other.engine) && !other.core;
+    if (isLinear && !(other.*part).isZero())
+      return computePs(other.*part, other, /*isBackward=*/false);
+  }
+  return 0;
+}
+
 /// An all-reduce is a reduce-scatter, which the linear layer before it can
-/// hide, and a gather, which the next one can; the next layer after the last of
-/// a block is the first of the next block. A part of each is always exposed.
+/// hide, and a gather, which the next one can. A part of each is always
+/// exposed.
+double KernelTimes::exposedShare(double whole, const Kernel &kernel,
+                                 Work Kernel::*part) const {
+  double exposed = whole * double(system.tensorExposed) / double(kAllPercent);
+  double half = (whole - exposed) / 2;
+  for (int64_t step : {-1, 1})
+    exposed += std::max(half - linearPs(kernel, step, part), 0.0);
+  return exposed;
+}
+
+/// The gradient of the output of the layer before is gathered while nothing
+/// else runs. The gradient of the input of the next layer is scattered while
+/// the gradient of its weights is computed, and its input is gathered again
+/// while the gradient of the input is (LinearWithGradAccumulationAndAsync-
+/// Communication of megatron/core/tensor_parallel/layers.py).
+double KernelTimes::exposedInBackward(double whole,
+                                      const Kernel &kernel) const {
+  double half = whole / 2, exposed = half;
+  for (auto part : {&Kernel::weightGrad, &Kernel::inputGrad})
+    exposed += std::max(half - linearPs(kernel, 1, part), 0.0);
+  return exposed;
+}
+
 double KernelTimes::reducePs(const Work &work, const Kernel &kernel,
                              bool isBackward) const {
   double whole = tensorReducePs(
       double(work.bytes) / double(system.contextParallel), system);
-  double exposed = whole * double(system.tensorExposed) / double(kAllPercent);
-  if (system.tensorExposed == kAllPercent)
-    return whole;
-  auto count = int64_t(block.kernels.size());
-  int64_t place = &kernel - block.kernels.data();
-  auto neighbourPs = [&](int64_t step) {
-    for (int64_t i = 1; i < count; ++i) {
-      const Kernel &other = block.kernels[(place + step * i + count) % count];
-      bool isLinear = isMatrix(other.engine) && !other.core;
-      const Work &hides = isBackward ? other.inputGrad : other.forward;
-      if (isLinear && !hides.isZero())
-        return computePs(hides, other, isBackward);
-    }
-    return 0.0;
-  };
-  double half = (whole - exposed) / 2;
-  for (int64_t step : {-1, 1})
-    exposed += std::max(half - neighbourPs(step), 0.0);
-  return exposed;
+  if (system.tensorExposed != kAllPercent)
+    return exposedShare(whole, kernel,
+                        isBackward ? &Kernel::inputGrad : &Kernel::forward);
+  if (isBackward && system.tensorOverlap == TensorOverlap::Backward)
+    return exposedInBackward(whole, kernel);
+  return whole;
 }
 
 double KernelTimes::kernelPs(const Work &work, const Kernel &kernel,

@@ -243,7 +243,7 @@ class Costs(Deployment):
 
     `rates` chooses the rates of accelerators: `auto` takes rates under the load of a training if
     the system has them, `load` requires them, `data-sheet` takes the peaks. With a model and a
-    system, `sharding`, `tensor_exposed`, `expert_dispatch`, `kernel_launch`, `used_per_node`,
+    system, `sharding`, `tensor_overlap`, `expert_dispatch`, `kernel_launch`, `used_per_node`,
     `attention` and `parameter_bytes` have the defaults of the `framework` ("megatron",
     "torchtitan"); with "none" the defaults of the passes: nothing sharded or hidden.
 
@@ -473,7 +473,7 @@ def read_simulation(
     return costs, raw_timing(timing)
 
 
-NATURAL_BALANCE = 1.57
+NATURAL_BALANCE = 1.58
 """The rows of the fullest rank divided by the mean, if the router chooses freely. Fitted to one of
 four measured slowdowns of Qwen3-235B with EP 8, without and with forced balance;
 `studies/routing.py` predicts the other three.

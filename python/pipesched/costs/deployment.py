@@ -23,6 +23,7 @@ from ..support.options import (
     Sharding,
     SliceCut,
     SliceExchange,
+    TensorOverlap,
     code_of,
     integer,
     number_of,
@@ -43,6 +44,7 @@ class HeldOptions(TypedDict, total=False):
     pair_order: PairOrder
     expert_tensor: int
     shard_groups: int
+    tensor_overlap: TensorOverlap
 
 
 class DeploymentOptions(HeldOptions, total=False):
@@ -147,7 +149,7 @@ _CHOSEN = {*DeploymentOptions.__annotations__} - {*HeldOptions.__annotations__}
 
 HELD = {name: option for name, option in OPTIONS.items() if name not in _CHOSEN}
 
-HABITS = ("sharding", "expert_dispatch", "kernel_launch", "tensor_exposed", "used_per_node")
+HABITS = ("sharding", "expert_dispatch", "kernel_launch", "tensor_overlap", "used_per_node")
 """Options whose default depends on the framework. Their fields are None only until the framework is
 known.
 """
@@ -169,6 +171,7 @@ if TYPE_CHECKING:
         pair_order: PairOrder = "deepseek"
         expert_tensor: int = 1
         shard_groups: int = 1
+        tensor_overlap: TensorOverlap = "none"
 
     @dataclass(frozen=True, kw_only=True)
     class Deployment(Held):

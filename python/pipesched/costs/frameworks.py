@@ -85,13 +85,6 @@ UNSAID_BYTES: ParameterBytes = 2, 2, 12
 """The values of fields that such a model file leaves out (lib/Description/ModelJson.cpp)."""
 
 
-TENSOR_EXPOSED = {"megatron": 75, "torchtitan": 100}
-"""Percent of the collectives of tensor parallelism that no linear layer hides. Megatron-LM exposes
-all of a forward's, and half of a backward's, since the others run while gradients of weights are
-computed (`megatron/core/tensor_parallel/layers.py`).
-"""
-
-
 def habits(framework: LauncherName, shares: int) -> dict[str, Any]:
     """The defaults of a framework, by the names of options of a deployment, if `shares` ranks hold
     the same weights.
@@ -99,11 +92,13 @@ def habits(framework: LauncherName, shares: int) -> dict[str, Any]:
     Both send each rank the rows of its experts, and divide among equal ranks: Megatron-LM the state
     of the optimizer (`--use-distributed-optimizer`, as in all recipes of Megatron-Bridge),
     torchtitan weights too (`fully_shard`), which it gathers once for a step in a pipeline.
+    Megatron-LM runs collectives of a backward alongside its products
+    (`megatron/core/tensor_parallel/layers.py`).
     """
     shared: Sharding = "optimizer" if framework == "megatron" else "full-kept"
     return {
         "sharding": shared if shares > 1 else "none",
-        "tensor_exposed": TENSOR_EXPOSED[framework],
+        "tensor_overlap": "backward" if framework == "megatron" else "none",
         "expert_dispatch": "per-rank",
     }
 

@@ -93,6 +93,7 @@ RankOrder = Literal["data", "pipeline"]
 ContextExchange = Literal["ring", "gather"]
 ExpertDispatch = Literal["all-to-all", "per-node", "per-rank"]
 KernelLaunch = Literal["single", "graphs"]
+TensorOverlap = Literal["none", "backward"]
 GradientBuckets = Literal["auto", "whole", "layers"]
 SliceCut = Literal["tokens", "work"]
 SliceExchange = Literal["none", "pairs"]
@@ -126,6 +127,7 @@ ENUMS: dict[object, str] = {
     ContextExchange: "context-exchange",
     ExpertDispatch: "expert-dispatch",
     KernelLaunch: "kernel-launch",
+    TensorOverlap: "tensor-overlap",
     GradientBuckets: "gradient-buckets",
     SliceCut: "slice-cut",
     SliceExchange: "slice-exchange",

@@ -66,7 +66,7 @@ CASES: dict[str, tuple[str, list[str], str]] = {
     ),
     "rates": ("rates under load", ["1f1b", *MODEL], "data-sheet"),
     "for": ("memory as in Megatron-LM", ["1f1b", *MODEL], "torchtitan"),
-    "tensor-exposed": ("tensor collectives exposed 75", ["1f1b", *MODEL], "100"),
+    "tensor-overlap": ("tensor overlap backward", ["1f1b", *MODEL], "none"),
     "kernel-launch": ("kernel launch graphs", ["1f1b", *NODES_OF_72], "single"),
     "used-per-node": ("used per node 64", ["1f1b", *NODES_OF_72], "72"),
     "context-exchange": (
@@ -115,7 +115,8 @@ SAID_OTHERWISE = {"times-of"}
 """Said first, or refused: test_times_of.py."""
 
 WHOLE = {
-    *("cp", "gradient-buckets", "expert-exposed", "forward-only", "expert-tensor", "shard-groups")
+    *("cp", "gradient-buckets", "expert-exposed", "tensor-exposed", "forward-only"),
+    *("expert-tensor", "shard-groups"),
 }
 """Not listed, since the default is the plain case: whole sequences and experts, state that all
 pipelines divide, exchanges that nothing hides, and steps with backwards.
@@ -233,7 +234,7 @@ def test_what_is_given_is_not_listed(capsys: Capture) -> None:
         *("--receive-placement", "arrival", "--set", "runtime=table", "--optimizer-step", "none"),
         *("--option", "gradient-after=I", "--option", "split-backward=true"),
         *("--set", "balance=auto", "--reserve", "parts", "--rates", "load"),
-        *("--set", "tensor-exposed=75"),
+        *("--set", "tensor-overlap=backward"),
     ]
     said = compared(capsys, ["1f1b", *MODEL, *everything])[1]
     assert said == "assumed: memory as in Megatron-LM (2 + 4 + 12 bytes a parameter)"

@@ -145,7 +145,7 @@ def test_a_new_row_is_taken_everywhere() -> None:
     assert made.returncode == 0, made.stderr
     assert "toy count 1, " in made.stdout
     assert (
-        "pipe-attach-system{name=dgx-h100 expert-dispatch=per-rank tensor-exposed=75 toy-count=2}"
-        in made.stdout
+        "pipe-attach-system{name=dgx-h100 expert-dispatch=per-rank tensor-overlap=backward"
+        " toy-count=2}" in made.stdout
     )
     assert "no training has an option 'toy-count'" in made.stdout

@@ -248,7 +248,10 @@ def test_bounds_hold() -> None:
 
 @pytest.mark.parametrize(
     ("slower", "given"),
-    [(1, {"rates": "data-sheet", "expert_dispatch": "all-to-all", "tensor_exposed": 100}), (8, {})],
+    [
+        (1, {"rates": "data-sheet", "expert_dispatch": "all-to-all", "tensor_overlap": "none"}),
+        (8, {}),
+    ],
 )
 def test_bounds_of_experts_hold(slower: int, given: dict[str, Any]) -> None:
     """Pairs of cells hide exchanges, also exchanges longer than the compute."""

@@ -224,7 +224,7 @@ def test_help_names_the_stages() -> None:
     given |= {"microbatch_size": [1], "recompute": ["none"], "schedules": ["VPP"], "chunks": [8]}
     given |= {"model": "llama3-70b", "system": "dgx-h100", "reserve": 0}
     given |= {"context": [1], "sharding": ["optimizer"], "rates": "data-sheet"}
-    given |= {"attention": "fused", "tensor_exposed": 100}
+    given |= {"attention": "fused", "tensor_overlap": "none"}
     peak = pipesched.plan(**given, memory="150GiB").fitting[0].peak_bytes
     made = pipesched.plan(**given, memory=peak - 2**28)
     helps = [h for p in made.missing for h in p.help if h.change.startswith("a layer moved from")]

@@ -26,7 +26,7 @@ CASES: list[dict[str, Any]] = [
     {"model": "mixtral-8x7b", "system": "dgx-h100", "gpus": 16, "global_batch": 16},
     {"model": "qwen3-14b", "system": "gb200-nvl72", "gpus": 12, "global_batch": 12},
 ]
-PLAIN: dict[str, Any] = {"rates": "data-sheet", "attention": "fused", "tensor_exposed": 100}
+PLAIN: dict[str, Any] = {"rates": "data-sheet", "attention": "fused", "tensor_overlap": "none"}
 """Costs by which context parallelism wins."""
 _PLANS: dict[int, Plan] = {}
 

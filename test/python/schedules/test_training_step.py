@@ -17,6 +17,7 @@ from pipesched.support.options import (
     RankOrder,
     Recompute,
     Sharding,
+    TensorOverlap,
     pass_options,
 )
 
@@ -79,6 +80,7 @@ OF_SYSTEM: dict[str, tuple[Any, ...]] = {
     "expert_dispatch": get_args(ExpertDispatch),
     "gradient_buckets": get_args(GradientBuckets)[1:],  # `auto` depends on the step
     "kernel_launch": get_args(KernelLaunch),
+    "tensor_overlap": get_args(TensorOverlap),
     "pair_order": get_args(PairOrder),
     "expert_balance": (1.0, 1.5),
     "data_parallel": (8, 16),
@@ -100,7 +102,8 @@ def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
         assert simulation.memory is not None
         return simulation.execution.makespan_ps, simulation.memory.peak_bytes.tolist()
 
-    sequence = 65536 if name == "context_exchange" else 4096  # which a short one hides
+    is_long = name in ("context_exchange", "tensor_overlap")  # short ones are hidden
+    sequence = 65536 if is_long else 4096
     found = set()
     for value in (OF_MODEL | OF_SYSTEM)[name]:
         model: dict[str, Any] = {"microbatch_size": 1, "sequence": sequence}
@@ -143,7 +146,7 @@ def test_choices_mean_what_they_mean_in_passes(name: str) -> None:
         ({"expert_balance": 0.5}, "expert_balance is a number from 1 to 1000; got 0.5; leave it"),
         ({"expert_balance": float("inf")}, "expert_balance is a number from 1 to 1000; got inf"),
         ({"expert_balance": 1001}, "expert_balance is a number from 1 to 1000; got 1001; leave it"),
-        ({"tensor_exposed": 0}, "from 1 to 100; got 0; leave it out for what the framework does"),
+        ({"tensor_exposed": 0}, "from 1 to 100; got 0; leave it out for 100 percent"),
         ({"expert_exposed": 101}, "from 1 to 100; got 101; leave it out for 100 percent"),
         ({"tensor_exposed": 50.5}, "tensor_exposed is an integer; got 50.5"),
         ({"context_exchange": "star"}, "context_exchange is one of ring, gather; got 'star'"),

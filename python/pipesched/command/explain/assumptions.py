@@ -109,7 +109,7 @@ def _matters(costs: Costs, option: _deployment.Option, *, sliced: bool, paired: 
     if option.matters == "pairs":
         return paired and costs.expert_parallel > 1
     if option.name in costs._assumed and option.matters == "given":
-        is_tensor = option.name == "tensor_exposed"
+        is_tensor = option.name == "tensor_overlap"
         divides = not is_tensor or (costs._accelerators or 1) > costs.context_parallel
         return divides and getattr(costs, option.name) != option.unsaid
     if option.name == "sharding":  # Megatron-LM divides among the parts of sequences, too

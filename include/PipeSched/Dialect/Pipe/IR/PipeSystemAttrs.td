@@ -176,9 +176,10 @@ def Pipe_WorkerSpecAttr : Pipe_DeviceSpecAttr<"WorkerSpec", "worker_spec"> {
     multiprocessors that communicate take the rest, and MFU counts it.
     `kernel_launch` says how kernels are started, "single" or in "graphs".
     `tensor_exposed` is the percentage of the collectives of tensor parallelism
-    that no linear layer hides (default 100). `expert_exposed` is the percentage
-    of the exchange of rows with experts that the compute of another microbatch
-    does not hide (default 100).
+    that no linear layer hides (default 100); with 100, `tensor_overlap` names
+    the collectives that run alongside linear layers. `expert_exposed` is the
+    percentage of the exchange of rows with experts that the compute of another
+    microbatch does not hide (default 100).
 
     `data_parallel` is the number of equal pipelines (default 1), of which a
     schedule describes one. `sharding` names the state that the pipelines divide
