@@ -34,6 +34,7 @@ def attach_model(costs: Costs, folder: str = "") -> str:
         "microbatch-size": costs.microbatch_size,
         "global-batch": costs.global_batch,
         "sequence": costs.sequence,
+        "boundary-bytes": costs.boundary_bytes,
         "parameter-bytes": ",".join(map(str, held)) if held else None,
         "recompute": None if costs.recompute == "none" else costs.recompute,
         "attention": costs.attention,
