@@ -150,6 +150,14 @@ def own_bytes(model: Description | None) -> ParameterBytes | None:
     return weight, gradient, state  # the library checks them
 
 
+def recomputed_layers(model: Description | None, layers: int) -> tuple[int, ...]:
+    """Returns the layers of which a model says that forwards keep only the input."""
+    given = {} if model is None else fields_of(model).get("recomputed_layers")
+    if isinstance(given, Mapping):
+        return tuple(range(given.get("first", 0), layers, given.get("every", 1))) if given else ()
+    return tuple(given or ())
+
+
 def has_experts(costs: Costs | None) -> bool:
     """Returns whether the costs are those of a model with experts."""
     if costs is None or costs.model is None:

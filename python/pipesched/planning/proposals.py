@@ -19,7 +19,7 @@ from ..results.disturbances import SEEDS, Factor
 from ..results.simulation import Simulation
 from ..schedule.families import PlacementKind, placement_kind
 from ..schedule.schedule import Schedule
-from ..support.options import Recompute, Sharding, callable_of, integer, list_of, names_of
+from ..support.options import Sharding, callable_of, integer, list_of, names_of
 from ..support.units import seconds_of
 from .candidate import Candidate, Shape, describe, receives_text
 from .expenses import expenses
@@ -83,7 +83,7 @@ def _more_parts(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str,
 
 def changes_of(request: Request, shape: Shape) -> Iterator[tuple[str, dict[str, Any]]]:
     """Changes of a shape that might help, likelier ones first, each with its name in words."""
-    kinds: tuple[Recompute, ...] = names_of(Recompute)
+    kinds = request.kinds_of_recompute
     for kind in kinds[kinds.index(shape.recompute) + 1 :]:
         yield f"recompute {kind}", {"recompute": kind}
     local = shape.microbatch_size * shape.microbatches

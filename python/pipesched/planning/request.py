@@ -12,7 +12,15 @@ from itertools import accumulate
 from typing import Any, TypeVar, cast
 
 from .. import _core
-from ..costs.costs import Costs, Description, Times, _looks_like_path, own_bytes
+from ..costs.costs import (
+    Costs,
+    Description,
+    Times,
+    _looks_like_path,
+    fields_of,
+    own_bytes,
+    recomputed_layers,
+)
 from ..costs.deployment import HELD, OPTIONS, DeploymentOptions, Held, HeldOptions
 from ..costs.frameworks import (
     DEFAULT,
@@ -217,6 +225,8 @@ class Request(Held):
         for name in ("tensor", "pp", "context", "expert", "microbatch_size", "chunks"):
             put(name, _numbers(name, getattr(self, name)))
         put("recompute", _choices(Recompute, "recompute", self.recompute))
+        if self.recompute == names_of(Recompute):
+            put("recompute", self.kinds_of_recompute)
         if self.vocabulary is not None:
             put("vocabulary", _choices(VocabularyKind, "vocabulary", self.vocabulary))
         if self.launcher is not None:
@@ -306,6 +316,19 @@ class Request(Held):
         usual = self.described
         found = {n: getattr(usual, n) if v is None else v for n, v in given.items()}
         return cast(HeldOptions, found)
+
+    @property
+    def kinds_of_recompute(self) -> tuple[Recompute, ...]:
+        """All kinds that the model can have: full recomputation leaves no layers to a model that
+        names some of them.
+        """
+        some = self.model is not None and fields_of(self.model).get("recomputed_layers")
+        return names_of(Recompute)[: -1 if some else None]
+
+    @cached_property
+    def recomputed_layers(self) -> tuple[int, ...]:
+        """The layers of which the model says that forwards keep only the input."""
+        return recomputed_layers(self.model, self.sizes["layers"])
 
     @cached_property
     def own_bytes(self) -> ParameterBytes | None:

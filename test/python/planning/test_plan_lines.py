@@ -10,7 +10,7 @@ import pipesched
 import pytest
 from pipesched import PipeSchedError
 from pipesched.command.verbs import plan as _plan_verb
-from pipesched.planning import Limits
+from pipesched.planning import Limits, Proposal
 from pipesched.planning.launch.launchers import TORCH_NAMES, needs_csv
 from pipesched.planning.request import check_limits
 from pipesched.schedule.families import placement_kind
@@ -84,6 +84,38 @@ def test_recomputation_and_precision() -> None:
     assert launcher.lines and launcher.lines[-1] == "activation-checkpoint:full"
     assert any("FP8" in note for note in launcher.notes)
     assert best.step_s < small(recompute=["full"], schedules=["1f1b"]).fitting[0].step_s
+
+
+def recomputing(layers: object, **limits: Any) -> Proposal:
+    """The best plan on two stages of 16 layers for a model that recomputes some of its layers."""
+    model = {**pipesched.models()["llama3-8b"], "recomputed_layers": layers}
+    given = {"schedules": ["1f1b"], "pp": [2], "tp": [2], "sharding": ["optimizer"], **limits}
+    found: Proposal = pipesched.plan(model, "dgx-h100", gpus=16, global_batch=32, **given).fitting[
+        0
+    ]
+    return found
+
+
+def test_models_that_recompute_some_layers() -> None:
+    some = recomputing([0, 1, 16, 17], launcher="megatron")
+    megatron = flags(some.launchers().megatron.lines or ())
+    assert some.candidate.layers == ((16, 16),)
+    assert megatron["--recompute-method"] == "block"
+    assert megatron["--recompute-num-layers"] == "2"
+    assert some.launchers().torchtitan.lines is None
+    every = recomputing({"first": 0, "every": 1}, launcher="megatron")
+    lines = flags(every.launchers().megatron.lines or ())
+    assert lines["--recompute-num-layers"] == str(max(every.candidate.layers[0]))
+    assert every.step_s > some.step_s
+    assert every.peak_bytes < some.peak_bytes
+
+
+def test_layers_that_megatron_does_not_recompute() -> None:
+    launcher = recomputing([0, 1, 2]).launchers().megatron
+    assert launcher.lines is None
+    assert "equally many layers of each stage" in str(launcher.reason)
+    with pytest.raises(PipeSchedError, match="full recomputation is of all layers"):
+        recomputing([0, 16], recompute=["full"])
 
 
 def test_arguments_of_plan_have_the_names_of_options() -> None:

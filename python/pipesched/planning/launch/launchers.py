@@ -253,6 +253,10 @@ def check_model(name: LauncherName, request: Request, candidate: Candidate) -> N
     """Raises `Cannot` for models that the launcher does not train in this division."""
     if broken := broken_rules(name, VERSIONS[name][0], layout_of(request, candidate)):
         raise Cannot(broken[0].text)
+    if name == "megatron":
+        _megatron_recompute(request, candidate)
+    elif request.recomputed_layers:
+        raise Cannot("torchtitan recomputes the same of all layers, not recomputed_layers")
 
 
 KEPT = ("optimizer", "full-kept")
@@ -518,6 +522,29 @@ _MEGATRON_RECOMPUTE: dict[Recompute, tuple[str, ...]] = {
 }
 
 
+def _megatron_recompute(request: Request, candidate: Candidate) -> tuple[str, ...]:
+    """The flags for recomputation. The method `block` recomputes the first layers of each stage
+    (`_checkpointed_forward` of megatron/core/transformer/transformer_block.py).
+    """
+    kind, layers = candidate.shape.recompute, set(request.recomputed_layers)
+    if not layers:
+        return _MEGATRON_RECOMPUTE[kind]
+    if kind != "none":
+        raise Cannot("Megatron-LM recomputes whole layers, or parts of all layers")
+    begin, own = 0, []
+    for size in candidate.layers[0]:
+        own.append([layer in layers for layer in range(begin, begin + size)])
+        begin += size
+    most = max(map(sum, own))
+    if any(each != [place < most for place in range(len(each))] for each in own):
+        raise Cannot("Megatron-LM recomputes equally many layers of each stage, the first ones")
+    return (
+        "--recompute-granularity full",
+        "--recompute-method block",
+        f"--recompute-num-layers {most}",
+    )
+
+
 def _megatron_precision(request: Request, candidate: Candidate) -> list[str]:
     sharding = candidate.shape.sharding
     found = ["--bf16"]
@@ -542,7 +569,7 @@ def _megatron(request: Request, candidate: Candidate) -> list[str]:
         f"--micro-batch-size {shape.microbatch_size}",
         f"--global-batch-size {request.global_batch}",
         f"--seq-length {request.sizes['sequence']}",
-        *_MEGATRON_RECOMPUTE[shape.recompute],
+        *_megatron_recompute(request, candidate),
         *_megatron_sharding(request, candidate),
         *_megatron_precision(request, candidate),
     ]
