@@ -68,7 +68,7 @@ def offloaded() -> dict[str, Schedule]:
 
 
 def steps_of(program: Any) -> Iterator[tuple[Instruction, int, int]]:
-    """Yields what each instruction adds and frees; an offload frees at once."""
+    """Yields each instruction, and the numbers of activations that it adds and frees at once."""
     for instruction in program:
         if instruction.kind not in ("compute", "offload", "reload"):
             continue
@@ -232,7 +232,7 @@ def test_a_budget_is_kept_at_the_peak_and_not_below(transform: str) -> None:
 
 
 def kept_bytes(module: nn.Module, x: torch.Tensor, spared: list[torch.Tensor]) -> int:
-    """The storages that autograd keeps of a forward, by hooks, without those of `spared`."""
+    """The storages that autograd keeps of a forward, by hooks, except storages of `spared`."""
     known = {t.untyped_storage()._cdata: 0 for t in (*module.parameters(), *spared)}
 
     def note(tensor: torch.Tensor) -> torch.Tensor:

@@ -488,11 +488,11 @@ class Boxes:
         self._passed: dict[Passed, Packet] = {}
 
     def give(self, cell: Cell, packet: Packet) -> None:
-        """Stores what a cell passes on, of this rank or received from another one."""
+        """Stores the output or gradient of a cell, of this rank or received from another one."""
         self._passed[cell.gives] = packet
 
     def take(self, cell: Cell) -> Packet:
-        """Takes out what a cell needs of another stage."""
+        """Takes out the input of a cell from another stage."""
         return self._pop(cell, cell.takes)
 
     def pop_sent(self, cell: Cell) -> Packet:

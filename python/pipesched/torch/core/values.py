@@ -287,7 +287,7 @@ class Spec:
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Returns the begin and end of each tensor in bytes."""
+        """Returns where each tensor starts and ends, in bytes."""
         places = []
         begin = 0
         for tensor in self.tensors:
