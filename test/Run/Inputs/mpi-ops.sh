@@ -4,7 +4,8 @@ set -e
 folder=$1 opt=$2 mlir_opt=$3 plugin=$4 cc=$5 model=$6 passes=$7
 $opt $model --pass-pipeline="builtin.module($passes, exec-assign-buffers, convert-exec-to-mpi)" \
   -o $folder/functions.mlir
-$mlir_opt $folder/functions.mlir --load-dialect-plugin=$plugin --load-pass-plugin=$plugin -o $folder/program.mlir \
+$mlir_opt $folder/functions.mlir -o $folder/program.mlir \
+  --load-dialect-plugin=$plugin --load-pass-plugin=$plugin \
   --pass-pipeline='builtin.module(symbol-dce,
   lower-affine, lower-stage-ops, inline, symbol-dce, canonicalize, cse, fold-matmul-transposes,
   func.func(convert-elementwise-to-linalg), eliminate-empty-tensors, verify-kernel-stores,
