@@ -1,4 +1,4 @@
-//===- VerifyCollectives.cpp - Checks of cells that meet ------------------===//
+//===- VerifyCollectives.cpp - Checks of groups ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks that every group of a table is complete, and the slots at which its
@@ -27,7 +27,7 @@ static Cell cellOf(const Placement &placement, int64_t path, int64_t global,
 }
 
 //===----------------------------------------------------------------------===//
-// Who takes part
+// Members
 //===----------------------------------------------------------------------===//
 
 /// Finds a stage that owns the piece but has no G, although the stage that owns
@@ -45,7 +45,7 @@ checkHolders(const TableView &table, const Groups &groups, int64_t group) {
       continue;
     int64_t worker = placement.workerOf(stage);
     return Violation{
-        other, // on another worker, which has a cell of the phase
+        other, // the owner on another worker, which has a cell of the phase
         formatv("{0} is missing: worker {1} runs {2} and worker {3} holds the "
                 "same blocks",
                 cellOf(placement, path, stage, phase), other.row,
@@ -116,7 +116,7 @@ std::optional<Violation> pipesched::verifyCollectives(const TableView &table,
 }
 
 //===----------------------------------------------------------------------===//
-// When they meet
+// Slots
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -162,8 +162,8 @@ private:
 };
 } // namespace
 
-/// For groups that rows do not stop for: users of a cell of the group start
-/// when the last row has come to its cell.
+/// Checks detached groups, which rows do not stop for: users of a cell of the
+/// group start after the last row has reached its cell of the group.
 std::optional<Violation> MeetingVerifier::checkUsers(int64_t group) const {
   ArrayRef<CellRef> members = groups.membersOf(group);
   CellRef last = *llvm::max_element(
@@ -190,8 +190,8 @@ std::optional<Violation> MeetingVerifier::checkUsers(int64_t group) const {
   return violation;
 }
 
-/// The cells of one group start together. A cell in several groups starts when
-/// all their rows are free.
+/// Checks that the cells of one group start together. A cell in several groups
+/// starts when all their rows are free.
 std::optional<Violation> MeetingVerifier::check(int64_t group) const {
   ArrayRef<CellRef> members = groups.membersOf(group);
   if (cellAt(table, members.front()).isIn(kDetachedPhases))

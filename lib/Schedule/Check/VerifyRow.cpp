@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks each cell by itself, then the order of the cells of each stage and
-// microbatch, then O and G, which concern a whole stage.
+// microbatch, then O and G cells, which concern a whole stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,8 @@ private:
   std::optional<Violation> checkPerPath() const;
 
   int64_t neighbourOf(Cell cell) const;
-  /// Whether the slice of `cell` waits for a cell `other` of the same stage.
+  /// Whether `cell` waits for `other`, the cell of an adjacent slice on the
+  /// same stage.
   bool isBeforeSlice(Cell other, Cell cell) const {
     return other.getUnit() == neighbourOf(cell) &&
            other.isIn(kOfNeighbour[cell.getPhase()]);
@@ -64,7 +65,8 @@ private:
 };
 } // namespace
 
-/// Phases whose cells have an order with others of their stage and unit.
+/// Phases whose cells are ordered relative to other cells of their stage and
+/// unit.
 static constexpr PhaseSet kOrderedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.number == CellNumber::Unit;
@@ -80,12 +82,13 @@ static constexpr uint32_t phaseBitsOf(PhaseSet phases) {
 }
 
 namespace {
-/// The phases of a stage and unit that were seen. One byte while it has a bit
-/// for each phase that occurs once, since large rows have many pairs.
+/// The phases that occurred for a stage and unit. One byte while eight bits are
+/// enough for the indexed phases, because large rows have many pairs.
 using SeenPhases =
     std::conditional_t<(phaseBitsOf(kIndexedPhases) < 256), uint8_t, uint32_t>;
 
-/// The earlier phases that a phase requires, and the ones that it adds.
+/// The earlier phases that a phase requires or excludes, and the phases that it
+/// marks as seen.
 struct OrderRule {
   uint32_t needs, excludes, ofNeighbour, adds;
 };
@@ -93,7 +96,7 @@ struct OrderRule {
 static constexpr PhaseMap<OrderRule> kOrderRules = [] {
   PhaseMap<OrderRule> rules = {};
   kAllPhases.forEach([&](Phase phase) {
-    // Several joins may name one copy: each holds the cells after it.
+    // Several joins may name one copy: each delays the cells after it.
     PhaseSet self = kIndexedPhases & phase;
     rules[phase] = {phaseBitsOf(traitsOf(phase).order.needs),
                     phaseBitsOf(kExcludedBefore[phase] | self),
@@ -130,9 +133,9 @@ std::optional<Violation> RowVerifier::run() {
   return hasPerPath ? checkPerPath() : std::nullopt;
 }
 
-/// Whether a cell, as most are, has a microbatch and stage of this worker and
-/// no overlap, and the stages are plain, so that checkCell has nothing to say
-/// about it.
+/// A fast check: whether the stages are plain and the cell has no overlap and
+/// is of a microbatch and a stage of this worker, as most cells are. Then
+/// checkCell would find nothing.
 bool RowVerifier::isFine(Cell cell) const {
   if (cell.overlapsNext() || !isOrdered(cell) || !isPlain ||
       cell.getUnit() >= placement.getNumUnits())
@@ -196,8 +199,8 @@ std::optional<Violation> RowVerifier::checkHost(int64_t i) const {
                        name(i), path, cell.getStage(), host, row));
 }
 
-/// Checks that the stage runs cells of this phase, which follows from the
-/// stages that train.
+/// Checks that the stage runs cells of this phase. This depends on which stages
+/// train.
 std::optional<Violation> RowVerifier::checkKind(int64_t i) const {
   Cell cell = cells[i];
   int64_t path = placement.pathOf(cell), stage = placement.globalStage(cell);
@@ -251,8 +254,8 @@ std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
   return std::nullopt;
 }
 
-/// The unit of the slice that has to come before that of a cell on its stage;
-/// -1 if there is none.
+/// The unit of the slice that must come before the slice of a cell on its
+/// stage; -1 if there is none.
 int64_t RowVerifier::neighbourOf(Cell cell) const {
   int64_t slice = placement.sliceOf(cell.getUnit());
   switch (traitsOf(cell.getPhase()).order.slices) {
@@ -267,8 +270,8 @@ int64_t RowVerifier::neighbourOf(Cell cell) const {
 }
 
 /// Complete rows have a cell for each pair of stage and microbatch of the
-/// worker, so a byte array by pair is linear in the row. Rows with few of many
-/// pairs number only the pairs that occur.
+/// worker, so a byte array by pair is linear in the row. Rows with cells for
+/// only a few pairs number just these.
 std::optional<Violation> RowVerifier::checkOrder() const {
   int64_t numPairs = placement.getNumLocalPairs(row);
   if (numPairs <= static_cast<int64_t>(8 * cells.size()) + 1024)
@@ -281,7 +284,7 @@ std::optional<Violation> RowVerifier::checkOrder() const {
       pairs.push_back(placement.localPairOf(cell));
   llvm::sort(pairs);
   pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  // The last index is for pairs that do not occur.
+  // The last index is for pairs that do not occur in the row.
   return checkOrder(pairs.size() + 1, [&](Cell cell) -> int64_t {
     int64_t pair = placement.localPairOf(cell);
     auto found = llvm::lower_bound(pairs, pair);
@@ -355,7 +358,7 @@ Violation RowVerifier::describeSlices(int64_t i, int64_t neighbour) const {
               isAscending ? "first" : "last", isAscending ? "last" : "first"));
 }
 
-/// Adds a note that points to the first `other` of the row.
+/// Adds a note that points to the first `other` cell of the row.
 Violation RowVerifier::describeOther(int64_t i, Cell other,
                                      std::string message) const {
   Violation violation = at(i, std::move(message));

@@ -1,9 +1,9 @@
 //===- VerifyTable.cpp - Checks of a whole table --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks completeness by counting, waits by sweeping the rows against each
-// other, and slots by reading them. Memory is linear in the cells, not in the
-// sizes that a schedule claims.
+// Checks completeness by counting, waits by a sweep over all rows, and slots by
+// reading them. Memory is linear in the cells, not in the sizes that a schedule
+// claims.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,8 @@ static int64_t unitOfRank(const Placement &placement, int64_t path,
   return unit;
 }
 
-/// The lowest rank for which `row` has no forward on that stage; at most k if
-/// there are k forwards.
+/// The lowest rank for which `row` has no forward of that stage. With k
+/// forwards it is at most k.
 static int64_t firstMissingRank(const Placement &placement, ArrayRef<Cell> row,
                                 int64_t globalStage, int64_t numForwards) {
   std::vector<bool> isPresent(numForwards, false);
@@ -89,7 +89,7 @@ static Violation describeMissing(const TableView &table, const CellIndex &index,
           {}};
 }
 
-/// The cell that has to follow another one, or an alternative, and is missing.
+/// Describes a missing cell: a backward, or a cell that must follow another.
 static Violation describeMissing(const TableView &table, const CellIndex &index,
                                  int64_t entry, PhaseSet present,
                                  StageBackward backward) {
@@ -160,8 +160,8 @@ static CellName nameAt(const TableView &table, CellRef ref) {
 }
 
 namespace {
-/// Checks waits between rows by written slots; the order within a row always
-/// holds.
+/// Checks waits between rows by the written slots. The order within a row
+/// cannot be violated.
 template <typename Slots>
 class StartVerifier {
 public:
@@ -230,7 +230,7 @@ std::optional<Violation> pipesched::verifyAligned(const TableView &table,
 }
 
 namespace {
-/// The handler of a walk that only asks whether the walk reaches the end.
+/// A handler for a walk that only tests whether the walk reaches the end.
 struct EmptyWalk {
   using Time = int64_t;
   struct Item {};
@@ -254,8 +254,8 @@ struct EmptyWalk {
 };
 } // namespace
 
-/// Whether sums and a walk show that the forwards and backwards and the order
-/// of the rows are right. If not, they do not say why.
+/// A fast check: whether sums and a walk show that forwards, backwards and the
+/// order of the rows are valid. It does not find the reason if they are not.
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   constexpr PhaseSet kOthers = kCollectivePhases | kSpreadPhases;
   if (table.aligned || counts.hasAny(kOthers) || hasCopies(counts) ||
@@ -266,7 +266,7 @@ static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   return walkInSlots<EmptyWalk::Item>(table, /*groups=*/nullptr, walk);
 }
 
-/// Checks everything, to find the mistake.
+/// Runs all checks, to find the error.
 static std::optional<Violation> checkCells(const TableView &table,
                                            bool isPlain) {
   if (!isPlain)
@@ -316,8 +316,8 @@ std::optional<Violation> pipesched::verifyTable(const TableView &table) {
 //===----------------------------------------------------------------------===//
 // Lengths of slots
 //
-// Sweeps once over the cells. After this check code that counts slots cannot
-// find a cell without a length, and cannot overflow.
+// Sweeps once over the cells. After this check, code that counts slots finds a
+// length for each cell and cannot overflow.
 //===----------------------------------------------------------------------===//
 
 static Violation describeUnknown(CellName cell, CellRef at) {
@@ -364,7 +364,7 @@ std::optional<Violation> pipesched::verifySlotLengths(const TableView &table) {
 // Phases that workers share
 //
 // A phase with Occurrence::Spread computes a shard on each worker, so each
-// worker of a unit's path has one cell of it.
+// worker of a unit's path needs one cell of it.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -378,10 +378,10 @@ public:
   std::optional<Violation> run();
 
 private:
-  /// The cells of a unit that were found.
+  /// The cells found for a unit.
   struct Shards {
     int64_t count = 0;
-    CellRef last = {-1, -1}; ///< in the order of the rows
+    CellRef last = {-1, -1}; ///< the last cell in the order of the rows
   };
 
   std::optional<Violation> readRow(int64_t row);
@@ -405,9 +405,9 @@ private:
 };
 } // namespace
 
-/// On the worker of the first or last stage, the cell that takes its input or
-/// output is a cell of that stage: the order of the row and its waits rely on
-/// that.
+/// On the worker of the first or last stage, the cell that uses its input or
+/// output must be a cell of that stage: the order of the row and its waits rely
+/// on it.
 std::optional<Violation> SpreadVerifier::checkStage(CellRef here) const {
   Cell cell = table.rows[here.row][here.index];
   int64_t path = placement.pathOf(cell.getUnit());
@@ -454,7 +454,7 @@ std::optional<Violation> SpreadVerifier::readRow(int64_t row) {
   return std::nullopt;
 }
 
-/// Finds a worker of the path of a unit that has no cell.
+/// Finds a worker of the path of a unit that has no cell of the phase.
 std::optional<Violation> SpreadVerifier::checkUnit(int64_t unit) const {
   int64_t path = placement.pathOf(unit);
   const Shards &shards = byUnit[unit];
@@ -506,8 +506,8 @@ std::optional<Violation> pipesched::verifySpread(const TableView &table) {
 //===----------------------------------------------------------------------===//
 // Parameter sets
 //
-// One sweep over each row: an O or G marks all stages that hold its blocks, and
-// no later cell may be of a marked stage. verifyRow has done so for the stage
+// Sweeps once over each row: an O or G marks all stages that hold its blocks,
+// and no later cell may be of a marked stage. verifyRow has checked the stage
 // of the O or G itself.
 //===----------------------------------------------------------------------===//
 
@@ -521,7 +521,7 @@ public:
   std::optional<Violation> checkRow(int64_t row);
 
 private:
-  /// The first step and the first reduction of blocks of a stage in the row.
+  /// The first O and the first G of blocks of a stage in the row.
   struct Mark {
     int64_t step = -1, reduction = -1;
   };
@@ -563,7 +563,7 @@ void ParameterSetVerifier::mark(CellRef at) {
 }
 
 /// Checks that a cell that uses parameters comes before the O and the G of its
-/// blocks. A mark after the cell is the other half of its pair.
+/// blocks. A mark after the cell comes from the other half of its pair.
 std::optional<Violation> ParameterSetVerifier::checkCell(CellRef at) const {
   Cell cell = cellAt(at).withOverlap(false);
   const Mark &mark = marks[stageAt(at)];

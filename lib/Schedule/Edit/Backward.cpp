@@ -62,7 +62,7 @@ struct Backwards {
 };
 } // namespace
 
-/// Whether a cell is an I that a W follows; a frozen stage has no W.
+/// Whether a cell is an I with a W that follows it; frozen stages have no W.
 static bool isHalf(const TableView &table, Cell cell) {
   return cell.is(Phase::InputGrad) &&
          table.placement->backwardOf(cell) == StageBackward::Whole;
@@ -93,7 +93,8 @@ static char letterOf(GradientAfter gradientAfter) {
   return gradientAfter == GradientAfter::InputGrad ? 'I' : 'W';
 }
 
-/// All split backwards of a table follow one rule.
+/// Chooses the gradient rule. All split backwards of a table follow the same
+/// rule.
 static Expected<GradientAfter> chooseRule(const TableView &table,
                                           const Backwards &found,
                                           const SplitOptions &options) {
@@ -150,7 +151,7 @@ Expected<BackwardChange> pipesched::splitBackward(const TableView &table,
     return formatError("the split table has {0} entries: there may be {1} at "
                        "most",
                        cells, kMaxTableCells);
-  // Keep the rule: it has no effect without split backwards.
+  // Without a changed backward the rule has no effect, so keep it.
   change.gradientAfter = change.numChanged > 0 ? *rule : table.gradientAfter;
   change.rows.reserve(table.rows.size());
   for (auto [row, cells] : llvm::enumerate(table.rows))
@@ -167,7 +168,8 @@ Expected<BackwardChange> pipesched::splitBackward(const TableView &table,
 // Merge
 //===----------------------------------------------------------------------===//
 
-/// The next entry after `i` that is not idle, or the end of the row.
+/// Returns the index of the next entry after `i` that is not idle, or the end
+/// of the row.
 static int64_t nextCell(ArrayRef<Cell> row, int64_t i) {
   do
     ++i;
@@ -175,7 +177,7 @@ static int64_t nextCell(ArrayRef<Cell> row, int64_t i) {
   return i;
 }
 
-/// The W that forms a B with the I at index `i`, or -1.
+/// Returns the index of the W that forms a B with the I at index `i`, or -1.
 static int64_t findOwnWeightGrad(ArrayRef<Cell> row, int64_t i) {
   int64_t next = nextCell(row, i);
   if (next == static_cast<int64_t>(row.size()) ||
@@ -242,7 +244,7 @@ public:
   }
 
   int64_t numMerged = 0, numApart = 0;
-  bool hasSplit = false; ///< some W is left
+  bool hasSplit = false; ///< some W remains
   std::optional<CellRef> firstApart;
 
 private:

@@ -20,7 +20,7 @@ TableParts::TableParts(const TableView &table)
       cells(table.getNumCells(), true) {}
 
 namespace {
-/// Which things stay, and their new numbers, counted from the first of a range.
+/// The kept items of a range and their new numbers, counted from the first one.
 class Numbering {
 public:
   explicit Numbering(BitVector kept) : kept(std::move(kept)) {
@@ -102,7 +102,7 @@ BitVector PartKeeper::keptMicrobatches() const {
   return kept;
 }
 
-/// The microbatches of a path as ranges of neighbours.
+/// The microbatches of a path as ranges of consecutive numbers.
 std::vector<MicrobatchRange> PartKeeper::makeTakes(int64_t path) const {
   std::vector<MicrobatchRange> takes;
   for (int64_t i = 0, end = placement.getNumMicrobatches(); i != end; ++i) {
@@ -138,8 +138,8 @@ Path PartKeeper::makePath(int64_t path) const {
   return made;
 }
 
-/// The nodes, and the edges of which both stages stay, unless the path leads
-/// along them now.
+/// The nodes, and the edges whose stages are both kept. An edge is left out if
+/// the new path already contains it.
 AddedStages PartKeeper::makeAdded() const {
   AddedStages made;
   int64_t pathStages = placement.getPath(0).getNumStages(), numOnPath = 0;
@@ -160,7 +160,7 @@ AddedStages PartKeeper::makeAdded() const {
   return made;
 }
 
-/// The cell with its new numbers, if it stays.
+/// The cell with its new numbers, or nothing if it is not kept.
 std::optional<Cell> PartKeeper::makeCell(Cell cell) const {
   if (!parts.phases[static_cast<unsigned>(cell.getPhase())])
     return std::nullopt;

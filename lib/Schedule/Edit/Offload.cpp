@@ -1,4 +1,4 @@
-//===- Offload.cpp - Where activations go to host memory ------------------===//
+//===- Offload.cpp - Adds offload cells to tables -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Decides for each row which activations are offloaded, then rewrites the row
@@ -35,12 +35,12 @@ static Error checkOffloadOptions(const Placement &placement,
 }
 
 //===----------------------------------------------------------------------===//
-// Which activations
+// Selection of activations
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Numbers the compute entries of each row. Other entries have the number of
-/// the compute entry before them:
+/// Numbers the compute entries of each row. All other entries have the number
+/// of the last compute entry:
 ///
 ///   row      0F0 0D0 0F1+0B0 _2 0d0 0F2
 ///   number    0   0    1  1   1  1   2
@@ -134,9 +134,9 @@ private:
                             uses.forward});
   }
 
-  /// Chooses the activations that live longest. Among equally long ones it
-  /// takes every other one in the order of their forwards, so that the others
-  /// are spread over the step.
+  /// Chooses the activations that live longest. Among equally long ones, it
+  /// takes every other one in the order of their forwards, so that the
+  /// remaining ones are spread over the step.
   void takeLongestHalf() {
     llvm::sort(candidates, [](Candidate a, Candidate b) {
       return std::tie(b.lifespan, a.forward) < std::tie(a.lifespan, b.forward);
@@ -183,7 +183,8 @@ public:
   int64_t numPresent = 0, numRecomputed = 0, numBrief = 0;
 
 private:
-  llvm::BitVector isKept; ///< by entry of the index: kept by the option `keep`
+  llvm::BitVector
+      isKept; ///< by entry of the index: kept because of the option `keep`
 };
 } // namespace
 
@@ -202,7 +203,7 @@ namespace {
 ///            done  done  .     .        done: awaited by the next compute cell
 ///
 /// An offload counts as held until it is done. If its U is issued earlier, the
-/// U counts instead from then on, since it cannot start before the offload
+/// U counts instead from then on, because it cannot start before the offload
 /// ends.
 class OffloadQueue {
 public:
@@ -211,7 +212,8 @@ public:
   }
   size_t size() const { return entries.size(); }
   bool isDone(size_t i) const { return i < numDone; }
-  /// The first offload below `end` that frees memory when it ends, or `end`.
+  /// Returns the index of the first offload below `end` that frees memory when
+  /// it ends, or `end`.
   size_t firstHeld(size_t end) const {
     size_t i = std::min(numDone, end);
     while (i < end && !entries[i].isHeld)
@@ -219,7 +221,7 @@ public:
     return i;
   }
   Cell at(size_t i) const { return entries[i].cell; }
-  /// Makes the U of an offload count instead of the offload from now on.
+  /// From now on, counts the U of an offload instead of the offload.
   void passOn(size_t i) { entries[i].isHeld = false; }
   /// Marks the offloads below `end` as done. Returns the number of them that
   /// were held.
@@ -239,7 +241,7 @@ private:
   size_t numDone = 0;
 };
 
-/// A position in a row at which more is held than is allowed.
+/// A position in a row at which more activations are held than allowed.
 struct Excess {
   CellRef at;
   Cell cell; ///< the cell that allocates
@@ -297,8 +299,7 @@ private:
   int64_t memory;
   std::vector<uint32_t> queuePlaces; ///< by entry of the index, for offloaded
                                      ///< ones
-  llvm::BitVector isJoined;          ///< by entry of the index: by an added
-                                     ///< join
+  llvm::BitVector isJoined; ///< by entry of the index: whether a join was added
 
   // The state of the current row.
   int64_t row = 0;
@@ -309,13 +310,13 @@ private:
   int64_t computeNumber = -1;  ///< number of the last compute entry
   size_t computeBegin = 0;     ///< its position in `written`
   size_t numBeforeCompute = 0; ///< offloads issued before it
-  size_t numJoined = 0; ///< offloads that joins of the table await, which hold
-                        ///< the next compute entry or reload
+  size_t numJoined = 0; ///< number of offloads awaited by joins of the table
+                        ///< before the next compute entry or reload
   std::optional<Excess> excess;
 };
 } // namespace
 
-/// Reloads are in the order of their backwards, and so the reload queue runs
+/// The reloads are in the order of their backwards, and the reload queue runs
 /// them in this order.
 void OffloadWriter::listReloads(int64_t row, int64_t ahead) {
   reloads.clear();
@@ -351,8 +352,8 @@ std::optional<Excess> OffloadWriter::write(int64_t number, int64_t ahead) {
   return excess;
 }
 
-/// An F allocates the activations that no R recomputes. An R allocates the
-/// activations that it makes.
+/// An F allocates the activations, unless an R recomputes them; then the R
+/// allocates them.
 int64_t OffloadWriter::numAllocated(ArrayRef<Cell> cells) const {
   return llvm::count_if(cells, [&](Cell cell) {
     return cell.isIn(kActivationMakers) &&
@@ -404,7 +405,7 @@ void OffloadWriter::offload(Cell cell) {
 
 /// A reload starts when the preceding compute cell has ended, so only offloads
 /// for which that cell waits make room for the reload. Joins of the table right
-/// before a reload hold only the reload, and so say nothing about later cells.
+/// before a reload delay only the reload, so later cells cannot rely on them.
 void OffloadWriter::reload(int64_t i, Cell cell) {
   numJoined = 0;
   uint32_t place = queuePlaces[entryOf(cell)];
@@ -417,7 +418,7 @@ void OffloadWriter::reload(int64_t i, Cell cell) {
   written.push_back(cell);
 }
 
-/// A backward waits for its U, the U for its D, and the D for all earlier D.
+/// A backward waits for its U, the U for its D, and the D for all earlier Ds.
 void OffloadWriter::awaitCopiesOf(ArrayRef<Cell> cells) {
   held -= queue.finish(std::exchange(numJoined, 0));
   for (Cell cell : cells)
@@ -454,7 +455,7 @@ void OffloadWriter::join(Cell offload, size_t place) {
 }
 
 //===----------------------------------------------------------------------===//
-// Both
+// The whole table
 //===----------------------------------------------------------------------===//
 
 static Error describeExcess(const Excess &excess, int64_t memory) {

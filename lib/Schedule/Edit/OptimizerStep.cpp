@@ -24,10 +24,10 @@ using llvm::Expected;
 static constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 namespace {
-/// A stage that owns blocks, whose optimizer step a worker runs.
+/// A stage that owns blocks, so its worker runs an O for it.
 struct SteppedStage {
   int64_t slot;     ///< slot of its G, or kEnd
-  int64_t endPiece; ///< after the pieces that it owns
+  int64_t endPiece; ///< one past its last owned piece
   int64_t path, stage;
   bool isReduced;
 
@@ -67,7 +67,7 @@ private:
 };
 } // namespace
 
-/// Uses unit slots, because in them every wait leads to an earlier slot.
+/// Uses unit slots, because in unit slots every wait leads to an earlier slot.
 Error StepWriter::findSlots() {
   Expected<CellIndex> index = CellIndex::create(table);
   if (!index)
@@ -80,7 +80,7 @@ Error StepWriter::findSlots() {
 }
 
 /// For each piece, the slot after the last weight gradient of the stages that
-/// start with it; kEnd if stages are cut.
+/// start with it; kEnd if other paths cut these stages.
 std::vector<int64_t> StepWriter::findReadySlots() const {
   std::vector<int64_t> ready(replicas.getNumPieces(), 0);
   const int64_t *start = slots.start.data();
@@ -124,7 +124,7 @@ void StepWriter::findStages(ReductionPlace place, ReducedStages reduced) {
     llvm::sort(worker);
 }
 
-/// Writes a row. A join stays in front of the cell that it delays.
+/// Writes a row. A join stays directly before the cell that it delays.
 void StepWriter::writeRow(ArrayRef<Cell> cells, ArrayRef<SteppedStage> ends,
                           const int64_t *starts, Row &row) const {
   auto writeReductions = [&, next = ends.begin()](int64_t slot) mutable {
@@ -185,7 +185,7 @@ static std::optional<Violation> findStep(const TableView &table) {
   return std::nullopt;
 }
 
-/// Checks that the table is valid, and small enough that cells can be added.
+/// Checks that the table is valid, and small enough for the added cells.
 static Error checkTable(const TableView &table) {
   if (Error error = refuseStep(verifyTable(table)))
     return error;

@@ -1,9 +1,9 @@
-//===- Recompute.cpp - Where activations are computed again ---------------===//
+//===- Recompute.cpp - Adds recompute cells to tables ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Decides for each row which activations are recomputed, then places their R
-// cells: before their backwards, or by sweeping the rows against each other
-// into slots in which a row waits.
+// cells. They go right before their backwards, or into slots in which a row
+// waits; a sweep over all rows finds these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ static Error checkRecomputeOptions(const Placement &placement,
 }
 
 //===----------------------------------------------------------------------===//
-// Which activations
+// Selection of activations
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -116,13 +116,13 @@ public:
   int64_t numChosen = 0, numPresent = 0;
 
 private:
-  llvm::BitVector isKept; ///< by entry of the index: held in full by
-                          ///< `keep`
+  llvm::BitVector
+      isKept; ///< by entry of the index: held in full because of `keep`
 };
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Right before the backward
+// Placement right before the backward
 //===----------------------------------------------------------------------===//
 
 static Cell recomputeOf(Cell cell) {
@@ -154,16 +154,16 @@ static std::vector<Row> placeBefore(const TableView &table,
 }
 
 //===----------------------------------------------------------------------===//
-// Ahead
+// Placement ahead of the backward
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Runs the rows against each other, each cell as early as possible, and writes
-/// the cells in the order in which they run. If a row waits for a message, the
-/// recomputes of its next backwards run first.
+/// Sweeps all rows, runs each cell as early as possible, and writes the cells
+/// in the order in which they run. If a row waits for a message, the recomputes
+/// of its next backwards run first.
 ///
 ///   clock |   wait   | own R | B     R of later backwards fill the wait as far
-///         | R1 | R2  |  R0   | B0    as they fit in front of the own R
+///         | R1 | R2  |  R0   | B0    as they fit before the own R
 template <typename Slots>
 class AheadPlacer {
 public:
@@ -192,7 +192,8 @@ private:
     int64_t numAhead = 0; ///< recomputed activations whose backward is still to
                           ///< come
     /// Backwards whose R may run, as positions in the row: a heap, with the
-    /// next one on top. It may still contain backwards that the row has passed.
+    /// next backward on top. It may still contain backwards that the row has
+    /// passed.
     std::vector<uint32_t> ready;
   };
 
@@ -233,7 +234,7 @@ private:
     row.clock += lengths.slotsOf(recompute);
   }
 
-  /// Runs R of backwards after `step`, as far as they fit into `slots` free
+  /// Runs the R of backwards after `step`, as far as they fit into `slots` free
   /// slots.
   void fillWait(const RowStep &step, int64_t slots, Row &written) {
     RowState &row = rows[step.row];
@@ -295,7 +296,7 @@ placeAhead(const Slots &lengths, const TableView &table, const CellIndex &index,
 }
 
 //===----------------------------------------------------------------------===//
-// Both
+// The whole table
 //===----------------------------------------------------------------------===//
 
 static TableView withRows(const TableView &table,

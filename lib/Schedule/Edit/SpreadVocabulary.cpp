@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One list has the steps of the head in the order in which all workers run
-// them. The rows are then run against each other slot by slot, and a worker
-// that is free takes the next step of the list before the next cell of its row.
+// them. A simulation then runs all rows slot by slot: a free worker takes the
+// next step of the list before the next cell of its row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,11 @@ using llvm::formatv;
 using llvm::StringRef;
 
 //===----------------------------------------------------------------------===//
-// Tables that can be spread
+// Tables whose vocabulary can be sharded
 //===----------------------------------------------------------------------===//
 
-/// Finds a cell that is spread already, or that would run too early.
+/// Finds a cell of a phase that would be added, or a cell that would run too
+/// early.
 static std::optional<Violation>
 findSpreadOrEnded(const TableView &table, PhaseSet added, StringRef what) {
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
@@ -54,9 +55,8 @@ findSpreadOrEnded(const TableView &table, PhaseSet added, StringRef what) {
 
 /// Checks that `what` ("vocabulary") can be spread over the workers of a table,
 /// which adds `cellsPerUnit` cells of these phases for each unit and worker.
-/// Errors, as ViolationError: a cell of such a phase, or of a path, such as an
-/// optimizer step; written slots; violations of verifyTable. Others: more than
-/// kMaxTableCells.
+/// Errors, as ViolationError: a cell of such a phase; an O or G; written slots;
+/// violations of verifyTable. Others: more than kMaxTableCells.
 static llvm::Error checkSpreadable(const TableView &table, PhaseSet added,
                                    int64_t cellsPerUnit, StringRef what) {
   if (llvm::Error error = table.placement->checkTrainsAll("spreading takes"))
@@ -83,7 +83,8 @@ static llvm::Error checkSpreadable(const TableView &table, PhaseSet added,
 }
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-/// The limit of slots times workers, which take seconds.
+/// The limit of slots times workers; at the limit, the simulation takes
+/// seconds.
 static constexpr int64_t kMaxTurns = int64_t(1) << 29;
 
 namespace {
@@ -105,12 +106,12 @@ public:
   Expected<std::vector<Row>> run();
 
 private:
-  /// A row while it is filled.
+  /// The state of a row while it is filled.
   struct Worker {
     int64_t next = 0;      ///< entry of the given row
     size_t nextStep = 0;   ///< of the list
-    size_t nextOutput = 0; ///< step whose X comes next
-    int64_t freeAt = 0;    ///< slot
+    size_t nextOutput = 0; ///< step of the list whose X comes next
+    int64_t freeAt = 0;    ///< slot from which the worker is free
   };
 
   bool isLast(Cell cell) const {
@@ -118,7 +119,7 @@ private:
            placement.getNumStages(placement.pathOf(cell.getUnit()));
   }
   void findHomes();
-  /// The stage by which a worker runs its shard for a unit, or -1.
+  /// The stage whose cells are the worker's shard for a unit, or -1.
   int64_t homeOf(int64_t worker, int64_t unit) const {
     return homes[worker * placement.getNumPaths() + placement.pathOf(unit)];
   }
@@ -140,12 +141,12 @@ private:
   bool reduces;
   std::vector<HeadStep> steps;
   std::vector<int64_t> homes;     ///< by worker and path
-  std::vector<int64_t> numOnPath; ///< by path: its workers
-  std::vector<int64_t> ends;      ///< by flat index; kNever: has not started
+  std::vector<int64_t> numOnPath; ///< by path: number of its workers
+  std::vector<int64_t> ends;      ///< by flat index; kNever before the start
   std::vector<Worker> workers;
   std::vector<Row> rows;
-  // By unit: the workers that are done with X, S and T, and the slot at which
-  // the last was.
+  // By unit: the number of workers that are done with X, S and T, and the slot
+  // at which the last worker was.
   struct Meeting {
     int64_t count = 0, slot = 0;
   };
@@ -168,8 +169,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The event that a step follows: a forward or the start of a backward of a
-/// last stage.
+/// An event that steps follow: a forward or the start of a backward of a last
+/// stage.
 struct CellEvent {
   int64_t slot, row, index;
   Cell cell;
@@ -204,7 +205,7 @@ Error Spreader::listSteps() {
     return std::tie(a.slot, isForward[0], a.row, a.index) <
            std::tie(b.slot, isForward[1], b.row, b.index);
   });
-  std::deque<int64_t> pending; // units that have S and no T
+  std::deque<int64_t> pending; // units that have an S but no T yet
   auto addT = [&] {
     steps.push_back({Phase::LogitsGrad, pending.front()});
     pending.pop_front();
@@ -226,7 +227,7 @@ Error Spreader::listSteps() {
   return Error::success();
 }
 
-/// The last stage that each worker has of each path.
+/// Finds the last stage of each path on each worker.
 void Spreader::findHomes() {
   int64_t numPaths = placement.getNumPaths();
   homes.assign(placement.getNumWorkers() * numPaths, -1);
@@ -244,7 +245,8 @@ void Spreader::findHomes() {
 // The rows
 //===----------------------------------------------------------------------===//
 
-/// The slot from which an entry may start as far as other rows say, or kNever.
+/// The slot from which an entry may start as far as it depends on other rows,
+/// or kNever.
 int64_t Spreader::readySlot(CellRef at) const {
   Cell cell = table.rows[at.row][at.index];
   int64_t slot = 0;
@@ -260,7 +262,7 @@ int64_t Spreader::readySlot(const HeadStep &step) const {
                 step.unit);
 }
 
-/// Moves on to the next step of a phase whose path the worker is on; `Idle`
+/// Skips steps of a phase for paths that do not contain the worker; `Idle`
 /// means both phases.
 void Spreader::skipForeign(int64_t row, size_t &step, Phase phase) const {
   while (step != steps.size() &&
@@ -269,8 +271,8 @@ void Spreader::skipForeign(int64_t row, size_t &step, Phase phase) const {
     ++step;
 }
 
-/// Adds X of the units whose forward the worker has run, in the order of their
-/// S on all workers.
+/// Adds X for the units whose forward the worker has run, in the order in which
+/// all workers run their S.
 void Spreader::addOutputs(int64_t row) {
   Worker &worker = workers[row];
   while (true) {
@@ -330,8 +332,8 @@ bool Spreader::runCells(int64_t row, int64_t slot) {
   return true;
 }
 
-/// Starts everything that a free worker can start in a slot; entries without
-/// slots do not occupy it. Returns whether it started anything.
+/// Starts all that a free worker can start in a slot; entries without slots do
+/// not occupy it. Returns whether anything was started.
 bool Spreader::advance(int64_t row, int64_t slot) {
   bool hasMoved = false;
   while (workers[row].freeAt <= slot &&
@@ -386,15 +388,15 @@ pipesched::spreadVocabulary(const TableView &table,
 //===----------------------------------------------------------------------===//
 // The embedding
 //
-// Lookups and their gradients take no slots, so that they are inserted where
-// the unit slots of the given rows allow it, and no other cell moves.
+// Lookups and their gradients take no slots. They are inserted where the unit
+// slots of the given rows allow, and no other cell moves.
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
 
 namespace {
-/// The cells that the workers of a path run for one unit, from a slot on.
-/// `before` is the slot that it must not delay.
+/// The cells that the workers of a path run for one unit, from a slot on. They
+/// must not delay the slot `before`.
 struct UnitEvent {
   int64_t unit, slot, before;
 };
@@ -427,7 +429,7 @@ private:
   int64_t startOf(int64_t row, int64_t entry) const {
     return starts[index.rowBegin(row) + entry];
   }
-  /// The first stage of a path that a worker has, or -1.
+  /// The first stage of a path on a worker, or -1.
   int64_t homeOf(int64_t row, int64_t unit) const {
     return homes[row * placement.getNumPaths() + placement.pathOf(unit)];
   }
@@ -450,16 +452,17 @@ std::vector<CellSpan> EmbeddingSpreader::spansOf(int64_t path,
     if (cell.isIn(phases) && cell.getStage() == 0 &&
         placement.pathOf(cell.getUnit()) == path)
       spans.push_back({cell.getUnit(), startOf(row, i), endOf(row, i)});
-  return spans; // a row is in the order of its slots
+  return spans; // a row is already in the order of its slots
 }
 
-/// All workers follow one list for each kind of collective, or they would wait
-/// for each other in opposite orders:
+/// All workers follow one list for each kind of collective; otherwise they
+/// could wait for each other in opposite orders:
 ///
 ///   worker of the first stage   E0 E1 F0 E2 F1 E3 F2 ..  B0 C0  B1 C1 V0  ..
 ///
-/// E of a microbatch comes when the F of the second before it has ended, so
-/// that two outputs are held at most, and V when the next backward has.
+/// E of a microbatch comes when the F of the microbatch two before it has
+/// ended, so that at most two outputs are held. V comes when the next backward
+/// has ended.
 void EmbeddingSpreader::listEvents() {
   for (int64_t path = 0; path != placement.getNumPaths(); ++path) {
     std::vector<CellSpan> forwards = spansOf(path, Phase::Forward);
@@ -492,10 +495,10 @@ void EmbeddingSpreader::findHomes() {
     }
 }
 
-/// The entry of a row before which each lookup goes: after the first cell that
-/// ends at its slot or later, so that it does not come early, and after the
-/// collectives that follow that cell, which other workers wait for. If that
-/// cell ends only after `before`, the place is in front of it.
+/// Finds the entry of a row before which each lookup goes. It comes after the
+/// first cell that ends at the lookup's slot or later, so that it does not come
+/// early, and after the collectives that follow that cell, which other workers
+/// wait for. If that cell ends only after `before`, the lookup goes before it.
 std::vector<int64_t> EmbeddingSpreader::placeLookups(int64_t row) const {
   ArrayRef<Cell> cells = table.rows[row];
   std::vector<int64_t> places;
@@ -519,8 +522,8 @@ std::vector<int64_t> EmbeddingSpreader::placeLookups(int64_t row) const {
   return places;
 }
 
-/// The same for gradients: the first entry that starts at the slot or later,
-/// except collectives.
+/// The same for gradients: they go before the first entry, except collectives,
+/// that starts at their slot or later.
 std::vector<int64_t> EmbeddingSpreader::placeGradients(int64_t row) const {
   ArrayRef<Cell> cells = table.rows[row];
   std::vector<int64_t> places;
@@ -535,8 +538,8 @@ std::vector<int64_t> EmbeddingSpreader::placeGradients(int64_t row) const {
   return places;
 }
 
-/// Whether the first `count` entries of a row have the backward of a unit that
-/// finds the gradient.
+/// Whether the first `count` entries of a row contain the cell that computes
+/// the gradient of a unit.
 bool EmbeddingSpreader::hasRun(int64_t row, int64_t unit, int64_t count) const {
   int64_t entry = index.entryOf(homeOf(row, unit), unit);
   int64_t end = int64_t(index.rowBegin(row)) + count;

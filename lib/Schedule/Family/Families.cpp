@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The list of families, one row each, and the mapping of their options to the
-// options of generator and placement.
+// options of generators and placements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +74,8 @@ runWith(Expected<Table> (&generator)(const Placement &, const Options &),
   return generator(placement, options);
 }
 
-/// Wraps a generator that has its own options, so that it takes the options of
-/// all families.
+/// Wraps a generator that has its own options type, so that it takes the
+/// options of all families.
 template <auto &generator>
 static Expected<Table> adapt(const Placement &placement,
                              const FamilyOptions &given) {
@@ -102,13 +102,13 @@ static constexpr uint32_t kEmbedding = bitsOf(FamilyOption::Embedding);
 static constexpr uint32_t kVocabulary =
     kEmbedding | bitsOf(FamilyOption::Vocabulary);
 
-/// With receives at the slots in which their messages arrive, all tables finish
-/// under Unbounded, Fifo and Batched; Rendezvous stops if two workers send to
-/// each other at once. With receives right before their consumers fewer tables
-/// finish, because receives overtake each other. Under Pairs two workers must
-/// agree on the order of the messages of both directions; only gpipe does so at
-/// all sizes, since two workers exchange all activations first, then all
-/// gradients.
+/// If receives are at the slots in which their messages arrive, all tables
+/// finish under Unbounded, Fifo and Batched. Rendezvous deadlocks if two
+/// workers send to each other at once. If receives are right before their
+/// consumers, fewer tables finish, because receives overtake each other. Under
+/// Pairs two workers must agree on the order of the messages of both
+/// directions. Only gpipe does so at all sizes, because two workers exchange
+/// all activations first, then all gradients.
 static constexpr uint32_t kUnbounded = bitsOf(MessageSemantics::Unbounded);
 static constexpr uint32_t kFifo = kUnbounded | bitsOf(MessageSemantics::Fifo);
 static constexpr uint32_t kBatched = kFifo | bitsOf(MessageSemantics::Batched);
@@ -477,8 +477,8 @@ const Family *pipesched::findFamily(StringRef name) {
   return nullptr;
 }
 
-/// Lists the families for a person who gave an unknown name, and suggests the
-/// closest one. An alias is named with its family.
+/// Lists the families for a user who gave an unknown name, and suggests the
+/// closest name. An alias is listed with its family.
 static std::string suggest(StringRef name) {
   llvm::SmallVector<StringRef> names;
   for (const Family &family : families())
@@ -528,7 +528,7 @@ static Error checkFamilyOptions(const Family &family,
   return Error::success();
 }
 
-/// Turns one path into a list, or passes its error on.
+/// Turns one path into a list, or returns its error.
 static Expected<std::vector<Path>> alone(Expected<Path> path) {
   if (!path)
     return path.takeError();
@@ -558,7 +558,7 @@ static Expected<std::vector<Path>> makePaths(const Family &family,
   llvm_unreachable("covered switch");
 }
 
-/// The slices of a family that starts from whole microbatches.
+/// The number of slices for a family that starts from whole microbatches.
 static int64_t slicesOf(const Family &family, int64_t numWorkers,
                         const FamilyOptions &options) {
   return options.slices.value_or(family.defaultSlices == kSlicePerWorker
@@ -583,8 +583,8 @@ Expected<Placement> pipesched::placeFamily(const Family &family,
                            slicesOf(family, numWorkers, options));
 }
 
-/// The placement with the slices of the options, or of the family if it has
-/// whole microbatches.
+/// The placement with the slices of the options, or with the family's slices if
+/// its microbatches are whole.
 static Expected<Placement> placeSlices(const Family &family,
                                        const Placement &placement,
                                        const FamilyOptions &options) {
@@ -607,7 +607,7 @@ static Expected<Placement> placeSlices(const Family &family,
                            wanted);
 }
 
-/// The table of a family if all stages train.
+/// Makes the table of a family if all stages train.
 static Expected<Table> generateTrained(const Family &family,
                                        const Placement &placement,
                                        const FamilyOptions &options) {
@@ -621,7 +621,7 @@ static Expected<Table> generateTrained(const Family &family,
   return table;
 }
 
-/// Keeps the cells that stages run: a frozen one has I in place of B.
+/// Keeps the cells that stages run. A frozen stage runs I in place of B.
 ///
 ///   stage 0, 2 frozen    0F0 2F0+0B1 2B0 0B0    becomes    0F0 2F0 2I0
 static void keepRunCells(const Placement &placement, Row &row) {
@@ -634,13 +634,13 @@ static void keepRunCells(const Placement &placement, Row &row) {
       cell = cell.withPhase(Phase::InputGrad);
     if (allowedPhases(backward).contains(cell.getPhase()))
       kept.push_back(cell);
-    else if (!kept.empty()) // it may have been the second half of a pair
+    else if (!kept.empty()) // the dropped cell may be the second half of a pair
       kept.back() = kept.back().withOverlap(false);
   }
   row = std::move(kept);
 }
 
-/// The table of a family if some stages do not train.
+/// Makes the table of a family if some stages do not train.
 static Expected<Table> generateFrozen(const Family &family,
                                       const Placement &placement,
                                       const FamilyOptions &options) {

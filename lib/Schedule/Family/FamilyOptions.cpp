@@ -81,7 +81,7 @@ static Expected<const FamilyOptionInfo *> lookUpOption(StringRef name) {
 }
 
 namespace {
-/// Reads a value from text; returns false if the text is not one.
+/// Reads a value from text; returns false if the text has another form.
 struct ParseValue {
   StringRef text;
 

@@ -1,7 +1,7 @@
 //===- Formulas.cpp - Level 1: closed formulas of families ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the formula of a family, and refuses families and sizes without one.
+// Finds the formula of a family. Refuses families and sizes without a formula.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +56,8 @@ static Error refuseFamily(StringRef family) {
                      nameHint(family, names));
 }
 
-/// The name of the family of a name or alias; an unknown name is returned
-/// unchanged.
+/// The name of the family that has this name or alias; an unknown name is
+/// returned unchanged.
 static StringRef canonicalName(StringRef family) {
   const Family *known = findFamily(family);
   return known ? StringRef(known->name) : family;

@@ -1,8 +1,8 @@
-//===- VerifyFamily.cpp - Check of the family of rows ---------------------===//
+//===- VerifyFamily.cpp - Checks the family of rows -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Generates the rows again and walks both. Generating costs less than any
-// analysis, and only equal rows show that a formula may be used.
+// Generates the rows again and compares. Generating is cheaper than any
+// analysis, and only equal rows prove that the formula holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +17,15 @@ using llvm::formatv;
 static constexpr llvm::StringLiteral kAdvice =
     "; remove 'family' from the schedule, or generate its rows again";
 
-/// The next cell that is not an idle slot, from an index on; none at the end.
+/// Returns the first cell at or after an index that is not idle; none at the
+/// end.
 static std::optional<Cell> nextBusyCell(ArrayRef<Cell> row, size_t &index) {
   while (index < row.size() && row[index].isIdle())
     ++index;
   return index < row.size() ? std::optional(row[index]) : std::nullopt;
 }
 
-/// Describes the cell that the family has in place of the row's cell.
+/// Describes the cell that the family's row has in place of the found cell.
 static std::string describeWanted(const Placement &placement, Cell found,
                                   std::optional<Cell> wanted) {
   if (!wanted)
@@ -37,7 +38,7 @@ static std::string describeWanted(const Placement &placement, Cell found,
                      : " not overlapped with the next cell");
 }
 
-/// The first cell of a row that differs from the row of the family.
+/// Finds the first cell of a row that differs from the row of the family.
 static std::optional<Violation> compareRow(const Placement &placement,
                                            int64_t row, ArrayRef<Cell> found,
                                            ArrayRef<Cell> wanted,

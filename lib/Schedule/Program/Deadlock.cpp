@@ -23,7 +23,7 @@ static void printInstruction(llvm::raw_ostream &os, const Program &program,
   if (instruction.is(InstructionRole::Message))
     os << (instruction.is(InstructionKind::Send) ? " to " : " from ")
        << instruction.peer;
-  // The cell has the microbatch.
+  // The text of the cell names the microbatch.
   if (instruction.is(InstructionRole::Collective) && instruction.peer >= 0 &&
       traitsOf(instruction.kind).grouping == Grouping::Blocks)
     os << ' ' << describeGroup(program.groups[instruction.peer]);
@@ -37,8 +37,8 @@ std::string pipesched::describeInstruction(const Program &program,
   return text;
 }
 
-/// The queue that two neighbours share under the transport `overlap`. If they
-/// share none there, messages hold rows, and both are in the row.
+/// The queue that two instructions share under the transport `overlap`. If they
+/// share none, messages hold rows, and both are in the row.
 static llvm::StringRef queueName(InstructionKind waiter,
                                  InstructionKind awaited) {
   QueueSet ofWaiter = queuesOf(waiter, Transport::Overlap);
@@ -49,7 +49,8 @@ static llvm::StringRef queueName(InstructionKind waiter,
   return "row";
 }
 
-/// Why an instruction waits for another one of the same task or channel.
+/// The reason why an instruction waits for another instruction of the same task
+/// or channel.
 static llvm::StringRef bondName(const Program &program, const Wait &wait) {
   if (wait.reason == WaitReason::Channel)
     return " (sent before it)";

@@ -1,7 +1,7 @@
 //===- ForwardSends.cpp - Forwards that wait for their messages -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rewrites the operands of a program, which become a few more.
+// Rewrites the operands of a program, and adds the waits for messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ class LastForward {
 public:
   using Sends = llvm::SmallVector<uint32_t, 1>;
 
-  /// Takes the next instruction of the row; returns the sends whose delivery it
-  /// must wait for.
+  /// Processes the next instruction of the row, and returns the sends whose
+  /// delivery it must wait for.
   Sends take(const Instruction &instruction, uint32_t number) {
     if (instruction.kind == InstructionKind::Send) {
       if (isForward && instruction.cell == cell)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Messages are found row by row, so messages to one worker form one sorted run
-// per source. The runs are merged by slot, and one sweep then writes the rows.
+// per source. The runs are merged by slot. One sweep then writes the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,8 +84,8 @@ private:
                 : ends[flat]) -
            1;
   }
-  /// The receive of a cell's message by a worker, or the send while there is no
-  /// receive yet.
+  /// The receive of a cell's message on a worker, or its send as long as there
+  /// is no receive.
   uint32_t &messageTo(uint32_t producer, int64_t worker) {
     if (LLVM_LIKELY(!hasBroadcasts) ||
         destinationOf[producer] != Dependences::kSeveral)
@@ -97,7 +97,7 @@ private:
     return instruction != kNone &&
            program.instructions[instruction].kind == InstructionKind::Recv;
   }
-  /// Calls `visit(worker)` for each worker that a cell sends to.
+  /// Calls `visit(worker)` for each worker to which a cell sends its output.
   template <typename Visit>
   void forEachDestination(uint32_t flat, Cell cell, Visit &&visit) const {
     int32_t destination = destinationOf[flat];
@@ -122,30 +122,32 @@ private:
   Dependences dependences;
   ReceivePlacement receives;
 
-  // By flat index: the worker that the cell's message goes to, -1, or kSeveral;
-  // the instruction of the cell; the receive of its message, or the send while
-  // there is no receive yet.
+  // By flat index: the worker that receives the cell's message, -1, or
+  // kSeveral; the instruction of the cell; the receive of its message, or its
+  // send as long as there is no receive.
   std::vector<int32_t> destinationOf;
   std::vector<uint32_t> instructionOf, messageOf;
-  /// The same by producer and destination, for cells with several.
+  /// The receive or send by producer and destination, for cells with several
+  /// destinations.
   llvm::DenseMap<std::pair<uint32_t, int64_t>, uint32_t> broadcasts;
   bool hasBroadcasts = false;
   Inboxes inboxes;
   Program program;
-  // Filled if the table has O or G. By global stage: the last weight gradient.
+  // By global stage: the last weight gradient. Filled if the table has O or G.
   std::vector<uint32_t> lastGradient;
-  // By group: its first and its last instruction so far, and the slot at which
-  // it meets.
+  // By group: its first instruction, its last instruction so far, and the slot
+  // at which it meets.
   std::vector<uint32_t> firstOfGroup, lastOfGroup;
   std::vector<int64_t> meetingSlots; ///< -1: not computed yet
 
   // The row being written.
   int64_t row = 0;
   ArrayRef<Message> inbox;    ///< receives not yet written
-  ArrayRef<Message> arrivals; ///< Consumer: to look at before the next meeting
+  ArrayRef<Message> arrivals; ///< with receives at their consumers: messages to
+                              ///< check before the next collective
   llvm::SmallVector<Message> outbox; ///< sends of the last cell, or of a pair
   unsigned outboxNext = 0;
-  uint32_t lastCompute = kNone; ///< a copy's issue point
+  uint32_t lastCompute = kNone; ///< the issue point of copies
 };
 } // namespace
 
@@ -185,7 +187,8 @@ void Lowering::findDestinations() {
     inboxes.begins[worker + 1] += inboxes.begins[worker];
 }
 
-/// Receives at their consumer need sorted inboxes only before collectives.
+/// With receives at their consumers, sorted inboxes are needed only before
+/// collectives.
 void Lowering::collectMessages() {
   if (receives == ReceivePlacement::Consumer && !index.getGroups())
     return;
@@ -205,7 +208,8 @@ void Lowering::collectMessages() {
     sortInbox(worker, buffer);
 }
 
-/// Merges neighbouring runs until one is left; ties stay in source order.
+/// Merges neighbouring runs until one is left; equal slots stay in the order of
+/// sources.
 ///
 ///   | from 0: 1 3 5 | from 2: 2 4 | from 3: 1 2 |   slots
 ///   |   1 2 3 4 5                 |   1 2       |
@@ -298,8 +302,8 @@ void Lowering::addOperandOnce(uint32_t instruction) {
     addOperand(instruction);
 }
 
-/// Makes a send and its receive partners. The one that is written second finds
-/// the other through their producer.
+/// Links a send with its receive. Whichever is written second finds the first
+/// through their producer.
 void Lowering::pair(uint32_t instruction, uint32_t other) {
   if (other == kNone)
     return;
@@ -364,8 +368,8 @@ void Lowering::emitArrivals(int64_t slot) {
       emitReceive(arrivals.front());
 }
 
-/// An overlapped pair is written as one: its receives are before it, and its
-/// sends follow it.
+/// An overlapped pair is one entry: its receives come before it, and its sends
+/// follow it.
 void Lowering::emitRow(int64_t worker) {
   row = worker;
   lastCompute = kNone;
@@ -421,8 +425,8 @@ void Lowering::emitCell(Cell cell, uint32_t flat) {
     lastGradient[table.placement->globalStage(cell)] = instruction;
 }
 
-/// Adds the cells that a cell waits for, with a receive in place of a cell of
-/// another worker.
+/// Adds the cells that a cell waits for. A receive replaces a cell of another
+/// worker.
 void Lowering::addOperands(Cell cell) {
   uint32_t begin = index.rowBegin(row), end = index.rowBegin(row + 1);
   dependences.forEachPredecessor(cell, [&](uint32_t before) {
@@ -431,9 +435,9 @@ void Lowering::addOperands(Cell cell) {
   });
 }
 
-/// Adds the operands of a copy: the compute cell before it, which may be one of
-/// its dependences, and the other dependences. A D also waits for the send of
-/// the output that it frees.
+/// Adds the operands of a copy: its dependences, and the compute cell before
+/// it, which may be one of them. A D also waits for the send of the output that
+/// it frees.
 void Lowering::addIssuePoint(Cell cell) {
   addOperand(lastCompute);
   dependences.forEachPredecessor(cell, [&](uint32_t before) {
@@ -446,7 +450,8 @@ void Lowering::addIssuePoint(Cell cell) {
   });
 }
 
-/// The send of a cell's message to a worker, which has been written, or kNone.
+/// Returns the send of a cell's message to a worker if it has been written,
+/// else kNone.
 uint32_t Lowering::sendOf(uint32_t producer, int64_t worker) {
   uint32_t message = messageTo(producer, worker);
   if (message == kNone ||
@@ -459,7 +464,8 @@ uint32_t Lowering::sendOf(uint32_t producer, int64_t worker) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-/// The slot from which a row is free for a cell: after the last compute.
+/// The slot from which a row is free for a cell: the slot after the last
+/// compute cell.
 int64_t Lowering::freeSlotFor(CellRef at) const {
   ArrayRef<Cell> cells = table.rows[at.row];
   while (at.index-- > 0)
@@ -469,9 +475,9 @@ int64_t Lowering::freeSlotFor(CellRef at) const {
 }
 
 /// The first slot at which a group of a cell meets. It is the slot of the cell
-/// unless the cell is in several groups: its slot is that at which the last of
-/// them meets, but its row must reach it before the first one meets. Messages
-/// that arrive later come after the cell.
+/// unless the cell is in several groups. Then the slot of the cell is the slot
+/// at which the last group meets, but the row must reach the cell before the
+/// first group meets. Messages that arrive later come after the cell.
 int64_t Lowering::meetingSlot(CellRef at) {
   const Groups &groups = *index.getGroups();
   int64_t first = slots.start[index.rowBegin(at.row) + at.index];
@@ -485,8 +491,8 @@ int64_t Lowering::meetingSlot(CellRef at) {
   return first;
 }
 
-/// Writes one instruction for each group of the cell. Sums of gradients wait
-/// for gradients, other collectives for the inputs of their phase.
+/// Writes one instruction for each group of the cell. Reductions of gradients
+/// wait for gradients, other collectives for the inputs of their phase.
 void Lowering::emitCollectives(Cell cell, uint32_t flat) {
   if (groupingOf(cell.getPhase()) == Grouping::Blocks)
     return emitReductions(cell);
@@ -525,9 +531,9 @@ uint32_t Lowering::beginCollective(Cell cell, int64_t group) {
   return instruction;
 }
 
-/// Adds the operands of O: the gradients of its blocks by all stages that hold
-/// them, or their all-reduces. Rows are written one by one, so the last
-/// instruction of a group so far belongs to this row.
+/// Adds the operands of O: the gradients of its blocks from all stages that
+/// hold them, or the all-reduces of these gradients. Rows are written one by
+/// one, so the last instruction of a group so far belongs to this row.
 void Lowering::addGradients(Cell cell) {
   int64_t stage = table.placement->globalStage(cell);
   const Groups *groups = index.getGroups();

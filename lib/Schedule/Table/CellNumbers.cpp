@@ -1,4 +1,4 @@
-//===- CellNumbers.cpp - Cells from numbers of other languages ------------===//
+//===- CellNumbers.cpp - Cells as numbers of other languages --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks each number before it is stored in the bits of a cell.
@@ -12,8 +12,7 @@
 using namespace pipesched;
 using llvm::formatv;
 
-/// The number of cells with the same microbatch: its slices, if the number of
-/// the cell is a unit.
+/// The number of slices of a microbatch if the cell's number is a unit, else 1.
 static int64_t countSlices(Phase phase, int64_t numSlices) {
   return traitsOf(phase).number == CellNumber::Unit ? numSlices : 1;
 }
@@ -29,7 +28,7 @@ static std::string rangeText(const char *what, int64_t last, int64_t found) {
   return formatv("expected {0} from 0 to {1}, found {2}", what, last, found);
 }
 
-/// Returns why numbers are not a cell; empty if they are one.
+/// Returns the reason why numbers are not a cell; empty if they are a cell.
 static std::string whyNoCell(const CellNumbers &given, int64_t numSlices) {
   std::optional<Phase> phase = phaseFromCode(given.phase);
   if (!phase)
@@ -51,7 +50,7 @@ static std::string whyNoCell(const CellNumbers &given, int64_t numSlices) {
   return "";
 }
 
-/// Numbers that are a cell, of a table with this many slices.
+/// Makes a cell from valid numbers, for a table with this many slices.
 static Cell toCell(const CellNumbers &given, int64_t numSlices) {
   Phase phase = *phaseFromCode(given.phase);
   int64_t slices = countSlices(phase, numSlices);

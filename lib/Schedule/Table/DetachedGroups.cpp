@@ -1,8 +1,8 @@
-//===- DetachedGroups.cpp - Collectives that rows do not stop for ---------===//
+//===- DetachedGroups.cpp - Collectives that do not stop rows -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each row has a line for each queue. A group meets when it is at the head of
-// all its lines, which lets the groups after it move up.
+// Each row has a line of groups for each queue. A group meets when it is at the
+// head of all its lines; then the next groups of these lines move to the head.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ DetachedGroups::DetachedGroups(const TableView &table, const CellIndex &index)
       lines(table.rows.size() * kNumQueues), numAtHead(groups.size(), 0),
       isMet(groups.size(), false) {}
 
-/// Which queue it is does not depend on the transport.
+/// The queue does not depend on the transport.
 size_t DetachedGroups::lineNumber(CellRef at) const {
   Cell cell = table.rows[at.row][at.index];
   size_t number = at.row * kNumQueues;
@@ -26,7 +26,7 @@ size_t DetachedGroups::lineNumber(CellRef at) const {
   return number;
 }
 
-/// Notes that one more cell of a group is at the head of its line.
+/// Records that one more cell of a group is at the head of its line.
 void DetachedGroups::arrive(int64_t group) {
   if (++numAtHead[group] == groups.membersOf(group).size())
     ready.push_back(group);
@@ -50,8 +50,8 @@ void DetachedGroups::pass(CellRef at) {
   }
 }
 
-/// The first row in whose queue a group comes after another one; all rows
-/// have passed it.
+/// Finds the first row in whose queue a group comes after another group. All
+/// rows have passed the group.
 DetachedGroups::Block DetachedGroups::findBlock(int64_t group) const {
   for (CellRef member : groups.membersOf(group)) {
     const Line &line = lines[lineNumber(member)];
@@ -66,8 +66,9 @@ CellRef DetachedGroups::memberOn(int64_t group, int64_t row) const {
                         [&](CellRef member) { return member.row == row; });
 }
 
-/// Each group comes after the next one in a row, and the last after the
-/// first: the group at the head there waits for its cell in the next row.
+/// Describes a cycle of groups: each comes after the next one in some row, and
+/// the last after the first. The group at the head of that row waits for its
+/// cell in the next row.
 std::vector<CellWait> DetachedGroups::describe(ArrayRef<Block> cycle) const {
   std::vector<CellWait> waits;
   for (size_t i = 0; i != cycle.size(); ++i) {

@@ -1,9 +1,10 @@
 //===- Groups.cpp - Which cells of a table meet ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A provider says by which keys a cell meets others: pieces of the model, or
-// its microbatch. Two sweeps over the rows find the cells: one counts the
-// members of each key, one writes them. The keys with members are the groups.
+// A provider maps a cell to the keys by which it meets others: pieces of the
+// model, or its microbatch. Two sweeps over the rows find the cells: the first
+// counts the members of each key, the second writes them. The keys with members
+// are the groups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ std::string pipesched::describeGroup(const GroupName &name) {
 }
 
 //===----------------------------------------------------------------------===//
-// Providers: who meets, by Grouping
+// Providers of groups, by Grouping
 //===----------------------------------------------------------------------===//
 
 /// The number of keys.
@@ -37,7 +38,7 @@ int64_t Groups::countKeys(Grouping grouping) const {
   llvm_unreachable("covered switch");
 }
 
-/// The keys by which a cell meets others.
+/// The keys of a cell, one for each group that it joins.
 llvm::iota_range<int64_t> Groups::keysOf(Cell cell) const {
   int64_t first = firstKey[cell.getPhase()];
   switch (groupingOf(cell.getPhase())) {
@@ -53,7 +54,7 @@ llvm::iota_range<int64_t> Groups::keysOf(Cell cell) const {
   return llvm::seq<int64_t>(0, 0);
 }
 
-/// The name of the group of a key, which counts from 0 in its phase.
+/// The name of the group of a key. Keys count from 0 in each phase.
 GroupName Groups::nameOfKey(Phase phase, int64_t key) const {
   GroupName name;
   name.kind = *traitsOf(phase).instruction;
@@ -68,14 +69,14 @@ GroupName Groups::nameOfKey(Phase phase, int64_t key) const {
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// Whether a cell of the table is the first one of its stage and path. Only the
-/// first counts if an invalid table has it twice.
+/// Whether a cell of the table is the first of its stage and path. If an
+/// invalid table has the cell twice, only the first counts.
 bool Groups::isFirst(CellRef at, Cell cell) const {
   int64_t first = firstIndex[cell.getPhase()];
   return first < 0 || indices[first + placement->globalStage(cell)] == at.index;
 }
 
-/// Calls `visit(at, cell)` for each cell that meets others, row by row.
+/// Calls `visit(at, cell)` for each cell that is in a group, row by row.
 template <typename Visit>
 void Groups::forEachMember(const TableView &table, Visit &&visit) const {
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)

@@ -1,4 +1,4 @@
-//===- IndexRange.cpp - Which stages, workers and microbatches ------------===//
+//===- IndexRange.cpp - Selects stages, workers and microbatches ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads, checks and searches ranges.

@@ -3,7 +3,8 @@
 //
 // Sweeps once over each row. Activations live from the start of F to the end of
 // the cell that releases them: the B or W; I on a frozen stage; F on a stage
-// without a backward. So both halves of an overlapped pair count at once.
+// without a backward. So for an overlapped pair, the activations of both halves
+// are held at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +51,8 @@ private:
     return index.lookup(cell.getStage(), Phase::Recompute, cell.getUnit());
   }
 
-  /// Whether a cell makes the activations that its backward uses: R does, or F
-  /// if there is no R.
+  /// Whether a cell makes the activations that its backward uses. R does, and F
+  /// does if there is no R.
   bool makesActivations(Cell cell) const {
     return cell.isIn(kActivationMakers) &&
            (!cell.is(Phase::Forward) ||

@@ -15,7 +15,8 @@ using llvm::ArrayRef;
 using llvm::Expected;
 using llvm::formatv;
 
-/// Whether `other` owns the blocks that both stages, of one worker, hold.
+/// Whether `other` owns the blocks that both stages hold; both are on the same
+/// worker.
 bool ParameterSets::yields(int64_t stage, int64_t other) const {
   return std::forward_as_tuple(replicas.endPieceOf(stage),
                                replicas.firstPieceOf(other), other) <
@@ -107,7 +108,8 @@ Expected<ParameterSets> ParameterSets::create(const Placement &placement) {
   sets.firstSets.assign(numStages, 0);
   sets.endSets = sets.ownedEnds = sets.firstSets;
 
-  // The stages of each worker, ascending: localStage is their position.
+  // The stages of each worker in ascending order; localStage is the index
+  // there.
   std::vector<int64_t> begins = {0};
   for (int64_t worker = 0; worker < placement.getNumWorkers(); ++worker)
     begins.push_back(begins.back() + placement.getNumLocalStages(worker));

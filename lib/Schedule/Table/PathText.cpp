@@ -1,7 +1,7 @@
 //===- PathText.cpp - Paths written by hand -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A recursive-descent parser on the characters of the text.
+// A recursive-descent parser of the text, without a separate lexer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ using llvm::Expected;
 using llvm::StringRef;
 
 namespace {
-/// `5`, `0:4` or `0:8:2`; a single number is a range of one.
+/// `5`, `0:4` or `0:8:2`; a single number is a range with one element.
 struct Range {
   int64_t begin, end, step;
 
@@ -47,7 +47,8 @@ public:
   Error parseCounts(std::vector<int64_t> &counts);
 
 private:
-  /// Numbers stay small enough that sums and differences of two fit.
+  /// The limit of numbers, such that sums and differences of two numbers fit 64
+  /// bits.
   static constexpr int64_t kMost = int64_t(1) << 61;
 
   bool atEnd() {
@@ -73,7 +74,8 @@ private:
   Error appendCounts(std::vector<int64_t> &counts);
   Error parseClause(StringRef word, Path &path);
 
-  /// Calls `parseOne` for each item between commas, in brackets or without.
+  /// Calls `parseOne` for each item between commas; brackets around the list
+  /// are optional.
   template <typename ParseOne>
   Error parseList(ParseOne parseOne) {
     bool inBrackets = consume('[');

@@ -11,17 +11,18 @@
 
 using namespace pipesched;
 
-/// How often cells have to repeat to count as a period.
+/// The smallest number of repetitions that counts as a period.
 static constexpr int64_t kFewest = 4;
 static constexpr int64_t kMostMicrobatches = 1024;
-/// Cells of one stage and unit in a row: F, R, I, W, D, d, U, u.
+/// The largest number of cells of one stage and unit in a row: F, R, I, W, D,
+/// d, U, u.
 static constexpr int64_t kMostPhases = 8;
 
 static Cell laterCell(Cell cell, int64_t units) {
   return Cell::fromRaw(cell.getRaw() + units);
 }
 
-/// The microbatches that each path takes in a period. Nothing if this number
+/// The number of microbatches that each path takes in a period. Nothing if it
 /// differs from period to period.
 static std::optional<std::vector<int64_t>> ranksOf(const Placement &placement,
                                                    int64_t microbatches) {
@@ -37,8 +38,8 @@ static std::optional<std::vector<int64_t>> ranksOf(const Placement &placement,
   return ranks;
 }
 
-/// The longest part around the middle of a row that repeats with some number of
-/// units more.
+/// The longest part around the middle of a row that repeats with the unit
+/// increased by `units`.
 static std::optional<RowPeriod> periodOf(llvm::ArrayRef<Cell> row,
                                          int64_t numStages, int64_t units) {
   int64_t size = row.size(), middle = size / 2;

@@ -1,4 +1,4 @@
-//===- PhaseCounts.cpp - How often each phase runs ------------------------===//
+//===- PhaseCounts.cpp - Counts the cells of each phase -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Counts the cells of all rows in one sweep.

@@ -1,8 +1,8 @@
 //===- Placement.cpp - Paths of microbatches through the workers ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks paths and indexes them, so that loops over cells look everything up in
-// constant time; and makes the placements of the literature.
+// Checks and indexes paths, so that every look-up in loops over cells takes
+// constant time. Also makes the placements of the literature.
 //
 //===----------------------------------------------------------------------===//
 
@@ -161,8 +161,9 @@ static Error onTwoPaths(llvm::ArrayRef<Path> paths, int64_t microbatch,
                      microbatch, first, second);
 }
 
-/// Checks that every microbatch is on exactly one path. Stops at the first one
-/// on two paths, so that ranges cost no more than microbatches.
+/// Checks that every microbatch is on exactly one path. Stops at the first
+/// microbatch on two paths, so that many ranges take no more time than
+/// microbatches.
 static Error checkCover(llvm::ArrayRef<Path> paths, int64_t numMicrobatches) {
   llvm::BitVector taken(numMicrobatches);
   for (auto [pathNumber, path] : llvm::enumerate(paths))
@@ -321,7 +322,7 @@ Error pipesched::keepBackward(llvm::ArrayRef<Path> replaced,
   return Error::success();
 }
 
-/// The sum of a path's lengths; stages count 1 each if it has none.
+/// The sum of a path's lengths. Without lengths, each stage counts 1.
 static int64_t totalLength(const Path &path) {
   llvm::ArrayRef<int64_t> lengths = path.getStageLengths();
   if (lengths.empty())
@@ -361,7 +362,7 @@ pipesched::stageLengths(const Placement &placement) {
 // Placements of families
 //
 // Linear, interleaved, V, wave and bidirectional paths. Errors for sizes that
-// do not divide name the nearest that do.
+// do not divide name the nearest sizes that do.
 //===----------------------------------------------------------------------===//
 
 static bool isWorkerCount(int64_t numWorkers) {
@@ -369,8 +370,8 @@ static bool isWorkerCount(int64_t numWorkers) {
 }
 
 /// Checks the number of stages, waves or pairs per worker. It must be at least
-/// 1, and a path must not get more stages than it may have. Errors call the
-/// number `name`, as the option is called.
+/// 1, and the path must stay within the limit of stages. Errors call the number
+/// `name`, which is the name of its option.
 static Error checkStageFactor(int64_t numWorkers, int64_t factor,
                               int64_t stagesPerUnit, const char *name) {
   if (!isWorkerCount(numWorkers))
@@ -428,7 +429,8 @@ Expected<Path> pipesched::placeWave(int64_t numWorkers, int64_t waves) {
   return path;
 }
 
-/// The divisors of `number` next below and above `value`, or the largest one.
+/// The divisors of `number` that are closest to `value` from below and above;
+/// only the largest divisor if `value` exceeds it.
 static std::string nearestDivisors(int64_t number, int64_t value) {
   int64_t below = std::min(std::max<int64_t>(value, 1), number);
   while (number % below != 0)
@@ -509,8 +511,8 @@ pipesched::placeBidirectional(int64_t numWorkers, int64_t numMicrobatches,
 //===----------------------------------------------------------------------===//
 // Asymmetric placements
 //
-// Weights that make one half of a path longer than the other without making any
-// worker busier than another (arXiv 2605.24006, asymmetric placement).
+// Weights that make one half of a path longer than the other while all workers
+// keep the same amount of work (arXiv 2605.24006, asymmetric placement).
 //===----------------------------------------------------------------------===//
 
 static StringRef nameOf(Asymmetry way) {
@@ -551,7 +553,7 @@ Expected<Ratio> pipesched::parseRatio(StringRef text) {
 }
 
 /// The amount by which stage s of the first half is shorter than the mean, in
-/// an arbitrary unit; stage S-1-s is longer by as much.
+/// an arbitrary unit; stage S-1-s is longer by the same amount.
 ///
 ///   S = 6    Halves  1 1 1    Ramp  5 3 1    Ends  1 0 0    Middle  0 0 1
 static int64_t departure(Asymmetry way, int64_t stage, int64_t half) {
@@ -568,8 +570,8 @@ static int64_t departure(Asymmetry way, int64_t stage, int64_t half) {
   llvm_unreachable("covered switch");
 }
 
-/// Refuses a ratio at which some stage would have no length left. With
-/// departures p of sum P, largest departure p' and h = S/2, the ratio of the
+/// Refuses a ratio at which some stage would have no length left. Let P be the
+/// sum of the departures, p' the largest of them, and h = S/2. The ratio of the
 /// shorter half to the longer must be above (h p' - P) : (h p' + P).
 static Error refuseRatio(int64_t numStages, Ratio ratio, Asymmetry way,
                          int64_t largest, int64_t sum) {
@@ -593,8 +595,8 @@ static void reduce(std::vector<int64_t> &weights) {
 }
 
 /// Let h = S/2, let P be the sum of the departures p, and a:b the ratio. Stage
-/// s of the first half has weight P(a+b) - h(b-a)p(s), stage S-1-s has P(a+b) +
-/// h(b-a)p(s): the halves have the lengths 2hPa and 2hPb.
+/// s of the first half has weight P(a+b) - h(b-a)p(s), and stage S-1-s has
+/// weight P(a+b) + h(b-a)p(s). The halves then have the lengths 2hPa and 2hPb.
 Expected<std::vector<int64_t>>
 pipesched::asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way) {
   if (numStages < 2 || numStages % 2 != 0 || numStages > Cell::kMaxStages)

@@ -1,8 +1,8 @@
 //===- PlacementEdges.cpp - The edges between the stages of a placement ---===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Chains of paths, nodes and added edges become one list of edges, which
-// decides the cells that each stage runs.
+// Makes one list of edges from chains of paths, nodes and added edges. The
+// edges determine the cells that each stage runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ static std::vector<StageKind> kindsOf(llvm::ArrayRef<Path> paths,
   return kinds;
 }
 
-/// Chains lead along paths; added edges are of the only one.
+/// Chains follow the paths; added edges belong to the only path.
 Error Placement::indexEdges() {
   std::vector<StageEdge> all;
   for (auto [number, path] : llvm::enumerate(paths)) {
@@ -128,7 +128,8 @@ Error Placement::checkAdded() const {
   return Error::success();
 }
 
-/// A message has one size by its stage, so it has one gradient.
+/// The size of a message depends only on its stage, so it can carry the
+/// gradient of only one stage.
 Error Placement::checkMessages() const {
   if (added.isEmpty())
     return Error::success();

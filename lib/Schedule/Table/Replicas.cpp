@@ -1,7 +1,8 @@
-//===- Replicas.cpp - Blocks that several paths place ---------------------===//
+//===- Replicas.cpp - Blocks that are on several paths --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sorts the first blocks of the stages of all paths; pieces are between them.
+// Sorts the first blocks of the stages of all paths. They are the cuts between
+// the pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@ using llvm::Error;
 using llvm::Expected;
 
 /// Scales the lengths of each path to one total and returns it. (stageLengths
-/// does not scale if no path gives lengths.)
+/// does not scale if no path has lengths.)
 static Expected<int64_t> scaleToOneTotal(const Placement &placement,
                                          std::vector<int64_t> &lengths) {
   auto stagesOf = [&](int64_t path) {
@@ -87,7 +88,7 @@ static std::vector<int64_t> cutsOf(const Placement &placement,
   return cuts;
 }
 
-/// Returns the cut at which a stage starts whose first block is `block`. For
+/// Returns the cut at which a stage with the first block `block` starts. For
 /// block 0 this is the last of several equal cuts, otherwise the first. Not for
 /// the first stage of a path.
 static int64_t cutAt(ArrayRef<int64_t> cuts, int64_t block) {
@@ -108,7 +109,8 @@ void Replicas::cutPath(int64_t path, ArrayRef<int64_t> begins) {
   endPieces.push_back(cuts.size() - 1);
 }
 
-/// Checks that stages with the same blocks all train, or none.
+/// Checks that of the stages that hold the same blocks, either all train or
+/// none.
 Error Replicas::checkKinds() const {
   auto trains = [&](int64_t stage) {
     return placement->backwardOf(stage) == StageBackward::Whole;
@@ -143,7 +145,7 @@ Expected<Replicas> Replicas::create(const Placement &placement) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     replicas.cutPath(path, begins);
 
-  // Count the paths that have a non-empty stage that starts at each piece.
+  // Count, for each piece, the paths with a non-empty stage that starts there.
   int64_t numPieces = replicas.cuts.size() - 1;
   std::vector<int64_t> numBegins(numPieces, 0);
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage)

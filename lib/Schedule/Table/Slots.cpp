@@ -1,8 +1,8 @@
 //===- Slots.cpp - Slot alignment of tables -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Earliest slots come from sweeping the rows against each other, written slots
-// from adding up each row. Both are compiled for unit slots and for lengths.
+// Earliest slots come from a sweep over all rows, written slots from sums over
+// each row. Both functions are compiled for unit slots and for lengths.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,9 @@ struct EntrySlots {
   int64_t ofPair(Cell, Cell) const { return 1; }
 };
 
-/// Slots at which groups start. A slot is computed when the first cell of a
-/// group is visited, because all their rows have reached their cells then.
+/// Slots at which groups start. A slot is computed when the first cell of the
+/// group is visited, because all rows of the group have then reached their
+/// cells.
 class Meetings {
 public:
   Meetings(const TableView &table, const CellIndex &index,
@@ -60,8 +61,9 @@ public:
     return latest;
   }
 
-  /// The slot at which the last row has come to a group that rows do not stop
-  /// for; all have. `starts` has the slots of the cells.
+  /// The slot at which the last row reached a detached group, which rows do not
+  /// stop for. All rows must have reached it. `starts` has the slots of the
+  /// cells.
   int64_t arrivalOf(int64_t group, ArrayRef<int64_t> starts) {
     int64_t &slot = slots[group];
     if (slot < 0)
@@ -195,8 +197,9 @@ static SlotAssignment readBy(const Slots &lengths, const TableView &table,
     for (int64_t i = 0, e = row.size(); i != e; ++i) {
       slots.start.push_back(clock);
       if (row[i].overlapsNext())
-        continue; // the second half starts at the same slot, and adds the slots
-                  // of both
+        // the second half starts at the same slot, and adds the slots of both
+        // halves
+        continue;
       clock += slotsOf(lengths, row, i);
       if (row[i].isCompute())
         slots.numSlots = std::max(slots.numSlots, clock);
@@ -225,7 +228,7 @@ int64_t pipesched::slotsOf(const TableView &table, CellRef at) {
   });
 }
 
-/// Walks along a row in slots: calls `onIdle(slots)` for empty slots and
+/// Walks along a row slot by slot: calls `onIdle(slots)` for empty slots and
 /// `onCell(cell)` for cells. `start` has the slots of the cells.
 template <typename Slots, typename OnIdle, typename OnCell>
 static void spread(const Slots &lengths, ArrayRef<Cell> cells,
@@ -259,7 +262,7 @@ static int64_t countEntries(const Slots &lengths, ArrayRef<Cell> cells,
   return entries;
 }
 
-/// Appends idle slots, in several entries if one cannot count them.
+/// Appends idle slots, as several entries if they are too many for one.
 static void appendIdle(Row &row, int64_t slots) {
   while (slots > 0) {
     int64_t count = std::min(slots, Cell::kMaxMicrobatches);

@@ -1,8 +1,8 @@
 //===- StageBackward.cpp - Which stages have a backward -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows the need for a gradient along the edges, and the way to a loss
-// against them.
+// Follows edges forward to find the stages that need a gradient, and backward
+// from the losses to find the stages that can receive one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,8 @@ using llvm::Expected;
 
 using NameStage = llvm::function_ref<std::string(int64_t)>;
 
-/// Stages that wait for one that waits itself lead back to a circle.
+/// Finds a circle among the stages that still wait, and refuses it. Each of
+/// them waits for another one of them.
 static llvm::Error refuseCircle(const StageEdges &edges,
                                 llvm::ArrayRef<int32_t> numAwaited,
                                 NameStage nameOf) {
@@ -37,7 +38,7 @@ static llvm::Error refuseCircle(const StageEdges &edges,
   return formatError("the edges between stages lead in a circle: {0}", text);
 }
 
-/// Each stage after all that pass something to it.
+/// Sorts stages such that each comes after all stages that pass a flow to it.
 static Expected<std::vector<int32_t>>
 sortStages(const StageEdges &edges, int64_t numStages, NameStage nameOf) {
   std::vector<int32_t> order, numAwaited;
@@ -58,7 +59,7 @@ sortStages(const StageEdges &edges, int64_t numStages, NameStage nameOf) {
 ///   stage       0         1        2         3         4
 ///   is          frozen -> trained -> frozen -> trained -> frozen
 ///   needs one   no        yes      yes       yes       yes     forward
-///   to a loss   yes       yes      yes       yes       yes     backward
+///   has a loss  yes       yes      yes       yes       yes     backward
 ///   runs        F         F B      F I       F B       F I
 Expected<std::vector<StageBackward>>
 pipesched::stageBackwards(llvm::ArrayRef<StageKind> kinds,

@@ -1,7 +1,7 @@
-//===- StageEdges.cpp - Which stages pass things to which -----------------===//
+//===- StageEdges.cpp - Edges between stages ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sorts edges by either end, as rows of one array.
+// Sorts edges by their sources and by their targets, as rows of one array.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@ using namespace pipesched;
 StageEdges::StageEdges(llvm::ArrayRef<StageEdge> edges, int64_t numStages) {
   using Ends = std::pair<int32_t, int32_t>;
   auto collect = [&](Flow flow, bool byTarget) {
-    std::vector<Ends> pairs; // the stage of the list, and the one in the list
+    std::vector<Ends> pairs; // the stage of the list, and the stage in it
     for (const StageEdge &edge : edges)
       if (flow == Flow::Activation)
         pairs.push_back(byTarget ? Ends(edge.to, edge.from)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Views of tables, and the dense index from cells to their positions. One sweep
-// counts phases to lay the index out, a second one fills it.
+// counts phases to allocate the index, a second sweep fills it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,7 +19,7 @@ static CellName nameIn(const TableView &table, CellRef ref) {
   return table.placement->nameOf(table.rows[ref.row][ref.index]);
 }
 
-/// Says how the waiting cell in its row delays an awaited cell.
+/// Describes how the waiting cell in its row delays an awaited cell.
 static Violation::Note describeHold(const TableView &table, CellRef awaited,
                                     CellRef waiting) {
   bool isLater = awaited.index > waiting.index;

@@ -29,9 +29,9 @@ std::optional<Violation> verifyRow(const Placement &placement, int64_t row,
 /// note per edge, at most eight, then a count.
 std::optional<Violation> verifyTable(const TableView &table);
 
-/// The part of verifyTable for aligned tables: by the written slots, a cell
-/// does not start before the end of its dependences; verifySlotLengths accepts
-/// the lengths.
+/// Checks, as part of verifyTable, that by the written slots no cell of an
+/// aligned table starts before its dependences end. The lengths must satisfy
+/// verifySlotLengths.
 std::optional<Violation> verifyAligned(const TableView &table,
                                        const CellIndex &index);
 
@@ -40,27 +40,30 @@ std::optional<Violation> verifyAligned(const TableView &table,
 /// together take at most kMaxSlots.
 std::optional<Violation> verifySlotLengths(const TableView &table);
 
-/// The part of verifyTable for O and G cells of workers that hold blocks by
-/// several stages (ParameterSets.h): the stage of a cell owns blocks; a stage
-/// that holds any of them has no compute cell after the O, no weight gradient
-/// after the G, and neither is overlapped with one. Linear in entries.
+/// Checks, as part of verifyTable, the O and G cells of workers on which
+/// several stages hold the same blocks (ParameterSets.h). The stage of such a
+/// cell must own blocks. A stage that holds any of these blocks must have no
+/// compute cell after the O and no weight gradient after the G, nor overlap one
+/// with them. Linear in entries.
 std::optional<Violation> verifyParameterSets(const TableView &table,
                                              const CellIndex &index);
 
-/// The part of verifyTable for groups (Groups.h). If blocks are on several
-/// workers, either all stages that own them have a G or none: linear in
-/// entries, and in pieces times paths. For a microbatch, either each worker of
-/// its path has one cell of the group or none: linear in groups times stages.
+/// Checks groups (Groups.h), as part of verifyTable. If several workers hold
+/// the same blocks, either all stages that own them have a G or none has. For a
+/// microbatch, either each worker of its path has one cell of the group or none
+/// has. The first check is linear in entries, and in pieces times paths; the
+/// second in groups times stages.
 std::optional<Violation> verifyCollectives(const TableView &table,
                                            const CellIndex &index);
 
-/// The part of verifyTable for phases that the workers of a path share
-/// (Occurrence::Spread): if the table has a cell of one, each worker of each
-/// path has one for each unit. Linear in cells, and in units and paths.
+/// Checks, as part of verifyTable, the phases that are sharded over the workers
+/// of a path (Occurrence::Spread): if the table has a cell of such a phase,
+/// each worker of each path has one for each unit. Linear in cells, and in
+/// units and paths.
 std::optional<Violation> verifySpread(const TableView &table);
 
-/// The part of verifyAligned for groups: their cells start together; a cell in
-/// several groups starts when all their rows are free.
+/// Checks groups, as part of verifyAligned: the cells of a group start
+/// together; a cell in several groups starts when all their rows are free.
 std::optional<Violation> verifyMeetings(const TableView &table,
                                         const CellIndex &index);
 

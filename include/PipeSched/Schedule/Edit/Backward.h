@@ -37,7 +37,7 @@ struct BackwardChange {
 };
 
 struct SplitOptions {
-  /// Absent: the table's rule if it has split backwards, else W.
+  /// If absent, the table's rule if it has split backwards, else W.
   std::optional<GradientAfter> gradientAfter;
   /// The treatment of a B that runs overlapped (0F1+3B0): overlapped pairs need
   /// a whole backward (PyTorch's OVERLAP_F_B, a profile's FB).

@@ -1,8 +1,8 @@
 //===- KeepParts.h - Parts of a table ---------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Makes a smaller table of some parts of a table. pipesched-reduce looks with
-// it for the smallest table that still shows a fault.
+// Makes a smaller table from selected parts of a table. pipesched-reduce uses
+// it to find the smallest table that still shows a fault.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// Which parts of a table stay; at first all of them.
+/// The parts of a table to keep; initially all of them.
 struct TableParts {
   llvm::BitVector microbatches, workers;
   llvm::BitVector stages; ///< global stages
@@ -25,13 +25,13 @@ struct TableParts {
   explicit TableParts(const TableView &table);
 };
 
-/// The table of these parts, numbered anew in all rows, paths and lengths of
-/// slots. Without a worker its stages go, without its last stage a path, and
-/// without its path a microbatch; a path without microbatches goes as well. A
-/// cell stays with its stage, unit, path and phase, and an edge between stages
-/// with both of them. Nothing is checked: the table need not be complete, and a
-/// cell may lack another that it needs. Errors: those of Placement::create, as
-/// if nothing is left, or a node without an edge.
+/// Returns the table of these parts, with rows, paths and slot lengths
+/// renumbered. Removing a worker removes its stages. A path is removed when no
+/// stage or no microbatch of it is left, and its microbatches go with it. A
+/// cell is kept if its stage, unit, path and phase are kept, and an edge if
+/// both of its stages are. The result is not verified: the table may be
+/// incomplete, and a cell may lack another cell that it needs. Errors: those of
+/// Placement::create, for example if nothing is left, or a node has no edge.
 llvm::Expected<Table> keepParts(const TableView &table,
                                 const TableParts &parts);
 

@@ -1,4 +1,4 @@
-//===- Offload.h - Where activations go to host memory ----------*- C++ -*-===//
+//===- Offload.h - Adds offload cells to tables -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Adds D and U cells to a table by fixed rules, for all or half of the
@@ -18,7 +18,7 @@ namespace pipesched {
 
 enum class OffloadAmount : uint8_t {
   All,
-  Half, ///< per worker the half that lives longest; on ties, every other one
+  Half, ///< per worker, the half that lives longest; on ties, every other one
 };
 
 template <>
@@ -34,14 +34,14 @@ struct OffloadOptions {
   std::vector<IndexRange> stages, workers, microbatches;
   OffloadAmount amount = OffloadAmount::All;
   /// The most selected activations that a worker may keep on the device at a
-  /// time; an F that finds fewer activations kept is not offloaded.
+  /// time; an F that runs while fewer are on the device is not offloaded.
   int64_t keep = 0;
-  /// Number of compute cells that run between the issue of a U and the backward
-  /// that needs it, and that hide the copy.
+  /// Number of compute cells between the issue of a U and the backward that
+  /// needs it. They hide the copy.
   int64_t ahead = 1;
-  /// Number of activations that a worker may hold, including activations being
-  /// copied, for all times of cells and copies: joins delay compute cells until
-  /// there is room. 0: no joins, no limit.
+  /// Number of activations that a worker may hold, including those being
+  /// copied. Joins enforce it for all times of cells and copies: they delay
+  /// compute cells until there is room. 0: no joins, no limit.
   int64_t memory = 0;
 };
 
@@ -49,9 +49,9 @@ struct OffloadOptions {
 struct OffloadChange {
   std::vector<Row> rows;
   int64_t numAdded = 0, numJoins = 0;
-  // Counts of the selected activations:
-  int64_t numPresent = 0;    ///< that the table already offloaded
-  int64_t numRecomputed = 0; ///< skipped: an R makes them again
+  // Counts of the selected activations.
+  int64_t numPresent = 0;    ///< already offloaded by the table
+  int64_t numRecomputed = 0; ///< skipped: an R recomputes them
   int64_t numBrief = 0;      ///< skipped: at most `ahead` compute cells between
                              ///< F and backward
 };

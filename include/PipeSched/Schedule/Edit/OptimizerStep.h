@@ -14,12 +14,12 @@
 
 namespace pipesched {
 
-/// Where the gradient all-reduces are in their rows.
+/// The places of the gradient all-reduces in their rows.
 enum class ReductionPlace : uint8_t {
   End,   ///< after all other cells
   Eager, ///< as soon as all workers of a group have their gradients, unless
          ///< stages are cut
-  None   ///< nowhere: other means keep replicas equal
+  None   ///< nowhere: replicas are kept equal by other means
 };
 
 template <>
@@ -32,8 +32,8 @@ struct EnumNames<ReductionPlace> {
 };
 
 enum class ReducedStages : uint8_t {
-  Replicated, ///< stages that own blocks which other workers hold too
-  All         ///< all stages that own blocks, for peers in other pipelines
+  Replicated, ///< stages that own blocks with replicas on other workers
+  All         ///< all stages that own blocks; for replicas in other pipelines
 };
 
 /// Rows with O and G cells.
@@ -45,22 +45,22 @@ struct OptimizerChange {
 
 /// Appends to each row an O for every stage of its worker that owns blocks
 /// (ParameterSets.h), with a G before it if the stage is reduced. Both follow
-/// the order in which the blocks that the stages own end. An aligned table is
-/// aligned again (alignRows).
+/// the order in which the owned blocks of the stages end in the model. An
+/// aligned table is aligned again (alignRows).
 ///
 ///   End     0F0 0F1 3F2 3B2 3F3 3B3     0B0 0B1 0G0 3G1 0O0 3O1
 ///   Eager   0F0 0F1 3F2 3B2 3F3 3B3 3G1 0B0 0B1 0G0     3O1 0O0
 ///
 /// So each worker reaches its all-reduces in the order of the model, and they
-/// cannot deadlock: the blocks that a worker reduces at a cell come after the
-/// blocks of its earlier cells, because a block that several of its stages hold
-/// is owned by the stage that ends last.
+/// cannot deadlock: if several stages of a worker hold a block, the stage that
+/// ends last owns it, so the blocks of a cell come after the blocks of the
+/// worker's earlier cells.
 ///
-/// `Eager` uses the slots of the unit alignment. The all-reduces of a piece
-/// (Replicas.h) are in all rows at the first slot at which its weight gradients
-/// are ready on all workers. So no worker waits for them longer than the slots
-/// say; pieces follow the order of these slots. A cycle of waits would have to
-/// lead back to an earlier slot, so an order that the slots allow
+/// `Eager` uses the slots of the unit alignment. In all rows, the all-reduce of
+/// a piece (Replicas.h) is at the first slot at which the weight gradients of
+/// the piece are ready on all workers. So no worker waits for it longer than
+/// the slots say. Pieces follow the order of these slots. A cycle of waits
+/// would have to lead back to an earlier slot, so an order that the slots allow
 /// (ReceivePlacement::Arrival, unless sends block) still finishes. A stage that
 /// other paths cut into several pieces would take part in several groups at one
 /// cell, for which there is no single slot: the stages of such a segment are

@@ -1,4 +1,4 @@
-//===- Recompute.h - Where activations are computed again -------*- C++ -*-===//
+//===- Recompute.h - Adds recompute cells to tables -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Adds R cells to a table (Chen et al. 2016, arXiv 1604.06174; in pipelines
@@ -19,16 +19,16 @@ namespace pipesched {
 struct RecomputeOptions {
   /// Selects backwards; empty: all. A stage is a position on its path.
   std::vector<IndexRange> stages, workers, microbatches;
-  /// The most selected activations that a worker may hold in full at a time; an
-  /// F that finds fewer held gets no R. So 1F1B with keep = k recomputes like
-  /// Megatron-LM that skips k microbatches of a window.
+  /// The most selected activations that a worker may hold in full at a time. An
+  /// F that runs while the worker holds fewer gets no R. So 1F1B with keep = k
+  /// recomputes like Megatron-LM when it skips k microbatches of a window.
   int64_t keep = 0;
   /// Skip an R that would directly follow its own F (idle slots do not count):
   /// nothing is freed in between.
   bool skipAdjacent = false;
-  /// The most recomputed activations of a worker that may wait for their
-  /// backward at a time. 0: every R is right before its backward. Otherwise an
-  /// R may move up the row, into slots in which the worker waits for a message.
+  /// The most recomputed activations that may wait for their backward on a
+  /// worker at a time. 0: every R is right before its backward. Otherwise an R
+  /// may move up the row, into slots in which the worker waits for a message.
   int64_t ahead = 0;
 };
 

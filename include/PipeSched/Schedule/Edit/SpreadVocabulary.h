@@ -15,10 +15,11 @@
 
 namespace pipesched {
 
-/// How shards find the gradient of the last output.
+/// How shards compute the gradient of the last output.
 enum class VocabularyAlgorithm : uint8_t {
   Vocab1, ///< two barriers: the softmax after S, and the gradient after T
-  Vocab2, ///< one: the gradient comes with the softmax, T may come later
+  Vocab2, ///< one barrier: the gradient comes with the softmax, T may come
+          ///< later
 };
 
 template <>
@@ -30,34 +31,34 @@ struct EnumNames<VocabularyAlgorithm> {
        "One barrier: the gradient comes with the softmax"}};
 };
 
-/// The rows of a table with S, T and their collectives. The other cells keep
-/// their order, so that workers hold as many activations as before. All workers
-/// run the steps of the head in the order in which the last stages need them: S
-/// of a microbatch after its last F, T one step later, or before the backward
-/// that waits for it. In unit slots, each worker runs a step as soon as it can.
-/// Vocab-1 has Z on each worker, Vocab-2 has none. The cells of a worker belong
-/// to its last stage on the path.
+/// Returns the rows of a table with S, T and their collectives. The other cells
+/// keep their order, so that workers hold as many activations as before. All
+/// workers run the steps of the head in the order in which the last stages need
+/// them. S of a microbatch follows its last F; T follows one step later, or
+/// before the backward that waits for it. In unit slots, each worker runs a
+/// step as soon as it can. Vocab-1 has a Z on each worker, Vocab-2 has no Z.
+/// The cells of a worker belong to its last stage on the path.
 ///
 /// Linear in the entries and the slots of the result. Errors, as
-/// ViolationError: as for verifyTable; a table that has such cells already, O
-/// or G, which would run before T, or written slots. Others: more than
+/// ViolationError: as for verifyTable; a table that has such cells already; O
+/// or G cells, which would run before T; written slots. Others: more than
 /// kMaxTableCells entries.
 llvm::Expected<std::vector<Row>>
 spreadVocabulary(const TableView &table, VocabularyAlgorithm algorithm);
 
-/// The rows of a table with a shard of the embedding on each worker (same
-/// paper, section on the input layer). E looks up the rows of the shard, A sums
-/// the lookups for F of the first stage; C brings the gradient of that sum to
-/// all workers, and V adds it to the gradients of the shard. The other cells
-/// keep their order and their unit slots. All workers run E in the order of the
-/// F of the first stage: each when the F two before it has ended, so that the
-/// worker of that stage holds two outputs at most. V comes when the first stage
-/// has run the next backward. The cells of a worker belong to its first stage
-/// on the path.
+/// Returns the rows of a table with a shard of the embedding on each worker
+/// (same paper, section on the input layer). E looks up the rows of the shard,
+/// and A sums the lookups for F of the first stage. C sends the gradient of
+/// that sum to all workers, and V adds it to the gradients of the shard. The
+/// other cells keep their order and their unit slots. All workers run E in the
+/// order of the F of the first stage. Each E runs when the second F before its
+/// own has ended, so that the worker of the first stage holds at most two
+/// outputs. V follows the next backward of the first stage. The cells of a
+/// worker belong to its first stage on the path.
 ///
 /// Linear in the entries of the result. Errors, as ViolationError: as for
-/// verifyTable; a table that has such cells already, O or G, which would run
-/// before V, or written slots. Others: more than kMaxTableCells entries.
+/// verifyTable; a table that has such cells already; O or G cells, which would
+/// run before V; written slots. Others: more than kMaxTableCells entries.
 llvm::Expected<std::vector<Row>> spreadEmbedding(const TableView &table);
 
 } // namespace pipesched

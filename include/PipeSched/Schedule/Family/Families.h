@@ -37,13 +37,13 @@ struct FamilyOptions {
   std::optional<int64_t> chunks, group, waves, pairs, memory, slices, backward;
   std::optional<ChimeraConstruction> construction;
   std::optional<VocabularyAlgorithm> vocabulary;
-  /// Whether the shards of the embedding have separate cells (E, A, C, V) if a
-  /// vocabulary is spread over workers.
+  /// Whether the shards of the embedding have separate cells (E, A, C, V) if
+  /// the vocabulary is sharded over workers.
   std::optional<bool> embedding;
   std::optional<bool> splitBackward;
   /// Whether no path has a backward.
   std::optional<bool> forwardOnly;
-  /// This option has no effect on whole backwards.
+  /// Has no effect on whole backwards.
   std::optional<GradientAfter> gradientAfter;
   /// For greedy and hanayo, by global stage; empty: unit slots. No text form.
   std::vector<StageSlots> slots;
@@ -86,11 +86,11 @@ struct FamilyOptionInfo {
   llvm::StringLiteral name;    ///< "split-backward", as passes spell it
   llvm::StringRef values;      ///< "true or false"
   llvm::StringLiteral summary; ///< one line
-  /// The default of a number, in words; empty for other options.
+  /// The default of a number, in words; empty for options that are not numbers.
   llvm::StringLiteral notGiven;
   FamilyOptionField field;
   /// Whether a schedule in IR states the option next to the name of its family.
-  /// The other options follow from its paths and its gradient rule.
+  /// All other options follow from its paths and its gradient rule.
   bool isWritten;
 
   bool isGiven(const FamilyOptions &options) const {
@@ -115,8 +115,8 @@ llvm::Error setOption(FamilyOptions &options, llvm::StringRef name,
 /// The placement that a family takes.
 enum class FamilyPlacement : uint8_t {
   Linear,        ///< one path, one stage per worker
-  Rounds,        ///< one path, `chunks` rounds over the workers, or one
-  Interleaved,   ///< one path, `chunks` rounds over the workers
+  Rounds,        ///< one path: `chunks` (by default 1) rounds over the workers
+  Interleaved,   ///< one path: `chunks` (by default 2) rounds over the workers
   V,             ///< one path, down the workers and up again
   Wave,          ///< one path, down and up `waves` times
   Bidirectional, ///< `pairs` mirrored pairs of paths
@@ -124,8 +124,8 @@ enum class FamilyPlacement : uint8_t {
 };
 
 /// Message semantics under which every table of a family finishes, for any size
-/// and options: bits 1 << MessageSemantics, by ReceivePlacement. Under all
-/// other semantics some table deadlocks.
+/// and options: bits 1 << MessageSemantics, by ReceivePlacement. Under each of
+/// the other semantics, some table deadlocks.
 struct MessageClaims {
   uint32_t arrival, consumer;
 };
@@ -136,7 +136,7 @@ struct OtherName {
   llvm::StringLiteral name, usedBy;
 };
 
-/// A slice for each worker, as Family::defaultSlices.
+/// As many slices as workers (see Family::defaultSlices).
 inline constexpr int64_t kSlicePerWorker = 0;
 
 /// All facts about a family. Its pass, its options, its formula and the names
@@ -146,23 +146,25 @@ struct Family {
   llvm::StringLiteral summary;
   llvm::StringLiteral source;
   std::initializer_list<OtherName> otherNames;
-  llvm::StringLiteral sizes; ///< the D and N that have a table, or "any"
+  llvm::StringLiteral
+      sizes; ///< the D and N for which there is a table, or "any"
   FamilyPlacement placement;
   /// The default of split-backward. No value: the family has no such option; it
-  /// splits always, or cell by cell as its rule says.
+  /// always splits, or its rule decides cell by cell.
   std::optional<bool> splitsBackward;
   uint32_t options; ///< bits 1 << FamilyOption
   MessageClaims messages;
-  /// Needs checked options; call generate() instead.
+  /// Call generate() instead, which checks the options first.
   llvm::Expected<Table> (*generator)(const Placement &, const FamilyOptions &);
-  /// The closed form, or null. Needs checked sizes; call evaluateFormula().
+  /// The closed form, or null. Call evaluateFormula() instead, which checks the
+  /// sizes first.
   llvm::Expected<FormulaResult> (*formula)(llvm::StringRef family,
                                            const FormulaInputs &);
-  llvm::StringLiteral whyNoFormula = ""; ///< the reason if there is none
+  llvm::StringLiteral whyNoFormula = ""; ///< the reason why there is no formula
   /// Whether the pass of the family has the options `slots` and `slot`.
   bool measuresSlots = false;
-  /// The slices if neither options nor placement have some: this number, or
-  /// with kSlicePerWorker as many as workers.
+  /// The number of slices if neither options nor placement give one.
+  /// kSlicePerWorker means as many slices as workers.
   int64_t defaultSlices = 1;
 
   bool takes(FamilyOption option) const {
@@ -181,7 +183,8 @@ struct Family {
 /// All families, in the order of Generators.h.
 llvm::ArrayRef<Family> families();
 
-/// Another name of a family, the name of the family, and who uses the alias.
+/// Another name of a family, the name of the family, and the software that uses
+/// the alias.
 struct FamilyAlias {
   llvm::StringRef alias, family, usedBy;
 };
@@ -189,12 +192,12 @@ struct FamilyAlias {
 /// The other names of all families, in the order of families().
 llvm::ArrayRef<FamilyAlias> familyAliases();
 
-/// The family of a name or alias; null for none. Ignores case, a leading
+/// Returns the family with this name or alias, or null. Ignores case, a leading
 /// "Schedule", and all but letters and digits: "ScheduleZBVZeroBubble",
 /// "zbv_zero_bubble" and "ZBV" are all zb-v.
 const Family *findFamily(llvm::StringRef name);
 
-/// The same, never null. Errors: an unknown name, with all families and the
+/// The same, but never null. Errors: an unknown name, with all families and the
 /// closest name.
 llvm::Expected<const Family *> lookUpFamily(llvm::StringRef name);
 
@@ -202,27 +205,27 @@ llvm::Expected<const Family *> lookUpFamily(llvm::StringRef name);
 // Placements and tables
 //===----------------------------------------------------------------------===//
 
-/// The placement that the family takes for these sizes: `chunks` defaults to 2
-/// (of Rounds to 1), `waves` and `pairs` to 1, `slices` as the family says; Any
-/// becomes linear. Errors: an option that the family does not take; the errors
-/// of the placement.
+/// Returns the placement that the family takes for these sizes. `chunks`
+/// defaults to 2 (for Rounds to 1), `waves` and `pairs` to 1, and `slices` to
+/// the family's default; Any becomes linear. Errors: an option that the family
+/// does not take; the errors of the placement.
 llvm::Expected<Placement> placeFamily(const Family &family, int64_t numWorkers,
                                       int64_t numMicrobatches,
                                       const FamilyOptions &options = {});
 
-/// The table of the family on a placement. The generator replaces a path 0..D-1
-/// by the paths that the family needs, and undivided microbatches by the slices
-/// of the options, or else of the family. If some stages do not train, the rows
-/// are first made for training stages, and the cells that the others do not run
-/// are removed. Errors: frozen stages of a path that the family replaces by one
-/// of another length; stages that do not train, of a family with shards; an
-/// option that the family does not take, with the options that it takes; slices
-/// of the placement that the family does not take, or that differ from the
-/// options; the errors of the generator.
+/// Returns the table of the family on a placement. The generator replaces a
+/// path 0..D-1 by the paths that the family needs, and undivided microbatches
+/// by the slices of the options or by the family's default. If some stages do
+/// not train, it first makes rows for training stages and then removes the
+/// cells that the frozen stages do not run. Errors: frozen stages on a path
+/// that the family replaces by one of another length; stages that do not train
+/// in a family with shards; an option that the family does not take, with the
+/// options that it takes; slices of the placement that the family does not
+/// take, or that differ from the options; the errors of the generator.
 llvm::Expected<Table> generate(const Family &family, const Placement &placement,
                                const FamilyOptions &options = {});
 
-/// The table of the family on the placement of placeFamily.
+/// Returns the table of the family on the placement of placeFamily.
 llvm::Expected<Table> generate(const Family &family, int64_t numWorkers,
                                int64_t numMicrobatches,
                                const FamilyOptions &options = {});

@@ -23,7 +23,7 @@ namespace pipesched {
 
 /// Options that generators share.
 struct GeneratorOptions {
-  bool splitBackward = false; ///< writes B as an adjacent pair I W
+  bool splitBackward = false; ///< writes B as an adjacent I W
   /// No value: the family's default (W if a generator splits B into a pair).
   std::optional<GradientAfter> gradientAfter;
 };
@@ -37,8 +37,8 @@ struct GeneratorOptions {
 llvm::Expected<Table> generateGPipe(const Placement &placement,
                                     const GeneratorOptions &options = {});
 
-/// min(N, D-r) warm-up forwards, then one backward and one forward in turn,
-/// then the backwards left (1F1B, Narayanan 2021, arXiv 2104.04473).
+/// min(N, D-r) warm-up forwards, then alternately one backward and one forward,
+/// then the remaining backwards (1F1B, Narayanan 2021, arXiv 2104.04473).
 llvm::Expected<Table> generate1F1B(const Placement &placement,
                                    const GeneratorOptions &options = {});
 
@@ -47,15 +47,15 @@ llvm::Expected<Table> generate1F1B(const Placement &placement,
 llvm::Expected<Table> generateEager1F1B(const Placement &placement,
                                         const GeneratorOptions &options = {});
 
-/// 1F1B's order with W put off by r microbatches, so that it fills the drain
+/// 1F1B's order with W delayed by r microbatches, so that W fills the drain
 /// (ZB-H1, Qi 2024, arXiv 2401.10241). Always split; gradient after I. With k
-/// slices: Seq1F1B's order with W put off by r units.
+/// slices: Seq1F1B's order with W delayed by r units.
 llvm::Expected<Table> generateZBH1(const Placement &placement,
                                    const GeneratorOptions &options = {});
 
-/// ZB-H1 with the warm-up of eager 1F1B and W put off by 2r: no idle between
+/// ZB-H1 with the warm-up of eager 1F1B and W delayed by 2r: no idle between
 /// the first and the last cell of a worker if N >= 2D-1 (ZB-H2, same paper).
-/// Always split; gradient after I. With k slices: k-1 forwards more in the
+/// Always split; gradient after I. With k slices: k-1 more forwards in the
 /// warm-up.
 llvm::Expected<Table> generateZBH2(const Placement &placement,
                                    const GeneratorOptions &options = {});
@@ -66,21 +66,22 @@ llvm::Expected<Table> generateZBH2(const Placement &placement,
 
 struct LoopOptions : GeneratorOptions {
   /// V. The path must agree, except that V rounds of 0..D-1 replace a path
-  /// 0..D-1. No value: as the path says.
+  /// 0..D-1. No value: as in the path.
   std::optional<int64_t> chunks;
 };
 
 struct InterleavedOptions : LoopOptions {
-  /// Microbatches that run on a chunk before the next chunk has its turn.
-  /// A value follows Megatron's rule: D <= group <= N (or all N in one group),
-  /// and N mod group is 0 or at least D. No value follows PyTorch's: max(1, N
-  /// div D) groups, a number that must divide N; the group is D if D divides N.
+  /// Number of microbatches that run on a chunk before the next chunk's turn. A
+  /// given value must follow Megatron's rule: D <= group <= N (or all N in one
+  /// group), and N mod group is 0 or at least D. Without a value PyTorch's rule
+  /// applies: max(1, N div D) groups, a number that must divide N; the group is
+  /// D if D divides N.
   std::optional<int64_t> group;
 };
 
-/// All forwards of each stage, stages ascending; then all backwards of each
-/// stage in reverse, stages descending (looped BFS, Lamy-Poirier 2023, arXiv
-/// 2211.05953).
+/// Runs all forwards stage by stage, in ascending order; then all backwards
+/// stage by stage, in descending order and with microbatches reversed (looped
+/// BFS, Lamy-Poirier 2023, arXiv 2211.05953).
 llvm::Expected<Table> generateLoopedBFS(const Placement &placement,
                                         const LoopOptions &options = {});
 
@@ -91,49 +92,49 @@ llvm::Expected<Table> generateMpmdCircular(const Placement &placement,
                                            const LoopOptions &options = {});
 
 /// Groups of microbatches take turns on the chunks; min((V-1)group + 2(D-1-r),
-/// NV) warm-up forwards, then one forward and one backward in turn, then the
-/// backwards left (Narayanan 2021, arXiv 2104.04473, section 2.2; Megatron-LM;
-/// PyTorch).
+/// NV) warm-up forwards, then alternately one forward and one backward, then
+/// the remaining backwards (Narayanan 2021, arXiv 2104.04473, section 2.2;
+/// Megatron-LM; PyTorch).
 llvm::Expected<Table>
 generateInterleaved1F1B(const Placement &placement,
                         const InterleavedOptions &options = {});
 
 /// The interleaved order with (V-1)group + (D-1-r) warm-up forwards, I in place
-/// of B, and W put off by r microbatches (PyTorch's
-/// ScheduleInterleavedZeroBubble after Qi 2024).
-/// Always split; gradient after I.
+/// of B, and W delayed by r microbatches (PyTorch's
+/// ScheduleInterleavedZeroBubble after Qi 2024). Always split; gradient after
+/// I.
 llvm::Expected<Table>
 generateInterleavedZB(const Placement &placement,
                       const InterleavedOptions &options = {});
 
 /// The interleaved order with one more forward in the warm-up, min((V-1)group +
-/// 2(D-1-r) + 1, NV). Then each forward overlaps the backward after it, which
-/// so does not depend on that forward (Megatron-Core, combined_1f1b.py and
-/// schedules.py). V may be 1, where the group does not matter. Whole backwards.
-/// Peak: min((V-1)group + 2D, NV).
+/// 2(D-1-r) + 1, NV). Then each forward overlaps the backward after it; the
+/// extra forward keeps that backward independent of it (Megatron-Core,
+/// combined_1f1b.py and schedules.py). V may be 1, where the group does not
+/// matter. Whole backwards. Peak: min((V-1)group + 2D, NV).
 llvm::Expected<Table>
 generateCombined1F1B(const Placement &placement,
                      const InterleavedOptions &options = {});
 
 //===----------------------------------------------------------------------===//
 // Slices: a microbatch has k slices along its tokens (docs/Schedules.md). Rows
-// are of units, u = N k of them; the backward of slice k-1 of a microbatch runs
-// first. With one slice each family is one without slices.
+// run u = N k units; the backward of a microbatch starts with slice k-1. With
+// one slice, each family equals a family without slices.
 //===----------------------------------------------------------------------===//
 
-/// min(D-r+k-1, u) warm-up forwards, then one backward and one forward in turn
-/// (Seq1F1B, arXiv 2406.03488). With V > 1 chunks, (V-1)g + 2(D-1-r) + k-1
-/// warm-up forwards, then one forward and one backward in turn. Units go
-/// through the chunks in groups of g, the least multiple of k that is at least
-/// D; the last group has at least D. With one slice: 1F1B, or interleaved 1F1B
-/// with a group of D.
+/// min(D-r+k-1, u) warm-up forwards, then alternately one backward and one
+/// forward (Seq1F1B, arXiv 2406.03488). With V > 1 chunks, (V-1)g + 2(D-1-r) +
+/// k-1 warm-up forwards, then alternately one forward and one backward. Units
+/// go through the chunks in groups of g, the least multiple of k that is at
+/// least D; the last group has at least D. With one slice: 1F1B, or interleaved
+/// 1F1B with a group of D.
 llvm::Expected<Table> generateSeq1F1B(const Placement &placement,
                                       const LoopOptions &options = {});
 
-/// min(k V + 2(D-1-r), u V) warm-up forwards, then one backward and one forward
-/// in turn (SlimPipe, arXiv 2504.14519). With V > 1 chunks units go through
-/// them in groups of the smallest divisor of k that is at least D, so that k >=
-/// D. With one slice and chunk: eager 1F1B.
+/// min(k V + 2(D-1-r), u V) warm-up forwards, then alternately one backward and
+/// one forward (SlimPipe, arXiv 2504.14519). With V > 1 chunks units go through
+/// them in groups whose size is the smallest divisor of k that is at least D;
+/// this needs k >= D. With one slice and chunk: eager 1F1B.
 llvm::Expected<Table> generateSlimPipe(const Placement &placement,
                                        const LoopOptions &options = {});
 
@@ -146,12 +147,11 @@ llvm::Expected<Table> generateTeraPipe(const Placement &placement,
 // Mirrored pairs of paths
 //===----------------------------------------------------------------------===//
 
-/// How Chimera handles more microbatches than a basic unit has.
+/// The construction for more microbatches than a basic unit has.
 enum class ChimeraConstruction : uint8_t {
   Concat,   ///< units one after the other
-  Doubling, ///< two microbatches in each forward, so that it is as long as a B
-  Halving,  ///< Doubling's order, with halves of microbatches in place of
-            ///< microbatches
+  Doubling, ///< two microbatches in each forward, which makes it as long as a B
+  Halving,  ///< Doubling's order for half microbatches
 };
 
 template <>
@@ -166,8 +166,8 @@ struct EnumNames<ChimeraConstruction> {
 
 struct ChimeraOptions : GeneratorOptions {
   /// As in placeBidirectional. The paths must agree, except that `pairs`
-  /// mirrored pairs replace a single path 0..D-1. No value: as the paths say,
-  /// or one.
+  /// mirrored pairs replace a single path 0..D-1. No value: as in the paths;
+  /// one for a single path.
   std::optional<int64_t> pairs;
   ChimeraConstruction construction = ChimeraConstruction::Concat;
 };
@@ -175,8 +175,8 @@ struct ChimeraOptions : GeneratorOptions {
 /// Basic units of D microbatches (2D for doubling and halving), shared evenly
 /// by the paths, that enter every other slot and walk down the path and back
 /// (Chimera, Li & Hoefler 2021, arXiv 2107.06925, sections 3.2 to 3.6). Units
-/// may be incomplete: N must give each path a microbatch, and with halving an
-/// even number of them. Paths without a list of microbatches take turns.
+/// may be incomplete, but each path needs at least one microbatch, and with
+/// halving an even number. Paths without a list of microbatches take turns.
 llvm::Expected<Table> generateChimera(const Placement &placement,
                                       const ChimeraOptions &options = {});
 
@@ -188,47 +188,49 @@ llvm::Expected<Table> generateChimera(const Placement &placement,
 /// No idle slot between the first and the last cell of a worker if N >= 2D-1
 /// (ZB-V, Qi 2024b, arXiv 2405.15362, in the order of PyTorch's
 /// ScheduleZBVZeroBubble). Always split; gradient after I. Peak 2D. With k
-/// slices: each chunk runs k-1 forwards more before its first I.
+/// slices: each chunk runs k-1 more forwards before its first I.
 llvm::Expected<Table> generateZBV(const Placement &placement,
                                   const GeneratorOptions &options = {});
 
 /// V-Half and V-Min of the same paper: their building blocks, repeated and
-/// shifted left within the memory that the blocks hold. Forwards keep the order
-/// of the blocks, or forwards of the first stage may overtake; the shorter one
-/// in unit slots is taken. Always split; gradient after I. Peaks: V-Half D+2
-/// for even and D+1 for odd D; V-Min 2(floor((D+1)/3)+1).
+/// shifted left as far as their memory allows. The generator makes two tables
+/// and takes the shorter one in unit slots: one keeps the blocks' order of
+/// forwards, in the other one forwards of the first stage may overtake. Always
+/// split; gradient after I. Peaks: V-Half D+2 for even and D+1 for odd D; V-Min
+/// 2(floor((D+1)/3)+1).
 llvm::Expected<Table> generateVHalf(const Placement &placement,
                                     const GeneratorOptions &options = {});
 llvm::Expected<Table> generateVMin(const Placement &placement,
                                    const GeneratorOptions &options = {});
 
 struct ZBAutoOptions : GeneratorOptions {
-  /// Activations (of one stage and microbatch) that a worker may hold, at least
-  /// 2. No value: 2D, as much as 1F1B holds.
+  /// Number of activations (of one stage and microbatch) that a worker may
+  /// hold. The minimum is 2. No value: 2D, as much as 1F1B holds.
   std::optional<int64_t> memory;
 };
 
-/// The shortest table, in unit slots, of several left-shifted V blocks; a block
-/// that needs more memory than there is gets a longer period.
+/// Returns the shortest table, in unit slots, of several left-shifted V blocks.
+/// A block that needs more memory than `memory` gets a longer period.
 llvm::Expected<Table> generateZBAuto(const Placement &placement,
                                      const ZBAutoOptions &options = {});
 
-/// DualPipe cut in half: both directions on the two legs of one V, where
-/// forwards of one overlap with backwards of the other (DeepSeek-AI 2025, arXiv
-/// 2412.19437). N >= 2D. Some backwards are split; gradient after I. Peak 2D+1.
+/// DualPipe cut in half: its two directions become the two legs of one V, and
+/// forwards of one leg overlap with backwards of the other (DeepSeek-AI 2025,
+/// arXiv 2412.19437). N >= 2D. Some backwards are split; gradient after I. Peak
+/// 2D+1.
 llvm::Expected<Table> generateDualPipeV(const Placement &placement,
                                         const GeneratorOptions &options = {});
 
-/// The same on two mirrored paths with half of the microbatches each,
-/// regardless of `takes` (DualPipe, DeepSeek-AI 2025, section 3.2.1). Two
-/// mirrored paths replace a path 0..D-1. D and N even, N >= 2D. Peak D+1.
+/// DualPipe on two mirrored paths with half of the microbatches each,
+/// regardless of `takes` (DeepSeek-AI 2025, section 3.2.1). Two mirrored paths
+/// replace a path 0..D-1. D and N even, N >= 2D. Peak D+1.
 llvm::Expected<Table> generateDualPipe(const Placement &placement,
                                        const GeneratorOptions &options = {});
 
 //===----------------------------------------------------------------------===//
-// A vocabulary that is spread over the workers: each has a shard of the head,
-// so that F .. X S Y T Z of a microbatch are on all workers (arXiv
-// 2411.05288, vocabulary parallelism)
+// A vocabulary sharded over the workers: each has a shard of the head, so all
+// workers run F .. X S Y T Z of a microbatch (arXiv 2411.05288, vocabulary
+// parallelism)
 //===----------------------------------------------------------------------===//
 
 struct VocabularyOptions : GeneratorOptions {
@@ -237,7 +239,7 @@ struct VocabularyOptions : GeneratorOptions {
 
 struct Vocab1F1BOptions : VocabularyOptions {
   /// The time of B in percent of F, from 1 to kMostBackward; by default as in
-  /// unit slots. It decides the places of the steps of the head.
+  /// unit slots. It decides where the steps of the head run.
   std::optional<int64_t> backward;
 
   static constexpr int64_t kUnitBackward = 200, kMostBackward = 10000;
@@ -260,31 +262,32 @@ generateInterlaced1F1B(const Placement &placement,
                        const GeneratorOptions &options = {});
 
 //===----------------------------------------------------------------------===//
-// Any paths
+// Schedules for any paths
 //===----------------------------------------------------------------------===//
 
 struct GreedyOptions {
   bool splitBackward = true;
   GradientAfter gradientAfter = GradientAfter::WeightGrad;
-  /// By global stage; empty: unit slots. The resulting table has the same
-  /// slots. Longer stages (by blocks, by durations) give another order.
+  /// By global stage; empty: unit slots. The table has the same slots. Longer
+  /// stages (by blocks or durations) change the order.
   std::vector<StageSlots> slots;
 };
 
 /// In each slot, every free worker runs the ready cell that is furthest along
-/// its chain (position s for F, 2S-1-s for B, I and W of stage s of S). Ties go
-/// to the cell that was ready first, then to the one that the worker with the
-/// lowest number made ready (arXiv 2605.24006). All microbatches are ready at
-/// slot 0. Paths without a list of microbatches take turns (m mod P of P
-/// paths). A slice is ready once the one before it (in a backward: after it)
-/// has run on the stage too. The first slice of a microbatch is ready once the
-/// earlier microbatches of its path have started all slices. O(cells log(D V)).
+/// its chain (position s for F, 2S-1-s for B, I and W of stage s of S). Among
+/// equals it runs the cell that was ready first, then the cell that the
+/// lowest-numbered worker made ready (arXiv 2605.24006). All microbatches are
+/// ready at slot 0. Paths without a list of microbatches take turns (m mod P of
+/// P paths). A slice is also ready only after the previous slice (in a
+/// backward: the next one) has run on the stage. The first slice of a
+/// microbatch is ready once the earlier microbatches of its path have started
+/// all slices. O(cells log(D V)).
 llvm::Expected<Table> generateGreedy(const Placement &placement,
                                      const GreedyOptions &options = {});
 
 struct HanayoOptions : GreedyOptions {
   /// As in placeWave. The path must agree, except that this many waves replace
-  /// a path 0..D-1. No value: as the path says, or one.
+  /// a path 0..D-1. No value: as in the path; one for 0..D-1.
   std::optional<int64_t> waves;
 };
 

@@ -1,4 +1,4 @@
-//===- VerifyFamily.h - Check of the family of rows -------------*- C++ -*-===//
+//===- VerifyFamily.h - Checks the family of rows ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks the family of a schedule. A schedule that was written or changed by
@@ -14,11 +14,11 @@
 
 namespace pipesched {
 
-/// Checks that the rows of a complete table are rows of a family, so that its
-/// formula holds for them: generates them again on the table's placement. Idle
-/// slots may differ. Linear in cells if the generator is. `options` are the
-/// options with which the rows were generated, including the slot lengths if
-/// there were any.
+/// Checks that the rows of a complete table are rows of a family, so that the
+/// family's formula holds for them. It generates the rows again on the table's
+/// placement and compares them, except for idle slots. Linear in cells if the
+/// generator is. `options` are the options with which the rows were generated,
+/// including the slot lengths if there were any.
 std::optional<Violation> verifyFamily(const TableView &table,
                                       const Family &family,
                                       const FamilyOptions &options);

@@ -53,7 +53,7 @@ public:
   constexpr uint64_t getRaw() const { return bits; }
   constexpr Phase getPhase() const { return static_cast<Phase>(bits >> 56); }
   constexpr int64_t getStage() const { return bits >> 32 & 0xffffff; }
-  /// CellNumber of the phase says which things the number counts.
+  /// The CellNumber of the phase defines its meaning.
   constexpr int64_t getNumber() const { return bits & 0x7fffffff; }
   /// The number of a cell of a unit: microbatch x slices + slice.
   /// Placement::microbatchOf and sliceOf split it.
@@ -84,7 +84,7 @@ public:
   friend constexpr bool operator==(Cell a, Cell b) { return a.bits == b.bits; }
   friend constexpr bool operator!=(Cell a, Cell b) { return a.bits != b.bits; }
 
-  /// `2F0`, `_`, `_12`; the overlap bit is not part of the name.
+  /// Prints `2F0`, `_` or `_12`, without the overlap bit.
   void print(llvm::raw_ostream &os) const;
   std::string str() const;
 

@@ -63,7 +63,7 @@ struct EnumNames<InstructionKind> {
 enum class InstructionRole : uint8_t {
   Compute,    ///< runs one cell or an overlapped pair in the row
   Message,    ///< one end of a message between two workers
-  Collective, ///< starts when all workers of its group have reached theirs
+  Collective, ///< starts when all workers of its group have reached it
   Copy,       ///< moves activations between a worker and its host
   Join        ///< takes no time and is not a task
 };
@@ -78,7 +78,7 @@ struct EnumNames<InstructionRole> {
       {InstructionRole::Join, "join", "Holds what follows"}};
 };
 
-/// A queue of a worker, whose instructions run one after the other in program
+/// A queue of a worker. Its instructions run one after the other in program
 /// order.
 enum class Queue : uint8_t {
   Row,         ///< the compute queue
@@ -86,7 +86,7 @@ enum class Queue : uint8_t {
   Receives,    ///< incoming messages
   Offloads,    ///< copies to the host
   Reloads,     ///< copies from the host
-  Pair,        ///< messages with one other worker, a queue for each
+  Pair,        ///< messages with one other worker; one queue per other worker
   Collectives, ///< collectives, alongside the messages
   Broadcasts,  ///< outputs of last stages, to the shards of a vocabulary
   Reductions,  ///< sums over shards of a vocabulary
@@ -115,7 +115,7 @@ struct EnumNames<Queue> {
 };
 inline constexpr unsigned kNumQueues = kNumEnumValues<Queue>;
 
-/// The queues that an instruction occupies, all of them at once.
+/// The queues that an instruction occupies at the same time.
 class QueueSet {
 public:
   constexpr QueueSet() = default;
@@ -178,13 +178,13 @@ struct EnumNames<Lane> {
 };
 inline constexpr unsigned kNumLanes = kNumEnumValues<Lane>;
 
-/// The workers that take part in a collective together, and how often. Each
-/// value has a provider of groups for tables (Table/Groups.h), and a check for
-/// programs by hand (Dialect/Exec/IR/Collectives.h).
+/// Which workers take part in a collective together, and how often. Each value
+/// has a provider of groups for tables (Table/Groups.h), and a check for
+/// hand-written programs (Dialect/Exec/IR/Collectives.h).
 enum class Grouping : uint8_t {
   None,   ///< no collective
   Blocks, ///< workers with the same blocks of the model, once a step
-  Unit,   ///< workers of the path of a microbatch, once for each
+  Unit,   ///< workers of the path of a microbatch, once for each microbatch
 };
 
 struct InstructionTraits {
@@ -192,24 +192,24 @@ struct InstructionTraits {
   CostRule cost;
   Lane lane;
   /// Whether instructions that need it wait until its data has arrived, L after
-  /// it leaves its queues.
+  /// it leaves its queues (L: CostRule).
   bool hasArrival;
   QueueSet queues[kNumEnumValues<Transport>]; ///< by Transport
   /// For a collective: the members of its group.
   Grouping grouping = Grouping::None;
-  /// Prefix of the names of its results. If it is empty, they have the letter
-  /// of the cell.
+  /// Prefix of the names of its results. If it is empty, the prefix is the
+  /// letter of the cell.
   llvm::StringLiteral resultName = "";
-  /// Whether compiled programs run it. They refuse the others.
+  /// Whether compiled programs can run it; they refuse all other kinds.
   bool isCompiled = true;
   /// For a collective: whether the row continues before the group has met. Then
-  /// only cells that need it wait; its cells have no slots.
+  /// only cells that use its result wait, and its cells have no slots.
   bool isDetached = false;
 };
 
-/// The table. A new kind needs a name above, a row here, an op in exec, and
-/// code that emits it (docs/AddInstruction.md). `queues` has the queues under
-/// overlap, delay, blocking and pairs.
+/// A new kind needs a name above, a row here, an op in exec, and code that
+/// emits it (docs/AddInstruction.md). `queues` has the queues under overlap,
+/// delay, blocking and pairs.
 inline constexpr InstructionTraits kInstructionTraits[] = {
     {InstructionRole::Compute,
      CostRule::Phase,
@@ -340,7 +340,7 @@ constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
 constexpr QueueSet queuesOf(InstructionKind kind, Transport transport) {
   return traitsOf(kind).queues[static_cast<unsigned>(transport)];
 }
-/// Whether it runs in the row of its worker, between the computes.
+/// Whether the instruction runs in the row of its worker, between the computes.
 constexpr bool holdsRow(InstructionKind kind, Transport transport) {
   return queuesOf(kind, transport).contains(Queue::Row);
 }
@@ -348,7 +348,7 @@ constexpr bool holdsRow(InstructionKind kind, Transport transport) {
 constexpr bool areMessagesMerged(Transport transport) {
   return !holdsRow(InstructionKind::Send, transport);
 }
-/// Whether instructions that need it wait for the arrival of its data. A Send
+/// Whether instructions that need its data wait until the data arrives. A Send
 /// is done when its message has left its queues; if messages have no queue, it
 /// is done when they arrive.
 constexpr bool endsWithArrival(InstructionKind kind, Transport transport) {

@@ -1,8 +1,8 @@
 //===- MemoryEffect.h - Memory effects of cells -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The changes of memory that the table of phases (Phases.h) names, and the
-// amounts that they change it by.
+// The changes of memory that the table of phases (Phases.h) names, and their
+// amounts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,18 +17,19 @@ namespace pipesched {
 /// (docs/CostModel.md, "Memory"); changeOf turns a value into an amount.
 enum class MemoryEffect : uint8_t {
   Same,
-  AllocateAll,        ///< the activations of the stage
-  AllocateDropped,    ///< the part that a recomputed F dropped
-  FreeInputGrad,      ///< the part that only the input gradient needs
-  FreeRest,           ///< all but that part
-  FreeAll,            ///< the activations of the stage
-  CopyOut,            ///< frees the bytes that a copy to the host has moved
-  CopyIn,             ///< allocates the bytes that a copy from the host brings
-  AllocateShard,      ///< tensors that a vocabulary shard keeps from S to T
-  FreeShard,          ///< the tensors of AllocateShard
-  AllocateLookup,     ///< the rows that E looks up
-  FreePart,           ///< frees them where they only go into the sum
-  FreeSum,            ///< frees them on the worker whose F takes the sum
+  AllocateAll,     ///< the activations of the stage
+  AllocateDropped, ///< the part that a recomputed F dropped
+  FreeInputGrad,   ///< the part that only the input gradient needs
+  FreeRest,        ///< all activations except that part
+  FreeAll,         ///< the activations of the stage
+  CopyOut,         ///< frees the bytes that a copy to the host has moved
+  CopyIn,          ///< allocates the bytes that a copy from the host brings
+  AllocateShard,   ///< tensors that a vocabulary shard keeps from S to T
+  FreeShard,       ///< the tensors of AllocateShard
+  AllocateLookup,  ///< the rows that E looks up
+  FreePart, ///< AllocateLookup's rows, on workers where they only go into the
+            ///< sum
+  FreeSum,  ///< AllocateLookup's rows, on the worker whose F takes the sum
   AllocateLookupGrad, ///< the gradient of the embedding's output
   FreeLookupGrad,     ///< the gradient of AllocateLookupGrad
 };
@@ -38,14 +39,15 @@ struct HeldAmounts {
   int64_t activation; ///< between F and the end of its backward
   int64_t kept;       ///< the part that a recomputed F keeps until R
   int64_t inputGrad;  ///< the part that I frees
-  int64_t shard = 0;  ///< alongside it, tensors of a shard between S and T
-  /// In addition, the output of an embedding in shards: if it is the input of
-  /// F, and if only the sum of the lookups takes it. One of both is 0.
+  int64_t shard = 0;  ///< in addition: tensors of a shard between S and T
+  /// In addition, the output of a sharded embedding: `lookupSum` if it is the
+  /// input of F, `lookupPart` if only the sum of the lookups takes it. One of
+  /// the two is 0.
   int64_t lookupSum = 0, lookupPart = 0;
-  int64_t lookupGrad = 0; ///< alongside it, the gradient of that output
+  int64_t lookupGrad = 0; ///< in addition: the gradient of that output
 };
 
-/// How much more is held after a change than before.
+/// Returns the amount held after a change minus the amount held before.
 constexpr int64_t changeOf(MemoryEffect change, const HeldAmounts &held) {
   switch (change) {
   case MemoryEffect::Same:

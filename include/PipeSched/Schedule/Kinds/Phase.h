@@ -1,8 +1,8 @@
 //===- Phase.h - Phases of cells --------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The phases, and the sets of them that do not need the table of phases
-// (Phases.h). Headers that only name phases need no more than this.
+// The phases, and the sets of phases that do not need the table of phases
+// (Phases.h), for headers that only name phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,15 +32,15 @@ enum class Phase : uint8_t {
   OffloadJoin,
   ReloadJoin,
   Idle,
-  Logits,     ///< the shard of the logits, of a vocabulary spread over workers
-  LogitsGrad, ///< its softmax and gradients
-  Broadcast,  ///< the last output reaches all shards
-  Combine,    ///< shards agree on the softmax
-  Reduce,     ///< the gradient of the last output, summed over shards
-  Lookup,     ///< the rows that a shard of the embedding has
-  LookupSum,  ///< to the input of the first layer
-  GradientBroadcast, ///< the gradient of that input reaches all shards
-  LookupGrad         ///< it is added to the gradients of the shard's rows
+  Logits,            ///< the logits of a shard, if workers share the vocabulary
+  LogitsGrad,        ///< the softmax and gradients of these logits
+  Broadcast,         ///< the last output goes to all shards
+  Combine,           ///< shards agree on the softmax
+  Reduce,            ///< the gradient of the last output, summed over shards
+  Lookup,            ///< the lookups in a shard of the embedding
+  LookupSum,         ///< the sum of the lookups, the input of the first layer
+  GradientBroadcast, ///< the gradient of that input goes to all shards
+  LookupGrad ///< adds that gradient to the gradients of the shard's rows
 };
 
 /// Letters are PyTorch's if it has them; the zero-bubble papers' "B" is I.

@@ -54,21 +54,24 @@ constexpr PhaseSet phasesOfRole(InstructionRole role) {
     return traits.instruction && traitsOf(*traits.instruction).role == role;
   });
 }
-/// The phases whose cells meet cells of other workers (Groups.h): G.
+/// The phases whose cells form groups with cells of other workers (Groups.h):
+/// G.
 inline constexpr PhaseSet kCollectivePhases =
     phasesOfRole(InstructionRole::Collective);
-/// The ones alongside which rows continue, without slots: X, Y, Z, A and C.
+/// Collectives that overlap with the compute of their rows and have no slots:
+/// X, Y, Z, A and C.
 inline constexpr PhaseSet kDetachedPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.instruction && traitsOf(*traits.instruction).isDetached;
     });
-/// Collectives that hold their rows until all members have come: G.
+/// Collectives that hold their rows until all members have arrived: G.
 inline constexpr PhaseSet kMeetingPhases = kCollectivePhases - kDetachedPhases;
-/// Phases that run in their row: F, B, I, W, R, O, S, T, E and V. Meetings have
-/// their slots there, since a table has no second row for the network.
+/// Phases that run in their row: F, B, I, W, R, O, S, T, E and V. Collectives
+/// that hold their rows have slots there, because a table has no second row for
+/// the network.
 inline constexpr PhaseSet kComputePhases =
     phasesOfRole(InstructionRole::Compute) | kMeetingPhases;
-/// F, B, I, W, R, S, T, E and V: compute of a unit.
+/// Compute phases of a unit: F, B, I, W, R, S, T, E and V.
 inline constexpr PhaseSet kUnitComputePhases =
     phasesWith([](const PhaseTraits &traits) {
       return becomes(traits, InstructionKind::Compute) &&
@@ -97,37 +100,36 @@ inline constexpr PhaseSet kSpreadPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.order.occurrence == Occurrence::Spread;
     });
-/// B, W, T and V, which add to the gradients of parameters.
+/// Phases that add to the gradients of parameters: B, W, T and V.
 inline constexpr PhaseSet kGradientPhases =
     phasesWith([](const PhaseTraits &traits) { return traits.addsGradient; });
-/// B and W, at whose end nothing of the activations is left.
+/// Phases after which no activations are left: B and W.
 inline constexpr PhaseSet kReleasingPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.memory.atEnd == MemoryEffect::FreeAll ||
              traits.memory.atEnd == MemoryEffect::FreeRest;
     });
-/// The shards of an embedding: E, A, C and V.
+/// Phases of a sharded embedding: E, A, C and V.
 inline constexpr PhaseSet kEmbeddingPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.order.occurrence == Occurrence::Spread &&
              traits.order.end == PathEnd::First;
     });
-/// The phases of a head: S, T, X, Y and Z.
+/// Phases of a sharded head: S, T, X, Y and Z.
 inline constexpr PhaseSet kHeadPhases = kSpreadPhases - kEmbeddingPhases;
-/// I, B and W, whose end frees activations or a part of them.
+/// Phases whose end frees all or a part of the activations: I, B and W.
 inline constexpr PhaseSet kFreeingPhases =
     phasesWith([](const PhaseTraits &traits) {
       return traits.memory.atEnd == MemoryEffect::FreeInputGrad ||
              traits.memory.atEnd == MemoryEffect::FreeAll ||
              traits.memory.atEnd == MemoryEffect::FreeRest;
     });
-/// B, I and R, which run on the activations that a U brings back.
+/// Phases that run on the activations that a U brings back: B, I and R.
 inline constexpr PhaseSet kActivationUsers =
     phasesWith([](const PhaseTraits &traits) {
       return traits.order.uses.contains(Phase::Reload);
     });
-/// F and R: one of them makes the activations that the backward uses, R if
-/// there is one.
+/// F and R. The backward uses the activations of R if there is one, else of F.
 inline constexpr PhaseSet kActivationMakers =
     phasesWith([](const PhaseTraits &traits) {
       return traits.memory.atStart == MemoryEffect::AllocateAll ||
@@ -143,7 +145,8 @@ constexpr Phase joinOf(Phase copy) {
 }
 
 /// The cells of the same stage and unit that a cell waits for, as a short list:
-/// the cells that it needs, then the cells that it uses if the table has them.
+/// first the cells that it needs, then the cells that it uses if the table has
+/// them.
 struct OwnEdges {
   static constexpr unsigned kMost = 6;
   uint8_t numNeeds = 0, count = 0;
@@ -177,7 +180,7 @@ inline constexpr PhaseMap<OwnEdges> kOwnEdges = [] {
 }();
 
 /// By phase: phases that must not be before it in the row of its stage and
-/// unit. They are its alternatives, and the phases that use it.
+/// unit, namely its alternatives and the phases that use it.
 inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
   PhaseMap<PhaseSet> excluded = {};
   kAllPhases.forEach([&](Phase phase) {
@@ -190,9 +193,9 @@ inline constexpr PhaseMap<PhaseSet> kExcludedBefore = [] {
   return excluded;
 }();
 
-/// By phase: phases of the neighbouring slice, one of which has to come before
-/// it. An alternative that needs another alternative, as W needs I, does not
-/// replace B: its own predecessor does.
+/// By phase: phases of the neighbouring slice, one of which must come before
+/// it. An alternative that itself needs another alternative, as W needs I, does
+/// not replace B; the alternative that it needs does.
 inline constexpr PhaseMap<PhaseSet> kOfNeighbour = [] {
   PhaseMap<PhaseSet> all = {};
   kAllPhases.forEach([&](Phase phase) {
@@ -206,7 +209,7 @@ inline constexpr PhaseMap<PhaseSet> kOfNeighbour = [] {
   return all;
 }();
 
-/// By flow: the phases that wait for it. The phases that make it depend on the
+/// By flow: the phases that take it. The phases that make it depend on the
 /// gradient rule (Dependences.h).
 inline constexpr std::array<PhaseSet, kNumFlows> kTakers = [] {
   std::array<PhaseSet, kNumFlows> takers = {};
@@ -259,10 +262,10 @@ inline constexpr PhaseMap<PhaseMemory> kMemoryOf = [] {
   return memory;
 }();
 
-/// The letters of a set in the order of the enum, such as "B, I and W" with "
-/// and " before the last.
+/// Returns the letters of a set in the order of the enum, such as "B, I and W"
+/// with " and " before the last.
 std::string describePhases(PhaseSet phases, llvm::StringRef beforeLast);
-/// The name of a phase with its article: "an all-reduce".
+/// Returns the name of a phase with its article: "an all-reduce".
 std::string describePhase(Phase phase);
 
 namespace detail {
@@ -305,7 +308,8 @@ inline constexpr PhaseSet kBlockPhases =
       return traits.instruction &&
              traitsOf(*traits.instruction).grouping == Grouping::Blocks;
     });
-/// The number of a cell names its group: a microbatch, or blocks by its path.
+/// The number of a cell identifies its group: by its unit, or for blocks by its
+/// path.
 static_assert(
     [] {
       for (unsigned i = 0; i < kNumPhases; ++i) {
@@ -334,8 +338,8 @@ static_assert(
 
 constexpr bool Cell::isCompute() const { return isIn(kComputePhases); }
 
-/// The bits of a cell in bytecode and in generic attributes, which other
-/// processes read: the bits of getRaw() with the code of the phase.
+/// The bits of a cell in bytecode and in generic attributes: the bits of
+/// getRaw() with the code of the phase. Other processes read them.
 constexpr uint64_t toStored(Cell cell) {
   if constexpr (kCodesAreNumbers)
     return cell.getRaw();
@@ -343,8 +347,8 @@ constexpr uint64_t toStored(Cell cell) {
   return uint64_t(traitsOf(cell.getPhase()).code) << 56 |
          (cell.getRaw() & kBelowPhase);
 }
-/// The cell that has these bits, if one has: idle entries have slots and no
-/// stage.
+/// The cell that has these bits, or nothing: an idle entry must have slots and
+/// no stage.
 inline std::optional<Cell> fromStored(uint64_t bits) {
   std::optional<Phase> phase = phaseFromCode(bits >> 56);
   if (!phase)

@@ -1,10 +1,10 @@
 //===- Phases.h - The table of phases -----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The properties of each phase, in one table, as Instructions.h has them of
-// instructions. Checks of rows, dependences, lowering, memory, costs, pictures,
-// the C API and Python read it (docs/AddPhase.md). PhaseSets.h has the sets
-// that follow from it.
+// The properties of each phase, in one table, as Instructions.h has the
+// properties of instructions. Checks of rows, dependences, lowering, memory,
+// costs, pictures, the C API and Python read it (docs/AddPhase.md). PhaseSets.h
+// derives sets of phases from it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,62 +17,62 @@
 
 namespace pipesched {
 
-/// The meaning of the number after the letter of a cell.
+/// The meaning of the number in a cell's name.
 enum class CellNumber : uint8_t {
-  Unit,  ///< microbatches, in a table with slices their slices
-  Path,  ///< paths: the cell concerns a stage as a whole
-  Slots, ///< slots that the cell takes
+  Unit,  ///< a microbatch; in a table with slices, a slice of one
+  Path,  ///< a path: the cell concerns a stage as a whole
+  Slots, ///< the number of slots that the cell takes
 };
 
 /// How often a stage, or a worker, runs a phase for a unit of its path.
 enum class Occurrence : uint8_t {
   Once,        ///< exactly once
-  Alternative, ///< once one phase of all that have this value
+  Alternative, ///< exactly one of all phases that have this value
   Optional,    ///< at most once
-  /// Nowhere, or once on each worker of the path, by any of its stages there.
-  /// The computation of the phase is spread over the workers, and each has a
-  /// shard of it, as of a vocabulary (arXiv 2411.05288).
+  /// Never, or once on each worker of the path, by any of its stages there. The
+  /// computation of the phase is sharded over these workers, as for a
+  /// vocabulary (arXiv 2411.05288).
   Spread,
   AnyNumber
 };
 
 /// The order of the slices of a microbatch on a stage: a forward reads keys and
-/// values of the slices before it, and a backward adds to their gradients
-/// (Seq1F1B, arXiv 2406.03488).
+/// values of earlier slices, and a backward adds to their gradients (Seq1F1B,
+/// arXiv 2406.03488).
 enum class SliceOrder : uint8_t {
   Any,
-  Ascending, ///< each slice after the one before it
-  Descending ///< each slice after the one after it
+  Ascending, ///< each slice after the previous one
+  Descending ///< each slice after the next one
 };
 
-/// The stage of a path from which shards take, and to which they give.
+/// The stage of a path that sends data to shards and receives their results.
 enum class PathEnd : uint8_t { First, Last };
 
 /// The order of the cells of one stage and unit.
 struct PhaseOrder {
   Occurrence occurrence = Occurrence::Optional;
-  /// Phases that have to be before it in the row.
+  /// Phases that must come before it in the row.
   PhaseSet needs = {};
-  /// Phases that it waits for if the table has them, so that none of them may
-  /// come after it.
+  /// Phases that it waits for if the table has them. None of them may come
+  /// after it.
   PhaseSet uses = {};
-  /// Phases that must not occur alongside it.
+  /// Phases of which only one may occur.
   PhaseSet alternatives = {};
-  /// The phase that has to follow it.
+  /// The phase that must follow it.
   std::optional<Phase> followedBy = {};
-  /// Phases that use it, for which their own rows need not be changed.
+  /// Phases that use it. Their own entries in this table need not list it.
   PhaseSet usedBy = {};
-  /// A slice comes after the same phase of its neighbour, or one that replaces
-  /// it (kOfNeighbour).
+  /// A slice comes after the same phase of its neighbour, or after a phase that
+  /// replaces it (kOfNeighbour).
   SliceOrder slices = SliceOrder::Any;
-  /// For a phase that takes from an end of the path, or gives to it: on the
-  /// worker of that stage it is a cell of that stage.
+  /// For a phase that takes data from an end of the path or sends data to it:
+  /// on the worker of that stage, the cell belongs to that stage.
   std::optional<PathEnd> end = {};
 };
 
 /// The data that a cell takes from another stage of the path, and the data that
-/// it makes for one. In a split backward only one half makes the gradient
-/// (flowMadeBy).
+/// it makes for other stages. In a split backward only I or W makes the
+/// gradient (flowMadeBy).
 struct PhaseFlows {
   std::optional<Flow> takes = {}, makes = {};
 };
@@ -85,35 +85,35 @@ struct Rgb {
   uint8_t red, green, blue;
 };
 
-/// Full hue and lightest tint of pictures. Full hues carry white text, tints
+/// Full hue and lightest tint for pictures. Full hues carry white text, tints
 /// black text. In both columns CIE lightness rises in the order F, I, B, W, so
-/// that a grey print keeps phases apart; PyTorch and the zero-bubble papers
-/// made the hues customary.
+/// that the phases differ in a grey print. The hues are customary since PyTorch
+/// and the zero-bubble papers.
 struct PhaseColours {
   Rgb hue, tint;
 };
 
 struct PhaseTraits {
   /// The number of the phase in bytecode and in generic attributes. A code is
-  /// never given to another phase.
+  /// never reused for another phase.
   uint8_t code;
   CellNumber number;
-  /// Slots in a table with unit slots. Idle entries count their own.
+  /// Slots in a table with unit slots. An idle entry states its number of
+  /// slots.
   uint8_t unitSlots;
-  /// The instruction that the cell becomes; idle entries become none.
+  /// The instruction that the cell becomes; none for idle entries.
   std::optional<InstructionKind> instruction;
   PhaseOrder order;
   PhaseFlows flows;
   PhaseMemory memory;
   PhaseColours colours;
-  /// Whether profiles, systems and measurements give it a time.
+  /// Whether profiles, systems and measurements have a time for it.
   bool isCosted = true;
   /// Whether it adds to the gradients of the parameters of its stage.
   bool addsGradient = false;
 };
 
-/// The table, in the order of the enum. A new phase needs a name above and a
-/// row here.
+/// In the order of the enum. A new phase needs a name above and a row here.
 inline constexpr PhaseTraits kPhaseTraits[] = {
     // F
     {0,
@@ -306,7 +306,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      {},
      {},
      {{0x4a, 0x6b, 0x5f}, {0xbd, 0xd6, 0xcb}}},
-    // Z: C2 of the paper, which Vocab-1 has and Vocab-2 has not
+    // Z: C2 of the paper; only Vocab-1 has it
     {16,
      CellNumber::Unit,
      /*unitSlots=*/0,
@@ -349,7 +349,7 @@ inline constexpr PhaseTraits kPhaseTraits[] = {
      {},
      {MemoryEffect::Same, MemoryEffect::FreePart},
      {{0x44, 0x5a, 0x6b}, {0xbf, 0xcf, 0xdb}}},
-    // C: after I, for any gradient rule, since I finds the gradient
+    // C: after I under any gradient rule, because I computes the gradient
     {19,
      CellNumber::Unit,
      /*unitSlots=*/0,

@@ -1,8 +1,8 @@
 //===- Transport.h - How messages occupy workers ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The assumptions about messages under which a program is timed
-// (docs/CostModel.md, "Transports").
+// The assumptions about messages that a timing uses (docs/CostModel.md,
+// "Transports").
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,8 @@
 
 namespace pipesched {
 
-/// How messages occupy workers. A message takes V/BW + L (Hockney).
+/// How messages occupy workers and their queues. A message takes V/BW + L
+/// (Hockney).
 enum class Transport : uint8_t {
   Overlap,  ///< send and receive queues separate from compute; both are held
             ///< for V/BW, and the message arrives L later
@@ -37,8 +38,8 @@ struct EnumNames<Transport> {
        "A queue per pair of workers, in the order of both, beside compute"}};
 };
 
-/// The part of V/BW + L for which a message holds its queues; it arrives when
-/// the rest has passed.
+/// The part of V/BW + L for which a message holds its queues; it arrives after
+/// the rest.
 enum class HeldPart : uint8_t { None, Bandwidth, All };
 
 constexpr HeldPart heldPart(Transport transport) {

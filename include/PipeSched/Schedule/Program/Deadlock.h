@@ -18,11 +18,11 @@ namespace pipesched {
 
 /// Why the waiter cannot start before the awaited instruction.
 enum class WaitReason : uint8_t {
-  Need,   ///< it uses its result, or both are one message, group or pair
-  Pair,   ///< it comes after it among the messages of two workers
-  Queue,  ///< it comes after it in a queue
-  Row,    ///< it comes after it in the row
-  Channel ///< both receive, and its message was sent after the other one
+  Need,  ///< it uses the result, or both are ends of one message, group or pair
+  Pair,  ///< it comes later among the messages between two workers
+  Queue, ///< it comes later in a queue
+  Row,   ///< it comes later in the row
+  Channel ///< both receive, and its message was sent after the other
 };
 
 /// `waiter` (an instruction of the program) cannot start before `awaited`.

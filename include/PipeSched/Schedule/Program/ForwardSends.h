@@ -27,11 +27,11 @@ struct EnumNames<ForwardSends> {
       {ForwardSends::Sync, "sync", "It starts when the message has arrived"}};
 };
 
-/// Makes each F that directly follows another F of its worker wait for the
-/// message of that F, if it sends one: the operands of the F then contain the
-/// receive, which is in another worker's row. This is for timing only: such a
-/// program is not a valid exec.program. Overlapped pairs neither wait nor are
-/// waited for. Linear.
+/// If an F sends a message and another F directly follows it on its worker,
+/// makes the second F wait until the message arrives. The operands of the
+/// second F then contain the receive, which is in another worker's row, so the
+/// program is only for timing and not a valid exec.program. Overlapped pairs
+/// neither wait nor delay others. Linear.
 void synchronizeForwards(Program &program);
 
 } // namespace pipesched

@@ -1,7 +1,7 @@
 //===- Lowering.h - From a table to a program -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides, for both dialects, which sends, receives and operands a cell implies
+// Decides, for both dialects, which sends, receives and operands a cell needs
 // and where they are (arXiv 2605.24006, table to execution graph).
 //
 //===----------------------------------------------------------------------===//
@@ -18,11 +18,11 @@ namespace pipesched {
 class TimedSlots;
 struct SlotAssignment;
 
-/// Where a receive is in its row.
+/// The place of a receive in its row.
 enum class ReceivePlacement : uint8_t {
   Arrival, ///< at the slot in which the message arrives
-  /// Right before the cell that needs it, or before an all-reduce that starts
-  /// after the message is sent and would delay it.
+  /// Right before the cell that needs it, or earlier: before an all-reduce that
+  /// starts after the message is sent and would delay the receive.
   Consumer
 };
 
@@ -43,17 +43,17 @@ struct EnumNames<ReceivePlacement> {
 ///                                                  recv 2B0 from 2
 ///
 /// `Arrival` needs the slots of the rows: `slots` from alignUnitSlots. D and U
-/// become Offload and Reload, joins become Wait, a cell that meets others
-/// becomes one collective for each of its groups (Groups.h); idle entries
-/// vanish. The operands of a cell are its dependences (Dependences.h), with a
-/// receive in place of a cell of another worker. The operands of a copy or a
-/// collective start with the compute cell before it, its issue point; an
-/// Offload also waits for the Send of its forward's output, whose memory it
-/// frees. An all-reduce also waits for the last weight gradient of each stage
-/// of its worker that holds its blocks, and O for these gradients or for the
+/// become Offload and Reload, joins become Wait, a cell of a collective becomes
+/// one collective for each of its groups (Groups.h); idle entries vanish. The
+/// operands of a cell are its dependences (Dependences.h), with a receive in
+/// place of a cell of another worker. The operands of a copy or a collective
+/// start with the compute cell before it, its issue point; an Offload also
+/// waits for the Send of its forward's output, whose memory it frees. An
+/// all-reduce also waits for the last weight gradient of each stage of its
+/// worker that holds its blocks, and O for these gradients or for the
 /// all-reduces of its blocks (ParameterSets.h). Needs a table that verifies.
 /// Linear in cells (the messages to one worker are merged from their sources).
-/// Errors: only of size.
+/// Errors: only a program that is too large.
 llvm::Expected<Program> lowerTable(const TableView &table,
                                    const CellIndex &index,
                                    const SlotAssignment &slots,

@@ -1,7 +1,7 @@
-//===- MessageSemantics.h - Promises of a message layer -----*- C++ -*-===//
+//===- MessageSemantics.h - Assumptions about a message layer ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Assumptions about the message layer in a proof that a program finishes
+// Assumptions about the message layer under which a program is proved to finish
 // (docs/Dialects/RationalePipe.md, "Message semantics").
 //
 //===----------------------------------------------------------------------===//
@@ -62,8 +62,8 @@ struct EnumNames<MessageSemantics> {
        "One queue per pair of workers, both directions, in the order of both"}};
 };
 
-/// When a send that a process has posted ends, so that its buffer may be used
-/// again: MPI's buffered and synchronous modes (MPI 4.0, 3.4).
+/// When a posted send ends, so that its buffer may be used again: MPI's
+/// buffered and synchronous modes (MPI 4.0, 3.4).
 enum class SendMode : uint8_t { Buffered, Rendezvous };
 
 template <>

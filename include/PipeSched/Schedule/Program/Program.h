@@ -46,8 +46,8 @@ struct Program {
   std::vector<uint32_t> operands;
   std::vector<uint32_t> partner;
   /// The names of the groups, ascending: this order numbers them. Task graphs,
-  /// StageCosts::reductions, WorkerPrograms, traces and pictures have the same
-  /// numbers, and so has a walk over the table (Groups.h).
+  /// StageCosts::reductions, WorkerPrograms, traces, pictures and walks over
+  /// the table (Groups.h) use the same numbers.
   std::vector<GroupName> groups;
   int64_t numSlices = 1; ///< of a microbatch, for the names of cells
 

@@ -1,7 +1,7 @@
-//===- CellNumbers.h - Cells from numbers of other languages ----*- C++ -*-===//
+//===- CellNumbers.h - Cells as numbers of other languages ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Makes rows of the numbers that C and Python give, and checks them.
+// Checks the numbers of cells that C and Python pass, and makes rows of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,11 @@ struct CellNumbers {
   bool overlapsNext = false;
 };
 
-/// The numbers of a cell of a table with this many slices.
+/// Returns the numbers of a cell of a table with this many slices.
 CellNumbers numbersOf(Cell cell, int64_t numSlices);
 
-/// Makes rows of a table with this many slices. Errors: numbers that do not
-/// make a cell, with the worker and the position.
+/// Makes rows of a table with this many slices. Errors: numbers that are not a
+/// cell, with the worker and the position.
 llvm::Expected<std::vector<Row>>
 makeRows(llvm::ArrayRef<std::vector<CellNumbers>> rows, int64_t numSlices);
 

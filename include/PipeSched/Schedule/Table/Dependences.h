@@ -1,8 +1,8 @@
 //===- Dependences.h - The dependences of cells -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one rule for the cells that a cell needs and the message that it sends.
-// Alignment, verification, lowering and formulas all follow it
+// The single rule that decides which cells a cell needs and which message it
+// sends. Alignment, verification, lowering and formulas all follow it
 // (docs/Dialects/RationalePipe.md, "Gradient rule").
 //
 //===----------------------------------------------------------------------===//
@@ -15,13 +15,13 @@
 
 namespace pipesched {
 
-/// The flow from other stages that a cell of a phase needs, if some of them
-/// pass it to its stage.
+/// Returns the flow that a cell of a phase needs from other stages, if some
+/// stage passes it to the cell's stage.
 constexpr std::optional<Flow> flowNeededBy(Phase phase) {
   return traitsOf(phase).flows.takes;
 }
-/// The half of a split backward that makes the gradient: I of a stage without
-/// W.
+/// Returns the phase of a split backward that makes the gradient. For a stage
+/// without W it is I.
 constexpr Phase gradientPhase(GradientAfter gradientAfter,
                               StageBackward backward) {
   return gradientAfter == GradientAfter::InputGrad ||
@@ -29,8 +29,9 @@ constexpr Phase gradientPhase(GradientAfter gradientAfter,
              ? Phase::InputGrad
              : Phase::WeightGrad;
 }
-/// The flow that a cell of a phase makes for other stages: a backward is whole
-/// (B) or split (I and W), so one cell of it makes the gradient.
+/// Returns the flow that a cell of a phase makes for other stages. Only one
+/// cell of a backward makes the gradient: B, or I or W if the backward is
+/// split.
 constexpr std::optional<Flow>
 flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
   if (kSplitBackward.contains(phase) &&
@@ -54,11 +55,12 @@ flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
 ///   O, G   nothing: their place in the row decides, and for G its group
 ///          (Groups.h)
 ///
-/// where the gradient of a stage is its B if it has one, else its I or W by
-/// `gradientAfter`, or its I if it has no W (StageBackward.h). Gradients of one
-/// output by several stages of another worker are summed there, and come with
-/// the last of them in its row. Only cells that the table has are returned:
-/// first needed cells, then producers in other stages, then used cells.
+/// The gradient of a stage comes from its B if it has one, else from its I or W
+/// by `gradientAfter`; a stage without W has only I (StageBackward.h). If
+/// several stages of another worker compute gradients of one output, that
+/// worker sums them and sends the sum after the last of these cells in its row.
+/// Only cells that the table has are returned: first needed cells, then
+/// producers in other stages, then used cells.
 class Dependences {
 public:
   Dependences(const TableView &table, const CellIndex &index);
@@ -72,8 +74,8 @@ public:
     explicit operator bool() const { return flat != CellIndex::kNone; }
   };
 
-  /// The first cell of another stage whose output `cell` needs, on any worker;
-  /// empty if there is none.
+  /// Returns the first cell of another stage whose output `cell` needs, on any
+  /// worker; empty if `cell` needs none.
   Producer producerOf(Cell cell) const {
     Producer first;
     forEachProducer(cell, [&](Producer producer) {
@@ -83,7 +85,8 @@ public:
     return first;
   }
 
-  /// Calls `visit(producer)` for each of them, by ascending stage.
+  /// Calls `visit(producer)` for each cell of another stage whose output `cell`
+  /// needs, by ascending stage.
   template <typename Visit>
   void forEachProducer(Cell cell, Visit &&visit) const {
     const End &taking = takings[cell.getPhase()];
@@ -156,8 +159,9 @@ public:
         visit(worker);
     }
   }
-  /// The only worker that the output of `cell` is sent to; -1 if it stays on
-  /// this worker or nothing needs it, and kSeveral if there are several.
+  /// Returns the only other worker that the output of `cell` is sent to.
+  /// Returns -1 if the output is not sent, and kSeveral if several workers
+  /// receive it.
   int64_t messageDestination(Cell cell) const {
     int64_t destination = -1;
     forEachDestination(cell, [&](int64_t worker) {
@@ -168,8 +172,8 @@ public:
   static constexpr int64_t kSeveral = -2;
 
 private:
-  /// The columns of the phases that make or take a flow, as far as the table
-  /// has them.
+  /// The columns of the phases that make or take a flow, limited to the phases
+  /// that the table has.
   struct Columns {
     static constexpr unsigned kMost = 4;
     unsigned count = 0;
@@ -180,31 +184,31 @@ private:
       columns[count++] = column;
     }
   };
-  /// A stage and its worker, or none.
+  /// A stage and its worker, or no stage.
   struct Source {
     int32_t stage = -1, worker = -1;
   };
-  /// The input or output of the cells of a phase: the phases at the other end
-  /// of the flow, null if there is no flow.
+  /// The phases at the other end of the flow that cells of a phase take or
+  /// make; null if there is no flow.
   struct End {
     const Columns *others = nullptr;
     Flow flow = Flow::Activation;
-    /// By global stage, the only one that passes it the flow; null if some
-    /// stage has several.
+    /// By global stage: the only stage that passes it the flow. Null if some
+    /// stage receives it from several.
     const Source *line = nullptr;
   };
 
   void findLines();
-  /// The flow that a cell makes for other stages.
+  /// Returns the flow that a cell makes for other stages.
   const End &makingOf(Cell cell) const {
     return cell.is(Phase::InputGrad) && !placement.trainsAll() &&
                    placement.backwardOf(cell) == StageBackward::Input
                ? inputMaking
                : makings[cell.getPhase()];
   }
-  /// The first cell of an entry that makes a flow, or takes it; kNone if there
-  /// is none. If several phases can make it, an entry has one of them, or W and
-  /// an I before it that does not make it.
+  /// Returns the first cell of an entry that makes a flow, or takes it; kNone
+  /// if no cell does. If several phases can make it, an entry has one of them,
+  /// or W and an I before it that does not make it.
   uint32_t makerIn(int64_t entry, const Columns &some) const {
     uint32_t flat = CellIndex::kNone;
     for (unsigned i = 0; flat == CellIndex::kNone && i != some.count; ++i)
@@ -212,7 +216,7 @@ private:
     return flat;
   }
   Producer makerAt(int64_t stage, int64_t unit, const Columns &some) const {
-    // An entry has the number of its pair, so this takes no further look-up.
+    // An entry has the same number as its pair, so no second look-up is needed.
     return {makerIn(placement.pairOf(stage, unit), some),
             placement.workerOf(stage)};
   }
@@ -220,8 +224,8 @@ private:
     return placement.stageOffset(placement.pathOf(cell.getUnit())) +
            cell.getStage();
   }
-  /// Whether the gradient that a stage makes for another one leaves its worker
-  /// with that of a later cell of its row.
+  /// Whether the gradient that a stage makes for another stage is summed with
+  /// the gradient of a later cell of its row, and sent with that one.
   bool isSummedLater(Flow flow, int64_t stage, int64_t target,
                      int64_t unit) const {
     int64_t worker = placement.workerOf(stage);
@@ -243,7 +247,7 @@ private:
   std::array<std::vector<Source>, kNumFlows> lines; ///< by flow, global stage
   std::array<Columns, kNumFlows> makers, takers;    ///< by flow
   PhaseMap<End> takings, makings;
-  End inputMaking; ///< of I, if it is the whole backward of its stage
+  End inputMaking; ///< for I, where I is the whole backward of its stage
 };
 
 } // namespace pipesched

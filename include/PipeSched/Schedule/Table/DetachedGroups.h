@@ -1,8 +1,9 @@
-//===- DetachedGroups.h - Collectives that rows do not stop for -*- C++ -*-===//
+//===- DetachedGroups.h - Collectives that do not stop rows -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which collectives have met while rows are swept. A row passes its cell of
-// such a collective at once, and the cells that use it wait for the group.
+// Tracks which collectives have met while rows are swept. A row passes its cell
+// of such a collective at once, and only the cells that use the result wait for
+// the group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +17,8 @@
 
 namespace pipesched {
 
-/// Calls `visit(group)` for each group alongside rows that a cell waits for:
-/// the groups of the X, Y and Z of its stage and unit that the table has.
+/// Calls `visit(group)` for each detached group that a cell waits for: the
+/// groups of the X, Y and Z cells of its stage and unit, if the table has them.
 template <typename Visit>
 void forEachAwaitedGroup(const CellIndex &index, Cell cell, Visit &&visit) {
   if (traitsOf(cell.getPhase()).number != CellNumber::Unit)
@@ -38,29 +39,30 @@ void forEachAwaitedGroup(const CellIndex &index, Cell cell, Visit &&visit) {
 ///   row 0   .. Y0 .. Y1          Y0 meets when both rows have passed theirs,
 ///   row 1   .. Y0 ..... Y1       Y1 not before Y0
 ///
-/// so a group meets when each of its cells is passed and at the head of its
-/// queue. Linear in the cells of such groups.
+/// So a group meets when all its cells have been passed and are at the head of
+/// their queues. Linear in the cells of detached groups.
 class DetachedGroups {
 public:
   DetachedGroups(const TableView &table, const CellIndex &index);
 
-  /// Notes that a row has come to its cell of a collective.
+  /// Records that a row has reached its cell of a collective.
   void pass(CellRef at);
   bool hasMet(int64_t group) const { return isMet[group]; }
-  /// Why a group has not met: one wait, of `waiting` for a cell that its row
-  /// has not passed; or a cycle of waits, if the queues of several rows have
-  /// the same groups in different orders. `next` counts the entries that each
-  /// row has passed.
+  /// Returns the reason why a group has not met. It is either one wait, of
+  /// `waiting` for a cell that its row has not passed, or a cycle of waits if
+  /// the queues of several rows have the same groups in different orders.
+  /// `next` counts the entries that each row has passed.
   std::vector<CellWait> findWaits(CellRef waiting, int64_t group,
                                   llvm::ArrayRef<int64_t> next) const;
 
 private:
-  /// The groups that a row has passed and that have not met, from `head` on.
+  /// The groups that a row has passed and that have not met yet; they start at
+  /// `head`.
   struct Line {
     std::vector<int64_t> groups;
     size_t head = 0;
   };
-  /// A group that comes after another one in the queue of a row.
+  /// A group that comes after another group in the queue of a row.
   struct Block {
     int64_t group, row, behind;
   };
@@ -74,10 +76,11 @@ private:
 
   const TableView &table;
   const Groups &groups;
-  std::vector<Line> lines;         ///< by row and queue
-  std::vector<uint32_t> numAtHead; ///< by group: its cells at the head
-  std::vector<bool> isMet;         ///< by group
-  std::vector<int64_t> ready;      ///< groups that meet now
+  std::vector<Line> lines; ///< by row and queue
+  std::vector<uint32_t>
+      numAtHead; ///< by group: number of its cells at the head of their queues
+  std::vector<bool> isMet;    ///< by group
+  std::vector<int64_t> ready; ///< groups that can meet now
 };
 
 } // namespace pipesched

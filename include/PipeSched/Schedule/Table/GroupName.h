@@ -1,9 +1,9 @@
 //===- GroupName.h - Names of groups ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A group is named by its collective, and by the blocks or the microbatch for
-// which its members meet. Tables, programs, graphs and pictures have the same
-// names.
+// The name of a group consists of its collective, and of the blocks or the
+// microbatch for which its members meet. Tables, programs, graphs and pictures
+// use the same names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,11 @@
 
 namespace pipesched {
 
-/// Fields that are not part of the name keep their initial values.
+/// Fields that the name does not use keep their initial values.
 struct GroupName {
   InstructionKind kind = InstructionKind::AllReduce;
-  BlockSpan blocks;  ///< if it is grouped by blocks
-  int64_t unit = -1; ///< if it is grouped by unit: the microbatch, or its slice
+  BlockSpan blocks;  ///< for a grouping by blocks
+  int64_t unit = -1; ///< for a grouping by unit: the microbatch, or its slice
 
   Grouping grouping() const { return traitsOf(kind).grouping; }
   auto asTuple() const {
@@ -30,7 +30,8 @@ struct GroupName {
     return a.asTuple() == b.asTuple();
   }
   /// The order in which groups are numbered: groups of blocks come first, so
-  /// that their costs (StageCosts::reductions) have the same numbers.
+  /// that their numbers are also the indices of their costs
+  /// (StageCosts::reductions).
   friend bool operator<(const GroupName &a, const GroupName &b) {
     return a.asTuple() < b.asTuple();
   }
@@ -46,7 +47,7 @@ inline GroupName nameGroup(InstructionKind kind, Cell cell, BlockSpan blocks) {
   return name;
 }
 
-/// "blocks 0 to 2", or "microbatch 3".
+/// Returns "blocks 0 to 2" or "microbatch 3".
 std::string describeGroup(const GroupName &name);
 
 } // namespace pipesched

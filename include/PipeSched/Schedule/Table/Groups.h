@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The groups of all collectives of a table. Sweeps, walks, proofs and lowering
-// know groups only by their numbers and members; Groups.cpp decides who meets,
-// with one provider for each Grouping.
+// know groups only by their numbers and members; Groups.cpp decides which cells
+// meet, with one provider for each Grouping.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,35 +26,36 @@ namespace pipesched {
 ///   worker 0   .. 0G0 1G1        0G0, 0G1 meet for piece 0,
 ///   worker 1   .. 0G1 1G0        1G0, 1G1 for piece 1
 ///
-/// A worker holds a piece once, even if several of its stages use it, so it
-/// takes part in an all-reduce once: at the G of the stage that owns the piece
-/// (ParameterSets.h). If no other worker holds the piece, it is the only
+/// A worker holds one copy of a piece, even if several of its stages use it. So
+/// it takes part in an all-reduce once, at the G of the stage that owns the
+/// piece (ParameterSets.h). If no other worker holds the piece, it is the only
 /// member. By unit, all cells of a phase with the same microbatch are a group.
 ///
 /// A worker joins the groups of a cell when its row reaches the cell, and the
 /// cell holds the row until all of them have met.
 class Groups {
 public:
-  /// The groups of a table, which must outlive the result. Errors: as for
-  /// ParameterSets::create if the table has cells that are grouped by blocks.
+  /// Creates the groups of a table, which must outlive the result. Errors: as
+  /// for ParameterSets::create if the table has cells that are grouped by
+  /// blocks.
   static llvm::Expected<Groups> create(const TableView &table);
   /// Linear in the table's entries, in the pieces of all stages and in the
   /// microbatches. The cells of the rows must be in range, and the table must
-  /// outlive the result. `parameterSets` may be null if no phase of `phases`
-  /// is grouped by blocks; it holds the collective phases of the table.
+  /// outlive the result. `parameterSets` may be null if no phase of `phases` is
+  /// grouped by blocks; `phases` are the collective phases of the table.
   Groups(const TableView &table, PhaseSet phases,
          std::shared_ptr<const ParameterSets> parameterSets);
 
   int64_t size() const { return names.size(); }
   const GroupName &nameOf(int64_t number) const { return names[number]; }
   llvm::ArrayRef<GroupName> getNames() const { return names; }
-  /// The cells by which workers take part, by ascending row.
+  /// The cells with which workers take part in a group, by ascending row.
   llvm::ArrayRef<CellRef> membersOf(int64_t number) const {
     return llvm::ArrayRef(members).slice(
         memberBegins[number], memberBegins[number + 1] - memberBegins[number]);
   }
   /// The groups of a cell of the table: consecutive numbers. Empty for a cell
-  /// that meets nobody.
+  /// without a group.
   llvm::iota_range<int64_t> groupsOf(Cell cell) const {
     llvm::iota_range<int64_t> keys = keysOf(cell);
     if (keys.empty())
@@ -75,8 +76,8 @@ public:
   const ParameterSets &getParameterSets() const { return *parameterSets; }
   const Replicas &getReplicas() const { return parameterSets->getReplicas(); }
   int64_t pieceOf(int64_t number) const { return keys[number]; }
-  /// Index of the cell of a phase by which a stage takes part, in the row of
-  /// its worker; -1 if it has none.
+  /// Index, in the row of its worker, of the cell with which a stage takes part
+  /// in a phase; -1 if the stage has none.
   int64_t indexOf(Phase phase, int64_t globalStage) const {
     int64_t first = firstIndex[phase];
     return first < 0 ? -1 : indices[first + globalStage];
@@ -96,11 +97,11 @@ private:
   PhaseSet phases;
   std::shared_ptr<const ParameterSets> parameterSets;
   /// The key by which a provider distinguishes groups of a phase: a piece or a
-  /// unit. The keys of a phase start at firstKey; `numbers` has the group of
-  /// each, or -1.
+  /// unit. The keys of a phase start at firstKey; `numbers` has the number of
+  /// the group for each key, or -1.
   PhaseMap<int64_t> firstKey;
   std::vector<int64_t> numbers;
-  /// By global stage, from firstIndex of the phase on (-1: not by blocks).
+  /// Where the global stages of a phase start in `indices`; -1: not by blocks.
   PhaseMap<int64_t> firstIndex;
   std::vector<int64_t> indices;
   std::vector<GroupName> names;       ///< by number

@@ -1,4 +1,4 @@
-//===- IndexRange.h - Which stages, workers and microbatches ----*- C++ -*-===//
+//===- IndexRange.h - Selects stages, workers and microbatches --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Ranges that tell a transform which entries to change, in the syntax of

@@ -14,17 +14,17 @@
 namespace pipesched {
 
 /// Counts in the table's slots. Vectors have one entry per worker. Only cells
-/// of the compute queue count; for a worker without any, all slots are fill.
+/// of the compute queue count; a worker without such cells has only fill slots.
 struct TableMetrics {
   int64_t slots = 0;
   std::vector<int64_t> busySlots;
   double bubbleRatio = 0;          ///< idle slots / all slots
   std::vector<int64_t> fillSlots;  ///< idle before the first cell
   std::vector<int64_t> drainSlots; ///< idle after the last cell
-  /// Most activations (of one stage and microbatch) held at once: +1 at F, or
-  /// at the R that recomputes them, -1 after B or W. Copies to the host have no
-  /// slots; with copies an evaluation counts at the times of the cells
-  /// (countActivations).
+  /// The most activations (of one stage and microbatch) held at once: +1 at F,
+  /// or at the R that recomputes them, -1 after B or W. Copies to the host have
+  /// no slots; if there are copies, an evaluation counts by the times of the
+  /// cells instead (countActivations).
   std::vector<int64_t> peakActivations;
   /// Slots from the start of the F or R that makes activations to the end of
   /// the B or W that releases them.
@@ -36,7 +36,7 @@ struct TableMetrics {
 struct RowMetrics {
   int64_t busy = 0, first = -1, last = 0, peak = 0;
   int64_t numRetained = 0, maxRetention = 0;
-  double totalRetention = 0; ///< its sum may exceed 64 bits
+  double totalRetention = 0; ///< 64 bits may be too few
 };
 
 /// Adds the next worker; `metrics.slots` must be known.
@@ -44,7 +44,8 @@ void append(TableMetrics &metrics, const RowMetrics &row);
 /// Computes the ratio when all workers have been added.
 void setBubbleRatio(TableMetrics &metrics);
 
-/// Linear in cells. `slots` come from alignSlots or readSlots.
+/// Computes the metrics, linear in cells. `slots` come from alignSlots or
+/// readSlots.
 TableMetrics computeMetrics(const TableView &table, const CellIndex &index,
                             const SlotAssignment &slots);
 

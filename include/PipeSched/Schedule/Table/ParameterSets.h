@@ -24,24 +24,24 @@ namespace pipesched {
 ///   worker 0  |  set 0  | 1 |    set 2      |
 ///   worker 1  |  set 3  |
 ///
-/// Set 1 has stage 0 of path 0 and stage 1 of path 1. The common blocks of two
-/// stages follow from Replicas, as for all-reduces: layers of the model if all
-/// paths state `blocks`, else fractions of the model; embedding and head belong
-/// to the first and the last block.
+/// Set 1 has stage 0 of path 0 and stage 1 of path 1. Replicas.h defines the
+/// common blocks of two stages, as for all-reduces: they are layers of the
+/// model if all paths state `blocks`, else fractions of the model. The
+/// embedding belongs to the first block, the head to the last.
 ///
 /// One of the stages owns the set: its O steps the blocks and its G reduces
-/// their gradients. The owner is the stage that ends last in the model. Among
-/// stages that end together it is the one that starts first, and among these
-/// the one of the lowest path. In the picture stage 1 of path 1 owns sets 1 and
+/// their gradients. The owner is the stage that ends last in the model. If
+/// several end together, it is the stage that starts first, then the stage of
+/// the lowest path. In the picture stage 1 of path 1 owns sets 1 and
 /// 2. So a stage owns its blocks from the first one up to where an owner that
 /// ends later starts: one run, and the runs of a worker in the order of their
 /// ends are in the order of the model. The all-reduces of G cells in that order
 /// cannot deadlock.
 class ParameterSets {
 public:
-  /// The sets of a placement, which must outlive the result; its microbatches
-  /// need not be assigned. O(stages log stages) and linear in the stages of all
-  /// sets (getStages). Errors: as for Replicas.
+  /// Creates the sets of a placement, which must outlive the result; its
+  /// microbatches need not be assigned. O(stages log stages) and linear in the
+  /// stages of all sets (getStages). Errors: as for Replicas.
   static llvm::Expected<ParameterSets> create(const Placement &placement);
 
   const Replicas &getReplicas() const { return replicas; }
@@ -71,8 +71,8 @@ public:
   llvm::iota_range<int64_t> piecesOf(int64_t set) const {
     return llvm::seq(pieceBegins[set], pieceEnds[set]);
   }
-  /// The first block and the one after the last, in the numbering of Replicas.
-  /// Empty for a set that has only blocks pinned to an end of the model.
+  /// The first block and the block after the last, in the numbering of
+  /// Replicas. Empty if the set has only blocks pinned to an end of the model.
   BlockSpan blocksOf(int64_t set) const {
     return replicas.blocksOf(piecesOf(set));
   }
@@ -81,8 +81,8 @@ public:
   // By global stage
   //===--------------------------------------------------------------------===//
 
-  /// The sets of its worker whose blocks a stage holds; none if it has no
-  /// blocks.
+  /// The sets of the stage's worker whose blocks the stage holds; empty if it
+  /// holds no blocks.
   llvm::iota_range<int64_t> setsOf(int64_t globalStage) const {
     return llvm::seq(firstSets[globalStage], endSets[globalStage]);
   }
@@ -93,7 +93,7 @@ public:
   bool ownsAny(int64_t globalStage) const {
     return firstSets[globalStage] != ownedEnds[globalStage];
   }
-  /// Whether no other stage steps blocks of this one.
+  /// Whether the stage owns all blocks that it holds.
   bool ownsAll(int64_t globalStage) const {
     return ownedEnds[globalStage] == endSets[globalStage];
   }
@@ -108,14 +108,14 @@ public:
   /// in its pieces and in paths.
   bool isReplicated(int64_t globalStage) const;
 
-  /// Says why a stage that owns no blocks has no O or G (`phase`): "worker 1
-  /// holds the blocks of stage 1 of path 1 with stage 1 of path 0, whose O
+  /// Explains why a stage that owns no blocks has no O or G (`phase`): "worker
+  /// 1 holds the blocks of stage 1 of path 1 with stage 1 of path 0, whose O
   /// steps them (1O0)".
   std::string describeOwners(int64_t globalStage, Phase phase) const;
 
   /// Calls `visit(other)` once for each stage that holds blocks which the stage
   /// owns, itself included. The O and the G of the stage wait for the weight
-  /// gradients of these.
+  /// gradients of all these stages.
   template <typename Visit>
   void forEachUser(int64_t globalStage, Visit &&visit) const {
     for (int64_t set : ownedSetsOf(globalStage))

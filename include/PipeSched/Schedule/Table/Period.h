@@ -1,9 +1,9 @@
 //===- Period.h - Rows that repeat ------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Between warm-up and drain most schedules do the same for every few
-// microbatches. A walk whose state after such a period is the state before it,
-// except for constants, can leap over all periods that follow.
+// Between warm-up and drain, most schedules repeat the same cells every few
+// microbatches. If a period leaves the state of a walk unchanged except for
+// constants, the walk can leap over all periods that follow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,24 +21,24 @@ struct RowPeriod {
 };
 
 struct TablePeriod {
-  /// The growth of the number of the unit from one period to the next: whole
-  /// microbatches, so that slices stay the same. If each path takes a part of
-  /// the microbatches, all paths grow by this number.
+  /// How much the number of the unit grows from one period to the next: by
+  /// whole microbatches, so that slices stay the same. If the paths divide the
+  /// microbatches, all paths grow by this number.
   int64_t units = 0;
   int64_t numSlices = 1;
-  std::vector<int64_t> ranks; ///< by path: units of it in a period
+  std::vector<int64_t> ranks; ///< by path: number of its units in a period
   std::vector<RowPeriod> rows;
 
   /// Microbatches of all paths in a period.
   int64_t getNumMicrobatches() const;
-  /// `count` of these periods as one period.
+  /// Returns the period that consists of `count` of these periods.
   TablePeriod times(int64_t count) const;
 };
 
-/// Finds a period in the middle of all rows that occurs at least four times.
-/// Nothing if there is none with up to 1,024 microbatches, or a path takes
-/// microbatches by several ranges. Linear in cells if it finds one; else it
-/// looks at a small part of them.
+/// Finds a period that occurs at least four times in the middle of all rows.
+/// Returns nothing if the shortest has more than 1,024 microbatches, or a path
+/// takes microbatches by several ranges. Linear in cells if it finds a period;
+/// otherwise it looks at a small part of them.
 std::optional<TablePeriod> findPeriod(const TableView &table);
 
 } // namespace pipesched

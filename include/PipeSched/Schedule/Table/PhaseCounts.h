@@ -1,8 +1,8 @@
-//===- PhaseCounts.h - How often each phase runs ----------------*- C++ -*-===//
+//===- PhaseCounts.h - Counts the cells of each phase -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums over a table that need no index: whether it is complete, what it sends,
-// and whether its times add up.
+// Sums over a table that need no index. They show whether the table is
+// complete, which messages it sends, and whether its times add up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// How often each phase that has a cost runs on each global stage, and which of
-/// all phases occur.
+/// The number of cells of each costed phase on each global stage, and the set
+/// of all phases that occur.
 struct PhaseCounts {
   std::vector<PhaseMap<int64_t>> counts; ///< by global stage
   PhaseSet phases;                       ///< the phases that occur
@@ -31,13 +31,13 @@ inline bool hasCopies(const PhaseCounts &counts) {
   return counts.phases.intersects(kCopyPhases | kJoinPhases);
 }
 
-/// Linear in cells, which must be in range.
+/// Counts the cells, which must be in range. Linear in cells.
 PhaseCounts countPhases(const TableView &table);
 
 /// Whether every stage runs a forward and its backward, whole or split, for
 /// every microbatch of its path, and every offload has its reload. Rows must be
-/// verified (verifyRow), so that no cell is there twice or lacks a cell that it
-/// needs.
+/// verified (verifyRow), so that each cell occurs once and has the cells that
+/// it needs.
 bool isComplete(const Placement &placement, const PhaseCounts &counts);
 
 } // namespace pipesched

@@ -39,40 +39,40 @@ struct MicrobatchRange {
   }
 };
 
-/// One path. `takes` is empty if the only path takes all microbatches, or if a
-/// generator has yet to assign them; `blocks` is empty if the model is split
-/// evenly. `weights` are relative lengths of the stages until a model gives
-/// numbers of blocks. At most one of `blocks` and `weights` is given.
+/// One path. `takes` is empty if the only path takes all microbatches, or until
+/// a generator assigns them; `blocks` is empty if the model is split evenly.
+/// `weights` are relative lengths of the stages until a model gives numbers of
+/// blocks. At most one of `blocks` and `weights` is given.
 struct Path {
   std::vector<int32_t> workers;
   std::vector<MicrobatchRange> takes;
   std::vector<int64_t> blocks;
   std::vector<int64_t> weights;
-  PathBackward backward; ///< which stages do not train
+  PathBackward backward; ///< the stages that do not train
 
   int64_t getNumStages() const { return workers.size(); }
-  /// Blocks, else weights; empty if all stages are equal.
+  /// The blocks if given, else the weights; empty if all stages are equal.
   llvm::ArrayRef<int64_t> getStageLengths() const {
     return blocks.empty() ? weights : blocks;
   }
 };
 
-/// A stage that is on no path. The numbers of nodes continue those of the
-/// stages of the path that the microbatches take.
+/// A stage outside of all paths. Nodes are numbered after the stages of the
+/// path of the microbatches.
 struct StageNode {
   int64_t number;
   int32_t worker;
   StageKind kind = StageKind::Trained;
 };
 
-/// An edge between stages or nodes by their numbers, besides the chain of the
-/// path. It passes the output of its first stage.
+/// An edge between two stages or nodes, given by their numbers, in addition to
+/// the chain of the path. It passes the output of its first stage.
 struct AddedEdge {
   int64_t from, to;
   bool mayCarryGradient = true;
 };
 
-/// The stages and edges of a placement besides the chains of its paths.
+/// The stages and edges of a placement in addition to the chains of its paths.
 struct AddedStages {
   std::vector<StageNode> nodes;
   std::vector<AddedEdge> edges;
@@ -99,8 +99,8 @@ private:
   std::string message;
 };
 
-/// The problem: workers, microbatches, paths; with the lookups that loops over
-/// cells need, each O(1).
+/// The problem: workers, microbatches and paths, with O(1) lookups for loops
+/// over cells.
 ///
 /// The stages of all paths are numbered consecutively as "global stages": path
 /// p owns [stageOffset(p), stageOffset(p) + S_p). Nodes belong to the only
@@ -109,18 +109,19 @@ class Placement {
 public:
   Placement() = default;
 
-  /// Checks and indexes. Errors, as PathError: a path that is empty or names a
-  /// worker outside 0..numWorkers-1; `takes` that are out of range; `blocks` or
-  /// `weights` of another length than the path, or both; frozen stages that the
-  /// path does not have. Other errors: sizes out of range; `takes` that leave a
-  /// microbatch on no path or put it on two. Several paths without any `takes`
-  /// are accepted and are `!isAssigned()`. Errors of nodes and added edges:
-  /// those of stageBackwards; several paths, or slices; numbers that leave a
-  /// gap; no such stage or worker; a node without an edge, or where the path
-  /// has blocks or weights; an edge that is there already; gradients of two
-  /// stages of one worker in one message. Linear in stages, paths and ranges;
-  /// several paths, or `takes` other than one range of all, take time and
-  /// memory linear in microbatches, at most 2^28 of them.
+  /// Checks and indexes paths, nodes and edges. Errors, as PathError: a path
+  /// that is empty or names a worker outside 0..numWorkers-1; `takes` that are
+  /// out of range; `blocks` or `weights` of another length than the path, or
+  /// both; frozen stages that the path does not have. Other errors: sizes out
+  /// of range; `takes` that leave a microbatch on no path or put it on two.
+  /// Several paths without any `takes` are accepted; they are `!isAssigned()`.
+  /// Errors of nodes and added edges: those of stageBackwards; several paths,
+  /// or slices; gaps between numbers; a stage or worker that does not exist; a
+  /// node without an edge, or on a path with blocks or weights; an edge that
+  /// exists already; gradients of two stages of one worker in one message.
+  /// Linear in stages, paths and ranges. Several paths, or `takes` other than
+  /// one range of all microbatches, take time and memory linear in
+  /// microbatches, of which there may then be at most 2^28.
   static llvm::Expected<Placement>
   create(int64_t numWorkers, int64_t numMicrobatches, std::vector<Path> paths,
          int64_t numSlices = 1, AddedStages added = {});
@@ -130,12 +131,13 @@ public:
   llvm::ArrayRef<Path> getPaths() const { return paths; }
   const Path &getPath(int64_t path) const { return paths[path]; }
   int64_t getNumPaths() const { return paths.size(); }
-  /// The nodes, and the edges besides the chains.
+  /// The nodes, and the edges outside of the chains.
   const AddedStages &getAdded() const { return added; }
 
   /// The number of slices into which each microbatch is divided along its
   /// tokens. A slice of a microbatch is a unit: cells run it, messages carry it
-  /// and indices number it. Gradients, losses and batches are of microbatches.
+  /// and indices number it. Gradients, losses and batches refer to whole
+  /// microbatches.
   int64_t getNumSlices() const { return numSlices; }
   int64_t getNumUnits() const { return numMicrobatches * numSlices; }
   int64_t unitOf(int64_t microbatch, int64_t slice) const {
@@ -146,7 +148,7 @@ public:
   /// The text of a cell of this table.
   CellName nameOf(Cell cell) const { return {cell, numSlices}; }
 
-  /// Whether every microbatch has its path.
+  /// Whether every microbatch is assigned to a path.
   bool isAssigned() const { return paths.size() == 1 || !pathOfUnit.empty(); }
   /// The path of a unit, which all slices of a microbatch take; requires
   /// isAssigned().
@@ -184,15 +186,15 @@ public:
   /// Number of pairs of a stage and a unit: the forward cells of a complete
   /// table.
   int64_t getNumPairs() const { return pairOffsets.back(); }
-  /// The number of a stage and a unit of its path among all pairs: by global
-  /// stage, then by rank on the path.
+  /// The number of a pair of a stage and a unit of its path. Pairs are numbered
+  /// by global stage, then by rank on the path.
   int64_t pairOf(int64_t globalStage, int64_t unit) const {
     return pairOffsets[globalStage] + rankOnPath(unit);
   }
   int64_t pairOf(Cell cell) const {
     return pairOf(globalStage(cell), cell.getUnit());
   }
-  /// The same of a stage of the unit's path, for loops over cells of units.
+  /// The same for a stage of the unit's path; for loops over cells of units.
   int64_t pairOnPath(int64_t stage, int64_t unit) const {
     int64_t path = pathOf(unit);
     return pathPairs[path] + stage * counts[path] + rankOnPath(unit);
@@ -209,17 +211,17 @@ public:
   StageBackward backwardOf(Cell cell) const {
     return trainsAll() ? StageBackward::Whole : backwards[globalStage(cell)];
   }
-  /// Says why a stage that does not train has no whole backward, and what it
-  /// runs.
+  /// Explains why a stage that does not train has no whole backward, and which
+  /// cells it runs.
   std::string describeBackward(int64_t globalStage) const;
-  /// "stage 2 of path 0", or "node 4".
+  /// Returns "stage 2 of path 0" or "node 4".
   std::string nameStage(int64_t globalStage) const;
-  /// Error, unless there are only chains: `reader` accepts no added edges.
+  /// Returns an error if there are added edges, which `reader` does not accept.
   llvm::Error checkChains(llvm::StringRef reader) const;
-  /// Error, unless there are only chains and all stages train: `reader` accepts
-  /// no others. Names the first other stage.
+  /// Returns an error if there are added edges or stages that do not train,
+  /// which `reader` does not accept. Names the first such stage.
   llvm::Error checkTrainsAll(llvm::StringRef reader) const;
-  /// Which stages pass things to which.
+  /// The edges between stages.
   const StageEdges &getEdges() const { return edges; }
   /// The largest number of stages of a path.
   int64_t getMaxStages() const { return maxStages; }
@@ -275,31 +277,32 @@ private:
   std::vector<int32_t> localStages;        ///< by global stage
   std::vector<int64_t> localPairOffsets;   ///< by global stage
   std::vector<int64_t> localStageCounts, localPairCounts; ///< by worker
-  std::vector<StageBackward> backwards; ///< by global stage; empty: all train
+  std::vector<StageBackward> backwards; ///< by global stage; empty if all train
   StageEdges edges;
   std::vector<int32_t> pathOfUnit, rankOfUnit; ///< by unit, or empty
 };
 
 /// Makes the stages of new paths train like the stages of the paths that they
-/// replace, unless they say which do: all are forward only if the others were,
-/// and paths with as many stages have the same frozen ones. Error: frozen
-/// stages of paths with other numbers of stages.
+/// replace, unless the new paths state it. All new paths are forward only if
+/// all replaced ones were; a path with the same number of stages keeps the
+/// frozen stages. Error: frozen stages on a path that changes its number of
+/// stages.
 llvm::Error keepBackward(llvm::ArrayRef<Path> replaced,
                          llvm::MutableArrayRef<Path> paths);
 
 /// The relative lengths of all stages, by global stage: their blocks or
-/// weights, in a unit of the model that all paths share. Paths with different
-/// totals are scaled to a common one, with equal stages on a path without
-/// lengths; if no path has lengths, all are 1. Errors: a common total that is
-/// over 2^63 - 1.
+/// weights, as fractions of the model in a unit that all paths share. Paths
+/// with different totals are scaled to a common total. Stages of a path without
+/// lengths are equal; if no path has lengths, all lengths are 1. Errors: a
+/// common total over 2^63 - 1.
 llvm::Expected<std::vector<int64_t>> stageLengths(const Placement &placement);
 
-/// The placements of the literature follow, each of one path (bidirectional: of
-/// several). Errors name the size that does not fit and the nearest one that
+/// The placements of the literature follow. Each has one path (bidirectional:
+/// several). Errors name the size that does not fit and the nearest size that
 /// does.
 
-/// Stage s on worker s. Numbers of workers that create() rejects give an empty
-/// path, which it rejects as well.
+/// Places stage s on worker s. If create() would reject the number of workers,
+/// the path is empty, which create() rejects as well.
 Path placeLinear(int64_t numWorkers);
 /// Stage s on worker s mod D; `chunks` stages per worker (Narayanan 2021).
 llvm::Expected<Path> placeInterleaved(int64_t numWorkers, int64_t chunks);
@@ -309,7 +312,7 @@ Path placeV(int64_t numWorkers);
 /// Down and up again `waves` times: 2 * waves * D stages (Hanayo, Liu 2023).
 llvm::Expected<Path> placeWave(int64_t numWorkers, int64_t waves);
 
-/// How microbatches are assigned to the paths of a bidirectional placement.
+/// The assignment of microbatches to the paths of a bidirectional placement.
 enum class Assign { Alternate, Halves };
 
 template <>
@@ -345,8 +348,8 @@ struct Ratio {
 /// Reads "1:2". Errors quote a text that is not a ratio; a part out of range.
 llvm::Expected<Ratio> parseRatio(llvm::StringRef text);
 
-/// How stages differ in length. Stages s and S-1-s always add up to the same
-/// length, so a worker that holds both is as busy as any other.
+/// How stages differ in length. Stages s and S-1-s always have the same total
+/// length, so a worker that holds both has as much work as any other.
 enum class Asymmetry {
   Halves, ///< one jump in the middle: each half has equal stages
   Ramp,   ///< the same change from each stage to the next
@@ -370,11 +373,11 @@ llvm::Expected<std::vector<int64_t>>
 asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way);
 
 /// Gives every path these lengths, as weights or, if the model's number of
-/// blocks is given, as blocks. All workers are equally busy if each path p goes
-/// through the workers of p or of another path in reverse: mirrored pairs, V,
-/// waves (arXiv 2605.24006, Chimera with asymmetric placement). Errors: as for
-/// asymmetricWeights; blocks that are not a multiple of the weights, with the
-/// nearest multiples.
+/// blocks is given, as blocks. All workers have the same work if each path p
+/// goes through the workers of p or of another path in reverse: mirrored pairs,
+/// V, waves (arXiv 2605.24006, Chimera with asymmetric placement). Errors: as
+/// for asymmetricWeights; blocks that are not a multiple of the weights, with
+/// the nearest multiples.
 llvm::Error makeAsymmetric(llvm::MutableArrayRef<Path> paths, Ratio ratio,
                            Asymmetry way, std::optional<int64_t> blocks);
 

@@ -1,4 +1,4 @@
-//===- Replicas.h - Blocks that several paths place ---------*- C++ -*-===//
+//===- Replicas.h - Blocks that are on several paths ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Every path places the whole model. The stages of all paths cut it into
@@ -39,9 +39,9 @@ struct BlockSpan {
 /// If such a stage has no other blocks, an empty piece represents it.
 class Replicas {
 public:
-  /// The pieces of a placement, which must outlive the result. O(stages log
-  /// stages). Errors: as for stageLengths, also for paths without lengths;
-  /// stages with the same blocks, some of which train and some do not.
+  /// Creates the pieces of a placement, which must outlive the result. O(stages
+  /// log stages). Errors: those of stageLengths, also for paths without
+  /// lengths; stages that hold the same blocks, if only some of them train.
   static llvm::Expected<Replicas> create(const Placement &placement);
 
   int64_t getNumBlocks() const { return cuts.back(); }
@@ -54,8 +54,8 @@ public:
     return {cuts[*pieces.begin()], cuts[*pieces.end()]};
   }
   int64_t segmentOf(int64_t piece) const { return segments[piece]; }
-  /// Whether the piece is a whole segment: every stage that holds it holds
-  /// nothing else.
+  /// Whether the piece is a whole segment, so that each stage that holds it
+  /// holds nothing else.
   bool isSegment(int64_t piece) const {
     bool begins = piece == 0 || segmentOf(piece) != segmentOf(piece - 1);
     bool ends =
@@ -63,8 +63,8 @@ public:
     return begins && ends;
   }
 
-  /// The pieces that contain some of these blocks; an empty span gives the
-  /// piece that equals it, if there is one. Logarithmic.
+  /// The pieces that contain some of these blocks. For an empty span, the empty
+  /// piece at its place, if there is one. Logarithmic.
   llvm::iota_range<int64_t> piecesIn(BlockSpan blocks) const;
   /// The pieces that a stage holds; none if it has no blocks and is neither the
   /// first nor the last of its path.

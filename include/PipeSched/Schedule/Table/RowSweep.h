@@ -1,9 +1,10 @@
-//===- RowSweep.h - Cells in an order they can run in -----------*- C++ -*-===//
+//===- RowSweep.h - Visits cells after those that they need -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs the rows of a table against each other: each row advances until a cell
-// waits for another row, which then advances first. Visits all cells, or
-// returns a cycle.
+// Visits the cells of all rows of a table such that each cell comes after the
+// cells that it needs. Each row advances until a cell waits for another row,
+// which then advances first. If the rows wait for each other, returns the
+// cycle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 
 namespace pipesched {
 
-/// An entry of a row, or two overlapped ones, with the cells on other stages
+/// An entry of a row, or two overlapped entries, with the cells of other stages
 /// whose outputs they need.
 struct RowStep {
   int64_t row = 0, index = 0;
@@ -25,8 +26,8 @@ struct RowStep {
   Dependences::Producer producers[2];
 };
 
-/// The same with the producers beyond the first of each entry. They are of
-/// entry index + `half`.
+/// A step whose entries may have several producers. `more` has all producers
+/// but the first of each entry; they belong to entry index + `half`.
 struct WideRowStep : RowStep {
   struct Part {
     unsigned half;
@@ -35,8 +36,9 @@ struct WideRowStep : RowStep {
   llvm::ArrayRef<Part> more;
 };
 
-/// The sweep, compiled for tables with and without groups and stages that take
-/// from several others, so that tables without them need not look for any.
+/// The sweep. It is compiled twice: for tables with groups or with stages that
+/// receive from several others, and for tables without, which need no look-ups
+/// of these.
 template <bool isWide>
 class RowSweepOf {
 public:
@@ -58,12 +60,12 @@ public:
     return cycle;
   }
 
-  /// The same, but if there is a cycle it visits all entries that can run.
+  /// The same, but after a cycle it still visits all entries that can run.
   template <typename Visit>
   std::vector<CellWait> runPastCycles(Visit &&visit) {
     std::vector<CellWait> first;
     for (int64_t row = 0, end = table.rows.size(); row != end; ++row) {
-      if (isWaiting[row]) // on a cycle, or for a row that is
+      if (isWaiting[row]) // on a cycle, or waiting for a row that is on one
         continue;
       std::vector<CellWait> cycle = sweepRow(row, visit);
       goals.clear();
@@ -77,7 +79,7 @@ public:
 private:
   using Step = std::conditional_t<isWide, WideRowStep, RowStep>;
 
-  /// A row to be swept up to an index. The wait of goal i created goal i + 1.
+  /// A row to be swept up to an index, because the previous goal waits for it.
   struct Goal {
     int64_t row, end;
   };
@@ -147,7 +149,7 @@ private:
     return step;
   }
 
-  /// Adds the producers beyond the first.
+  /// Adds all producers but the first.
   void addParts(Step &step) {
     parts.clear();
     for (unsigned half = 0; half < step.count; ++half)
@@ -164,8 +166,8 @@ private:
     return table.rows[step.row][step.index].isIn(kMeetingPhases);
   }
 
-  /// The wait of a step for a group that rows do not stop for, or a cycle of
-  /// such groups; nothing if there is none.
+  /// Returns the wait of a step for a detached group, or a cycle of such
+  /// groups; nothing if the step waits for none.
   std::vector<CellWait> findDetachedWait(const RowStep &step) const {
     std::vector<CellWait> found;
     if (!isWide || !detached)
@@ -181,7 +183,7 @@ private:
     return found;
   }
 
-  /// Moves the row on after a step.
+  /// Moves the row to the entry after a step.
   void pass(const RowStep &step) {
     next[step.row] += step.count;
     if (isWide && table.rows[step.row][step.index].isIn(kDetachedPhases))
@@ -213,7 +215,8 @@ private:
   std::optional<CellWait> findGroupWait(CellRef at) {
     const Groups &groups = *index.getGroups();
     for (int64_t group : groups.groupsOf(table.rows[at.row][at.index])) {
-      // Members that have arrived stay: none is checked again.
+      // Members that have arrived stay arrived, so the search continues after
+      // them.
       llvm::ArrayRef<CellRef> members = groups.membersOf(group);
       for (uint32_t &i = numArrived[group]; i != members.size(); ++i)
         if (next[members[i].row] < members[i].index)
@@ -222,7 +225,8 @@ private:
     return std::nullopt;
   }
 
-  /// The waits from the one of `row` on; all if an earlier cycle stopped it.
+  /// Returns the waits, starting from the wait of `row`; all waits if an
+  /// earlier cycle stopped that row.
   std::vector<CellWait> takeCycle(int64_t row) {
     size_t first = 0;
     while (first != waits.size() && waits[first].waiting.row != row)
@@ -237,33 +241,35 @@ private:
   Dependences dependences;
   std::vector<int64_t> next; ///< by row: number of visited entries
   std::vector<uint8_t> isWaiting;
-  std::vector<uint32_t> numArrived; ///< by group: members whose row has come
+  std::vector<uint32_t>
+      numArrived; ///< by group: number of members whose row has arrived
   std::optional<DetachedGroups> detached; ///< if the table has groups
   std::vector<Goal> goals;
   std::vector<CellWait> waits;
   std::vector<WideRowStep::Part> parts; ///< of the last step
 };
 
-/// Whether a table has groups, or stages that take from several others.
+/// Whether a table has groups, or stages that receive from several others.
 inline bool needsWideSweep(const TableView &table, const CellIndex &index) {
   return index.getGroups() || !table.placement->getEdges().areLines();
 }
 
 /// Visits every entry of a table whose rows are verified: producers first, each
 /// row from left to right. Returns nothing, or a cycle of waits w0 .. wk-1: the
-/// awaited cell of w(i) is the waiting cell of w(i+1), or after it in its row.
+/// awaited cell of w(i) is the waiting cell of w(i+1), or comes after it in the
+/// same row.
 ///
 ///   row 0   . . . F        each row stops at the first cell that waits;
 ///                  \       the row it waits for is swept up to that cell
-///   row 1   . . F . F      first. A row that is waiting already: a cycle
+///   row 1   . . F . F      first. A row that already waits closes a cycle
 ///              /
 ///   row 2   . F
 ///
-/// A cell that meets others is visited when the rows of its groups have reached
-/// their cells, which are visited later. X, Y and Z do not stop their rows:
-/// only the cells that use them wait until their group has met. O(entries):
-/// when the sweep returns to a row that waited, it advances by at least one
-/// entry.
+/// A cell of a group is visited when all rows of its groups have reached their
+/// cells; the other cells of the group are visited later. X, Y and Z do not
+/// stop their rows: only the cells that use their results wait until the group
+/// has met. O(entries): when the sweep returns to a row that waited, it
+/// advances by at least one entry.
 class RowSweep {
 public:
   RowSweep(const TableView &table, const CellIndex &index)

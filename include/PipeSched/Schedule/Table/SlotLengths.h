@@ -1,8 +1,9 @@
 //===- SlotLengths.h - The lengths of cells in slots ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Unit slots, or lengths that a table gives by stage and phase: blocks,
-// durations, or numbers from the user. Loops over cells are compiled for both.
+// Cells take unit slots, or lengths that a table gives by stage and phase:
+// blocks, durations, or numbers from the user. Loops over cells are compiled
+// for both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +15,8 @@
 
 namespace pipesched {
 
-/// Counts unit slots: F, I, W, R, O, G take one, B two, a pair the sum.
+/// Counts unit slots: F, I, W, R, O and G take one slot, B takes two, and an
+/// overlapped pair takes the sum.
 class UnitSlots {
 public:
   int64_t slotsOf(Cell cell) const { return unitSlots(cell); }

@@ -16,19 +16,19 @@ namespace pipesched {
 class TimedSlots;
 
 /// Slots of a table's cells by flat index. A copy has the slot after the
-/// preceding compute cell. A join has the slot of the following entry, and so
-/// has an idle entry if alignment ignores it.
+/// preceding compute cell. A join has the slot of the following entry. So does
+/// an idle entry if alignment ignores it.
 struct SlotAssignment {
   std::vector<int64_t> start; ///< first slot of each cell
   int64_t numSlots = 0;       ///< of the longest row, without trailing idle
                               ///< slots
 };
 
-/// Earliest slots for the order of the rows: idle entries are ignored, and
-/// cells take the slots that the table says. D and U take none. Both halves of
-/// an overlapped pair start together and end together; so do the cells of a
-/// group, unless they are in several (Groups.h). Errors: a cycle of
-/// dependences, which the error names.
+/// Returns the earliest slots for the order of the rows. Idle entries are
+/// ignored, and cells take the number of slots that the table states. D and U
+/// take none. Both halves of an overlapped pair start together and end
+/// together; so do the cells of a group, unless a cell is in several groups
+/// (Groups.h). Errors: a cycle of dependences, which the error names.
 llvm::Expected<SlotAssignment> alignSlots(const TableView &table,
                                           const CellIndex &index);
 
@@ -50,28 +50,29 @@ llvm::Expected<SlotAssignment> alignTimes(const TableView &table,
 SlotAssignment alignUntilDeadlock(const TableView &table,
                                   const CellIndex &index);
 
-/// The slots as written: idle entries count, nothing moves. For aligned tables.
+/// Returns the slots as written: idle entries count, and nothing moves. For
+/// aligned tables.
 SlotAssignment readSlots(const TableView &table, const CellIndex &index);
 
-/// readSlots for an aligned table, else alignSlots.
+/// Calls readSlots for an aligned table, else alignSlots.
 llvm::Expected<SlotAssignment> assignSlots(const TableView &table,
                                            const CellIndex &index);
 
-/// Slots from the start to the end of one entry; loops use the template in
+/// Slots from the start to the end of one entry. Loops use the template in
 /// SlotLengths.h.
 int64_t slotsOf(const TableView &table, CellRef at);
 
-/// Rows with idle entries such that each cell is at its slot, filled up to
-/// `numSlots` at the end.
+/// Returns rows with idle entries that put each cell at its slot. Idle entries
+/// at the end extend each row to `numSlots`.
 std::vector<Row> withIdleSlots(const TableView &table,
                                const SlotAssignment &slots);
 
-/// Rows in which each cell is at its earliest slot. Errors: as for
+/// Returns rows in which each cell is at its earliest slot. Errors: as for
 /// alignSlots and CellIndex; rows of more than kMaxTableCells entries, because
 /// an idle entry counts at most 2^31 - 1 slots.
 llvm::Expected<std::vector<Row>> alignRows(const TableView &table);
 
-/// Rows without idle entries.
+/// Returns the rows without idle entries.
 std::vector<Row> compactRows(const TableView &table);
 
 } // namespace pipesched

@@ -1,8 +1,8 @@
 //===- StageBackward.h - Which stages have a backward -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stages train unless their path says otherwise. Which cells a stage has
-// besides its forward follows from that, and is decided here
+// Stages train unless their path says otherwise. These functions decide which
+// cells a stage then has in addition to its forward
 // (docs/Dialects/RationalePipe.md, "Stages without a whole backward").
 //
 //===----------------------------------------------------------------------===//
@@ -17,7 +17,7 @@
 
 namespace pipesched {
 
-/// Which stages of a path do not train.
+/// The stages of a path that do not train.
 struct PathBackward {
   bool isNone = false;         ///< the path is forward only
   std::vector<int64_t> frozen; ///< stages without weight gradients, ascending
@@ -36,17 +36,18 @@ struct PathBackward {
 enum class StageKind : uint8_t { Trained, Frozen, NoBackward };
 
 /// The cells that a stage runs for each unit in addition to F. An output needs
-/// a gradient if its stage trains or an input of the stage needs one. Stages
-/// that pass no output to others make losses.
+/// a gradient if its stage trains or an input of the stage needs one. A stage
+/// that passes no output to others computes a loss.
 enum class StageBackward : uint8_t {
   Whole, ///< B, or I and W: the stage trains
   Input, ///< I: the stage is frozen, and an input needs a gradient
-  None,  ///< nothing: no input needs a gradient, or none comes from a loss
+  None,  ///< nothing: no input needs a gradient, or no loss gives one
 };
 
-/// The cells of each stage; of edges, `carriesGradient` says whether they may
-/// carry one. Afterwards it says whether they do. Errors: edges in a circle; a
-/// stage that trains after one that has no backward. `nameOf` names a stage.
+/// Returns the backward of each stage. On entry, `carriesGradient` of an edge
+/// states whether it may carry a gradient; on return, whether it does. Errors:
+/// edges that form a circle; a stage that trains after a stage without a
+/// backward. `nameOf` returns the name of a stage.
 llvm::Expected<std::vector<StageBackward>>
 stageBackwards(llvm::ArrayRef<StageKind> kinds,
                llvm::MutableArrayRef<StageEdge> edges,
@@ -65,7 +66,7 @@ constexpr PhaseSet allowedPhases(StageBackward backward) {
   return {};
 }
 
-/// The phases one of which a stage needs for each unit in addition to F; empty
+/// The phases of which a stage needs one for each unit in addition to F; empty
 /// if it has no backward.
 constexpr PhaseSet backwardStarts(StageBackward backward) {
   return backward == StageBackward::None
@@ -73,14 +74,14 @@ constexpr PhaseSet backwardStarts(StageBackward backward) {
              : kBackwardStarts & allowedPhases(backward);
 }
 
-/// The phase that has to follow a phase of a stage; none in the backward of a
+/// The phase that must follow a phase of a stage; none in the backward of a
 /// frozen stage.
 constexpr std::optional<Phase> followerOf(Phase phase, StageBackward backward) {
   std::optional<Phase> next = traitsOf(phase).order.followedBy;
   return next && allowedPhases(backward).contains(*next) ? next : std::nullopt;
 }
 
-/// The phases at whose end a stage holds nothing of the activations of a unit.
+/// The phases that free the last activations of a unit on a stage.
 constexpr PhaseSet releasingPhases(StageBackward backward) {
   return backward == StageBackward::Whole   ? kReleasingPhases
          : backward == StageBackward::Input ? PhaseSet(Phase::InputGrad)

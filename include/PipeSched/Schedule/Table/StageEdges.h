@@ -1,8 +1,8 @@
-//===- StageEdges.h - Which stages pass things to which ---------*- C++ -*-===//
+//===- StageEdges.h - Edges between stages ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one list of edges between the stages of a table: activations go along an
-// edge, and gradients go back along edges that carry one.
+// The edges between the stages of a table. Activations flow along an edge;
+// gradients flow back along the edges that carry gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@ public:
   StageEdges() = default;
   StageEdges(llvm::ArrayRef<StageEdge> edges, int64_t numStages);
 
-  /// The stages that pass a flow to a stage, and the stages to which it passes
-  /// one, both ascending.
+  /// The stages from which a stage receives a flow, and the stages to which it
+  /// passes one, both ascending.
   llvm::ArrayRef<int32_t> sourcesOf(Flow flow, int64_t stage) const {
     return sources[static_cast<unsigned>(flow)].of(stage);
   }

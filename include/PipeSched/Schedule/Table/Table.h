@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The central data structure. A Table owns its rows; analyses and checks read a
-// TableView, whether a Table or ops own the rows.
+// TableView of rows that a Table or ops own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@ class ParameterSets;
 
 using Row = std::vector<Cell>;
 
-/// Limit of a table's entries, including idle ones: 2 GiB of rows. Flat indices
-/// of cells, and of the instructions and tasks that they become, fit 32 bits.
+/// Limit of a table's entries, including idle ones: 2 GiB of rows. It lets flat
+/// indices of cells, instructions and tasks fit 32 bits.
 inline constexpr int64_t kMaxTableCells = int64_t(1) << 28;
 
-/// Which cell of a split backward sends the gradient upstream. A whole B always
-/// sends at its end.
+/// The cell of a split backward that sends the gradient to the previous stage.
+/// A whole B always sends it at its end.
 enum class GradientAfter : uint8_t { InputGrad, WeightGrad };
 
 template <>
@@ -36,19 +36,19 @@ struct EnumNames<GradientAfter> {
       {GradientAfter::WeightGrad, "W", "The weight gradient"}};
 };
 
-/// Limit of the slots of a table's cells, over all rows. With the idle slots of
-/// a table (below 2^59) sums of slots fit 64 bits.
+/// Limit of the slots of all cells of a table, over all rows. Sums with the
+/// idle slots of the table (below 2^59) then fit 64 bits.
 inline constexpr int64_t kMaxSlots = int64_t(1) << 62;
 
-/// Slots that the cells of one stage take, by phase. Copies, joins and idle
-/// entries have no lengths here.
+/// The slots that cells of one stage take, by phase. Copies, joins and idle
+/// entries are not included.
 class StageSlots {
 public:
   /// Marks a phase that must not occur.
   static constexpr int64_t kUnknown = -1;
 
   /// B takes the sum of I and W (2^63 - 1 if it overflows), R as many slots as
-  /// F, others their unit slots.
+  /// F, and other phases their unit slots.
   StageSlots(int64_t forward = 1, int64_t inputGrad = 1,
              int64_t weightGrad = 1);
   /// The unit slots times `weight`.
@@ -57,14 +57,14 @@ public:
     slots.setOthers(weight);
     return slots;
   }
-  /// Sets all phases but F, R and the backward's to `weight` times their unit
-  /// slots.
+  /// Sets all phases except F, R and the phases of the backward to `weight`
+  /// times their unit slots.
   void setOthers(int64_t weight);
 
   int64_t of(Phase phase) const { return phases[phase]; }
   void set(Phase phase, int64_t slots) { phases[phase] = slots; }
-  /// The slots of an overlapped pair whose first cell is of this stage; absent:
-  /// the sum of its cells.
+  /// The slots of an overlapped pair whose first cell is of this stage. If
+  /// absent, the sum of both cells.
   std::optional<int64_t> overlapped;
 
   friend bool operator==(const StageSlots &a, const StageSlots &b) {
@@ -111,20 +111,19 @@ struct Table {
 ///
 /// Cells are numbered row by row, including idle entries ("flat index").
 /// Look-ups are O(1); memory is 4 bytes per (stage, microbatch, phase that
-/// occurs). kIndexedPhases are indexed. O, G and joins are not, because no cell
-/// waits for them by name; getParameterSets() says which stages
-/// an O or G is about, getGroups() which cells meet.
+/// occurs). Only kIndexedPhases are indexed: no cell waits for O, G or joins by
+/// name. getParameterSets() has the stages of an O or G, getGroups() the cells
+/// of a group.
 class CellIndex {
 public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
   /// All cells of the rows must be in range (verifyRow), and the placement must
-  /// outlive the index. Errors: several paths that do not say which
-  /// microbatches they take; more than kMaxTableCells entries; fewer forward
-  /// cells than a complete table has (the dense array would not be linear in
-  /// the table); a cell that occurs twice; errors of ParameterSets if the table
-  /// has O or G cells. verifyTable reports the same findings with their
-  /// positions.
+  /// outlive the index. Errors: several paths without assigned microbatches;
+  /// more than kMaxTableCells entries; fewer forward cells than a complete
+  /// table has (the dense array would not be linear in the table); a cell that
+  /// occurs twice; errors of ParameterSets if the table has O or G cells.
+  /// verifyTable reports the same findings with their positions.
   static llvm::Expected<CellIndex> create(const TableView &table);
 
   /// The entry of a stage and unit, for several look-ups with at().
@@ -157,7 +156,7 @@ public:
   /// The stages that use the blocks which an O steps or a G reduces; null if
   /// the table has no O and no G.
   const ParameterSets *getParameterSets() const { return parameterSets.get(); }
-  /// The groups of cells that meet; null if there are none.
+  /// The groups of the table's cells; null if there are none.
   const Groups *getGroups() const { return groups.get(); }
   /// First flat index of a row; row numWorkers gives the total.
   uint32_t rowBegin(int64_t row) const { return rowBegins[row]; }

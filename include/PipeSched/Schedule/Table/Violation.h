@@ -1,8 +1,8 @@
 //===- Violation.h - Errors in tables ---------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Structural findings as data: the error, its cell, and notes that point to
-// other cells.
+// Errors in tables as data: the error, its cell, and notes that point to other
+// cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,34 +16,36 @@
 
 namespace pipesched {
 
-/// A finding about a cell. The message names the cell ("cell 3 (2B1) runs
-/// before its forward 2F1"); lower case, no final period.
+/// An error at a cell. The message names the cell ("cell 3 (2B1) runs before
+/// its forward 2F1") in lower case, without a final period.
 struct Violation {
   struct Note {
     std::optional<CellRef> at;
     std::string message;
   };
-  std::optional<CellRef> at; ///< absent: the schedule as a whole
+  std::optional<CellRef>
+      at; ///< absent if the error concerns the schedule as a whole
   std::string message;
   std::vector<Note> notes;
-  /// For rows that deadlock: the cells that wait for each other, each for the
-  /// next one and the last for the first.
+  /// For rows with a deadlock: cells of which each waits for the next, and the
+  /// last for the first.
   std::vector<CellRef> cycle = {};
 };
 
 /// `waiting` needs the output of `awaited`, which is in another row or later in
-/// its own. If both are cells of a group, the other row must reach `awaited`.
+/// the same row. If both are cells of a group, the other row must reach
+/// `awaited`.
 struct CellWait {
   CellRef waiting, awaited;
 };
 
-/// Turns a cycle of waits, as RowSweep returns it, into a finding.
+/// Turns a cycle of waits, as RowSweep returns it, into a violation.
 Violation describeCycle(const TableView &table, llvm::ArrayRef<CellWait> waits);
 
-/// A finding as one text, with each note on its own line.
+/// The violation as text, with each note on its own line.
 std::string toString(const Violation &violation);
 
-/// A finding as the error of a function that returns llvm::Expected.
+/// A violation as the error of a function that returns llvm::Expected.
 class ViolationError : public llvm::ErrorInfo<ViolationError> {
 public:
   static char ID; // NOLINT(readability-identifier-naming): LLVM's name

@@ -1,4 +1,4 @@
-//===- Lanes.h - Times of several scenarios side by side --------*- C++ -*-===//
+//===- Lanes.h - Times of several scenarios at once -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A walk over a table is written once for a type of times: int64_t for one
@@ -14,10 +14,11 @@
 
 namespace pipesched {
 
-/// Picoseconds of N scenarios, a power of two. They are doubles, because every
-/// x86-64 has an instruction for the maximum of doubles and none for 64-bit
-/// integers. Doubles hold integers below kExactPs exactly. Clocks only grow, so
-/// if the last time of a lane is below that, all earlier times were exact.
+/// Picoseconds of N scenarios, where N is a power of two. They are doubles,
+/// because every x86-64 has an instruction for the maximum of doubles but not
+/// of 64-bit integers. Doubles hold integers below kExactPs exactly. Clocks
+/// only grow, so if the last time of a lane is below kExactPs, all earlier
+/// times were exact.
 template <unsigned N>
 struct Lanes {
   using Vector = double __attribute__((vector_size(N * sizeof(double))));
@@ -46,7 +47,7 @@ struct Lanes {
   Vector values = {};
 };
 
-/// From here on a double may differ from the integer.
+/// From this value on, a double may differ from the integer.
 inline constexpr int64_t kExactPs = int64_t(1) << 53;
 
 template <typename Time>
@@ -65,7 +66,7 @@ void setLane(Lanes<N> &times, unsigned lane, int64_t ps) {
   times.values[lane] = static_cast<double>(ps);
 }
 
-/// The later and the earlier of two times, lane by lane.
+/// The later of two times, lane by lane; `earlier` is its counterpart.
 inline int64_t later(int64_t a, int64_t b) { return std::max(a, b); }
 inline int64_t earlier(int64_t a, int64_t b) { return std::min(a, b); }
 template <unsigned N>
@@ -77,7 +78,7 @@ Lanes<N> earlier(const Lanes<N> &a, const Lanes<N> &b) {
   return Lanes<N>(b.values < a.values ? b.values : a.values);
 }
 
-/// `then` in the lanes where both times are equal, else `otherwise`.
+/// Returns `then` in the lanes where both times are equal, else `otherwise`.
 inline int64_t whereEqual(int64_t a, int64_t b, int64_t then,
                           int64_t otherwise) {
   return a == b ? then : otherwise;
@@ -88,7 +89,7 @@ Lanes<N> whereEqual(const Lanes<N> &a, const Lanes<N> &b, const Lanes<N> &then,
   return Lanes<N>(a.values == b.values ? then.values : otherwise.values);
 }
 
-/// `then` in the lanes where `a` is later than `b`, else `otherwise`.
+/// Returns `then` in the lanes where `a` is later than `b`, else `otherwise`.
 inline int64_t whereLater(int64_t a, int64_t b, int64_t then,
                           int64_t otherwise) {
   return a > b ? then : otherwise;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Visits nodes so that each comes after its predecessors, or returns a cycle.
-// The edges of a node are listed once and freed after its visit.
+// Lists the edges of a node once, and frees them after its visit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@
 
 namespace pipesched {
 
-/// Either `positions` holds for each node the number of nodes visited before
-/// it, or `cycle` holds nodes c0, c1, .., ck-1, where each c(i) waits for
-/// c(i+1) and the last waits for c0.
+/// The result: if `cycle` is empty, `positions` has for each node the number of
+/// nodes visited before it. Otherwise `cycle` has nodes c0, c1, .., ck-1, where
+/// each c(i) waits for c(i+1) and the last waits for c0.
 struct TopologicalOrder {
   std::vector<uint32_t> positions;
   std::vector<uint32_t> cycle;
@@ -33,7 +33,8 @@ struct TopologicalOrder {
 /// `listEdges(node, edges)` appends the edges of a node to a vector of Edge,
 /// whose member `node` is a predecessor. `visit(node, edges)` receives them
 /// after all predecessors were visited; the member `node` of each edge is then
-/// the position of the predecessor. Nodes that wait for a cycle get no visit.
+/// the position of the predecessor. Nodes that wait for a cycle are not
+/// visited.
 ///
 ///   stack   n0 ---------> n1 -------> n2       each waits for the one after it
 ///   edges   | of n0 ...   | of n1 ... | of n2 ...
@@ -74,7 +75,7 @@ TopologicalOrder orderTopologically(uint32_t numNodes, ListEdges &&listEdges,
       Edge &edge = edges[top.nextEdge];
       uint32_t position = result.positions[edge.node];
       if (position == isNew) {
-        push(edge.node); // and visit this edge again
+        push(edge.node); // push it, then visit this edge again
         continue;
       }
       if (position == isOnStack) {

@@ -37,7 +37,7 @@ namespace pipesched {
 /// The handler has the following members. `Item` is its record of something in
 /// flight.
 ///
-///   Cost costOf(uint32_t stage, Phase)   the facts it needs about all cells
+///   Cost costOf(uint32_t stage, Phase)   the handler's facts about all cells
 ///       of a phase of a global stage, so that one look-up finds all
 ///   void start(const WaveStep &, uint64_t slot, const Cost &, const Item *)
 ///   void startPair(const WaveStep &, uint64_t slot, const Item *first,
@@ -46,37 +46,38 @@ namespace pipesched {
 ///   void finish(const WaveStep &, uint64_t slot)
 ///   void pass(const WaveStep &, unsigned half, const Cost &, int32_t toRow,
 ///             Item &)
-///       after finish(), for each cell of the step that another stage needs.
+///       after finish(), for each cell of the step that another stage needs
 ///   bool copy(const WaveStep &, const Cost &)
-///       of a D or U, or a join, which take no slots: the row has ended all
-///       cells before it. False if its needs were not among them.
+///       for a D, U or join, which take no slots: the row has ended all
+///       cells before it. Returns false if a cell it needs is not among them
 ///   void meet(int64_t number, llvm::ArrayRef<WaveStep>, uint64_t slot)
-///       of a group, with the steps of its members by ascending row; finish()
+///       for a group, with the steps of its members by ascending row; finish()
 ///       follows for each
 ///
 /// If the rows repeat (Period.h), the walk compares its states at the ends of
-/// periods. If only clocks, ranks and indices differ, later periods repeat the
-/// same steps, and the walk leaps over them. For this the handler has
+/// periods. If they differ only in clocks, ranks and indices, later periods
+/// repeat the same steps, and the walk leaps over them. For leaps the handler
+/// needs:
 ///
-///   Time   of one scenario, or of several side by side (Lanes.h): the rows of
-///       all are the same, so one walk times them all; it leaps if all repeat
+///   Time   for one scenario, or for several at once (Lanes.h): all have the
+///       same rows, so one walk times them all; it leaps if all repeat
 ///   bool canLeap() const
-///   int64_t numHeld() const   its records of cells; the same in such states
+///   int64_t numHeld() const   number of its records; equal in equal states
 ///   void visitState(Visitor &), void visitItem(Item &, Visitor &)
 ///       with a StateReader or a StateLeaper, in the same order for both
 ///   ClockValues<Time> clocksOf(uint32_t row) const   when the row is free
 ///   void noteLeap(llvm::ArrayRef<LeapedRow>)
 ///
-/// Things are passed in the order of their last slots and, within a slot, of
-/// their rows: in this order receive queues take messages (Lowering.h).
+/// Items are passed in the order in which receive queues take messages
+/// (Lowering.h): by the last slot of their cells, then by row.
 ///
-/// `hasPaths`: whether ranks on a path differ from microbatches.
+/// `hasPaths` states whether ranks on a path differ from microbatches.
 template <typename Item, typename Handler, bool hasPaths>
 class WavefrontOf {
   using Time = typename Handler::Time;
 
 public:
-  /// `groups` may be null if no cells meet.
+  /// `groups` may be null if the table has no groups.
   WavefrontOf(const TableView &table, const Groups *groups, Handler &handler)
       : placement(*table.placement), groups(groups), handler(handler),
         calendar(table.rows.size()) {
@@ -90,8 +91,8 @@ public:
       watchPeriod(table);
   }
 
-  /// Whether every row was walked to its end. If not, cells wait for each other
-  /// or for one that is missing, or a cell occurs twice.
+  /// Walks the table and returns whether every row reached its end. If not,
+  /// cells wait for each other or for a missing cell, or a cell occurs twice.
   bool run() {
     for (Row &row : rows)
       startNext(row, 0);
@@ -113,23 +114,24 @@ private:
 
   struct alignas(64) Row {
     const Cell *begin, *next, *end;
-    /// Its next step needs an item that has not come yet.
+    /// Whether its next step needs an item that has not arrived yet.
     bool isAsleep = false;
-    uint8_t awaitedHalf = 0; ///< the half of the step that needs it
+    uint8_t awaitedHalf = 0; ///< the half of the step that needs the item
     WaveStep step;           ///< the step that runs, or the next one
 
     bool isDone() const { return next == end && !isAsleep; }
   };
-  /// The items that a neighbour has passed to the cells of one stage.
+  /// The items that a neighbour has passed to the cells of one stage and that
+  /// are not taken yet.
   struct Inbox {
     InFlight<Item> items;
-    int32_t awaitedRank = -1; ///< of the item for which `taker` sleeps
+    int32_t awaitedRank = -1; ///< rank of the item for which `taker` sleeps
     int32_t taker = -1;       ///< the row of the stage
   };
-  /// Facts that hold for all cells of a kind.
+  /// Facts about all cells of a kind.
   struct Rule {
-    /// The inbox from which they take their needs, and the inbox to which they
-    /// pass their output: indices into `inboxes`, or kNowhere.
+    /// The inbox from which the cells take their input, and the inbox to which
+    /// they pass their output: indices into `inboxes`, or kNowhere.
     uint32_t findAt = kNowhere, passTo = kNowhere;
     typename Handler::Cost cost;
   };
@@ -162,9 +164,9 @@ private:
 
   void watchPeriod(const TableView &table);
   void endPeriod(uint64_t slot);
-  /// Whether the walk since the last state was recorded has taken about as long
-  /// as recording it. So a walk that never leaps takes at most about twice as
-  /// long.
+  /// Whether the walk since the last recorded state has taken about as long as
+  /// recording one. This limits the overhead: a walk that never leaps takes at
+  /// most about twice as long.
   bool mayTakeDown() const {
     constexpr int64_t kNumbersPerCell = 2;
     return numWalked * kNumbersPerCell >=
@@ -201,24 +203,25 @@ private:
   std::vector<Row> rows;
   std::vector<uint32_t> rowBegins;  ///< flat
   std::vector<uint32_t> numArrived; ///< by group: rows that have come
-  /// Groups whose rows all have, but that have not met.
+  /// Groups whose rows have all arrived, but that have not met.
   std::vector<int64_t> gathered;
-  /// A cell occurs twice, or a copy is where it cannot be.
+  /// Whether a cell occurs twice, or a copy is at an invalid place.
   bool isBroken = false;
 
   std::optional<TablePeriod> period;
-  /// Where row 0 ends a period next; null if periods are not watched.
+  /// The cell with which row 0 ends its next period; null if periods are not
+  /// watched.
   const Cell *periodEnd = nullptr;
-  int64_t numHeld = -1; ///< at the last end of a period
-  /// The number of periods since `before` was taken down (-1: it was not), and
-  /// the number of them that are compared with it. The latter grows each time
-  /// (Brent's search for cycles).
+  int64_t numHeld = -1; ///< at the end of the last period
+  /// `numSince` is the number of periods since `before` was recorded (-1: not
+  /// recorded), and `window` the number of periods that are compared with it.
+  /// `window` grows each time (Brent's cycle detection).
   int64_t numSince = -1, window = 1;
-  /// The number of cells of a period, and of cells walked since a state was
-  /// last taken down.
+  /// The number of cells of a period, and of cells walked since the last state
+  /// was recorded.
   int64_t numPeriodCells = 0, numWalked = 0;
   ClockValues<Time> oldest;
-  std::vector<Time> rowTimes, rowTimesBefore; ///< against row 0
+  std::vector<Time> rowTimes, rowTimesBefore; ///< relative to row 0
   bool hasLeapt = false;
   WalkState<Time> before, after;
 };
@@ -298,7 +301,7 @@ void WavefrontOf<Item, Handler, hasPaths>::addRows(const TableView &table) {
   }
 }
 
-/// Reads a half of the next step.
+/// Reads one half of the next step.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::readHalf(WaveStep &step, unsigned half) {
@@ -308,8 +311,8 @@ WavefrontOf<Item, Handler, hasPaths>::readHalf(WaveStep &step, unsigned half) {
   step.ranks[half] = trip.rank;
 }
 
-/// Finds the item that a half of the next step needs: null if it needs nothing.
-/// False if it has not come yet; then the row sleeps.
+/// Finds the item that a half of the next step needs; null if it needs none.
+/// Returns false if the item has not arrived yet; then the row sleeps.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_ALWAYS_INLINE bool
 WavefrontOf<Item, Handler, hasPaths>::findNeed(Row &row, unsigned half,
@@ -334,8 +337,8 @@ LLVM_ATTRIBUTE_ALWAYS_INLINE void
 WavefrontOf<Item, Handler, hasPaths>::startNext(Row &row, uint64_t slot) {
   if (row.next == row.end)
     return;
-  // Each row is a stream of memory, more streams than hardware prefetchers
-  // follow.
+  // Each row is a separate stream of memory, and hardware prefetchers do not
+  // follow that many streams.
   constexpr int64_t kLookahead = 16;
   __builtin_prefetch(row.next + kLookahead);
   if (LLVM_UNLIKELY(!row.next->isIn(kUnitComputePhases)))
@@ -409,7 +412,7 @@ void WavefrontOf<Item, Handler, hasPaths>::copy(const Row &row) {
     isBroken = true;
 }
 
-/// Notes that a row has reached a cell of a group.
+/// Records that a row has reached a cell of a group.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
   row.isAsleep = true;
@@ -423,7 +426,7 @@ void WavefrontOf<Item, Handler, hasPaths>::arrive(Row &row) {
     gathered.push_back(group);
 }
 
-/// Lets the groups meet whose rows have all come.
+/// Lets all groups meet whose rows have arrived.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::meet(uint64_t slot) {
   std::vector<WaveStep> steps;
@@ -461,8 +464,8 @@ WavefrontOf<Item, Handler, hasPaths>::startPair(Row &row, uint64_t slot,
                slot + slotsOf(row.step, 0) + slotsOf(row.step, 1));
 }
 
-/// Starts a pair that has slept for `item` of a rank, or leaves it in the inbox
-/// if the other half needs an item that has not come.
+/// Starts a pair that slept for `item` of a rank. If the other half needs an
+/// item that has not arrived, leaves `item` in the inbox.
 template <typename Item, typename Handler, bool hasPaths>
 LLVM_ATTRIBUTE_NOINLINE void WavefrontOf<Item, Handler, hasPaths>::wakePair(
     Row &row, uint64_t slot, Inbox &inbox, int32_t rank, Item &item) {
@@ -527,7 +530,7 @@ void WavefrontOf<Item, Handler, hasPaths>::watchPeriod(const TableView &table) {
     numPeriodCells += row.length;
 }
 
-/// Whether every row is within the part that repeats.
+/// Whether every row is within its repeating part.
 template <typename Item, typename Handler, bool hasPaths>
 bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
   return llvm::all_of(
@@ -538,8 +541,8 @@ bool WavefrontOf<Item, Handler, hasPaths>::isInPeriods() const {
       });
 }
 
-/// Compares states after row 0 has ended a period and `slot` is over. The times
-/// of rows are compared first, because a whole state is larger than a period.
+/// Compares states after the slot in which row 0 ended a period. The times of
+/// rows are compared first, because a whole state is larger than a period.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
   periodEnd += period->rows[0].length;
@@ -576,7 +579,8 @@ void WavefrontOf<Item, Handler, hasPaths>::endPeriod(uint64_t slot) {
   }
 }
 
-/// Finds the oldest clocks, and the lead of the others over row 0.
+/// Finds the oldest clocks, and by how much the times of the other rows exceed
+/// the time of row 0.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::readClocks() {
   ClockValues<Time> first = handler.clocksOf(0);
@@ -604,7 +608,8 @@ void WavefrontOf<Item, Handler, hasPaths>::takeDown(uint64_t slot,
   visitState(slot, reader);
 }
 
-/// Leaps over as many periods as still leave every row before its end.
+/// Leaps over as many periods as possible such that every row stays before its
+/// end.
 template <typename Item, typename Handler, bool hasPaths>
 void WavefrontOf<Item, Handler, hasPaths>::leap(uint64_t slot,
                                                 const TablePeriod &repeated) {

@@ -1,7 +1,7 @@
 //===- WavefrontParts.h - State of a walk in slots --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The steps of rows, the rows that run by the slot in which their cells end,
+// The steps of rows, a calendar of rows by the slot in which their cells end,
 // and the data in flight between stages.
 //
 //===----------------------------------------------------------------------===//
@@ -30,20 +30,21 @@ inline uint32_t kindOf(uint32_t stage, Phase phase) {
   return firstKindOf(stage) + static_cast<uint32_t>(phase);
 }
 
-/// A cell of a row, or two overlapped ones, that start together.
+/// A cell of a row, or two overlapped cells, which start together.
 struct WaveStep {
   const Cell *cells = nullptr; ///< the position in the row
   int32_t row = 0;
   bool isPair = false;
   uint32_t kinds[2]; ///< their kindOf
-  int32_t ranks[2];  ///< of their microbatches on their paths; 0 for O
+  int32_t ranks[2];  ///< of their microbatches on the paths; 0 for O
 
   uint32_t stage(unsigned half) const { return kinds[half] / kNumPhases; }
 };
 
-/// The cells that a walk has leapt over in a row: `count` times `length` cells.
-/// The first of them would have started next. The cells before them have
-/// started, and the cells before `passed` have also passed on their outputs.
+/// The cells that a walk has leapt over in a row: `count` times `length` cells,
+/// starting with the cell `next`, which would have started next. All earlier
+/// cells have started, and the cells before `passed` have also passed on their
+/// outputs.
 struct LeapedRow {
   uint32_t next, passed, length; ///< flat
   int64_t count;
@@ -55,8 +56,8 @@ struct LeapedRow {
 ///   slot mod 8   0  1  2  3  4  5  6  7
 ///                      ^ now       ^ as late as a cell can end
 ///
-/// Nothing takes more than four slots (a pair of whole backwards), so eight
-/// sets are enough.
+/// No cell or pair takes more than four slots (a pair of whole backwards), so
+/// eight sets are enough.
 class SlotCalendar {
 public:
   explicit SlotCalendar(size_t numWorkers)
@@ -65,9 +66,9 @@ public:
   void add(uint32_t worker, uint64_t slot) {
     bits[worker / 64][slot % kNumSets] |= uint64_t(1) << (worker % 64);
   }
-  /// Takes the workers of each slot, from 0 on until none are left, with
-  /// `visit(worker, slot)`, which may add to the seven slots after this one.
-  /// Calls `leave(slot)` at the end of each slot that has workers.
+  /// Removes the workers of each slot, from slot 0 until no worker is left, and
+  /// calls `visit(worker, slot)`, which may add workers to the next seven
+  /// slots. Calls `leave(slot)` at the end of each slot that has workers.
   template <typename Visit, typename Leave>
   void takeAll(Visit &&visit, Leave &&leave) {
     for (unsigned numEmpty = 0; numEmpty != kNumSets; ++now) {
@@ -84,14 +85,13 @@ public:
         leave(now);
     }
   }
-  /// Moves the current slot, and all sets after it, later by a number of
-  /// slots.
+  /// Moves the current slot, and all sets after it, by a number of slots.
   void leap(uint64_t numSlots) {
     for (Sets &sets : bits)
       std::rotate(sets.begin(), sets.end() - numSlots % kNumSets, sets.end());
     now += numSlots;
   }
-  /// The sets of the slots after this one.
+  /// Calls the function for the sets of all later slots.
   template <typename Visit>
   void forEachBehind(uint64_t slot, Visit &&visit) const {
     for (uint64_t behind = 1; behind != kNumSets; ++behind)
@@ -109,9 +109,9 @@ private:
 };
 
 /// The items of one inbox that are not taken yet, by the rank of their
-/// microbatch on the path. Rank r is at r modulo the capacity. The capacity
-/// doubles when two ranks would share a place, so it stays below twice the
-/// distance of the outermost ranks.
+/// microbatch on the path. The item of rank r is at index r modulo the
+/// capacity. The capacity doubles when two ranks would share an index, so it
+/// stays below twice the distance of the outermost ranks.
 template <typename Item>
 class InFlight {
 public:
@@ -119,7 +119,7 @@ public:
     Entry &entry = entries[rank & mask];
     return entry.rank == rank ? &entry.item : nullptr;
   }
-  /// Null if the rank is there already. Invalidates other pointers.
+  /// Returns null if the rank is already present. Invalidates other pointers.
   Item *insert(int64_t rank, llvm::BumpPtrAllocator &allocator) {
     while (LLVM_UNLIKELY(entries[rank & mask].rank >= 0)) {
       if (entries[rank & mask].rank == rank)
@@ -129,9 +129,9 @@ public:
     entries[rank & mask].rank = rank;
     return &entries[rank & mask].item;
   }
-  /// `item` is one that find() has returned.
+  /// `item` must come from find().
   static void remove(Item *item) { reinterpret_cast<Entry *>(item)->rank = -1; }
-  /// Takes all items out, in the order of ranks.
+  /// Removes all items and returns them in the order of ranks.
   void takeAll(std::vector<std::pair<int32_t, Item>> &items) {
     items.clear();
     for (Entry &entry : llvm::MutableArrayRef(entries, mask + size_t(1)))
@@ -147,13 +147,13 @@ public:
 
 private:
   struct Entry {
-    Item item;         ///< first, so that remove() finds the rest
+    Item item;         ///< first member, so that remove() finds the entry
     int32_t rank = -1; ///< -1: free
   };
   static_assert(std::is_standard_layout_v<Entry>);
   static_assert(std::is_trivially_destructible_v<Entry>);
 
-  /// Two ranks at different positions stay at different positions.
+  /// Ranks at different indices keep different indices.
   void grow(llvm::BumpPtrAllocator &allocator) {
     llvm::ArrayRef<Entry> old(entries, mask + size_t(1));
     allocate(2 * (mask + 1), allocator);
@@ -166,8 +166,8 @@ private:
   uint32_t mask = 0;
 };
 
-/// Visits the items in flight in one inbox (Period.h) in the order of ranks,
-/// with `visitItem(Item &)` for each.
+/// Calls `visitItem(Item &)` for the items in flight in one inbox, in the order
+/// of ranks (Period.h).
 template <typename Item, typename Visitor, typename VisitItem>
 void visitItems(InFlight<Item> &place, int64_t path,
                 llvm::BumpPtrAllocator &allocator, Visitor &visitor,
@@ -186,13 +186,14 @@ void visitItems(InFlight<Item> &place, int64_t path,
 // States that repeat
 //===----------------------------------------------------------------------===//
 
-/// Quantities that grow from period to period, each by its own constant.
+/// Quantities that grow by a constant from period to period, each by its own
+/// constant.
 enum class Clock : uint8_t {
   Time,    ///< ps
-  FreeTime ///< ps if communication took no time
+  FreeTime ///< ps, as if communication took no time
 };
 
-/// The position of a walk: its slot, and times of one scenario or of several.
+/// The clocks of a walk: its slot, and the times of one scenario or of several.
 template <typename Time>
 struct ClockValues {
   int64_t slot = 0;
@@ -203,22 +204,22 @@ struct ClockValues {
   }
 };
 
-/// The state of a walk as numbers that are the same after a period if the walk
+/// The state of a walk as numbers that are equal after a period if the walk
 /// repeats itself: times relative to the reference, and microbatches, ranks and
-/// indices relative to the period. `totals` are sums so far, which do not
-/// affect the next steps. Times of several scenarios are several numbers.
+/// indices relative to the period. `totals` are sums so far; they do not affect
+/// the next steps. Each time of several scenarios is several numbers.
 template <typename Time>
 struct WalkState {
   ClockValues<Time> reference;
   std::vector<int64_t> numbers, totals;
 };
 
-/// A visitor that takes the state of a walk down.
+/// A visitor that records the state of a walk.
 template <typename Time>
 class StateReader {
 public:
-  /// `numPeriods`: the number of passed periods. Times before `oldest` no
-  /// longer affect anything, so they all count as equal.
+  /// `numPeriods` is the number of completed periods. Times before `oldest` no
+  /// longer have an effect, so they all count as equal.
   StateReader(const TablePeriod &period, llvm::ArrayRef<uint32_t> rowBegins,
               int64_t numPeriods, const ClockValues<Time> &oldest,
               WalkState<Time> &state)
@@ -265,8 +266,8 @@ private:
   WalkState<Time> &state;
 };
 
-/// A visitor that moves the state of a walk ahead by some periods of the rows.
-/// `before` and `after` are the states at the start and at the end of one
+/// A visitor that moves the state of a walk forward by some periods of the
+/// rows. `before` and `after` are the states at the start and at the end of one
 /// period.
 template <typename Time>
 class StateLeaper {

@@ -1,9 +1,9 @@
 //===- Families.h - One formula per family ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The functions that Families.cpp lists by family, and the code that they
-// share. Times are doubles here because the results are ratios for people,
-// which are compared with tables and timelines but never fed back into them.
+// The formula functions of all families, and the code that they share. Times
+// are doubles here because the results are ratios for people, which are
+// compared with tables and timelines but never fed back into them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,14 +31,15 @@ struct StageTimes {
 };
 
 /// The inputs with units in place of microbatches, for families that schedule
-/// slices as they would microbatches.
+/// slices like microbatches.
 inline FormulaInputs inUnits(FormulaInputs inputs) {
   inputs.microbatches *= inputs.slices;
   return inputs;
 }
 
-/// idle / (idle + work) of a worker; its work is `numShares` times the work of
-/// one stage and microbatch (`share`). Work that takes no time has no bubble.
+/// The ratio idle / (idle + work) of a worker. Its work is `numShares` times
+/// the work of one stage and microbatch (`share`). The ratio is 0 if work takes
+/// no time.
 inline double ratioOf(double idle, double share, double numShares) {
   double total = idle + numShares * share;
   return total > 0 ? idle / total : 0.0;
@@ -48,15 +49,15 @@ inline double ratioOf(double idle, double share, double numShares) {
 inline constexpr llvm::StringLiteral kNoUniformTimes =
     "the times of the stages differ, or none are known";
 
-/// Refuse sizes that have no formula: other than one stage per worker; stages
-/// that are not a multiple of the workers.
+/// Refuses sizes that have no formula: other than one stage per worker; a
+/// number of stages that is not a multiple of the workers.
 llvm::Error checkOneStagePerWorker(llvm::StringRef family,
                                    const FormulaInputs &inputs);
 llvm::Error checkStagesPerWorker(llvm::StringRef family,
                                  const FormulaInputs &inputs);
 
-/// The formula of rows on a placement if some stages do not train (Frozen.cpp).
-/// Errors: a family or frozen stages without one.
+/// The formula of rows on a placement with stages that do not train
+/// (Frozen.cpp). Errors: a family or frozen stages without a formula.
 llvm::Expected<FormulaResult> evaluateFrozen(const Family &family,
                                              const Placement &placement,
                                              const FormulaInputs &inputs);

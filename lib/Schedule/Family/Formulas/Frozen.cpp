@@ -1,12 +1,12 @@
-//===- Frozen.cpp - Forward only, and frozen stages in front --------------===//
+//===- Frozen.cpp - Forward only, and frozen first stages -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows without the cells that stages do not run (Families.cpp). Their times
-// follow from the forwards, or, if the first stages are frozen, from the
-// pipeline after them:
+// Formulas for rows without the cells that frozen stages do not run
+// (Families.cpp). The times of such rows follow from the forwards, or, if the
+// first k stages are frozen, from the pipeline after them:
 //
 //   D = 3, k = 1     F0 F1 F2 F3
-//                       F0 F1 F2 B0 F3 ...      N and D - k as without it,
+//                       F0 F1 F2 B0 F3 ...      N and D - k as in a full one,
 //                          F0 B0 F1 B1 ...      k F later
 //
 //===----------------------------------------------------------------------===//
@@ -20,8 +20,8 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-/// The number of stages without a backward in front of a path, if all others
-/// train and each worker has one; else none.
+/// The number of stages without a backward at the start of a path, if all
+/// others train and each worker has one stage; else none.
 static std::optional<int64_t> frozenPrefixOf(const Placement &placement) {
   if (placement.getNumPaths() != 1 ||
       placement.getNumStages(0) != placement.getNumWorkers())
@@ -36,9 +36,9 @@ static std::optional<int64_t> frozenPrefixOf(const Placement &placement) {
   return numFrozen;
 }
 
-/// The first worker runs without a pause, and the last cell comes `fill` stages
-/// after its last one: D - 1, or on a V twice as many, since a unit comes back
-/// up the workers.
+/// The first worker runs without a pause. The last cell of the table comes
+/// `fill` stages after the last cell of that worker: D - 1, or on a V twice as
+/// many, because a unit comes back up the workers.
 static Expected<FormulaResult>
 evaluateForwardOnly(const Family &family, const FormulaInputs &inputs) {
   int64_t chunks = inputs.stages / inputs.workers;
@@ -81,7 +81,7 @@ evaluateForwardOnly(const Family &family, const FormulaInputs &inputs) {
   return result;
 }
 
-/// 1 minus the work of all workers over the time of all.
+/// 1 minus the work of all workers divided by the time of all workers.
 static double overallRatio(const FormulaInputs &inputs, double numFrozen,
                            double forward, double backward) {
   double workers = inputs.workers, units = inputs.microbatches;

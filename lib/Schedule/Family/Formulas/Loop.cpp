@@ -38,14 +38,16 @@ static void addGeneralOfLoop(FormulaResult &result, const FormulaInputs &inputs,
               static_cast<double>(inputs.microbatches) * chunksOf(inputs));
 }
 
-/// The time of the first forward down the workers, and of the last gradient up.
+/// The time of the first forward to the last worker, and of the last gradient
+/// back.
 static double rampOf(const FormulaInputs &inputs, const StageTimes &times) {
   return (inputs.workers - 1) *
          (times.forward + times.gradient + 2 * times.comm);
 }
 
-/// The time that a worker that has run `count` cells of one chunk waits for the
-/// first of them to come back to it on the next chunk, once around all workers.
+/// The time that a worker waits between two chunks. It has run `count` cells of
+/// one chunk and waits for the first of them to return on the next chunk, after
+/// one round over all workers.
 static double gapOf(const FormulaInputs &inputs, const StageTimes &times,
                     double count) {
   auto gap = [&](double hop, double work) {
@@ -80,7 +82,7 @@ formulas::evaluateLoopedBFS(StringRef family, const FormulaInputs &inputs) {
   return result;
 }
 
-/// Each group of D microbatches (a phase) runs as looped BFS. All phases but
+/// Each group of D microbatches (a phase) runs as looped BFS. All groups but
 /// the last are full, so that only messages delay them.
 Expected<FormulaResult>
 formulas::evaluateMpmdCircular(StringRef family, const FormulaInputs &inputs) {
@@ -117,7 +119,7 @@ static int64_t groupOf(const FormulaInputs &inputs) {
 
 /// The reason why there is no general form, or nothing if there is one. If
 /// gradients are sent after I, a W that is long compared with F + I delays the
-/// D-2 workers between the first and the last.
+/// D-2 workers in the middle.
 static StringRef whyNoInterleaved(const FormulaInputs &inputs,
                                   const StageTimes &times) {
   double hops = inputs.workers - 1;
@@ -188,10 +190,10 @@ formulas::evaluateInterleaved1F1B(StringRef family,
   return result;
 }
 
-/// The mean over workers of the idle time and of the ratio's work. w(r) =
-/// min((V-1)g + 2(D-1-r) + 1, NV) forwards and as many backwards run by
-/// themselves, all others in pairs that take P. With W the mean of w(r) without
-/// that limit, (V-1)g + D, the makespan is
+/// The mean over workers of idle time divided by idle time plus work. On worker
+/// r, w(r) = min((V-1)g + 2(D-1-r) + 1, NV) forwards and as many backwards run
+/// by themselves. All others run in pairs that take P. Let W be the mean of
+/// w(r) without the limit NV, which is (V-1)g + D. Then the makespan is
 ///
 ///   W (F + B)  +  (NV - W + D - 1) P
 static double combinedRatio(const FormulaInputs &inputs,
@@ -224,7 +226,7 @@ static StringRef whyNoCombined(const FormulaInputs &inputs,
   return "";
 }
 
-/// Pairs change nothing if F&B = F + B: the order is then as long as
+/// Pairs change nothing if F&B = F + B: the order then takes as long as
 /// interleaved 1F1B.
 Expected<FormulaResult>
 formulas::evaluateCombined1F1B(StringRef family, const FormulaInputs &inputs) {

@@ -57,9 +57,9 @@ Expected<FormulaResult> formulas::evaluateGPipe(StringRef family,
   return result;
 }
 
-/// The number of message delays on 1F1B's critical path. It is not from the
-/// literature but from simulated delays, which the unit tests repeat. If a W
-/// follows the gradient, messages travel alongside it.
+/// The number of message delays on 1F1B's critical path. It does not come from
+/// the literature but from simulations with delays, which the unit tests
+/// repeat. If a W follows the gradient, messages travel during that W.
 static double count1F1BMessages(int64_t workers, int64_t microbatches,
                                 bool sendsAfterInput) {
   if (microbatches < 2 || sendsAfterInput)
@@ -134,7 +134,7 @@ formulas::evaluateEager1F1B(StringRef family, const FormulaInputs &inputs) {
 //===----------------------------------------------------------------------===//
 // Shards of a vocabulary
 //
-// All workers run equal parts of the head, so that a worker idles as long as in
+// All workers run equal parts of the head, so a worker idles as long as in
 // 1F1B.
 //===----------------------------------------------------------------------===//
 
@@ -156,7 +156,7 @@ static FormulaResult literatureOfVocabulary(const FormulaInputs &inputs) {
   return result;
 }
 
-/// Adds the general form, with less idle time by `saved`.
+/// Adds the general form; the idle time is reduced by `saved`.
 static void addGeneralOfVocabulary(FormulaResult &result,
                                    const FormulaInputs &inputs, double saved) {
   StageTimes times(inputs);
@@ -167,8 +167,8 @@ static void addGeneralOfVocabulary(FormulaResult &result,
       ratioOf(idle, times.share() + head, inputs.microbatches);
 }
 
-/// With Vocab-2 the backward does not wait for T, which one worker then runs in
-/// time that is idle with Vocab-1.
+/// With Vocab-2 the backward does not wait for T: a worker runs T in time that
+/// is idle with Vocab-1.
 Expected<FormulaResult>
 formulas::evaluateVocab1F1B(StringRef family, const FormulaInputs &inputs) {
   if (Error error = checkOneStagePerWorker(family, inputs))

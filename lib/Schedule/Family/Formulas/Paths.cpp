@@ -27,8 +27,9 @@ static Error checkPairs(StringRef family, const FormulaInputs &inputs) {
                      family, inputs.paths, inputs.workers);
 }
 
-/// Idle time of K units with a ramp of D / pairs - 2 cells. Within a unit a
-/// forward runs alongside a backward; between units their difference is idle.
+/// Idle time of K basic units with a ramp of D / pairs - 2 cells. Within a unit
+/// a forward runs while another worker runs a backward; between units the
+/// difference of their times is idle.
 static double chimeraIdle(const FormulaInputs &inputs, const StageTimes &times,
                           int64_t numUnits) {
   double ramp = 2.0 * inputs.workers / inputs.paths - 2;

@@ -1,8 +1,8 @@
 //===- Sliced.cpp - Formulas of families with slices ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Seq1F1B, SlimPipe and TeraPipe over u = N k units. With one slice each is a
-// family without slices, and has the formula of that family.
+// Formulas of Seq1F1B, SlimPipe and TeraPipe for u = N k units. With one slice,
+// each equals a family without slices and uses the formula of that family.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-/// A pipeline of D workers is as long as u units of a worker with V stages, and
-/// D-1 units of one stage to fill and drain it.
+/// A pipeline of D workers takes as long as u units of a worker with V stages,
+/// plus D-1 units of one stage to fill and drain it.
 static FormulaResult pipelineOf(const FormulaInputs &inputs, int64_t chunks) {
   double fill = inputs.workers - 1;
   double units = double(inputs.microbatches) * double(inputs.slices) * chunks;

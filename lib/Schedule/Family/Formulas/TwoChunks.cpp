@@ -1,7 +1,7 @@
 //===- TwoChunks.cpp - V schedules and DualPipe ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Families whose workers have two stages each, of one path or of two.
+// Families whose workers have two stages each, on one path or on two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ static Error checkV(StringRef family, const FormulaInputs &inputs) {
                      family, inputs.stages, inputs.workers);
 }
 
-/// The paper's values, with F = I = W = 1 for one stage; a worker has the work
-/// of one stage and microbatch `numShares` times.
+/// The paper's values, with F = I = W = 1 for one stage. The work of a worker
+/// is `numShares` times the work of one stage and microbatch.
 static FormulaResult literatureOfTwoChunks(const FormulaInputs &inputs,
                                            double idle, double numShares,
                                            int64_t peak) {
@@ -83,7 +83,7 @@ Expected<FormulaResult> formulas::evaluateZBV(StringRef family,
   return result;
 }
 
-/// Idle slots of the left-shifted tables at F = I = W; the tests compare them
+/// Idle slots of the left-shifted tables if F = I = W. The tests compare them
 /// with the generators.
 static int64_t idleOfHalf(int64_t workers) {
   if (workers == 1)
@@ -97,7 +97,7 @@ static int64_t idleOfMin(int64_t workers) {
   return workers % 3 == 0 ? 4 * workers - 7 : 4 * workers - 5;
 }
 
-/// Adds the general form: `idleSlots` slots if F = I = W. At other times the
+/// Adds the general form: `idleSlots` slots if F = I = W. With other times the
 /// blocks no longer fit together.
 static void addSlots(FormulaResult &result, const FormulaInputs &inputs,
                      int64_t idleSlots, int64_t fewestMicrobatches,

@@ -1,8 +1,8 @@
 //===- ZeroBubbleH.cpp - ZB-H1, ZB-H2 and interleaved zero bubble ---------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The formulas of zb-h1, zb-h2 and interleaved-zb. The literature's values are
-// for F = I = W; the paper's "B" is I here.
+// The formulas of zb-h1, zb-h2 and interleaved-zb. The literature's values
+// assume F = I = W; the paper's "B" is I here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ static constexpr StringRef kZeroBubblePaper =
     "Qi et al. 2024, Zero bubble pipeline "
     "parallelism, arXiv 2401.10241";
 
-/// The ratio for an idle time of (D-1) `perHop`, with F = I = W = 1.
+/// The ratio for an idle time of (D-1) times `perHop`, with F = I = W = 1.
 static FormulaResult literatureOfZeroBubble(const FormulaInputs &inputs,
                                             double perHop) {
   int64_t chunks = inputs.stages / inputs.workers;
@@ -40,7 +40,7 @@ static void addGeneralOfZeroBubble(FormulaResult &result,
 }
 
 /// Whether the message term of the general form holds: pairs of cells hide
-/// messages only at equal times and with enough microbatches.
+/// messages only if all times are equal and there are enough microbatches.
 static bool knowsMessages(const FormulaInputs &inputs,
                           const StageTimes &times) {
   if (times.comm == 0)

@@ -17,20 +17,22 @@ using llvm::Expected;
 /// Microbatches enter a path at slots 0, 2, .., so that microbatch j of a unit
 /// has F at slot 2j + s and B at 2j + 2D-1-s on stage s. With B = D / pairs, a
 /// worker at position q + kB (q < B) of the first path is at stage q + cB of
-/// down path 2(k-c) and at D-1-q-cB of its mirror. Its cells are two streams,
-/// of even and of odd slots, each without a gap within and between units:
+/// down path 2(k-c) and at D-1-q-cB of its mirror. Its cells form two streams,
+/// one in even and one in odd slots, each without gaps within and between
+/// units:
 ///
 ///   from slot q:      F of down paths, c = 0, 1, ..; then B of their mirrors
 ///   from slot B-1-q:  F of up paths, c = .., 1, 0;   then B of their mirrors
 ///
-/// Doubling and halving run units of twice the microbatches: two in each
-/// forward slot, and the backwards in two passes over half of them each.
+/// Doubling and halving run units with twice the microbatches: two in each
+/// forward slot. Their backwards run in two passes, each over half of the
+/// microbatches.
 namespace {
 struct Shape {
   int64_t numWorkers, pairs, passes; ///< passes: of the backwards of a unit
 
   int64_t block() const { return numWorkers / pairs; }
-  /// Forwards of a path in a unit.
+  /// Number of forwards of a path in a unit.
   int64_t forwardsPerUnit() const { return block() / 2; }
   int64_t microbatchesPerUnit() const { return forwardsPerUnit() * passes; }
 };
@@ -93,7 +95,7 @@ public:
   }
 
 private:
-  /// Enters the run at (unit, pass, order), or the next that is not empty.
+  /// Enters the run at (unit, pass, order), or the next non-empty run.
   void enterRun() {
     do {
       int64_t c = isDown ? order : shape.pairs - 1 - order;

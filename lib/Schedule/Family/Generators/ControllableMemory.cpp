@@ -1,8 +1,8 @@
 //===- ControllableMemory.cpp - V-Half, V-Min and automatic zero-bubble ---===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// V schedules whose building block determines their memory (Qi et al. 2024b,
-// arXiv 2405.15362, section 4).
+// V schedules. Their building block determines the memory that they need (Qi et
+// al. 2024b, arXiv 2405.15362, section 4).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,16 +22,17 @@ using llvm::Expected;
 //===----------------------------------------------------------------------===//
 // Blocks that are shifted left
 //
-// A block of cells per microbatch, repeated, then shifted left as far as the
-// memory allows. A cell takes one slot. The simulation, slot by slot, looks
-// only at workers that may have a ready cell: workers that ran a cell in the
-// slot before, and workers that received a message from one.
+// A block has the cells of one microbatch. It is repeated for each microbatch,
+// and the blocks are shifted left as far as the memory allows. A cell takes one
+// slot. The simulation goes slot by slot and looks only at workers that may
+// have a ready cell: workers that ran a cell in the previous slot, and workers
+// that received a message from one.
 //===----------------------------------------------------------------------===//
 
 namespace {
 /// The walk of a microbatch along a V: down and up forward, down and up with
 /// the gradient. Position r of the path has chunk 0 (stage r) for the first and
-/// the last leg and chunk 1 (stage 2D-1-r) for the two between.
+/// the last leg, and chunk 1 (stage 2D-1-r) for the two middle legs.
 ///
 ///   position 0   F0 .  .  .  .  F1 I1 .  .  .  .  I0
 ///            1   .  F0 .  .  F1 .  .  I1 .  .  I0 .
@@ -60,8 +61,8 @@ struct BuildingBlock {
 
 struct LeftShiftOptions {
   int64_t memory; ///< activations that a worker may hold, at least peakOf()
-  /// A forward of chunk 0 may run before one of chunk 1 that comes first in the
-  /// block, if enough memory is left for chunk 1.
+  /// A forward of chunk 0 may run before a forward of chunk 1 that comes
+  /// earlier in the block, if enough memory is left for chunk 1.
   bool mayOvertake;
   int64_t slotLimit; ///< stops after this many slots
 };
@@ -82,8 +83,8 @@ int64_t BuildingBlock::peakOf(int64_t numWorkers) const {
 }
 
 namespace {
-/// The choice of a worker in a slot: a cell of one of the legs, or one of
-/// these.
+/// The choice of a worker in a slot: a cell of one of the legs, a W, or
+/// nothing.
 enum Choice : int { Weight = kNumLegs, Nothing };
 
 /// State of one worker; arrays are by leg.
@@ -94,8 +95,9 @@ struct Position {
   int32_t held = 0;        ///< activations
   int32_t mostAhead = 0;   ///< overtaking: limit of chunk 0 in flight
   int32_t size = 0;        ///< cells in the row
-  int32_t nextWeight = 0;  ///< cells before it are not I, or their W has run
-  int32_t weightsLeft = 0; ///< I whose W has not run
+  int32_t nextWeight =
+      0; ///< before it are only cells other than I, and I whose W has run
+  int32_t weightsLeft = 0; ///< number of I whose W has not run
   bool isAwake = true;
 };
 
@@ -156,8 +158,8 @@ LeftShift::LeftShift(const BuildingBlock &block,
   positions[0].ready[ForwardDown] = numMicrobatches;
 }
 
-/// Chooses among the forwards of both chunks in the block's order, unless one
-/// may overtake. If both are due in one slot, chunk 1 is chosen.
+/// Chooses among the forwards of both chunks in the block's order, unless a
+/// forward may overtake. If both are due in one slot, chooses chunk 1.
 Choice LeftShift::chooseForward(const Position &worker) const {
   bool isUpNext = worker.due[ForwardUp] <= worker.due[ForwardDown];
   if (isUpNext && isReady(worker, ForwardUp))
@@ -196,7 +198,7 @@ void LeftShift::wake(int32_t position) {
   awake.push_back(position);
 }
 
-/// Makes the next cell of the microbatch's walk ready.
+/// Marks the next cell of the microbatch's walk as ready.
 void LeftShift::sendOn(int32_t position, int leg) {
   int32_t neighbour =
       position + (leg == ForwardDown || leg == GradientDown ? 1 : -1);
@@ -254,16 +256,17 @@ int64_t LeftShift::run() {
   return slots;
 }
 
-/// Fills rows on a V path, which have their final lengths, and returns the
-/// slots that they take, or the limit if that is reached. Linear in cells.
+/// Fills the rows, which have their final lengths, on a V path. Returns the
+/// number of slots that they take, or the limit if they reach it. Linear in
+/// cells.
 ///
-/// In each slot, every worker runs the ready cell that is first in the
-/// block, or its oldest W if no cell is ready or a forward finds no memory.
-/// This ends: take the first cell in the block's order that has not run. All
-/// that it waits for has run. A gradient is therefore ready. A forward finds
-/// memory, because the worker holds no more than the block does there; with
-/// overtaking, chunk 0 leaves room for the most that the block holds of chunk
-/// 1.
+/// In each slot, every worker runs the ready cell that is first in the block,
+/// or its oldest W if no cell is ready or there is no memory for a forward. The
+/// loop terminates: all inputs of the first cell in the block's order that has
+/// not run are there. If it is a gradient cell, it is ready. If it is a
+/// forward, there is memory for it, because the worker holds no more than the
+/// block does there; with overtaking, chunk 0 leaves room for the most that the
+/// block holds of chunk 1.
 static int64_t shiftLeft(const BuildingBlock &block,
                          const LeftShiftOptions &options,
                          const Placement &placement, std::vector<Row> &rows) {
@@ -275,7 +278,7 @@ static int64_t shiftLeft(const BuildingBlock &block,
 //===----------------------------------------------------------------------===//
 
 /// Holds half of 1F1B's activations. The slots of a worker must differ modulo
-/// the period of 6; with an even number of workers `extra` ensures that.
+/// the period of 6; `extra` ensures it for an even number of workers.
 static BuildingBlock makeHalf(int64_t numWorkers) {
   int64_t extra = numWorkers % 2 == 0 ? 3 : 0;
   return {{{{0, 2},
@@ -284,9 +287,9 @@ static BuildingBlock makeHalf(int64_t numWorkers) {
             {6 * numWorkers + extra - 2, -1}}}};
 }
 
-/// Holds a third of 1F1B's activations: each cell runs right after the one that
-/// it waits for. With a multiple of three workers, gradients start two slots
-/// later, so that cells do not collide.
+/// Holds a third of 1F1B's activations: each cell runs right after the cell
+/// that it waits for. With a multiple of three workers, gradients start two
+/// slots later, so that cells do not collide.
 static BuildingBlock makeMin(int64_t numWorkers) {
   int64_t extra = numWorkers % 3 == 0 ? 2 : 0;
   return {{{{0, 1},
@@ -295,9 +298,9 @@ static BuildingBlock makeMin(int64_t numWorkers) {
             {4 * numWorkers + extra - 1, -1}}}};
 }
 
-/// Holds as much as 1F1B: forwards at distances of two slots, gradients of four
-/// and one. This block is not from the paper. It is the best of the tried
-/// blocks for memories between V-Half's and 1F1B's.
+/// Holds as many activations as 1F1B: forwards at distances of two slots,
+/// gradients at distances of four and one. This block is not from the paper. It
+/// is the best of the tried blocks for memories between V-Half's and 1F1B's.
 static BuildingBlock makeWide(int64_t numWorkers) {
   return {{{{0, 2},
             {4 * numWorkers - 3, -2},
@@ -305,9 +308,9 @@ static BuildingBlock makeWide(int64_t numWorkers) {
             {9 * numWorkers - 6, -1}}}};
 }
 
-/// For less memory than V-Min. Forwards down have distances of two slots and
-/// all other cells of one, so that workers near the turn do not wait for each
-/// other. This block is not from the paper either.
+/// For less memory than V-Min. Forwards down have distances of two slots, and
+/// all other cells distances of one, so that workers near the turn do not wait
+/// for each other. This block is not from the paper either.
 static BuildingBlock makeSteep(int64_t numWorkers) {
   return {{{{0, 2},
             {3 * numWorkers - 2, -1},
@@ -315,16 +318,16 @@ static BuildingBlock makeSteep(int64_t numWorkers) {
             {5 * numWorkers - 2, -1}}}};
 }
 
-/// The peak of V-Min in the paper, 2 (floor((D+1)/3) + 1); its block holds one
-/// less if 3 divides D+1.
+/// The peak of V-Min in the paper, 2 (floor((D+1)/3) + 1). Its block holds one
+/// activation less if 3 divides D+1.
 static int64_t peakOfMin(int64_t numWorkers) {
   return 2 * ((numWorkers + 1) / 3 + 1);
 }
 
-/// The smallest period that keeps a block within `memory` >= 2.
+/// The smallest period with which a block fits into `memory` >= 2.
 static int64_t fitPeriod(BuildingBlock block, int64_t numWorkers,
                          int64_t memory) {
-  // Two activations suffice if each microbatch enters after the one before it
+  // Two activations suffice if each microbatch enters after the previous one
   // has left.
   int64_t tooSmall = block.period - 1;
   int64_t fits = std::max(block.period, block.slotOf(GradientUp, 0));
@@ -336,7 +339,8 @@ static int64_t fitPeriod(BuildingBlock block, int64_t numWorkers,
 }
 
 /// Blocks that may be the best for a memory, each with the smallest period that
-/// fits and, if that period is longer than the block's own, also with the next.
+/// fits. If that period is longer than the block's own, the block is also tried
+/// with the next period.
 static llvm::SmallVector<BuildingBlock> chooseBlocks(int64_t numWorkers,
                                                      int64_t memory) {
   BuildingBlock half = makeHalf(numWorkers);
@@ -399,8 +403,8 @@ Expected<Table> pipesched::generateVHalf(const Placement &given,
   return generateFromBlocks(*placement, block, block.peakOf(numWorkers));
 }
 
-/// V-Half in which gradients start one period later for each barrier that the
-/// shards of the vocabulary have.
+/// V-Half in which gradients start one period later for each barrier between
+/// the shards of the vocabulary.
 Expected<Table>
 pipesched::generateVocabVHalf(const Placement &given,
                               const VocabularyOptions &options) {
@@ -444,7 +448,7 @@ Expected<Table> pipesched::generateZBAuto(const Placement &given,
     return formatError("zb-auto takes a memory of at least 2 activations, one "
                        "for each stage of a worker, found {0}",
                        memory);
-  // If all activations fit, memory does not limit.
+  // If all activations fit, memory is no limit.
   int64_t numLocalPairs = 2 * placement->getNumMicrobatches();
   if (memory >= numLocalPairs)
     memory = std::max(numLocalPairs, 2 * numWorkers);

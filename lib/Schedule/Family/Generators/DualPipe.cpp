@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // DualPipe (DeepSeek-AI 2025, arXiv 2412.19437, section 3.2.1) and DualPipeV,
-// its "cut in half" on a V. A worker has two chunks, of the two directions or
-// of the two legs of the V, and overlaps the forward of one with the backward
-// of the other.
+// its "cut in half" on a V. A worker has two chunks, one of each direction or
+// of each leg of the V, and overlaps the forward of one with the backward of
+// the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ static void writeDualPipe(TwoChunkRow &row, int64_t position, int64_t length,
     row.backward(1);
     row.forwardAndBackward(1, 0);
   }
-  // The last position + 1 of 2 (position + 1) backwards are split, and their W
-  // run in steps 7 and 8.
+  // The last position + 1 of the 2 (position + 1) backwards are split, and
+  // their W run in steps 7 and 8.
   for (int64_t i = 0; i < 2 * before; ++i) {
     int chunk = i % 2 == 0 ? 1 : 0;
     if (i < before)

@@ -1,7 +1,7 @@
 //===- Greedy.cpp - The furthest ready cell first, on any paths -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Simulates the table rule of arXiv 2605.24006 with lists of ready cells; an
+// Simulates the table rule of arXiv 2605.24006 with lists of ready cells. An
 // event is the end of a cell.
 //
 //===----------------------------------------------------------------------===//
@@ -21,8 +21,8 @@ using llvm::Expected;
 // Ready cells
 //
 // A worker has one first-in, first-out list of cells per position on a chain.
-// These lists give the ready cell that is furthest along, and the oldest of
-// several, without comparing cells.
+// So the furthest ready cell, and the oldest of several, is found without
+// comparing cells.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -40,10 +40,11 @@ public:
 
   bool isEmpty(int64_t worker) const { return heapSizes[worker] == 0; }
 
-  /// `globalStage` is the stage of the cell, which runs on `worker`.
+  /// `globalStage` is the stage of the cell; `worker` runs it.
   void push(int64_t worker, int64_t globalStage, Cell cell);
 
-  /// Takes the first cell of the last list; needs !isEmpty(worker).
+  /// Removes and returns the first cell of the last list; needs
+  /// !isEmpty(worker).
   Cell pop(int64_t worker);
 
 private:
@@ -166,7 +167,7 @@ Cell ReadyCells::pop(int64_t worker) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The time and worker at which a cell ends. Events of one time run in the
+/// The time and worker at which a cell ends. Events at the same time run in the
 /// order of workers.
 struct Event {
   int64_t time;
@@ -217,8 +218,8 @@ private:
     touched.push_back(worker);
   }
 
-  /// The inputs of a cell from other stages have arrived. It is released once
-  /// the previous slice has also run on the stage.
+  /// Handles the arrival of a cell's inputs from other stages. The cell is
+  /// released once the previous slice has also run on the stage.
   void arrive(Cell cell) {
     if (progress.empty())
       return release(cell);
@@ -235,8 +236,9 @@ private:
                    cell.getUnit() + (cell.is(Phase::Forward) ? 1 : -1)));
   }
 
-  /// Lets the next unit into a path. All are available from the start, but the
-  /// slices of a microbatch come before the slices of the next one.
+  /// Lets the next unit enter a path. All units are available from the start,
+  /// but the slices of a microbatch come before the slices of the next
+  /// microbatch.
   void admit(int64_t path) {
     int64_t &unit = nextOnPath[path];
     while (unit != placement.getNumUnits() && placement.pathOf(unit) != path)
@@ -318,7 +320,8 @@ private:
   const GreedyOptions &options;
   /// By stage and microbatch; empty if there are no slices.
   std::vector<std::array<SliceProgress, 2>> progress;
-  std::vector<int64_t> nextOnPath; ///< units to let in; empty: all are in
+  std::vector<int64_t>
+      nextOnPath; ///< next unit to enter; empty: all have entered
   ReadyCells ready;
   std::vector<Cell> running; ///< by worker; valid if it is busy
   std::vector<uint8_t> isBusy;
@@ -327,7 +330,8 @@ private:
 };
 } // namespace
 
-/// Checks the sum of all slots, which bounds every time of the run.
+/// Checks the sum of all slots, which is an upper bound of every time of the
+/// run.
 static Error checkSlots(const Placement &placement,
                         const GreedyOptions &options) {
   if (options.slots.empty())

@@ -1,8 +1,8 @@
 //===- Interleaved.cpp - Interleaved 1F1B, pairs and zero bubble ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The families walk through (chunk, microbatch) in groups, up to three times
-// in one row: for the forwards, for the backwards, and for the W put off.
+// The generators walk through (chunk, microbatch) in groups, up to three times
+// in one row: for the forwards, for the backwards, and for delayed W cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ defaultGroup(int64_t numWorkers, int64_t numMicrobatches, StringRef family) {
       nearestOf(numMicrobatches, numMicrobatches + numWorkers, isValid));
 }
 
-/// Megatron's rule: each group, also the last one, has at least D microbatches,
-/// or all N are one group.
+/// Megatron's rule: each group, including the last, has at least D
+/// microbatches, or one group has all N.
 static Error checkGroup(int64_t group, int64_t numWorkers,
                         int64_t numMicrobatches, StringRef family) {
   auto isValid = [&](int64_t g) {
@@ -63,7 +63,7 @@ static Expected<int64_t> chooseGroup(const Placement &placement,
                                      StringRef family) {
   int64_t numWorkers = placement.getNumWorkers();
   int64_t numMicrobatches = placement.getNumMicrobatches();
-  // A single chunk has no turns to take.
+  // With a single chunk the group has no effect.
   if (!options.group && placement.getMaxStages() == numWorkers &&
       family == kCombined)
     return numMicrobatches;
@@ -102,7 +102,7 @@ generateInterleaved(const Placement &given, const InterleavedOptions &options,
 }
 
 ///   F .. F  | F B F B ..  | B ..       w = (V-1)g + 2(D-1-r)
-///   warm-up of w   in turn   the rest
+///   warm-up of w   alternating  the rest
 Expected<Table>
 pipesched::generateInterleaved1F1B(const Placement &placement,
                                    const InterleavedOptions &options) {
@@ -148,7 +148,7 @@ pipesched::generateCombined1F1B(const Placement &placement,
 }
 
 ///   F .. F  | F I .. F I | F I W F I W .. | I W .. | W ..
-///   warm-up of w   W is put off by r         no forward left
+///   warm-up of w   W is delayed by r         no forward left
 Expected<Table>
 pipesched::generateInterleavedZB(const Placement &placement,
                                  const InterleavedOptions &options) {

@@ -1,7 +1,7 @@
-//===- InterleavedRow.h - A row whose chunks take turns ---------*- C++ -*-===//
+//===- InterleavedRow.h - A row whose chunks alternate ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The order in which units pass the chunks of a worker, in groups.
+// The order in which groups of units run on the chunks of a worker.
 //
 //===----------------------------------------------------------------------===//
 

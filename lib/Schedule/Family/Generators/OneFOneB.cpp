@@ -1,8 +1,8 @@
 //===- OneFOneB.cpp - 1F1B and eager 1F1B ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Both families run a warm-up of forwards, then one backward and one forward in
-// turn; they differ in the length of the warm-up.
+// Both families run a warm-up of forwards, then alternately one backward and
+// one forward; they differ in the length of the warm-up.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,9 @@
-//===- Shapes.cpp - Which placement a generator was given -----------------===//
+//===- Shapes.cpp - Recognizes the shape of a placement -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Recognizes linear, interleaved, wave and mirrored paths by their workers, and
-// refuses others at the first stage that is on another worker.
+// Recognizes linear, interleaved, wave and mirrored paths by their workers.
+// Refuses other paths and names the first stage that is on an unexpected
+// worker.
 //
 //===----------------------------------------------------------------------===//
 

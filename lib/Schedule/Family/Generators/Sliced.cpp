@@ -1,9 +1,9 @@
 //===- Sliced.cpp - Schedules of slices of microbatches -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rules of families without slices, over units: a slice is scheduled as a
-// microbatch would be, but backwards run from the last slice of a microbatch to
-// its first.
+// Rules of families without slices, applied to units: a slice is scheduled like
+// a microbatch, but backwards run from the last slice of a microbatch to its
+// first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,11 @@ using llvm::Expected;
 using llvm::StringRef;
 
 namespace {
-/// How a row of a worker starts and continues.
+/// The warm-up of a worker's row, and the order after it.
 struct RowShape {
   int64_t warmUp;    ///< forwards before all other cells
-  bool forwardFirst; ///< in turn: a forward, then a backward
-  int64_t group;     ///< units that run on a chunk before the next one does
+  bool forwardFirst; ///< alternating: a forward, then a backward
+  int64_t group;     ///< units that run on a chunk before the next chunk
 };
 } // namespace
 
@@ -41,8 +41,8 @@ static void writeInTurn(InterleavedRow &row, RowShape shape, int64_t total) {
     row.backward();
 }
 
-/// `shapeOf(placement, r, chunks)` returns how the r-th worker of the path runs
-/// its chunks.
+/// `shapeOf(placement, r, chunks)` returns the shape of the row of the r-th
+/// worker on the path.
 template <typename ShapeOf>
 static Expected<Table> generateInTurn(const Placement &given,
                                       const LoopOptions &options,
@@ -63,10 +63,11 @@ static Expected<Table> generateInTurn(const Placement &given,
   return splitIfAsked(std::move(table), options);
 }
 
-/// The units that pass a chunk before the next chunk: as many as workers, and
-/// whole microbatches, since the last chunk runs the backward of the last slice
-/// first. Error: a last group, after others, of fewer units than workers: its
-/// forwards would wait for backwards of the group before.
+/// The number of units that run on a chunk before the next chunk. It is at
+/// least the number of workers, and a multiple of the slices, because the last
+/// chunk runs the backward of the last slice first. Error: a last group, after
+/// others, with fewer units than workers: its forwards would wait for backwards
+/// of the previous group.
 static Expected<int64_t> groupOfSeq1F1B(const Placement &placement) {
   int64_t numWorkers = placement.getNumWorkers();
   int64_t slices = placement.getNumSlices();
@@ -111,8 +112,8 @@ Expected<Table> pipesched::generateSeq1F1B(const Placement &given,
       });
 }
 
-/// The smallest divisor of the slices that is at least the workers. Error:
-/// fewer slices than workers, if there are several chunks.
+/// The smallest divisor of the number of slices that is at least the number of
+/// workers. Error: fewer slices than workers, if there are several chunks.
 static Expected<int64_t> groupOfSlimPipe(const Placement &placement,
                                          int64_t chunks) {
   int64_t slices = placement.getNumSlices();

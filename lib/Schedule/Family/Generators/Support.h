@@ -15,16 +15,16 @@
 
 namespace pipesched {
 
-/// Whether the placement is a single path 0..D-1 without stage lengths, which a
-/// generator replaces with the path that its family needs.
+/// Whether the placement is a single path 0..D-1 without stage lengths. A
+/// generator replaces it with the path that its family needs.
 bool isPlainLinear(const Placement &placement);
 
-/// A placement of the same sizes on other paths.
+/// Returns a placement of the same sizes on other paths.
 llvm::Expected<Placement> replacePaths(const Placement &placement,
                                        std::vector<Path> paths);
 
-/// Path p of P gets the microbatches p, p + P, .., unless the paths already say
-/// which they take.
+/// Gives path p of P the microbatches p, p + P, .., unless the paths already
+/// have microbatches.
 llvm::Expected<Placement> assignInTurns(const Placement &placement);
 
 /// Checks for one path that visits every worker once.
@@ -36,8 +36,8 @@ llvm::Error checkOneStagePerWorker(const Placement &placement,
 llvm::Expected<int64_t> readChunks(const Placement &placement,
                                    llvm::StringRef family);
 
-/// Checks for one path that goes down all workers and up again in reverse;
-/// returns how often.
+/// Checks for one path that goes down all workers and up again in reverse, and
+/// returns how many times it does so.
 llvm::Expected<int64_t> readWaves(const Placement &placement,
                                   llvm::StringRef family);
 
@@ -51,13 +51,13 @@ llvm::Error checkVPath(const Placement &placement, llvm::StringRef family);
 llvm::Expected<int64_t> readPairs(const Placement &placement,
                                   llvm::StringRef family);
 
-/// The placement itself. If it is 0..D-1 and `chunks` has a value, an
-/// interleaved placement of that many chunks instead.
+/// Returns the placement itself. If it is 0..D-1 and `chunks` has a value,
+/// returns an interleaved placement with that many chunks instead.
 llvm::Expected<Placement> placeChunks(const Placement &placement,
                                       std::optional<int64_t> chunks,
                                       llvm::StringRef family);
 
-/// The placement itself, which must be a V. If it is 0..D-1, the V instead.
+/// Returns the placement itself, which must be a V, or the V for 0..D-1.
 llvm::Expected<Placement> placeVPath(const Placement &placement,
                                      llvm::StringRef family);
 
@@ -65,31 +65,31 @@ llvm::Expected<Placement> placeVPath(const Placement &placement,
 llvm::Error checkTableSize(const Placement &placement, llvm::StringRef family,
                            int64_t cellsPerPair);
 
-/// Refuses to send the gradient after W, for families that put W off.
+/// Refuses to send the gradient after W, for families that delay W.
 llvm::Error checkGradientAfterInput(const GeneratorOptions &options,
                                     llvm::StringRef family);
 
-/// The table itself; with splitBackward, with every B split into an adjacent
-/// pair (Backward.h).
+/// Returns the table itself, or with splitBackward the table in which each B is
+/// split into an adjacent I and W (Backward.h).
 Table splitIfAsked(Table table, const GeneratorOptions &options);
 
-/// A table whose rows have their final lengths.
+/// Returns a table whose rows have their final lengths.
 Table makeEmptyTable(const Placement &placement, GradientAfter gradientAfter,
                      int64_t cellsPerPair);
 
-/// The same, with F and B for each pair.
+/// The same, for F and B of each pair.
 inline Table makeWholeTable(const Placement &placement) {
   return makeEmptyTable(placement, GradientAfter::InputGrad, 2);
 }
 
-/// The nearest valid numbers below and above `value`, as text for a diagnostic
-/// ("the nearest is 4", "the nearest are 4 and 8"). Looks from 1 to `most`,
-/// where there must be one.
+/// Returns the nearest valid numbers below and above `value`, as text for a
+/// diagnostic ("the nearest is 4", "the nearest are 4 and 8"). Looks from 1 to
+/// `most`; there must be a valid number in this range.
 std::string nearestOf(int64_t value, int64_t most,
                       llvm::function_ref<bool(int64_t)> isValid);
 
-/// The unit whose backward is the `place`-th of a stage: microbatches in their
-/// order, of each the last slice first.
+/// The unit of the backward at index `place` of a stage. Microbatches run in
+/// order; within each, the last slice runs first.
 inline int64_t backwardUnit(const Placement &placement, int64_t place) {
   int64_t last = placement.getNumSlices() - 1;
   return place + last - 2 * placement.sliceOf(place);
@@ -115,7 +115,7 @@ public:
   void cell(int64_t stage, Phase phase, int64_t unit) {
     *next++ = Cell(stage, phase, unit);
   }
-  /// Lets the cell that was written last overlap the next one.
+  /// Lets the last written cell overlap the next one.
   void overlapNext() { next[-1] = next[-1].withOverlap(true); }
   /// Whether the row is full.
   bool isAtEndOf(const Row &row) const {
@@ -126,8 +126,8 @@ private:
   Cell *next;
 };
 
-/// Fills an empty table: calls `writeRow(position, writer)` for each worker of
-/// the first path, in the order of the path.
+/// Calls `writeRow(position, writer)` for each worker of the first path, in the
+/// order of the path, to fill an empty table.
 template <typename WriteRow>
 void writeRows(Table &table, WriteRow &&writeRow) {
   const Placement &placement = table.placement;

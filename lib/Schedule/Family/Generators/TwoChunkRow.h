@@ -1,7 +1,7 @@
 //===- TwoChunkRow.h - A row of a worker with two stages --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Writes the cells of two chunks by count, since the rules of zb-v, dualpipe
+// Writes the cells of two chunks by count, because the rules of zb-v, dualpipe
 // and dualpipe-v say "the next forward of chunk 1".
 //
 //===----------------------------------------------------------------------===//
@@ -14,10 +14,10 @@
 
 namespace pipesched {
 
-/// A chunk is a stage and the units [`begin`, `end`) that pass it. Each phase
-/// of a chunk runs in the order of units, backwards with the slices of a
-/// microbatch reversed; a cell past `end` is not written. The row must have its
-/// final length.
+/// A chunk is a stage with the units [`begin`, `end`) that run on it. Each
+/// phase of a chunk runs in the order of units, but backwards run the slices of
+/// a microbatch in reverse. Cells past `end` are not written. The row must have
+/// its final length.
 class TwoChunkRow {
 public:
   struct Chunk {
@@ -41,14 +41,14 @@ public:
     next[-1] = next[-1].withOverlap(true);
     backward(backwardChunk);
   }
-  /// Writes the W of the first I in the row that has none yet. Do not mix it
-  /// with steps that are W.
+  /// Writes the W of the first I in the row that has no W yet. Must not be
+  /// mixed with steps that are W.
   void oldestWeightGrad() {
     while (!nextWeight->is(Phase::InputGrad))
       ++nextWeight;
     *next++ = (nextWeight++)->withPhase(Phase::WeightGrad);
   }
-  /// Runs all steps `times` times, in time linear in the cells written.
+  /// Runs all steps `times` times. Linear in the cells written.
   void repeat(int64_t times, llvm::ArrayRef<Step> steps) {
     for (; times > 0 && llvm::any_of(steps,
                                      [&](Step step) {

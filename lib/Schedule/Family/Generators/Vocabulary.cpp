@@ -14,15 +14,15 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace {
-/// Writes the cells of a worker's only stage, except for microbatches that are
-/// out of range.
+/// Writes the cells of a worker's only stage, but none for microbatches out of
+/// range.
 class ShardRow {
 public:
   ShardRow(RowWriter &row, int64_t stage, int64_t numUnits, bool reduces)
       : row(row), stage(stage), numUnits(numUnits), reduces(reduces) {}
 
-  /// F, and X after it: a worker is ready for the last output early, so that no
-  /// worker waits for it.
+  /// Writes F and, right after it, X: the worker is then ready for the last
+  /// output early, so that no worker waits for it.
   void forward(int64_t unit) {
     if (!isInRange(unit))
       return;
@@ -46,7 +46,7 @@ public:
     if (reduces)
       row.cell(stage, Phase::Reduce, unit);
   }
-  /// One step of the head.
+  /// Writes one step of the head.
   void step(int64_t unit) {
     logits(unit);
     logitsGrad(unit - 1);
@@ -60,19 +60,20 @@ private:
   bool reduces;
 };
 
-/// When a worker runs the steps of the head.
+/// The places of the steps of the head in a worker's row.
 struct StepPlace {
   bool isBeforeForward = true; ///< B S F in the steady state, else B F S
-  int64_t numWarmUp = 0;       ///< more steps before the first B
+  int64_t numWarmUp = 0;       ///< additional steps before the first B
 };
 } // namespace
 
 static int64_t cellsPerUnit(bool reduces) { return reduces ? 7 : 6; }
 
-/// From the last worker to the first, its steps are ever earlier compared with
-/// the last worker's, by a forward for each worker, but by no more than a
-/// backward: there the step goes after the forward of its interval. `offset` is
-/// the delay of a step relative to the last worker. In units of F, with B = 2:
+/// From the last worker to the first, steps start earlier and earlier relative
+/// to the last worker: by one forward per worker, but by at most a backward.
+/// When that is reached, the step goes after the forward of its interval.
+/// `offset` is the delay of a step relative to the last worker. In units of F,
+/// with B = 2:
 ///
 ///   worker      p-1  p-2  p-3  p-4  p-5  p-6
 ///   offset        0   -1   -2   -2   -1   -2
@@ -82,7 +83,7 @@ static std::vector<StepPlace> placeSteps(int64_t numWorkers, int64_t backward) {
   constexpr int64_t forward = 100; // percent
   std::vector<StepPlace> places(numWorkers);
   int64_t offset = 0;
-  bool isBehindLate = false; ///< the worker after this one is B F S
+  bool isBehindLate = false; ///< whether the next worker has the order B F S
   for (int64_t r = numWorkers - 2; r >= 0; --r) {
     StepPlace &place = places[r];
     if (isBehindLate) {
@@ -100,8 +101,8 @@ static std::vector<StepPlace> placeSteps(int64_t numWorkers, int64_t backward) {
   return places;
 }
 
-/// With `w` forwards to warm up, of which the last one or two come after a
-/// step:
+/// Writes a row with `w` warm-up forwards, of which the last one or two come
+/// after a step:
 ///
 ///   F .. F S0 F (S1 F) S .. S | B0 S F  B1 S F ..
 static void writeVocab1F1B(ShardRow &row, int64_t numForwards,
@@ -161,15 +162,16 @@ Expected<Table> pipesched::generateVocab1F1B(const Placement &placement,
 
 namespace {
 /// The cycles in which a worker runs the cells of microbatch 0. In each cycle
-/// all workers run S and T of one microbatch, then one F and one B.
+/// all workers run S and T of one microbatch, then each runs one F and one B.
 struct CyclePlace {
   bool isBackwardFirst = true;
   int64_t forward = -1, backward = 0;
 };
 } // namespace
 
-/// Workers take turns with F B and B F, so that a forward reaches the next
-/// worker in its cycle every other time, and a gradient never does:
+/// The orders F B and B F alternate from worker to worker. So every other
+/// worker runs a forward in the cycle in which the previous worker ran it, and
+/// no gradient reaches the next worker within its cycle:
 ///
 ///   cycle            -3     -2     -1      0      1      2
 ///   worker p-1  B F   .      .      F0     B0 F1  B1 F2

@@ -14,7 +14,7 @@ using llvm::Error;
 using llvm::Expected;
 
 ///   F0 .. F(w-1) | I0 Fw .. I(d-1) F(w+d-1) | Id W0 F(w+d) .. | W(N-d) ..
-///   warm-up of w   W is put off by d          in turn           the rest
+///   warm-up of w   W is delayed by d          alternating       the rest
 static void writeZeroBubbleH(RowWriter &row, int64_t stage, int64_t warmUp,
                              int64_t delay, const Placement &placement) {
   int64_t numUnits = placement.getNumUnits();

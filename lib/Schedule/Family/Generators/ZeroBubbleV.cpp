@@ -1,4 +1,4 @@
-//===- ZeroBubbleV.cpp - ZB-V as PyTorch has it ---------------------------===//
+//===- ZeroBubbleV.cpp - ZB-V in PyTorch's order --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The handcrafted V schedule of Qi et al. 2024b (arXiv 2405.15362, section
@@ -14,9 +14,9 @@ using namespace pipesched;
 using llvm::Error;
 using llvm::Expected;
 
-/// Writes the order for at least 2D-2+k units of microbatches of k slices;
+/// Writes the order for at least 2D-2+k units of microbatches with k slices;
 /// cells of units that do not exist are left out. The first I waits for the
-/// forwards of k slices, so that both chunks run k-1 forwards more before it.
+/// forwards of k slices, so both chunks run k-1 more forwards before it.
 static void writeZBV(TwoChunkRow &row, int64_t position, int64_t numWorkers,
                      int64_t numUnits, int64_t numSlices) {
   using Step = TwoChunkRow::Step;
@@ -24,7 +24,7 @@ static void writeZBV(TwoChunkRow &row, int64_t position, int64_t numWorkers,
   constexpr Step i0{Phase::InputGrad, 0}, i1{Phase::InputGrad, 1};
   constexpr Step w0{Phase::WeightGrad, 0}, w1{Phase::WeightGrad, 1};
   int64_t toTurn = numWorkers - position, more = numSlices - 1;
-  // Before the steady phase: 2D-1-r forwards of chunk 0 and D of chunk 1.
+  // Before the steady state: 2D-1-r forwards of chunk 0 and D of chunk 1.
   row.repeat(2 * toTurn - 1, {f0});
   row.repeat(position + more, {f1, f0});
   row.repeat(toTurn, {f1, i1, w1});
