@@ -1,4 +1,4 @@
-//===- Idle.cpp - Why workers wait ----------------------------------------===//
+//===- Idle.cpp - Causes of idle time -------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Splits each gap of a row by the phases of the transfer that ends it:
@@ -23,11 +23,11 @@ using namespace pipesched;
 
 namespace {
 
-/// Moments in the life of a transfer that some cell waits for.
+/// Moments of a transfer that some cell waits for.
 struct TransferTimes {
-  int64_t readyPs = 0;    ///< all that it needs is done
-  int64_t runBeginPs = 0; ///< from here until it starts, its queues transfer
-                          ///< without a gap
+  int64_t readyPs = 0; ///< its inputs are all there
+  int64_t runBeginPs =
+      0; ///< from then until its start, its queues transfer without a gap
 };
 
 class IdleWalk {
@@ -37,7 +37,7 @@ public:
       : graph(graph), times(times), timeline(timeline),
         ends(graph, times, timeline) {}
 
-  /// Also lists the spans, if `spans` is not null.
+  /// Computes the idle times. Also lists the spans if `spans` is not null.
   IdleTimes run(std::vector<std::vector<IdleSpan>> *spans = nullptr);
 
 private:
@@ -51,8 +51,8 @@ private:
     /// Idle time since the last cell. It counts only if another cell follows;
     /// otherwise it is part of the drain.
     int64_t dependencyPs = 0, queueOrderPs = 0, communicationPs = 0;
-    /// The number of spans that a cell follows. Later spans come after the last
-    /// cell.
+    /// The number of spans that a cell follows. All later spans come after the
+    /// last cell.
     size_t numSpans = 0;
   };
 
@@ -73,14 +73,14 @@ private:
   std::vector<RowState> rows; ///< by worker
   /// Spans by worker; null if they are not needed.
   std::vector<std::vector<IdleSpan>> *spans = nullptr;
-  /// By task: when the gapless run of transfers that ends with it starts.
+  /// By task: the start of the gapless run of transfers that ends with it.
   std::vector<int64_t> runBeginPs;
 };
 
 } // namespace
 
-/// A transfer continues the run of the one in front of it in its queue if it
-/// starts when that one is released.
+/// A transfer continues the run of its predecessor in the queue if it starts
+/// when the predecessor is released.
 void IdleWalk::findRun(uint32_t task) {
   int64_t &beginPs = runBeginPs[task] = ends.startPs(task);
   for (Edge edge : graph.edgesOf(task))
@@ -89,8 +89,8 @@ void IdleWalk::findRun(uint32_t task) {
       beginPs = std::min(beginPs, runBeginPs[edge.task()]);
 }
 
-/// A wait for a cell is a dependency until the cell ends, since a cell is not a
-/// transfer. A message that holds its row was ready when it started.
+/// The wait for a cell is a dependency until the cell ends, because a cell is
+/// not a transfer. A message that holds its row was ready when it started.
 TransferTimes IdleWalk::transferTimes(uint32_t task) const {
   if (graph.is(task, InstructionRole::Compute))
     return {timeline.makespanPs, timeline.makespanPs};
@@ -103,7 +103,7 @@ TransferTimes IdleWalk::transferTimes(uint32_t task) const {
   return {readyPs, std::max(readyPs, runBeginPs[task])};
 }
 
-/// Lists a span, or makes the last one longer.
+/// Adds a span, or extends the last one.
 void IdleWalk::note(int64_t worker, Cause cause, int64_t beginPs,
                     int64_t endPs) {
   if (!spans || beginPs == endPs)
@@ -118,7 +118,7 @@ void IdleWalk::note(int64_t worker, Cause cause, int64_t beginPs,
                    beginPs, endPs});
 }
 
-/// The spans since the last cell end with `task`.
+/// Records that `task` ends the spans since the last cell.
 void IdleWalk::endSpans(int64_t worker, uint32_t task) {
   if (!spans)
     return;
@@ -186,8 +186,8 @@ void IdleWalk::finish(int64_t worker) {
   note(worker, Drain, idle.lastPs[worker], timeline.makespanPs);
 }
 
-/// Visits tasks in topological order, which keeps the order of each row and
-/// reads memory from front to back.
+/// Visits tasks in topological order. It keeps the order of each row and reads
+/// memory from front to back.
 IdleTimes IdleWalk::run(std::vector<std::vector<IdleSpan>> *listed) {
   int64_t numWorkers = graph.getNumWorkers();
   spans = listed;
@@ -243,7 +243,7 @@ void pipesched::attributeWaits(const Traffic &traffic, IdleTimes &idle) {
     lessPs = take(lessPs, idle.dependencyPs[worker], imbalancePs);
     take(lessPs, idle.queueOrderPs[worker], imbalancePs);
   }
-  // A disturbance may make cells shorter than their waits.
+  // A disturbance may make cells shorter than the waits in them.
   for (auto [resource, cause] :
        {std::pair(Resource::Sharding, &IdleTimes::weightsPs),
         {Resource::Experts, &IdleTimes::expertsPs},
@@ -255,8 +255,8 @@ void pipesched::attributeWaits(const Traffic &traffic, IdleTimes &idle) {
   }
 }
 
-/// Makes the first waits of a row with a cause imbalance, as many as it takes
-/// for the others to add up to `idle`.
+/// Relabels the first waits of a row with a cause as imbalance, until the
+/// remaining waits add up to `idle`.
 static std::vector<IdleSpan> splitImbalance(llvm::ArrayRef<IdleSpan> row,
                                             const IdleTimes &undivided,
                                             const IdleTimes &idle) {

@@ -1,8 +1,8 @@
 //===- InstructionWaits.cpp - Dependences of instructions -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One sweep over the rows finds the instructions that are one node, and the
-// instruction ahead of each in its queues.
+// One sweep over the rows finds the instructions that form one node, and the
+// predecessor of each instruction in its queues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,8 +88,8 @@ void InstructionWaits::joinQueues(uint32_t instruction, QueueEnds &ends) {
   });
 }
 
-/// A worker issues its messages in program order, each when the computes before
-/// it are done.
+/// A worker issues its messages in program order. Each is issued when the
+/// earlier computes are done.
 void InstructionWaits::joinPair(int32_t row, uint32_t instruction,
                                 uint32_t lastCompute) {
   uint32_t &lastOfPair = lastWithPeer[program.instructions[instruction].peer];
@@ -126,8 +126,8 @@ static void prefetch(const std::vector<T> &array, std::size_t index) {
   __builtin_prefetch(array.data() + std::min(index, array.size()));
 }
 
-/// A search visits the rows side by side. So it reads one memory stream per
-/// worker, more streams than the hardware prefetcher follows.
+/// A search visits the rows in parallel. So it reads one memory stream per
+/// worker, which are more streams than the hardware prefetcher follows.
 void InstructionWaits::prefetchAfter(uint32_t node) const {
   constexpr std::size_t lookahead = 16;
   uint32_t leader = leaders[node];
@@ -142,9 +142,9 @@ void InstructionWaits::prefetchAfter(uint32_t node) const {
 }
 
 std::size_t InstructionWaits::getMaxWaits() const {
-  // One per operand, one for the instruction ahead in each queue, one for the
-  // compute after which a message is issued, one per receive that is a separate
-  // node.
+  // One wait per operand, one for the predecessor in each queue, one for the
+  // compute after which a message is issued, and one per receive that is a
+  // separate node.
   std::size_t numReceives = 0;
   if (!isMerged())
     for (const Instruction &instruction : program.instructions)

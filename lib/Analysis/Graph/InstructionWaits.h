@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The queues of a transport and the waits they imply, by instruction. The task
-// graph turns waits into edges; the deadlock report explains a cycle with them.
+// graph turns waits into edges; the deadlock report uses them to explain a
+// cycle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,15 +15,15 @@
 namespace pipesched {
 
 /// Groups the instructions of a program into nodes (future tasks) and lists the
-/// dependences of each node. A node's leader is its first instruction, except
-/// that a message is led by its Send.
+/// dependences of each node. The leader of a node is its first instruction, but
+/// the leader of a message is its Send.
 ///
 ///   instruction  F0+   B1    send  recv  wait  B0        + overlaps the next
 ///   node         0     0     1     1     none  2
 ///   previous     .     F0+   .     .     .     B1        in the same queue
 ///
-/// The table of instructions (Schedule/Instructions.h) gives the queues of each
-/// kind. No kind is in more than two.
+/// The table of instructions (Schedule/Instructions.h) has the queues of each
+/// kind. No kind uses more than two queues.
 class InstructionWaits {
 public:
   static constexpr uint32_t kNone = Program::kNone;
@@ -31,19 +32,20 @@ public:
 
   uint32_t getNumNodes() const { return leaders.size(); }
   uint32_t leaderOf(uint32_t node) const { return leaders[node]; }
-  /// kNone for Wait.
+  /// Returns kNone for a Wait.
   uint32_t nodeOf(uint32_t instruction) const { return nodes[instruction]; }
   int32_t workerOf(uint32_t node) const { return workers[node]; }
   /// The second half of the overlapped pair that `leader` starts, or kNone.
   uint32_t secondHalfOf(uint32_t leader) const;
   /// Prefetches the data of the nodes that follow this one in its row.
   void prefetchAfter(uint32_t node) const;
-  /// An upper bound on the calls of forEach's callback over all nodes.
+  /// Returns an upper bound on the number of callbacks of forEach over all
+  /// nodes.
   std::size_t getMaxWaits() const;
 
   /// Calls `callback(waiter, awaited, reason)` for each wait of a node, with
-  /// two instructions and a WaitReason. Leaves out waits that row order
-  /// implies. The wait for the instruction before it in the row comes first.
+  /// two instructions and a WaitReason. Leaves out waits that the order of the
+  /// row implies. The wait for the previous instruction of the row comes first.
   template <typename Callback>
   void forEach(uint32_t node, Callback &&callback) const;
 
@@ -87,7 +89,7 @@ private:
     if (!previousInSecond.empty() && previousInSecond[instruction] != kNone)
       callback(instruction, previousInSecond[instruction], WaitReason::Queue);
   }
-  /// A message waits until both workers have reached its ends.
+  /// A message waits until both workers have reached their ends of it.
   template <typename Callback>
   void forIssue(uint32_t instruction, Callback &&callback) const {
     if (!issuedBehind.empty() && issuedBehind[instruction] != kNone)
@@ -104,18 +106,18 @@ private:
 
   const Program &program;
   Transport transport;
-  /// By kind: the column of the transport, for loops over instructions.
+  /// By kind: the queues under this transport, for loops over instructions.
   std::array<QueueSet, kNumInstructionKinds> queues;
   std::vector<uint32_t> nodes, leaders, previous;
   std::vector<int32_t> workers; ///< by node
-  /// By instruction: the one before it in its second queue. Empty if no
-  /// instruction is in two queues.
+  /// By instruction: its predecessor in its second queue. Empty if no
+  /// instruction uses two queues.
   std::vector<uint32_t> previousInSecond;
-  /// By Send or Recv: the last Compute before it in its row, unless that is an
-  /// operand. Empty unless messages have a queue per pair.
+  /// By Send or Recv: the last Compute before it in its row, unless it is an
+  /// operand. Empty unless each pair of workers has a queue.
   std::vector<uint32_t> issuedBehind;
-  /// By peer: the last message of the pair. If that is in an earlier row,
-  /// it belongs to another pair.
+  /// By peer: the last message of the pair. An entry from an earlier row
+  /// belongs to another pair.
   std::vector<uint32_t> lastWithPeer;
   /// Linked lists of Waits: a Compute or Reload has the last Wait that holds
   /// it, and a Wait has the Wait before it. Empty without Waits.
@@ -140,7 +142,7 @@ void InstructionWaits::forHolds(uint32_t instruction,
            [&](uint32_t join) { forOperands(instruction, join, callback); });
 }
 
-/// Reports everything that a Compute waits for.
+/// Reports all waits of a Compute.
 template <typename Callback>
 void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   forQueue(instruction, callback);
@@ -148,7 +150,7 @@ void InstructionWaits::forRow(uint32_t instruction, Callback &&callback) const {
   forHolds(instruction, callback);
 }
 
-/// Reports the dependences of a collective on one of its workers.
+/// Reports the dependences that a collective has on one of its workers.
 template <typename Callback>
 void InstructionWaits::forMember(uint32_t instruction,
                                  Callback &&callback) const {
@@ -199,8 +201,8 @@ void InstructionWaits::forEach(uint32_t node, Callback &&callback) const {
   llvm_unreachable("a wait is no node");
 }
 
-/// The waits between the instructions of a cycle of nodes: each waits for the
-/// next, and the last for the first.
+/// Returns the waits between the instructions of a cycle of nodes: each waits
+/// for the next, and the last for the first.
 Deadlock explainCycle(const InstructionWaits &waits,
                       llvm::ArrayRef<uint32_t> cycle);
 

@@ -15,7 +15,7 @@ using namespace pipesched;
 
 namespace {
 
-/// A node that another one waits for.
+/// A node that another node waits for.
 struct NodeEdge {
   uint32_t node;
   bool needsArrival;

@@ -1,7 +1,7 @@
 //===- TaskTimes.cpp - Times and traffic of tasks, from costs -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looks up the cost of each task and charges it as the transport says
+// Looks up the cost of each task and charges it by the rules of the transport
 // (docs/CostModel.md, "Messages: Hockney").
 //
 //===----------------------------------------------------------------------===//
@@ -51,7 +51,7 @@ TaskCost TaskCosts::costMessage(uint32_t task) const {
   return chargeMessage(cost, transport);
 }
 
-/// The members of a group wait for the slowest one.
+/// All members of a group wait for the slowest one.
 TaskCost TaskCosts::costPhase(uint32_t task) const {
   Cell cell = graph.cell[task];
   if (graph.is(task, InstructionRole::Collective)) {
@@ -117,8 +117,8 @@ pipesched::computeTaskTimes(const TaskGraph &graph, const Placement &placement,
   TaskTimes times;
   times.occupancyPs.resize(graph.size());
   times.latencyPs.resize(graph.size());
-  // No path is longer than all tasks one after the other. If their sum fits, no
-  // later sum of times can overflow.
+  // No path is longer than the sum of all tasks. If the sum fits, no later sum
+  // of times can overflow.
   uint64_t total = 0;
   for (uint32_t task = 0; task < graph.size(); ++task) {
     TaskCost cost = taskCosts.cost(task);
@@ -166,7 +166,7 @@ static llvm::Error addCompute(int32_t worker, Cell cell,
                               std::optional<Cell> overlapped, bool isStated,
                               const Placement &placement,
                               const StageCosts &stageCosts, Traffic &traffic) {
-  // The measured time of a pair does not include the causes of waits.
+  // The measured time of a pair does not show the causes of waits.
   bool isMeasured =
       isStated || (overlapped &&
                    stageCosts.stages[placement.globalStage(cell)].overlappedPs);

@@ -1,4 +1,4 @@
-//===- Timeline.cpp - When everything happens -----------------------------===//
+//===- Timeline.cpp - Level 3: times of all tasks -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Finds the longest path to every task in one sweep.
@@ -9,8 +9,6 @@
 
 using namespace pipesched;
 
-/// Whether an edge leads to the task in front of `task` in a queue that both
-/// use.
 bool pipesched::isQueueOrder(const TaskGraph &graph, uint32_t task, Edge edge) {
   QueueSet queues = queuesOf(graph.kind[task], graph.transport);
   QueueSet before = queuesOf(graph.kind[edge.task()], graph.transport);
@@ -38,7 +36,7 @@ bool pipesched::mayStartAhead(const TaskGraph &graph, uint32_t task,
 }
 
 /// The start of a task that may start before all its dependences have ended. It
-/// still takes its turn in its queue.
+/// still keeps its place in its queue.
 static int64_t startAhead(const TaskGraph &graph, const TaskTimes &times,
                           const Timeline &timeline, uint32_t task,
                           int64_t aheadPs) {
@@ -65,7 +63,7 @@ Timeline pipesched::computeTimeline(const TaskGraph &graph,
     int64_t start = 0;
     for (; edge != end; ++edge) {
       uint32_t before = edge->task();
-      // A mask of all bits or none keeps branches out of the inner loop.
+      // A mask with all bits set or none avoids branches in the inner loop.
       int64_t mask = -static_cast<int64_t>(edge->needsArrival());
       start = std::max(start, startPs[before] + occupancyPs[before] +
                                   (latencyPs[before] & mask));
@@ -103,7 +101,7 @@ static int64_t sweepWithoutCommunication(const TaskGraph &graph,
   return makespanPs;
 }
 
-/// Whether the makespan with free communication can differ at all.
+/// Whether free communication can change the makespan.
 static bool hasTimedCommunication(const TaskGraph &graph,
                                   const TaskTimes &times) {
   for (auto [kind, occupancyPs, latencyPs] :

@@ -1,8 +1,8 @@
 //===- WorkerPrograms.cpp - Programs of workers for executors -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Numbers messages, so that both of their workers agree, then writes the
-// columns row by row.
+// Numbers messages such that both of their workers have the same number, then
+// writes the columns row by row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace pipesched;
 
 namespace {
 
-/// The activations for which a program has an R, or a D.
+/// The activations for which a program has an R or a D.
 class ActivationSet {
 public:
   ActivationSet(const Program &program, Phase phase) : phase(phase) {
@@ -81,7 +81,7 @@ private:
   std::vector<int32_t> number;
   std::vector<int32_t> messageOf, sequenceOf; ///< by instruction, or -1
   std::vector<Cell> memberCells;              ///< by member of a group
-  /// The first wait of the instruction that `add` lists.
+  /// Index of the first wait of the instruction that `add` processes.
   std::size_t waitsOfSelf = 0;
 };
 
@@ -243,8 +243,8 @@ void Lister::addNoCell(InstructionCells &cells) {
   cells.activation.push_back(0);
 }
 
-/// Adds an instruction to the waits of the one that is being listed, unless it
-/// is there already.
+/// Adds an instruction to the waits of the current instruction, unless it is
+/// already there.
 void Lister::addWait(uint32_t instruction) {
   int32_t awaited = number[instruction];
   if (awaited < 0)
@@ -344,7 +344,7 @@ pipesched::listWorkerPrograms(const Program &program,
 //===----------------------------------------------------------------------===//
 
 /// Lists the sets of all workers. ParameterSets numbers sets and stages over
-/// all workers; here they are numbered from 0 for each worker.
+/// all workers; this list numbers them from 0 for each worker.
 static WorkerParameterSets listSets(const ParameterSets &sets,
                                     const Placement &placement) {
   WorkerParameterSets result;
@@ -375,7 +375,7 @@ static void resize(WorkerStages &stages, std::size_t size) {
   stages.endBlock.resize(size);
 }
 
-/// Writes the blocks and the sets of a global stage at a position in columns.
+/// Writes the blocks and the sets of a global stage at an index of the columns.
 static void listHeld(WorkerStages &result, std::size_t at,
                      const ParameterSets &sets, int64_t stage, int64_t worker) {
   BlockSpan blocks = sets.getReplicas().blocksOfStage(stage);

@@ -16,7 +16,8 @@ llvm::Error ActivationLedger::read(llvm::ArrayRef<Cell> cells) {
   if (llvm::none_of(cells, isMoved))
     return llvm::Error::success();
   // A complete table has a cell for each entry. A sparse program may have up to
-  // 2^20 entries, or 64 per task, so that the array stays in proportion.
+  // 2^20 entries, or 64 per task; this limits the array to a multiple of the
+  // program's size.
   constexpr std::size_t minLimit = std::size_t(1) << 20;
   std::size_t numPairs = placement.getNumPairs();
   if (numPairs > std::max(minLimit, cells.size() * 64))

@@ -17,18 +17,19 @@
 
 namespace pipesched {
 
-/// The forwards of later slices read the keys and values of a slice, and so
-/// does the backward of the last slice, which is the first to run:
+/// Decides which keys and values leave the device. The forwards of later slices
+/// read the keys and values of a slice, and so does the backward of the last
+/// slice, which runs first:
 ///
 ///   F0 D0 F1 F2 ..       B2 B1 U0 B0    slice 0's stay
 ///   F0 F1 F2 D0 D2 .. U0 U2 B2 B1 B0    they leave: D is after the last F,
 ///                                       and U0 before U2 of the last slice
 ///
-/// The reload queue keeps its order: U of the last slice, for which its
-/// backward waits, comes after all earlier ones.
+/// The reload queue keeps its order: the U of the last slice, for which its
+/// backward waits, comes after all earlier U.
 class LeavingKeys {
 public:
-  /// Until this is called, and without slices, all keys and values leave.
+  /// Without slices, or before this is called, all keys and values leave.
   void init(const Placement &newPlacement) {
     placement = &newPlacement;
     if (placement->getNumSlices() > 1)
@@ -36,7 +37,7 @@ public:
   }
   bool isTracked() const { return !states.empty(); }
 
-  /// Takes the cells of a worker in the order of its row.
+  /// Processes the cells of a worker in the order of its row.
   void visit(Cell cell) {
     if (cell.isPerPath())
       return;
@@ -92,17 +93,17 @@ struct HeldActivation {
   bool isRecomputed = false; ///< an R allocates the rest
   bool leavesKeys = true;    ///< D frees keys and values, too
 
-  /// F allocates the activations that it keeps, R the rest; B and I allocate
+  /// F allocates the activations that it keeps, R the rest. B and I allocate
   /// their working memory.
   MemoryChange start(Cell cell, const StageMemory &stage);
-  /// I frees its share of the activations, B and W all that is left; so does I
-  /// of a frozen stage, and F of a stage without a backward.
+  /// I frees its share of the activations, B and W free the rest. On a frozen
+  /// stage I frees all, and on a stage without a backward F does.
   MemoryChange finish(Cell cell, const StageMemory &stage,
                       StageBackward backward);
   /// Frees the device memory that D has copied, except keys and values that
-  /// other slices read: as many bytes as the gradients that later slices leave
-  /// for the slice. The last slice has none of these, and no slice reads its
-  /// keys and values.
+  /// other slices read. Their size equals that of the gradients that later
+  /// slices leave for the slice. The last slice has no such gradients, and no
+  /// other slice reads its keys and values.
   MemoryChange moveOut(const StageMemory &stage) {
     int64_t kept =
         leavesKeys ? 0 : std::max<int64_t>(-stage.leftForSlicesBytes, 0);
@@ -119,8 +120,8 @@ struct HeldActivation {
   }
 };
 
-/// The effect of a cell if no activation is recomputed or copied. It follows
-/// from the phase and the backward of the stage.
+/// The effect of a cell if no activation is recomputed or copied. It depends
+/// only on the phase and the backward of the stage.
 MemoryChange startKept(Cell cell, const StageMemory &stage);
 MemoryChange finishKept(Cell cell, const StageMemory &stage,
                         StageBackward backward);
@@ -161,7 +162,7 @@ private:
   std::vector<HeldActivation> entries; ///< by pair; empty: not needed
 };
 
-// In the header because a walk calls them for every cell.
+// In the header because a walk calls it for every cell.
 
 /// The bytes that the end of a cell frees in addition to the activation.
 inline int64_t freedBesides(Cell cell, const StageMemory &stage) {

@@ -1,7 +1,7 @@
-//===- AnyTimeMemory.cpp - Memory whatever the times ----------------------===//
+//===- AnyTimeMemory.cpp - Memory bounds for any times --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Follows the waits of a program row by row. A row learns that an offload has
+// Follows the waits of a program row by row. A row knows that an offload has
 // ended only from instructions that it waits for: joins, and reloads, which
 // themselves wait for offloads.
 //
@@ -24,8 +24,8 @@ uint32_t AnyTimeMemory::offload(int64_t bytes) {
   return held.size();
 }
 
-/// The last offload below `end` that holds memory, plus one; at most numAwaited
-/// if there is none. Halves the paths that it follows.
+/// Returns the last offload below `end` that holds memory, plus one; at most
+/// numAwaited if there is none. Halves the paths that it follows.
 uint32_t AnyTimeMemory::lastHeld(uint32_t end) {
   while (end > numAwaited && held[end - 1] == 0) {
     uint32_t &link = links[end - 1];
@@ -63,8 +63,9 @@ namespace {
 /// Walks one row.
 class RowPeak {
 public:
-  /// `numEnded`, by instruction: the number of offloads that have ended once an
-  /// offload, a reload or an instruction that a join names has ended.
+  /// `numEnded[i]` is the number of offloads that have ended once instruction i
+  /// has ended, if i is an offload, a reload or an instruction that a join
+  /// names.
   RowPeak(const Program &program, ActivationLedger &ledger,
           std::vector<uint32_t> &numEnded)
       : program(program), ledger(ledger), numEnded(numEnded) {}
@@ -93,7 +94,8 @@ private:
   uint32_t joined = 0; ///< offloads named by joins before the next cell
   Cell firstHalf;      ///< of an overlapped pair
   bool hasFirstHalf = false;
-  /// At the peak: offloads issued, and the number of them that are awaited.
+  /// Offloads that were issued before the peak, and the number of these that
+  /// are awaited.
   size_t numPending = 0;
   size_t numAwaited = 0;
 };
@@ -108,7 +110,7 @@ uint32_t RowPeak::waitsOf(uint32_t instruction) const {
   return most;
 }
 
-/// Remembers a new peak.
+/// Records a new peak.
 void RowPeak::notice(Cell cell) {
   if (peak.cell && memory.most() <= peak.bytes)
     return;
@@ -137,7 +139,7 @@ void RowPeak::visitCompute(uint32_t instruction) {
     change(ledger.finish(firstHalf));
 }
 
-/// A copied activation counts until a wait says that its copy has ended.
+/// A copied activation counts until a wait proves that its copy has ended.
 void RowPeak::visitOffload(uint32_t instruction) {
   Cell cell = program.instructions[instruction].cell;
   count.offload(1);
@@ -166,7 +168,7 @@ void RowPeak::visit(uint32_t instruction) {
     return;
   case InstructionRole::Message:
   case InstructionRole::Collective:
-    return; // hold no activations
+    return; // they hold no activations
   }
 }
 

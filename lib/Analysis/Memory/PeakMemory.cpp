@@ -17,7 +17,8 @@ using namespace pipesched;
 
 namespace {
 
-/// Tasks of a queue of each worker in its order, such as offloads: CSR.
+/// Tasks of one kind of queue for each worker, such as offloads, in queue
+/// order: CSR.
 struct QueueTasks {
   std::vector<uint32_t> begins, tasks;
 
@@ -75,7 +76,7 @@ private:
       RowStart
     } kind;
   };
-  /// The memory of one worker, and the tasks that are still in its queues.
+  /// The memory of one worker, and the tasks that remain in its queues.
   struct WorkerState {
     Holding holding;
     uint32_t running = TaskGraph::kNone; ///< started and not yet ended
@@ -103,7 +104,7 @@ private:
   TaskEnds ends;
   QueueTasks offloads, reloads, lookups, gradients;
   ActivationLedger activations;
-  /// By task: cells and offloads; empty: nothing is alongside the rows.
+  /// By task: cells and offloads. Empty if nothing runs alongside the rows.
   std::vector<bool> hasEnded;
   std::vector<WorkerState> states;
 };
@@ -143,12 +144,12 @@ QueueTasks MemoryWalk::collect(InstructionKind kind) const {
   return queues;
 }
 
-/// The cells and copies of each worker in the order of its row. A task has its
-/// row's task before it as its first edge: a copy comes after the last cell
-/// before it, and copies of a queue stay in their order.
+/// The cells and copies of each worker in the order of its row. The first edge
+/// of a task leads to the task before it in its row. So a copy comes after the
+/// last cell before it, and copies of a queue keep their order.
 static std::vector<Cell> cellsOfRows(const TaskGraph &graph) {
   struct Place {
-    uint32_t worker, behind; ///< the last cell up to it, or 0
+    uint32_t worker, behind; ///< the last cell before or at it, or 0
     uint32_t task;
   };
   std::vector<uint32_t> lastCell(graph.size(), 0);
@@ -201,7 +202,7 @@ llvm::Error MemoryWalk::prepare() {
 //===----------------------------------------------------------------------===//
 
 /// Whether the cells and offloads of the worker that a task waits for have
-/// ended. Times do not show it: cells may take no time, so that a cause and its
+/// ended. Times are not enough: cells may take no time, so that a cause and its
 /// effect have the same time.
 bool MemoryWalk::isReady(uint32_t task, int64_t worker) const {
   return llvm::all_of(graph.edgesOf(task), [&](Edge edge) {
@@ -212,9 +213,9 @@ bool MemoryWalk::isReady(uint32_t task, int64_t worker) const {
   });
 }
 
-/// Takes the earliest event of a worker whose row continues with `nextTask`
+/// Returns the earliest event of a worker whose row continues with `nextTask`
 /// (kNone: the row has ended). Among events at the same time, events that free
-/// memory go first.
+/// memory come first.
 std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(int64_t worker,
                                                        uint32_t nextTask) {
   WorkerState &state = states[worker];
@@ -266,7 +267,7 @@ std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(int64_t worker,
   return earliest;
 }
 
-/// The cell by which a worker takes part in a task.
+/// The cell with which a worker takes part in a task.
 Cell MemoryWalk::cellOf(int64_t worker, uint32_t task) const {
   if (!graph.is(task, InstructionRole::Collective))
     return graph.cell[task];
@@ -302,7 +303,7 @@ MemoryChange MemoryWalk::apply(int64_t worker, const Event &event) {
   llvm_unreachable("covered switch");
 }
 
-/// The cell to name for an event. For a pair it is the forward, which
+/// The cell to report for an event. For a pair it is the forward, which
 /// allocates.
 Cell MemoryWalk::allocatingCell(int64_t worker, uint32_t task) const {
   Cell cell = cellOf(worker, task);
@@ -392,7 +393,8 @@ static llvm::Error addPersistent(const Placement &placement,
   return llvm::Error::success();
 }
 
-/// Weights, gradients, optimizer state and activations must fit int64 together.
+/// The sum of weights, gradients, optimizer state and activations must fit
+/// int64.
 static llvm::Error checkTotal(const WorkerMemory &worker, int64_t number) {
   int64_t total = worker.peakActivationBytes;
   for (int64_t bytes :

@@ -1,8 +1,8 @@
 //===- EarlyReads.cpp - Instructions that do not wait ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Nearly every instruction names its sources as operands. The search through
-// operands of operands is only for rows in which one does not.
+// Nearly every instruction has its sources as operands. Only rows with other
+// instructions need the search through operands of operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace {
 ///
 ///   row        recv 0F0 | compute 1F0 after it | compute 1B0
 ///   readers                                      1F0: the compute of 1B0
-///   awaited    by 1F0     (computes have their order)
+///   awaited    by 1F0     (computes run in row order)
 class RowReads {
 public:
   RowReads(const Program &program, const Placement &placement,
@@ -63,12 +63,12 @@ private:
   GradientAfter gradientAfter;
   std::optional<InstructionWaits> waits; ///< for rows that need a search
 
-  // The row that is being checked.
+  // The current row.
   int64_t row = 0;
   uint32_t begin = 0, end = 0;
   PhaseSet run, received;
   /// By the cell that a source runs or receives: the instructions that read it
-  /// without naming it, ascending.
+  /// but do not have it as an operand, ascending.
   std::unordered_map<uint64_t, llvm::SmallVector<uint32_t, 1>> readers;
   std::vector<uint32_t> awaited; ///< see awaitedBy()
 };
@@ -90,8 +90,8 @@ void RowReads::findPhases() {
   }
 }
 
-/// Whether an instruction has an operand that runs or receives a cell. The
-/// operands of a pair may be the operands of its first half.
+/// Whether an instruction has an operand that runs or receives a cell. For a
+/// pair, the operands may be those of its first half.
 bool RowReads::names(uint32_t instruction, Cell source) const {
   auto isSource = [&](uint32_t operand) {
     const Instruction &other = program.instructions[operand];
@@ -114,8 +114,8 @@ void RowReads::addReader(uint32_t instruction, Cell source) {
     readers[source.getRaw()].push_back(instruction);
 }
 
-/// Adds the inputs of a cell from other stages: cells of this worker, or
-/// messages.
+/// Adds the inputs of a cell from other stages, which are cells of this worker
+/// or messages.
 void RowReads::collectFlow(uint32_t instruction, Cell cell) {
   std::optional<Flow> flow = flowNeededBy(cell.getPhase());
   if (!flow)
@@ -132,8 +132,8 @@ void RowReads::collectFlow(uint32_t instruction, Cell cell) {
   }
 }
 
-/// Whether a cell reads the output of a phase of its stage: only the stage at
-/// that end of the path takes the sums of the shards of a vocabulary.
+/// Whether a cell reads the output of a phase of its stage. Only the stage at
+/// that end of the path reads the sums over the shards of a vocabulary.
 bool RowReads::isUsed(Cell cell, Phase phase) const {
   int64_t last = placement.getNumStages(placement.pathOf(cell)) - 1;
   auto isThere = [&](std::optional<PathEnd> end) {
@@ -167,7 +167,7 @@ void RowReads::collect(uint32_t instruction) {
 //===----------------------------------------------------------------------===//
 
 /// Calls `visit` with the waits of an instruction itself, of the other half of
-/// its pair and of joins.
+/// its pair and of its joins.
 template <typename Visit>
 void RowReads::forOperands(uint32_t leader, Visit &&visit) const {
   llvm::for_each(program.operandsOf(leader), visit);
@@ -178,7 +178,7 @@ void RowReads::forOperands(uint32_t leader, Visit &&visit) const {
   });
 }
 
-/// Each instruction is reached once, by the first compute that waits for it.
+/// Each instruction is visited once, by the first compute that waits for it.
 void RowReads::findAwaited() {
   awaited.assign(end - begin, kNone);
   std::vector<uint32_t> stack;
@@ -210,8 +210,8 @@ bool RowReads::waitsFor(uint32_t reader, uint32_t source) const {
     uint32_t leader = leaderOf(reader);
     return isCompute(source) ? leaderOf(source) < leader : isBefore(leader);
   }
-  // A search through copies, messages and collectives. Tokens come from earlier
-  // instructions, so none before the source leads to it.
+  // Search through copies, messages and collectives. Tokens come from earlier
+  // instructions, so no instruction before the source leads to it.
   std::vector<uint32_t> stack = {reader};
   llvm::DenseSet<uint32_t> seen;
   bool found = false;

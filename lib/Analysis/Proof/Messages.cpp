@@ -3,9 +3,9 @@
 //
 // The first four semantics share one graph. They differ in which calls hold
 // their row, in the number of calls that a row waits for at once, and in
-// whether a channel keeps an order. Since no process ever chooses between two
-// actions, a program finishes exactly if the graph has no cycle. Pairs uses the
-// waits of the transport of that name.
+// whether a channel keeps an order. A process never chooses between two
+// actions, so a program finishes exactly if the graph has no cycle. Pairs uses
+// the waits of the transport with the same name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ static bool isCall(const Instruction &instruction) {
          instruction.is(InstructionRole::Collective);
 }
 
-/// Whether it is a collective during which its row continues.
+/// Whether the instruction is a collective during which its row continues.
 static bool isDetached(const Instruction &instruction) {
   return traitsOf(instruction.kind).isDetached;
 }
@@ -31,21 +31,21 @@ static bool isDetached(const Instruction &instruction) {
 namespace {
 
 /// Calls are the instructions that involve other workers, numbered row by row;
-/// computes and copies between them wait only for their own row. Collectives
-/// alongside rows hold none; an instruction that waits for one is a call too,
-/// such as a compute or copy that takes its token, directly or by a join. A
-/// step here is the calls that a row waits for at once. A meeting is a send and
-/// its receive, or the calls of an all-reduce.
+/// computes and copies between them wait only for their own row. A detached
+/// collective holds no row, so an instruction that waits for one is a call too,
+/// such as a compute or copy that uses its token directly or by a join. A step
+/// is a set of calls that a row waits for at once. A meeting is a send and its
+/// receive, or the calls of an all-reduce.
 ///
 ///   row 0      F0   s0        s1 r0             s: send, r: receive
 ///   calls           0         1  2
 ///   steps           [0]       [1,2]             under Batched
 ///   meetings        s0 + its receive in row 1, ..
 ///
-/// A meeting waits for the steps before the steps of its calls; a step waits
-/// for the step before it in its row and for the meetings of the calls that
-/// hold it. Nodes are first the meetings, by the number of their leading call
-/// (of a message, its send), then the steps.
+/// A meeting waits for the previous step of each of its calls. A step waits for
+/// the previous step of its row and for the meetings of the calls that hold it.
+/// The first nodes are the meetings, by the number of their leading call (for a
+/// message, its send); the steps follow.
 class MessageGraph {
 public:
   MessageGraph(const Program &program, MessageSemantics semantics)
@@ -67,7 +67,7 @@ private:
   void orderChannels();
   void noteAwaited(uint32_t call, uint32_t instruction);
   void orderDetached();
-  /// Calls `visit(call)` for each collective alongside rows that a call awaits.
+  /// Calls `visit(call)` for each detached collective that a call awaits.
   template <typename Visit>
   void forAwaited(uint32_t call, Visit &&visit) const {
     for (auto it = llvm::lower_bound(awaited, std::pair(call, uint32_t(0)));
@@ -101,16 +101,16 @@ private:
   std::vector<uint32_t> callOf;     ///< by instruction: its call, or kNone
   std::vector<uint32_t> stepOfCall; ///< ascending
   std::vector<uint32_t> meetingOf;  ///< by call: the leading call
-  /// By meeting, under Fifo only: the one before it in its channel, or kNone.
+  /// By meeting, under Fifo only: its predecessor in the channel, or kNone.
   std::vector<uint32_t> previousInChannel;
-  /// By call: the previous collective in its queue during which rows continue,
-  /// or kNone. Empty if there are none.
+  /// By call: the previous detached collective in its queue, or kNone. Empty if
+  /// there are none.
   std::vector<uint32_t> previousDetached;
-  /// Pairs of a call, ascending, and an awaited collective during which rows
-  /// continue.
+  /// Pairs of a call, ascending, and a detached collective that it awaits.
   std::vector<std::pair<uint32_t, uint32_t>> awaited;
-  std::vector<uint32_t> stepBegins;   ///< by step: its first call; and the end
-  std::vector<uint32_t> previousStep; ///< by step: in its row, or kNone
+  std::vector<uint32_t> stepBegins; ///< by step: its first call; and the end
+  std::vector<uint32_t>
+      previousStep; ///< by step: the previous step in its row, or kNone
 };
 
 } // namespace
@@ -119,14 +119,14 @@ private:
 // Calls, steps and meetings
 //===----------------------------------------------------------------------===//
 
-/// Notes the collectives that an instruction awaits by its own operands.
+/// Records the collectives among an instruction's own operands.
 void MessageGraph::noteAwaited(uint32_t call, uint32_t instruction) {
   for (uint32_t operand : program.operandsOf(instruction))
     if (isDetached(program.instructions[operand]))
       awaited.emplace_back(call, operand);
 }
 
-/// Numbers the calls. A join awaits nothing itself: it holds the next compute
+/// Numbers the calls. A join awaits nothing itself, but delays the next compute
 /// or reload of its row.
 llvm::Error MessageGraph::numberCalls() {
   callOf.assign(program.instructions.size(), kNone);
@@ -160,9 +160,9 @@ llvm::Error MessageGraph::numberCalls() {
   return llvm::Error::success();
 }
 
-/// Whether an operand is a send or a receive at or after `runBegin`. This
-/// matters for copies too: an instruction that waits for the copy waits for the
-/// message.
+/// Whether an operand is a send or a receive at or after `runBegin`. Copies are
+/// followed too: an instruction that waits for a copy waits for the message
+/// that the copy waits for.
 bool MessageGraph::needsMessageSince(uint32_t instruction,
                                      uint32_t runBegin) const {
   return llvm::any_of(program.operandsOf(instruction), [&](uint32_t operand) {
@@ -171,7 +171,7 @@ bool MessageGraph::needsMessageSince(uint32_t instruction,
   });
 }
 
-/// Whether an instruction and the one before it are collectives of one cell.
+/// Whether an instruction and the previous one are collectives of one cell.
 bool MessageGraph::continuesCollective(uint32_t instruction,
                                        uint32_t runBegin) const {
   const Instruction &self = program.instructions[instruction];
@@ -180,14 +180,15 @@ bool MessageGraph::continuesCollective(uint32_t instruction,
          previous.cell == self.cell;
 }
 
-/// Whether the run of calls from `runBegin` on ends before an instruction.
+/// Whether the run of calls that starts at `runBegin` ends before an
+/// instruction.
 bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
   switch (traitsOf(program.instructions[instruction].kind).role) {
   case InstructionRole::Compute:
     return true;
   case InstructionRole::Collective:
     return !continuesCollective(instruction, runBegin);
-  case InstructionRole::Join: // holds a compute or reload, not a message
+  case InstructionRole::Join: // delays a compute or reload, not a message
     return false;
   case InstructionRole::Message:
   case InstructionRole::Copy:
@@ -201,7 +202,7 @@ bool MessageGraph::beginsStep(uint32_t instruction, uint32_t runBegin) const {
 }
 
 void MessageGraph::cutRow(int64_t row) {
-  uint32_t runBegin = kNone; // the first call of the open run
+  uint32_t runBegin = kNone; // the first call of the current run
   uint32_t previous = kNone;
   for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
        ++i) {
@@ -220,7 +221,8 @@ void MessageGraph::cutRow(int64_t row) {
   }
 }
 
-/// Calls `callback` with each call of the meeting of `call`, that one first.
+/// Calls `callback` with each call of the meeting of `call`, starting with
+/// `call`.
 template <typename Callback>
 void MessageGraph::forMeeting(uint32_t call, Callback &&callback) const {
   uint32_t first = calls[call], instruction = first;
@@ -244,8 +246,8 @@ void MessageGraph::findMeetings() {
 
 void MessageGraph::orderChannels() {
   previousInChannel.assign(numCalls(), kNone);
-  // By destination: the last send. If that is in an earlier row, it belongs
-  // to another channel.
+  // By destination: the last send. An entry from an earlier row belongs to
+  // another channel.
   std::vector<uint32_t> lastTo(program.getNumWorkers(), kNone);
   for (int64_t row = 0; row < program.getNumWorkers(); ++row)
     for (uint32_t i = program.rowBegins[row]; i < program.rowBegins[row + 1];
@@ -259,7 +261,7 @@ void MessageGraph::orderChannels() {
     }
 }
 
-/// Finds the predecessor of each collective alongside rows in its queue.
+/// Finds the predecessor of each detached collective in its queue.
 void MessageGraph::orderDetached() {
   auto isAny = [&](uint32_t call) { return isDetached(instructionOf(call)); };
   if (llvm::none_of(llvm::seq<uint32_t>(0, numCalls()), isAny))
@@ -308,7 +310,7 @@ void MessageGraph::listEdges(uint32_t node, std::vector<Edge> &edges) const {
     return;
   }
   if (meetingOf[node] != node)
-    return; // led by another call
+    return; // another call leads it
   forMeeting(node, [&](uint32_t call) {
     if (uint32_t before = nodeBefore(call); before != kNone)
       edges.push_back({before});
@@ -343,7 +345,7 @@ llvm::Error MessageGraph::verify() {
 // The counterexample
 //===----------------------------------------------------------------------===//
 
-/// The call of a meeting that is right after a step.
+/// Returns the call of a meeting that comes right after a step.
 uint32_t MessageGraph::findWaiter(uint32_t meeting, uint32_t stepNode) const {
   uint32_t found = kNone;
   forMeeting(meeting, [&](uint32_t call) {
@@ -353,7 +355,7 @@ uint32_t MessageGraph::findWaiter(uint32_t meeting, uint32_t stepNode) const {
   return found;
 }
 
-/// The call of a step that holds it until a meeting.
+/// Returns the call of a step that holds the step until a meeting.
 uint32_t MessageGraph::findAwaited(uint32_t stepNode, uint32_t meeting) const {
   uint32_t step = stepNode - numCalls(), found = kNone;
   for (uint32_t call = stepBegins[step]; call < stepBegins[step + 1]; ++call) {
@@ -368,8 +370,8 @@ uint32_t MessageGraph::findAwaited(uint32_t stepNode, uint32_t meeting) const {
   return found;
 }
 
-/// The wait of a meeting for the one before it in a channel, or in a queue of
-/// collectives alongside rows.
+/// The wait of a meeting for its predecessor in a channel, or in a queue of
+/// detached collectives.
 Wait MessageGraph::channelWait(uint32_t meeting, uint32_t previous) const {
   Wait wait = {kNone, kNone, WaitReason::Queue};
   if (isDetached(instructionOf(meeting)))
@@ -387,8 +389,8 @@ Wait MessageGraph::channelWait(uint32_t meeting, uint32_t previous) const {
 /// Turns the steps between two meetings into one wait in their row:
 ///
 ///   cycle   meeting 3  ->  step 8  ->  step 7  ->  meeting 5  ->  ..
-///   waits   a call of 3 comes after a call of 5; if the next wait starts at
-///           the other call of 5, the first call of 5 waits for that one
+///   waits   a call of 3 comes after a call of 5. If the next wait starts at
+///           the other call of 5, the first call of 5 waits for the other
 Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
   std::vector<uint32_t> cycle(nodes.begin(), nodes.end());
   auto isMeeting = [&](uint32_t node) { return !isStep(node); };
@@ -413,7 +415,8 @@ Deadlock MessageGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
     if (waits[i].awaited != next)
       deadlock.cycle.push_back({waits[i].awaited, next, WaitReason::Need});
   }
-  // Start with a message that cannot happen: a reader looks there first.
+  // Start with a message that cannot happen, because a reader looks there
+  // first.
   if (deadlock.cycle.back().reason == WaitReason::Need)
     std::rotate(deadlock.cycle.begin(), std::prev(deadlock.cycle.end()),
                 deadlock.cycle.end());
@@ -456,16 +459,17 @@ llvm::Error pipesched::verifyMessages(const Program &program,
 // Posted messages
 //
 // A process that posts its messages reaches an instruction when it has reached
-// the one before it and when its dependences have ended. Whether they end
-// depends only on the instructions that other processes have reached, so one
-// node per instruction, "it is reached", is enough:
+// the previous one and the dependences have ended. Whether they end depends
+// only on which instructions other processes have reached. So one node per
+// instruction is enough, which means that the instruction is reached:
 //
-//   row 0    send 0F0     F1 (after the send)   the slot of 0F0 is used again
+//   row 0    send 0F0     F1 (after the send)   reuses the slot of 0F0
 //               |           |  \
 //   row 1       |   F5 ---- recv 0F0            under rendezvous F1 waits until
 //                                               row 1 has reached its receive
 //
-// No process ever chooses, so a program finishes exactly if there is no cycle.
+// No process chooses between actions, so a program finishes exactly if there is
+// no cycle.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -514,9 +518,9 @@ private:
 };
 } // namespace
 
-/// Calls `callback` with each operand that an instruction waits for: its own,
-/// the operands of the Waits in front of a compute or reload, and a send that
-/// blocks.
+/// Calls `callback` with each operand that an instruction waits for: its own
+/// operands, the operands of the Waits in front of a compute or reload, and a
+/// blocking send.
 template <typename Callback>
 void PostedGraph::forEachOperand(uint32_t instruction,
                                  Callback &&callback) const {
@@ -534,7 +538,7 @@ void PostedGraph::forEachOperand(uint32_t instruction,
         callback(operand);
 }
 
-/// Calls `callback` with the instructions that have to be reached before an
+/// Calls `callback` with the instructions that must be reached before an
 /// operand can end.
 template <typename Callback>
 void PostedGraph::forEachEnd(uint32_t operand, Callback &&callback) const {
@@ -559,7 +563,7 @@ void PostedGraph::listEdges(uint32_t node, std::vector<Edge> &edges) const {
   });
 }
 
-/// The operand of `waiter` whose end needs `reached`.
+/// Returns the operand of `waiter` that cannot end before `reached` is reached.
 uint32_t PostedGraph::findOperand(uint32_t waiter, uint32_t reached) const {
   uint32_t found = reached;
   forEachOperand(waiter, [&](uint32_t operand) {
@@ -571,8 +575,8 @@ uint32_t PostedGraph::findOperand(uint32_t waiter, uint32_t reached) const {
   return found;
 }
 
-/// Turns the steps within a row into one wait. A wait for another row names the
-/// operand and its message.
+/// Turns the steps within a row into one wait. A wait for another row reports
+/// the operand and its message.
 Deadlock PostedGraph::explain(llvm::ArrayRef<uint32_t> nodes) const {
   std::vector<uint32_t> cycle(nodes.begin(), nodes.end());
   auto isStep = [&](std::size_t i) {
@@ -629,7 +633,7 @@ llvm::Error pipesched::verifyPosted(const Program &program,
 }
 
 //===----------------------------------------------------------------------===//
-// A cycle of tasks as waits of instructions
+// Cycles of tasks as waits of instructions
 //===----------------------------------------------------------------------===//
 
 static Wait findWait(const InstructionWaits &waits, uint32_t node,
@@ -651,8 +655,8 @@ Deadlock pipesched::explainCycle(const InstructionWaits &waits,
     deadlock.cycle.push_back(
         findWait(waits, cycle[i], cycle[(i + 1) % cycle.size()]));
 
-  // If one wait ends at an instruction and the next starts at another one of
-  // the same node (a recv and its send), a wait between the two joins them.
+  // If a wait ends at one instruction of a node and the next wait starts at
+  // another (a recv and its send), add a wait between the two.
   std::vector<Wait> chain;
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const Wait &wait = deadlock.cycle[i];

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Follows bindings back from the last cell. A cell that a walk leapt over has
-// the binding of the cell that is some periods before it.
+// the binding of the same cell some periods earlier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,9 @@ uint32_t Bindings::moveAhead(uint32_t flat, int64_t numPeriods) const {
   return flat + numPeriods * leaped[rowOf(flat)].length;
 }
 
-/// The number of periods before `flat` in which the walk visited the same cell.
-/// It is 0 unless `flat` is among the cells leapt over from `begin` on.
+/// Returns the number of periods between `flat` and the same cell in a period
+/// that the walk visited. It is 0 unless `flat` is among the cells that were
+/// leapt over from `begin` on.
 static int64_t periodsBack(const LeapedRow &leaped, uint32_t begin,
                            uint32_t flat) {
   bool isLeapt = flat >= begin && flat - begin < leaped.count * leaped.length;

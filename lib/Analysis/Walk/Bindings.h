@@ -1,7 +1,7 @@
 //===- Bindings.h - Critical waits of a walk --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The critical path of a table that has no task graph.
+// Finds the critical path of a table without a task graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,8 @@
 
 namespace pipesched {
 
-/// The wait that determined the start of a cell, and the message that it sent.
+/// The wait that determined the start of a cell, and the message that the cell
+/// sent.
 class Bindings {
 public:
   static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
@@ -29,35 +30,35 @@ public:
     return rowBegins[step.row] + (step.cells - table.rows[step.row].data());
   }
 
-  /// Record that a cell or a copy waited for the cell before it in its row, for
-  /// the message of a cell, for a copy, or for nothing. A pair is named by its
-  /// first cell.
+  /// These functions record that a cell or a copy waited for the previous cell
+  /// in its row, for the message of a cell, for a copy, or for nothing. A pair
+  /// is identified by its first cell.
   void bindToRow(uint32_t cell) { bindings[cell].cell = kRow; }
   void bindCell(uint32_t cell, uint32_t producer) {
     bindings[cell].cell = producer;
   }
   void bindToNothing(uint32_t cell) { bindings[cell].cell = kNone; }
-  /// Records that the message of a cell waited for its cell, or for another
+  /// Records that the message of a cell waited for the cell, or for another
   /// message.
   void bindMessage(uint32_t producer, uint32_t before) {
     bindings[producer].message = before;
   }
 
-  /// Records that an all-reduce, named by the first of its G cells, waited for
-  /// its predecessor in a queue, for the row of one of its cells, or for
-  /// nothing.
+  /// Records that an all-reduce waited for its predecessor in a queue, for the
+  /// row of one of its cells, or for nothing. It is identified by the first of
+  /// its G cells.
   void bindMeeting(uint32_t meeting, uint32_t before, uint32_t cell) {
     bindings[meeting] = {cell, before};
   }
 
-  /// Cells that a walk leaps over have the bindings of the same cells in the
-  /// period before.
+  /// Records cells that a walk leaps over. They have the bindings of the same
+  /// cells in the previous period.
   void noteLeap(llvm::ArrayRef<LeapedRow> rows) {
     leaped.assign(rows.begin(), rows.end());
   }
 
-  /// The critical path that ends with the last cell of a row, and the one that
-  /// ends with an all-reduce.
+  /// Returns the critical path that ends with the last cell of a row; the next
+  /// function, the path that ends with an all-reduce.
   std::vector<PathStep> traceRow(int64_t row) const;
   std::vector<PathStep> traceMeeting(uint32_t flat) const;
 
@@ -72,7 +73,7 @@ private:
   struct Node {
     enum Kind : uint8_t { Step, Message, Meeting } kind = Step;
     int64_t row = 0;
-    uint32_t flat = kNone; ///< kNone: there is none
+    uint32_t flat = kNone; ///< kNone: no node
   };
 
   Cell at(int64_t row, uint32_t flat) const {
@@ -89,14 +90,15 @@ private:
   Node stepBefore(int64_t row, uint32_t flat) const;
   Node bindingOf(Node node) const;
   PathStep describe(Node node) const;
-  /// The first cell of the step that ends at or before `flat`, or kNone.
+  /// Returns the first cell of the last step that ends at or before `flat`, or
+  /// kNone.
   uint32_t stepAtOrBefore(int64_t row, int64_t flat) const;
 
   const TableView &table;
   std::vector<uint32_t> rowBegins;
-  /// By flat index of cells; not initialized where the walk writes none.
+  /// By flat index; not initialized for cells that the walk did not record.
   std::unique_ptr<Binding[]> bindings;
-  std::vector<LeapedRow> leaped; ///< by row; empty: none
+  std::vector<LeapedRow> leaped; ///< by row; empty if there are none
 };
 
 } // namespace pipesched

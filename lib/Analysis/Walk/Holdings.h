@@ -18,7 +18,7 @@
 
 namespace pipesched {
 
-/// Whether cells allocate and free the same bytes by both.
+/// Whether cells allocate and free the same bytes under both facts.
 inline bool holdsTheSame(const MemoryFacts &one, const MemoryFacts &other) {
   auto activationOf = [](const StageMemory &stage) {
     return std::tuple(stage.activationBytes, stage.inputGradFreedBytes,
@@ -32,17 +32,17 @@ inline bool holdsTheSame(const MemoryFacts &one, const MemoryFacts &other) {
          llvm::equal(one.slices, other.slices, areEqual);
 }
 
-/// The activations of a walk that are recomputed or copied, from their F until
-/// their backward ends.
+/// The activations of a walk that are recomputed or copied. Each is tracked
+/// from its F until its backward ends.
 class LiveActivations {
 public:
   LiveActivations(const TableView &table, const PhaseCounts &counts);
 
-  /// Whether there are no such activations, so that the phase of a cell decides
-  /// its memory (startKept).
+  /// Whether no activations are tracked, so that only the phase of a cell
+  /// decides its memory (startKept).
   bool isEmpty() const { return !isTracked; }
-  /// The activation of a cell that starts; an F creates it. Null if a cell had
-  /// no F before it, or if an F comes again.
+  /// Returns the activation of a cell that starts; an F creates it. Returns
+  /// null if the cell had no F before it, or if an F occurs again.
   HeldActivation *start(Cell cell, uint32_t stage) {
     if (!cell.is(Phase::Forward))
       return find(cell, stage);
@@ -74,8 +74,8 @@ private:
 };
 
 /// The memory of each worker. Without copies only cells allocate and free, so
-/// the order of the row is the order of the events, whatever the times:
-/// scenarios with equal activations share one object. Only the times of peaks
+/// the order of the row is the order of the events for any times. So scenarios
+/// with equal activations share one object; only the times of their peaks
 /// differ.
 template <typename Time>
 class Holdings {
@@ -97,7 +97,7 @@ public:
       change += finishHalf(step, 1);
     apply(step.row, allocatingCell(step), change, endPs);
   }
-  /// Notes that a D has ended, or that a U has started.
+  /// Records that a D has ended, or that a U has started.
   void moveOut(int32_t row, Cell cell, uint32_t stage, const Time &endPs) {
     if (HeldActivation *activation = check(live.find(cell, stage)))
       applyCopy(row, cell, activation->moveOut(facts.memoryOf(stage, cell)),
@@ -168,7 +168,7 @@ private:
       live.remove(activation);
     return change;
   }
-  /// The cell to name for a step. For a pair it is the forward, which
+  /// The cell to report for a step. For a pair it is the forward, which
   /// allocates.
   static Cell allocatingCell(const WaveStep &step) {
     bool isSecond = step.isPair && step.cells[1].is(Phase::Forward);
@@ -212,10 +212,10 @@ private:
 ///   offloads      | D free |                             by end
 ///   reloads                | U alloc |                   by start
 ///
-/// The walk knows a copy when the row passes it, and the copy happens no
-/// earlier than the step before it ends. So copies wait here until the row
-/// starts or ends a later step. Among events at the same time, those that free
-/// memory go first.
+/// The walk times a copy when the row passes it, and the copy happens no
+/// earlier than the end of the previous step. So copies are queued here until
+/// the row starts or ends a later step. Among events at the same time, events
+/// that free memory come first.
 class TimedHoldings {
 public:
   TimedHoldings(const TableView &table, const PhaseCounts &counts,
@@ -244,8 +244,8 @@ public:
   }
   bool isValid() const { return held.isValid(); }
   void takeInto(MemoryUsage &usage) const { held.takeInto(usage, 0); }
-  /// Times are compared with `reference`, a time in all lanes; this object
-  /// reads its own lane.
+  /// Compares times with `reference`, which has a time for each lane; this
+  /// object uses its own lane.
   template <typename Visitor, typename Time>
   void visitState(Visitor &visitor, const Time &reference);
 
@@ -321,8 +321,8 @@ inline void TimedHoldings::catchUp(int32_t row, int64_t lastPs) {
   }
 }
 
-/// All times before the oldest clock count as equal, so the state also contains
-/// their order.
+/// All times before the oldest clock count as equal, so the state must also
+/// contain their order.
 template <typename Visitor, typename Time>
 void TimedHoldings::visitState(Visitor &visitor, const Time &reference) {
   held.visitState(visitor);

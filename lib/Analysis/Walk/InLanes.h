@@ -1,8 +1,8 @@
 //===- InLanes.h - One walk for many scenarios ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Divides scenarios of one table into walks of several lanes. Results are the
-// same as one by one.
+// Distributes scenarios of one table over walks with several lanes. The results
+// equal those of single walks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +17,14 @@
 
 namespace pipesched {
 
-/// Asks the question of scenarios of one transport, for 16 or 8 of them at a
-/// time. See askInLanes.
+/// Asks the question for scenarios of one transport, up to 16 or 8 at a time.
+/// See askInLanes.
 template <typename Question>
 void askSideBySide(
     const Question &question, llvm::ArrayRef<WalkInputs> scenarios,
     llvm::MutableArrayRef<std::optional<typename Question::Answer>> answers) {
-  // From this many scenarios on, one walk with twice the lanes takes less time
-  // than two walks.
+  // With this many scenarios or more, one walk with twice the lanes takes less
+  // time than two walks.
   constexpr size_t kFewestFor16 = 9, kFewestFor8 = 3;
   for (size_t begin = 0, count; begin != scenarios.size(); begin += count) {
     size_t left = scenarios.size() - begin;
@@ -45,15 +45,15 @@ void askSideBySide(
   }
 }
 
-/// Asks a question of scenarios, which may have different transports. The
-/// question has
+/// Asks a question about scenarios, which may have different transports. The
+/// question has these members:
 ///
 ///   Answer
 ///   template <typename Time>
 ///   void ask(llvm::ArrayRef<WalkInputs>,
 ///            llvm::MutableArrayRef<std::optional<Answer>>) const
-///       of as many scenarios as Time has lanes, or fewer; all answers are
-///       absent if the walk has no end
+///       for at most as many scenarios as Time has lanes; all answers are
+///       absent if the walk does not reach the end
 ///   int64_t makespanOf(const Answer &) const
 template <typename Question>
 std::vector<std::optional<typename Question::Answer>>

@@ -1,8 +1,8 @@
-//===- RecomputedCells.h - Which activations a table recomputes -*- C++ -*-===//
+//===- RecomputedCells.h - Activations that a table recomputes --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The memory of an F depends on whether an R comes later in its row, which a
-// walk cannot see when it starts the F.
+// Records which activations have an R. The memory of an F depends on it, but a
+// walk cannot see a later R of the row when it starts the F.
 //
 //===----------------------------------------------------------------------===//
 

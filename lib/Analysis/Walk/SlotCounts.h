@@ -1,8 +1,8 @@
-//===- SlotCounts.h - Level 2 of a walk -------------------------*- C++ -*-===//
+//===- SlotCounts.h - Level 2 metrics of a walk -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Unit slots depend only on rows, so one object counts them for all scenarios
-// that a walk times.
+// Counts unit slots. They depend only on rows, so one object serves all
+// scenarios that a walk times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,8 +98,7 @@ inline TableMetrics SlotCounts::take() const {
   return metrics;
 }
 
-/// The activations that a backward uses are made by its R, or by its F if there
-/// is no R.
+/// The backward uses the activations of its R, or of its F if there is no R.
 inline void SlotCounts::make(RowCounts &row, Cell cell, uint32_t stage,
                              uint64_t slot) {
   if (!cell.isIn(kActivationMakers) ||

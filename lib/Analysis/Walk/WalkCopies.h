@@ -1,7 +1,8 @@
 //===- WalkCopies.h - Offloads and reloads of a walk ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times copies when a row passes them (docs/CostModel.md, "Copies: D and U").
+// Computes the times of copies when a row passes them (docs/CostModel.md,
+// "Copies: D and U").
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,15 +14,15 @@
 
 namespace pipesched {
 
-/// The arrival of a message, a copy or an all-reduce that a cell or a copy
-/// needs, and the cause of its delay.
+/// The arrival of an input of a cell or a copy, and the cause of its delay. The
+/// input is a message, a copy or an all-reduce.
 template <typename Time>
 struct Delivery {
   Time arrivalPs{};
   Time freePs{};     ///< its arrival if communication took no time
-  Time readyPs{};    ///< when everything that it needs was done
+  Time readyPs{};    ///< when all of its own inputs were there
   Time runBeginPs{}; ///< start of the gapless transfers of its queues
-  /// The cell that made it, by flat index, if the critical path is asked for.
+  /// The cell that made it, by flat index, if the critical path is wanted.
   uint32_t producer = Bindings::kNone;
 
   template <typename Visitor>
@@ -34,8 +35,8 @@ struct Delivery {
   }
 };
 
-/// In each lane the later of two deliveries, or the first if they arrive
-/// together.
+/// Returns, in each lane, the later of two deliveries, or the first if they
+/// arrive together.
 template <typename Time>
 Delivery<Time> laterOf(const Delivery<Time> &first,
                        const Delivery<Time> &second) {
@@ -50,7 +51,7 @@ Delivery<Time> laterOf(const Delivery<Time> &first,
           isSecond ? second.producer : first.producer};
 }
 
-/// The last of several deliveries; on a tie the first of them.
+/// The last of several deliveries; on ties, the first of these.
 template <typename Time>
 class LastOf {
 public:
@@ -59,7 +60,7 @@ public:
     hasAny = true;
   }
   void clear() { hasAny = false; }
-  /// The last delivery, or null if there is none.
+  /// Returns the last delivery, or null if there is none.
   const Delivery<Time> *get() const { return hasAny ? &last : nullptr; }
   template <typename Visitor>
   void visitState(Visitor &visitor) {
@@ -73,16 +74,16 @@ private:
   bool hasAny = false;
 };
 
-/// The copy queues of all workers, and where the activations of stages that
-/// offload are, from F until their backward starts:
+/// The copy queues of all workers, and the places of the activations of stages
+/// that offload, from F until the backward starts:
 ///
-///   row       | F |   | F |      | B |        D after F, B after U; d holds
+///   row       | F |   | F |      | B |        D after F, B after U; d delays
 ///   sends         | F   |                     the next step until D has ended
 ///   offloads            | D  |                also after the send of its F
 ///   reloads                  | U |
 ///
-/// A copy can be timed when its row passes it, because everything that it waits
-/// for has been timed by then.
+/// A copy can be timed when its row passes it, because the times of its inputs
+/// are known by then.
 template <typename Time>
 class WalkCopies {
 public:
@@ -97,18 +98,18 @@ public:
   WalkCopies(const TableView &table, const PhaseCounts &counts);
 
   /// Calls `offer(const Item &)` for each copy that one half of a step waits
-  /// for, other than its message. Among deliveries that arrive together the one
-  /// offered first counts.
+  /// for. Its message is not included. If deliveries arrive together, the first
+  /// one counts.
   template <typename Offer>
   void forNeeds(const WaveStep &step, unsigned half, Offer &&offer);
-  /// Notes that a step has started. False if a cell comes a second time, or if
-  /// it needs an activation that is on the host.
+  /// Records that a step has started. Returns false if a cell occurs a second
+  /// time, or needs an activation that is on the host.
   bool start(const WaveStep &step);
-  /// Notes that the message of a cell has left its worker. A D waits for that.
+  /// Records that the message of a cell has left its worker. A D waits for it.
   void send(const WaveStep &step, unsigned half, const Item &sent);
-  /// Times a D or U, or notes a join. The row is free at `row`, and `flat` is
-  /// the index of the cell. Nothing if the cell that it needs did not come
-  /// before it.
+  /// Computes the time of a D or U, or records a join. The row is free at
+  /// `row`, and `flat` is the index of the cell. Returns nothing if the cell
+  /// that it needs did not come before it.
   std::optional<Copied> copy(const WaveStep &step, const Time &ps,
                              const Item &row, uint32_t flat);
   template <typename Visitor>
@@ -116,20 +117,20 @@ public:
 
 private:
   enum class CopyState : uint8_t { Sent, Offloaded, Reloaded };
-  /// The place of an activation, and the time at which it came there.
+  /// The place of an activation, and the time at which it arrived there.
   struct Activation {
     Item since;
     CopyState state = CopyState::Sent;
   };
-  /// A copy queue of a worker: when it is free.
+  /// A copy queue of a worker, with the time at which it is free.
   struct CopyQueue {
     Time endPs{}, freeEndPs{};
-    Time runPs{}; ///< since when it has copied without a gap
+    Time runPs{}; ///< start of its gapless run of copies
     uint32_t last = Bindings::kNone;
   };
   struct Worker {
     CopyQueue offloads, reloads;
-    /// The copies for which joins hold the next compute or U. The last join
+    /// The copies for which joins delay the next compute or U. The last join
     /// comes first.
     LastOf<Time> held, heldByOffloads;
 
@@ -220,7 +221,7 @@ void WalkCopies<Time>::send(const WaveStep &step, unsigned half,
       made->since = sent;
 }
 
-/// Holds the next step of the row until a copy has ended.
+/// Delays the next step of the row until a copy has ended.
 template <typename Time>
 bool WalkCopies<Time>::join(const WaveStep &step) {
   Activation *own = find(step, 0);
@@ -242,9 +243,9 @@ bool WalkCopies<Time>::join(const WaveStep &step) {
   return true;
 }
 
-/// Puts a copy of the activation `own` into its queue, and makes `own` the
-/// arrival of the copy. `row` says when the row was free, and `held` (may be
-/// null) is the delivery for which a join holds the copy.
+/// Puts a copy of the activation `own` into its queue, and sets `own` to the
+/// arrival of the copy. `row` is the time at which the row was free. `held`,
+/// which may be null, is the delivery for which a join delays the copy.
 template <typename Time>
 typename WalkCopies<Time>::Copied
 WalkCopies<Time>::enqueue(CopyQueue &queue, const Time &ps, const Item &row,

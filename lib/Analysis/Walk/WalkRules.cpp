@@ -58,7 +58,7 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
     total = llvm::SaturatingMultiplyAdd(uint64_t(count), uint64_t(ps), total);
   };
   if (llvm::Error error = costs.checkSlices(placement)) {
-    llvm::consumeError(std::move(error)); // the graph finds it again
+    llvm::consumeError(std::move(error)); // the graph finds the error again
     return false;
   }
   for (auto [number, stage] : llvm::enumerate(costs.stages))
@@ -85,9 +85,9 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
   return total <= static_cast<uint64_t>(limitPs);
 }
 
-/// Subtracts the waits that the model gives to the cells of measured pairs,
-/// because a measured time does not say for what its cells waited. Returns
-/// false if a number overflows.
+/// Subtracts the modelled waits of cells in measured pairs, because a measured
+/// time does not show what its cells waited for. Returns false if a number
+/// overflows.
 static bool subtractMeasuredPairs(const TableView &table,
                                   const StageCosts &costs, Traffic &traffic) {
   const Placement &placement = *table.placement;
@@ -105,8 +105,8 @@ static bool subtractMeasuredPairs(const TableView &table,
   return isValid;
 }
 
-/// Whether some pair is measured while the model gives waits to cells, which
-/// the measured time includes.
+/// Whether some pair is measured whose cells have waits in the model. The
+/// measured time includes these waits.
 static bool hasMeasuredWaits(const StageCosts &costs) {
   auto isMeasured = [](const StageCost &cost) {
     return cost.overlappedPs.has_value();
@@ -139,8 +139,8 @@ public:
            (count == placement.countOnPath(placement.pathOfStage(stage)) &&
             number <= count);
   }
-  /// The number of slices for which a stage has costs: an O belongs to no
-  /// slice.
+  /// The number of slices for which a stage has costs; 1 for O, which belongs
+  /// to no slice.
   int64_t numSlices(int64_t stage, Phase phase) const {
     return kPerPathPhases.contains(phase)
                ? 1

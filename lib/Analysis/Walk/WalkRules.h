@@ -1,8 +1,8 @@
 //===- WalkRules.h - Costs common to walks and graphs -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The times of cells and messages as walks over a table read them: by global
-// stage, in one array.
+// The times of cells and messages in the form that walks over a table read: in
+// one array, by global stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,21 +16,21 @@
 namespace pipesched {
 
 /// The times of cells of one kind (Wavefront.h) and of the messages that they
-/// send, as the transport charges them.
+/// send, under the rules of the transport.
 template <typename Time>
 struct WalkCost {
   Time computePs{};
-  /// The time until its queues are free; until the message arrives; and by
-  /// which an all-reduce starts before the end of its predecessor. Messages ask
-  /// aheadPs().
+  /// The time until its queues are free; the time until the message arrives;
+  /// and the time by which an all-reduce starts before the end of its
+  /// predecessor. For messages, call aheadPs().
   Time occupancyPs{}, flightPs{}, aheadPs{};
 };
 
-/// The pair of overlapped cells of a stage whose cost was asked for last.
+/// The last requested pair of overlapped cells of a stage.
 template <typename Time>
 struct WalkPair {
   uint64_t kinds = std::numeric_limits<uint64_t>::max(); ///< of both cells
-  Time ps{}, behindPs{}; ///< as PairTime has them
+  Time ps{}, behindPs{};                                 ///< as in PairTime
 };
 
 /// The times of the steps of a walk, in one scenario or in several.
@@ -38,7 +38,7 @@ template <typename Time>
 class WalkCosts {
 public:
   /// Takes one to kNumScenarios<Time> scenarios of one transport. The last
-  /// scenario also fills the lanes that are left.
+  /// scenario also fills unused lanes.
   WalkCosts(const TableView &table, llvm::ArrayRef<WalkInputs> scenarios);
 
   WalkCost<Time> costOf(uint32_t stage, Phase phase) const;
@@ -77,7 +77,7 @@ private:
   bool hasBehind; ///< PairTime::behindPs of some pair may be more than 0
   const TableView &table;
   std::vector<int64_t> firsts;       ///< by path: its first unit, or -1
-  Time varied{};                     ///< of the step that was asked for last
+  Time varied{};                     ///< time of the last requested step
   std::vector<WalkPair<Time>> pairs; ///< by the stage of the first cell
 };
 
@@ -99,7 +99,7 @@ struct WorkerClocks {
 };
 
 /// Starts a message whose data was made at `madePs`. It waits until both queues
-/// are free, and then holds them. Messages take their turn in the order of the
+/// are free, and then holds them. Messages enter the queues in the order of the
 /// calls. Returns the start.
 template <typename Time>
 Time startMessage(const Time &madePs, const Time &occupancyPs, bool hasQueues,

@@ -1,7 +1,7 @@
 //===- WalkTable.cpp - Level 3 of a table, without a graph ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The handler of a walk that finds everything: times and idle causes here,
+// The handler of a walk that computes all results: times and idle causes here,
 // slots in SlotCounts, copies in WalkCopies, all-reduces in WalkReductions,
 // memory in Holdings, and the waits of each task in Bindings.
 //
@@ -20,11 +20,11 @@ using namespace pipesched;
 namespace {
 
 /// The all-reduces of a table. An all-reduce runs alongside the rows of its
-/// group. It starts when all of these rows are free, or so much ahead as its
-/// cost says, and when their queues of all-reduces are free if messages have
-/// queues:
+/// group. It starts when all of these rows are free, or earlier by the lead
+/// that its cost states. If messages have queues, it also waits until the
+/// all-reduce queues of these workers are free:
 ///
-///   row 0       | W | F | .. | O |      the rows go on; O waits
+///   row 0       | W | F | .. | O |      the rows continue; O waits
 ///   row 1    | W |  F  |       | O |
 ///   queues          | V/BW | L |
 template <typename Time>
@@ -37,7 +37,7 @@ public:
 
   /// The cost of an all-reduce, without `computePs`.
   WalkCost<Time> costOf(int64_t number, const WaveStep &first) const;
-  /// Notes the all-reduce of these steps, which has been timed.
+  /// Records the timed all-reduce of these steps.
   void note(llvm::ArrayRef<WaveStep> steps, const Delivery<Time> &done) {
     for (const WaveStep &step : steps)
       arrivals[step.stage(0)].add(done);
@@ -58,8 +58,8 @@ public:
   const Delivery<Time> *needOf(const WaveStep &step) const {
     return arrivals[step.stage(0)].get();
   }
-  /// The all-reduce that arrives last. If several do, it is the one whose rows
-  /// come first.
+  /// The all-reduce that arrives last. On ties, it is the one with the lowest
+  /// first row.
   const Delivery<Time> &getLast() const { return last; }
 
 private:
@@ -92,14 +92,14 @@ WalkCost<Time> WalkReductions<Time>::costOf(int64_t number,
   return result;
 }
 
-/// Answers all questions in one walk. Each step of a row, and each message,
-/// asks
+/// Computes all results in one walk. Each step of a row, and each message,
+/// needs two answers:
 ///
 ///   row       | cell ... |     gap     | cell       start: end of the gap?
 ///   message       | made | queued | V/BW | L |      pass: cause of a delay?
 ///
-/// It times one scenario or several. All scenarios share rows and slots, and
-/// also bytes if nothing is copied.
+/// It times one scenario or several. All scenarios share rows and slots;
+/// without copies they also share bytes.
 template <typename Ps>
 class FullWalk {
 public:
@@ -163,8 +163,8 @@ public:
 private:
   struct Worker {
     WorkerClocks<Time> clocks;
-    WorkerClocks<Time> freeClocks; ///< if communication took no time
-    /// For each queue: since when it transfers without a gap, and its last
+    WorkerClocks<Time> freeClocks; ///< as if communication took no time
+    /// For each queue: the start of its gapless run of transfers, and its last
     /// message.
     Time sendRunPs{}, receiveRunPs{}, collectRunPs{};
     uint32_t lastSend = Bindings::kNone, lastReceive = Bindings::kNone;
@@ -198,7 +198,7 @@ private:
 
   const TableView &table;
   WalkCosts<Time> costs;
-  std::optional<Bindings> bindings; ///< if the critical path is asked for
+  std::optional<Bindings> bindings; ///< only if the critical path is wanted
   SlotCounts slots;
   std::optional<WalkCopies<Time>> copies;         ///< if the table has copies
   std::optional<WalkReductions<Time>> reductions; ///< if the table has G cells
@@ -206,7 +206,7 @@ private:
   /// One for all scenarios with equal activations.
   std::deque<Holdings<Time>> holdings;
   std::deque<TimedHoldings> timedHoldings; ///< with copies: one for each lane
-  std::vector<int64_t> holdingsOfLane;     ///< -1: not asked for
+  std::vector<int64_t> holdingsOfLane;     ///< -1: not wanted
   bool hasDispatches;
   std::vector<std::vector<Exchange>> dispatches; ///< by lane and worker
   std::vector<Worker> workers;
@@ -265,8 +265,8 @@ void FullWalk<Time>::addHoldings(const PhaseCounts &counts) {
   }
 }
 
-/// Divides the time from the end of the row until `need` arrives, as Idle.cpp
-/// does. There is nothing to divide if `need` arrived earlier.
+/// Divides the time from the end of the row until `need` arrives, like
+/// Idle.cpp. If `need` arrived earlier, there is no such time.
 template <typename Time>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void FullWalk<Time>::splitGap(Worker &worker,
                                                            const Item &need) {
@@ -303,8 +303,8 @@ void FullWalk<Time>::addDispatches(const WaveStep &step) {
         *table.placement, step.cells[0], second, each[step.row]);
 }
 
-/// Starts a step that takes `ps` as soon as its row is free and `last` has
-/// arrived. `last` is null if the step needs nothing.
+/// Starts a step that takes `ps` when its row is free and `last` has arrived.
+/// `last` is null if the step needs no input.
 template <typename Time>
 LLVM_ATTRIBUTE_ALWAYS_INLINE void
 FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
@@ -334,8 +334,8 @@ FullWalk<Time>::startAfter(const WaveStep &step, uint64_t slot,
     addDispatches(step);
 }
 
-/// A pair waits for the later of the two things that it needs, or for the first
-/// if both arrive together.
+/// A pair waits for the later of its two inputs, or for the first if both
+/// arrive together.
 template <typename Time>
 void FullWalk<Time>::startPair(const WaveStep &step, uint64_t slot,
                                const Item *one, const Item *other) {
@@ -389,8 +389,8 @@ void FullWalk<Time>::pass(const WaveStep &step, unsigned half, const Cost &cost,
     copies->send(step, half, leftAt(from, item));
 }
 
-/// When a message has left the queues of its sender; when it arrives, if
-/// messages have no queues.
+/// Returns the time at which a message has left the queues of its sender. If
+/// messages have no queues, it is the arrival.
 template <typename Time>
 Delivery<Time> FullWalk<Time>::leftAt(const Worker &from,
                                       const Item &item) const {
@@ -426,8 +426,8 @@ void FullWalk<Time>::send(const Cost &cost, const Time &aheadPs, Worker &from,
   item.runBeginPs = later(endPs, runPs);
 }
 
-/// Notes whether a message waited for its cell or for the message before it in
-/// a queue.
+/// Records whether a message waited for its cell or for its predecessor in a
+/// queue.
 template <typename Time>
 void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
                                  const Item &item, const Time &startPs,
@@ -443,7 +443,7 @@ void FullWalk<Time>::bindMessage(const Worker &from, const Worker &to,
 // Copies and all-reduces
 //===----------------------------------------------------------------------===//
 
-/// Times a D or U when its row passes it, or notes a join.
+/// Computes the time of a D or U when its row passes it, or records a join.
 template <typename Time>
 bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
   Worker &worker = workers[step.row];
@@ -466,8 +466,8 @@ bool FullWalk<Time>::copy(const WaveStep &step, const Cost &cost) {
   return true;
 }
 
-/// Times an all-reduce whose group has met. It takes its turn in the queues of
-/// all-reduces of its workers.
+/// Computes the time of an all-reduce whose group has met. It enters the
+/// all-reduce queues of its workers.
 template <typename Time>
 void FullWalk<Time>::meet(int64_t number, llvm::ArrayRef<WaveStep> steps,
                           uint64_t slot) {
@@ -518,8 +518,8 @@ Delivery<Time> FullWalk<Time>::timeMeeting(llvm::ArrayRef<WaveStep> steps,
   return done;
 }
 
-/// Notes the cause of an all-reduce's wait: its predecessor in a queue, or a
-/// row. If several of its workers held it up, the first one counts.
+/// Records the cause of an all-reduce's wait: its predecessor in a queue, or a
+/// row. If several of its workers delayed it, the first one counts.
 template <typename Time>
 void FullWalk<Time>::bindMeeting(llvm::ArrayRef<WaveStep> steps,
                                  const Time &startPs, const Cost &cost) {
@@ -599,7 +599,8 @@ IdleTimes FullWalk<Time>::idleOf(unsigned lane, int64_t makespanPs) const {
   return idle;
 }
 
-/// The path to the first row that ends last, or to the all-reduce that does.
+/// Returns the path to the first row that ends last, or to the all-reduce that
+/// ends last.
 template <typename Time>
 std::vector<PathStep> FullWalk<Time>::pathTo(int64_t makespanPs) const {
   if (!bindings)
@@ -690,9 +691,9 @@ struct TableQuestion {
     if (!walk.hasLeapt() ||
         llvm::all_of(answers, [](const auto &answer) { return answer; }))
       return;
-    // The leap may be wrong here. The memory of an F depends on its R, which
-    // may come after the part that repeats, so that a backward found
-    // activations of another period. Walk again and visit each cell.
+    // A leap may be wrong here. The memory of an F depends on its R. The R may
+    // come after the repeating part, so that a backward found activations of
+    // another period. So walk again and visit each cell.
     std::vector<WalkInputs> eachCell(scenarios.begin(), scenarios.end());
     for (WalkInputs &scenario : eachCell)
       scenario.mayLeap = false;

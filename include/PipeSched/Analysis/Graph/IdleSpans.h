@@ -1,7 +1,7 @@
-//===- IdleSpans.h - When workers are idle, and why -------------*- C++ -*-===//
+//===- IdleSpans.h - Spans of idle time by cause ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Each span of idle time with its cause, for drawings and traces.
+// Lists each span of idle time with its cause, for drawings and traces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@ struct IdleSpan {
   int64_t beginPs, endPs;
 };
 
-/// The idle spans between cells, by worker, in the order of time; waits inside
-/// of cells have no place in time. Together with its cells they fill the step
-/// of a worker. Spans without length are left out. Neighbours with the same
-/// cause become one span if the same cell ends both, unless imbalance is
-/// between them. `idle` are the times of this timeline after attributeWaits, to
-/// which the spans of a cause add up: the first waits of a worker count as
-/// imbalance. Linear in tasks and edges.
+/// Returns the idle spans between cells, by worker, in the order of time.
+/// Together with the cells of a worker they fill its step; waits inside cells
+/// are not included. Spans without length are left out. Neighbouring spans with
+/// the same cause are merged if the same cell ends both, unless imbalance is
+/// between them. `idle` are the times of this timeline after attributeWaits.
+/// The spans of each cause add up to them; for this, the first waits of a
+/// worker count as imbalance. Linear in tasks and edges.
 std::vector<std::vector<IdleSpan>> listIdle(const TaskGraph &graph,
                                             const TaskTimes &times,
                                             const Timeline &timeline,

@@ -13,7 +13,8 @@
 
 namespace pipesched {
 
-/// Times from the cost model, unsigned so that the sum of any two fits.
+/// Times from the cost model. They are unsigned so that the sum of any two
+/// fits.
 struct TaskCost {
   uint64_t occupancyPs = 0, latencyPs = 0;
   uint64_t aheadPs = 0; ///< MessageCost::aheadPs
@@ -26,14 +27,14 @@ inline TaskCost chargeMessage(const MessageCost &message, Transport transport) {
     return {occupancyPs, latencyPs, uint64_t(message.aheadPs)};
   case HeldPart::None:
     return {0, occupancyPs + latencyPs, uint64_t(message.aheadPs)};
-  case HeldPart::All: // it holds the row, so that nothing computes alongside it
+  case HeldPart::All: // it holds the row, so no cell computes meanwhile
     return {occupancyPs + latencyPs, 0};
   }
   llvm_unreachable("covered switch");
 }
 
-/// MessageCost::aheadPs of a message of an overlapped pair with this
-/// PairTime::behindPs.
+/// Returns MessageCost::aheadPs for a message of an overlapped pair whose
+/// PairTime::behindPs is given.
 inline int64_t aheadOfPair(const MessageCost &message, int64_t behindPs) {
   return std::min<uint64_t>(behindPs, uint64_t(message.occupancyPs) +
                                           uint64_t(message.latencyPs));

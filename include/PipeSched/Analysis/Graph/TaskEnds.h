@@ -1,8 +1,8 @@
 //===- TaskEnds.h - Ends of timed tasks and binding edges -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Says of a finished timeline when a task ends and which edge determined when
-// it started.
+// For a finished timeline: when a task ends, and which edge determined its
+// start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,9 @@ public:
     return edge.needsArrival() ? arrivalPs(edge.task())
                                : releasePs(edge.task());
   }
-  /// The first edge that ends when the task starts; null if the task waited for
-  /// nothing. If the task may start ahead, its edges count as ended that much
-  /// earlier.
+  /// Returns the first edge that ends when the task starts; null if the task
+  /// waited for nothing. If the task may start ahead, its edges count as ended
+  /// that much earlier.
   const Edge *bindingEdge(uint32_t task) const {
     llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
     int64_t aheadPs = times.aheadOf(task);
@@ -45,9 +45,9 @@ public:
     const Edge *binding = llvm::find_if(edges, binds);
     return binding == edges.end() ? nullptr : binding;
   }
-  /// The first of the edges that end last; null if there are none. On a
-  /// computed timeline it is the binding edge of a task that waited. On a
-  /// measured one no edge may end exactly when the task starts.
+  /// Returns the first of the edges that end last; null if there are no edges.
+  /// On a computed timeline it is the binding edge of a task that waited. On a
+  /// measured timeline it may end before the task starts.
   const Edge *lastEdge(uint32_t task) const {
     llvm::ArrayRef<Edge> edges = graph.edgesOf(task);
     const Edge *last = nullptr;

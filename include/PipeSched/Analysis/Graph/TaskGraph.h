@@ -45,12 +45,12 @@ private:
 struct TaskGraph {
   static constexpr uint32_t kNone = Program::kNone;
 
-  std::vector<Cell> cell; ///< of a message: the cell that produced it
-  /// A Send and its Recv are one task of kind Send; only where messages hold
-  /// rows is the Recv a separate task. No task is a Wait.
+  std::vector<Cell> cell; ///< for a message: the cell that produced it
+  /// A Send and its Recv are one task of kind Send; the Recv is a separate task
+  /// only if messages hold rows. No task is a Wait.
   std::vector<InstructionKind> kind;
-  std::vector<int32_t> worker; ///< of a Send: the source; of a Recv: the worker
-                               ///< that receives
+  std::vector<int32_t>
+      worker; ///< for a Send: the source; for a Recv: the worker that receives
   /// Send: the destination; Recv: the source; a collective: its group, an index
   /// into Program::groups; else -1.
   std::vector<int32_t> peer;
@@ -62,18 +62,19 @@ struct TaskGraph {
   /// Compute tasks of each worker in row order: CSR.
   std::vector<uint32_t> rowBegins, rowTasks;
   /// By group: its name, its task, and its members by ascending worker (CSR):
-  /// the workers, and the cells by which they take part.
+  /// the workers, and the cells with which they take part.
   std::vector<GroupName> groups;
   std::vector<uint32_t> groupTasks;
   std::vector<uint32_t> groupBegins = {0};
   std::vector<int32_t> groupWorkers;
   std::vector<Cell> groupCells;
-  Transport transport = Transport::Overlap; ///< the one it was built for
+  Transport transport =
+      Transport::Overlap; ///< transport for which the graph was built
   /// Task of each instruction, for annotation: a merged Send and Recv have the
   /// same task, a Wait has kNone.
   std::vector<uint32_t> taskOfInstruction;
-  /// Where the instructions of each worker start in taskOfInstruction, and its
-  /// end.
+  /// Index in taskOfInstruction at which the instructions of each worker start,
+  /// and the end of the last.
   std::vector<uint32_t> instructionBegins;
   int64_t numSlices = 1; ///< of a microbatch
 
@@ -82,7 +83,7 @@ struct TaskGraph {
   bool is(uint32_t task, InstructionRole role) const {
     return traitsOf(kind[task]).role == role;
   }
-  /// Whether the task runs in the row of its worker, not alongside it.
+  /// Whether the task runs in the row of its worker, not on a separate queue.
   bool holdsRow(uint32_t task) const {
     return pipesched::holdsRow(kind[task], transport);
   }
@@ -115,9 +116,9 @@ struct TaskGraph {
 };
 
 /// Builds the graph. Every Send and Recv must have its partner, every
-/// collective its group, and operands must be earlier instructions of the row
-/// other than a Wait (readers check all three). Errors: DeadlockError; more
-/// than 2^31 - 1 tasks or 2^32 - 2 edges.
+/// collective its group, and operands must be earlier instructions of the row,
+/// but not a Wait (readers check all three). Errors: DeadlockError; more than
+/// 2^31 - 1 tasks or 2^32 - 2 edges.
 llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
                                          Transport transport);
 
@@ -126,8 +127,9 @@ llvm::Expected<TaskGraph> buildTaskGraph(const Program &program,
 struct TaskTimes {
   std::vector<int64_t> occupancyPs;
   std::vector<int64_t> latencyPs;
-  /// Tasks that start before their predecessors have ended, except for the task
-  /// in front of them in a queue, and by how much; by task.
+  /// Tasks that start before their predecessors have ended, and by how much.
+  /// The predecessor in a queue is an exception: they never start before it has
+  /// ended.
   std::vector<std::pair<uint32_t, int64_t>> aheadPs;
 
   int64_t aheadOf(uint32_t task) const {

@@ -1,4 +1,4 @@
-//===- Timeline.h - Level 3: when everything happens ------------*- C++ -*-===//
+//===- Timeline.h - Level 3: times of all tasks -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The longest path through the task graph, the tasks on it, and idle time by
@@ -28,23 +28,25 @@ Timeline computeTimeline(const TaskGraph &graph, const TaskTimes &times);
 /// use.
 bool isQueueOrder(const TaskGraph &graph, uint32_t task, Edge edge);
 
-/// The overlapped pair of cells that makes the data of a message; kNone if
-/// another cell does.
+/// Returns the overlapped pair of cells that makes the data of a message; kNone
+/// if another cell makes it.
 uint32_t pairThatSends(const TaskGraph &graph, uint32_t message);
 
-/// Whether a task that starts ahead (MessageCost::aheadPs) does so relative to
-/// the end of this edge: a message to the pair that sends it; an all-reduce to
-/// all except the task in front of it in a queue.
+/// Whether a task that starts ahead (MessageCost::aheadPs) may start before the
+/// end of this edge. A message starts ahead only of the pair that sends it; an
+/// all-reduce starts ahead of all its predecessors except the task in front of
+/// it in a queue.
 bool mayStartAhead(const TaskGraph &graph, uint32_t task, Edge edge);
 
-/// The makespan of the same graph if messages and all-reduces took no time.
+/// Returns the makespan of the same graph if messages and all-reduces took no
+/// time.
 int64_t freeMakespan(const TaskGraph &graph, const TaskTimes &times,
                      const Timeline &timeline);
 
-/// Tasks of a longest path, first to last. If several tasks end last, the path
-/// ends with a compute rather than another task, then with the task of the
-/// lowest worker, and then with the last of these. If several edges determine
-/// the start of a task, the path follows the first.
+/// Returns the tasks of a longest path, first to last. If several tasks end
+/// last, the path ends with a compute if possible, then with the task of the
+/// lowest worker, then with the last task of that worker. If several edges
+/// determine the start of a task, the path follows the first.
 std::vector<uint32_t> criticalPath(const TaskGraph &graph,
                                    const TaskTimes &times,
                                    const Timeline &timeline);
@@ -67,24 +69,24 @@ std::vector<PathStep> describePath(const TaskGraph &graph,
 ///
 ///   fill           before the first cell
 ///   dependency     the data that the next cell needs was not computed yet
-///   queue order    the data was computed, but its message stood in a queue
+///   queue order    the data was computed, but its message was in a queue
 ///                  after one that was not ready (head of line)
 ///   communication  the message was under way, or waited while another one used
 ///                  the bandwidth; under Blocking also the time in which a
 ///                  send or an all-reduce of the worker itself holds its row
-///   imbalance      of dependency and queue order, the part that lasts because
+///   imbalance      the part of dependency and queue order that remains because
 ///                  the cells of another worker take longer in all
-///   weights        in a cell, for parameters that peers divide
+///   weights        in a cell, for parameters that are sharded over peers
 ///   experts        in a cell, for rows on their way to experts and back
 ///   context        in a cell, for keys and values of other ranks
 ///   drain          after the last cell
 ///
 /// Copies to and from the host count like messages, and so do all-reduces. On a
-/// measured timeline, time after the last thing that a cell needs counts like
-/// the wait for that thing.
+/// measured timeline, time after the last input of a cell has arrived counts
+/// like the wait for that input.
 struct IdleTimes {
-  /// Before `attributeWaits`, cells count as busy while they wait, and the last
-  /// four are empty.
+  /// Before `attributeWaits`, waits inside cells count as busy time, and the
+  /// last four vectors are empty.
   std::vector<int64_t> busyPs, fillPs, drainPs, dependencyPs, queueOrderPs,
       communicationPs, imbalancePs, weightsPs, expertsPs, contextPs;
   /// Start of the first cell and end of the last, by worker; 0 without cells.
@@ -99,7 +101,8 @@ struct IdleTimes {
   }
 };
 
-/// A cause of idle time: its key in reports and tables, and its column.
+/// A cause of idle time: its key in reports and tables, and its member of
+/// IdleTimes.
 struct IdleCause {
   llvm::StringLiteral key;
   std::vector<int64_t> IdleTimes::*ps;
@@ -118,41 +121,44 @@ inline constexpr IdleCause kIdleCauses[] = {
 };
 inline constexpr unsigned kNumIdleCauses = std::size(kIdleCauses);
 
-/// Without waits inside cells and imbalance. Linear in tasks and edges.
+/// Computes idle times, without waits inside cells and without imbalance.
+/// Linear in tasks and edges.
 IdleTimes computeIdle(const TaskGraph &graph, const TaskTimes &times,
                       const Timeline &timeline);
 
-/// Resources for the data of cells other than messages between stages.
+/// Resources that move data of cells other than messages between stages.
 inline constexpr Resource kExchanged[] = {Resource::Experts, Resource::Sharding,
                                           Resource::Context};
 
 /// Totals: the number of messages and copies; the bytes that each worker sends
-/// in messages, in all-reduces and for parameters that peers divide; and the
-/// bytes of its cells sent to experts, to these peers, and among the ranks that
-/// divide a sequence. Cell bytes are not part of bytesSent.
+/// in messages, in all-reduces and for sharded parameters; and the bytes that
+/// its cells send to experts, to peers with parameter shards, and to the other
+/// ranks of a sequence. The bytes of cells are not part of bytesSent.
 struct Traffic {
   explicit Traffic(int64_t numWorkers = 0);
 
-  /// Adds the waits and the traffic of `count` cells, except for rows of
-  /// experts, which depend on pairs. Returns false if a sum is over int64.
+  /// Adds the waits and the traffic of `count` cells. Rows of experts are not
+  /// included, because they depend on pairs. Returns false if a sum exceeds
+  /// int64.
   [[nodiscard]] bool addWaits(int64_t worker, llvm::ArrayRef<Segment> cell,
                               int64_t count);
 
   int64_t messages = 0, copies = 0;
   std::vector<int64_t> bytesSent;
-  /// By worker, of kExchanged.
+  /// By worker, for the resources of kExchanged.
   ResourceMap<std::vector<Exchange>> exchanges;
 };
 
 /// Completes idle times of computeIdle or of a walk. Subtracts the waits inside
 /// cells from their running time, and imbalance from waits between cells.
-/// Imbalance is the difference between the time of a worker's cells and the
-/// longest such time of any worker; no order of the same cells avoids it. It is
-/// taken from dependency first, then from queue order. Linear in workers.
+/// Imbalance is the longest total time of the cells of any worker, minus the
+/// total time of this worker's cells; no order of the same cells avoids it. It
+/// is taken from dependency first, then from queue order. Linear in workers.
 void attributeWaits(const Traffic &traffic, IdleTimes &idle);
 
-/// Computes of `stated`, by task, have times other than the costs; these times
-/// do not say for which data they wait. Errors: bytes or times over int64.
+/// Sums the traffic of a graph. `stated` are the tasks of computes whose times
+/// do not come from the costs; such a time does not show which data the cell
+/// waits for. Errors: bytes or times over int64.
 llvm::Expected<Traffic> computeTraffic(const TaskGraph &graph,
                                        const Placement &placement,
                                        const StageCosts &stageCosts,

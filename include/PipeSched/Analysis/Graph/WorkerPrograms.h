@@ -1,9 +1,9 @@
 //===- WorkerPrograms.h - Program of each worker for executors --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program as columns of numbers that a runtime can execute: each worker finds
-// its instructions, their dependences, and names of messages and all-reduces on
-// which all workers agree.
+// A program as columns of numbers that a runtime can execute. Each worker finds
+// its instructions and their dependences there, and names of messages and
+// all-reduces on which all workers agree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 namespace pipesched {
 
 /// How the activation of a cell's stage and microbatch is treated between F and
-/// backward. Bits of InstructionCells::activation.
+/// the backward. Bits of InstructionCells::activation.
 enum ActivationBits : int8_t {
   kActivationRecomputed = 1, ///< the program has an R for it
   kActivationOffloaded = 2   ///< the program has a D for it
@@ -46,8 +46,8 @@ struct WorkerPrograms {
   /// `activation`.
   InstructionCells second;
   std::vector<int32_t> peer; ///< Send, Recv: the other worker
-  /// Send, Recv: the number of the message, dense from 0 by worker and order of
-  /// the sends. Both ends have the same.
+  /// Send, Recv: the number of the message, dense from 0, by worker and by the
+  /// order of the sends. Both ends have the same number.
   std::vector<int32_t> message;
   /// Send, Recv: the number of earlier sends between the same two workers in
   /// the same direction.
@@ -60,11 +60,11 @@ struct WorkerPrograms {
   std::vector<uint32_t> waitBegins, rowWaits;
   std::vector<int32_t> waits;
 
-  /// Groups by their numbers (Program::groups): their kinds, and the blocks or
-  /// the microbatch for which they meet (0 and -1 where it is the other).
-  /// Members are workers, ascending. The gradients of `groupPaths` and
-  /// `groupStages` are summed, by path (CSR); other collectives have the stages
-  /// of their cells there.
+  /// Groups by their numbers (Program::groups). A group has a kind, and either
+  /// the blocks (else 0) or the microbatch (else -1) for which it meets.
+  /// Members are workers, ascending. `groupPaths` and `groupStages` list, by
+  /// path, the stages whose gradients are summed, and for other collectives the
+  /// stages of the cells (CSR).
   std::vector<int8_t> groupKind;
   std::vector<int64_t> firstBlock, endBlock;
   std::vector<int32_t> groupMicrobatch;
@@ -75,7 +75,7 @@ struct WorkerPrograms {
   int64_t getNumGroups() const { return firstBlock.size(); }
 };
 
-/// Lists a program; `placement` is the placement of its cells. Joins hold the
+/// Lists a program; `placement` is the placement of its cells. Joins delay the
 /// same instructions as in every other analysis of the program. Linear, with a
 /// factor logarithmic in the number of R and D if there are any, and in stages
 /// for all-reduces. Errors: more than 2^31 - 1 instructions, or waits of one
@@ -89,8 +89,8 @@ struct WorkerParameterSets {
   std::vector<uint32_t> begins;              ///< workers + 1
   std::vector<int64_t> firstBlock, endBlock; ///< [first, end) of its blocks
   std::vector<int32_t> owner;                ///< the stage that owns it
-  /// The stages that hold it, ascending: CSR for each worker, as waitBegins and
-  /// rowWaits of WorkerPrograms.
+  /// The stages that hold it, ascending: CSR for each worker, like waitBegins
+  /// and rowWaits of WorkerPrograms.
   std::vector<uint32_t> stageBegins, rowStages;
   std::vector<int32_t> stages;
 };
@@ -100,16 +100,16 @@ struct WorkerStages {
   std::vector<uint32_t> begins; ///< workers + 1
   std::vector<int32_t> path, stage;
   std::vector<int64_t> firstBlock, endBlock; ///< [first, end) of its blocks
-  /// The sets that it holds are [firstSet, endSet) of its worker's, of which it
-  /// owns the sets before endOwnedSet. All are 0 for a stage without sets.
+  /// The stage holds the sets [firstSet, endSet) of its worker, and owns those
+  /// before endOwnedSet. All three are 0 for a stage without sets.
   std::vector<int32_t> firstSet, endOwnedSet, endSet;
   WorkerParameterSets sets;
   int64_t numBlocks = 0; ///< of the model
 };
 
 /// Lists the stages of a placement, with blocks in the unit of Replicas: layers
-/// of the model if all paths give theirs. Linear in stages and in the stages of
-/// all sets, after ParameterSets::create. Errors: as for
+/// of the model if all paths state `blocks`. Linear in stages and in the stages
+/// of all sets, after ParameterSets::create. Errors: as for
 /// ParameterSets::create. Also: more than 2^31 - 1 stages of all sets.
 llvm::Expected<WorkerStages> listWorkerStages(const Placement &placement);
 

@@ -1,8 +1,8 @@
-//===- AnyTimeMemory.h - Memory whatever the times --------------*- C++ -*-===//
+//===- AnyTimeMemory.h - Memory bounds for any times ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The most memory that a worker can hold if the times of cells, messages and
-// copies are unknown, and only the waits between them are known
+// Computes the most memory that a worker can hold if the times of cells,
+// messages and copies are unknown, and only the waits between them are known
 // (docs/Transforms.md, "Proof of a memory budget").
 //
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,7 @@ namespace pipesched {
 
 /// The times of cells, messages and copies for which memory has to suffice.
 enum class MemoryTimes : uint8_t {
-  Any,   ///< any: the order of the rows and their joins must guarantee it
+  Any,   ///< any times: the order of the rows and their joins must guarantee it
   Given, ///< the times of the attached costs
 };
 
@@ -30,13 +30,13 @@ struct EnumNames<MemoryTimes> {
       {MemoryTimes::Given, "given", "At the attached times, and only there"}};
 };
 
-/// The most that one worker can hold, followed along its row. The caller
-/// reports the actions of the row, in its order. Offloads end in the order of
-/// their queue and reloads start in the order of theirs. Nothing else is known
-/// about them.
+/// Tracks the most memory that one worker can hold. The caller reports the
+/// actions of its row in order. The only known facts about times are that
+/// offloads end in the order of their queue, and reloads start in the order of
+/// theirs.
 ///
 /// Let W(n) be the most that can be held once the first n offloads have ended,
-/// over all states that are possible then. W does not grow with n, so that one
+/// over all states that are then possible. W does not grow with n, so one
 /// number and the steps down describe it:
 ///
 ///   W(n) = level - held[0] - ... - held[n-1]
@@ -48,25 +48,26 @@ struct EnumNames<MemoryTimes> {
 ///
 /// where k is the number of offloads that end before the U can start: its own,
 /// the offloads that joins before it name, and the offloads that earlier
-/// reloads wait for. Offloads that the row itself has waited for leave the sum.
-/// Each call takes amortized time near a constant. Sums must fit int64: the sum
-/// of all allocations does.
+/// reloads wait for. Offloads that the row itself has waited for are removed
+/// from the sum. Each call takes amortized nearly constant time. Sums must fit
+/// int64; this holds if the sum of all allocations fits.
 class AnyTimeMemory {
 public:
   /// The row allocates bytes, or frees them if the number is negative.
   void change(int64_t bytes) { level += bytes; }
-  /// Issues a D. Returns how many offloads have ended once this one has ended.
+  /// Issues a D. Returns the number of offloads that have ended when this one
+  /// ends.
   uint32_t offload(int64_t bytes);
-  /// Issues a U that starts once `numEnded` offloads have ended. Returns how
-  /// many offloads have ended at its start, including the offloads that earlier
-  /// reloads wait for.
+  /// Issues a U that starts once `numEnded` offloads have ended. Returns the
+  /// number of offloads that have ended when it starts, including the offloads
+  /// that earlier reloads wait for.
   uint32_t reload(int64_t bytes, uint32_t numEnded);
-  /// The row continues once `numEnded` offloads have ended.
+  /// Lets the row continue once `numEnded` offloads have ended.
   void await(uint32_t numEnded);
 
-  /// The most that can be held now.
+  /// The most bytes that can be held now.
   int64_t most() const { return level; }
-  /// Offloads that are known to have ended.
+  /// Number of offloads that are known to have ended.
   uint32_t getNumEnded() const { return numAwaited; }
 
 private:
@@ -75,17 +76,20 @@ private:
   int64_t level = 0;
   uint32_t numAwaited = 0, numBeforeReload = 0;
   std::vector<int64_t> held; ///< by offload
-  /// By offload, plus one: the offload itself if it holds something, else an
-  /// earlier one towards one that does. 0: there is none.
+  /// By offload, a link to an offload that holds memory, plus one: to the
+  /// offload itself if it holds some, else to an earlier offload on the way to
+  /// one that does. 0: there is none.
   std::vector<uint32_t> links;
 };
 
-/// The most that the activations of a worker can take.
+/// The most memory that the activations of a worker can take.
 struct AnyTimePeak {
   int64_t bytes = 0;
-  std::optional<Cell> cell; ///< the cell that reaches the peak; none: no cells
-  int64_t microbatches = 0; ///< stage activations, also of offloads
-  /// Offloads that nothing before `cell` waits for, in the order of the row.
+  std::optional<Cell>
+      cell; ///< the cell that reaches the peak; none if there are no cells
+  int64_t microbatches = 0; ///< stage activations, including those in offloads
+  /// Offloads that no instruction before `cell` waits for, in the order of the
+  /// row.
   std::vector<Cell> pending;
 };
 

@@ -1,8 +1,9 @@
 //===- EarlyReads.h - Instructions that do not wait -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds an instruction that may start before its input data has arrived.
-// Programs of a table wait for it; a program that was written by hand may not.
+// Finds an instruction that may start before its input data has arrived. In a
+// program made from a table, every instruction waits for its inputs; in a
+// hand-written program some may not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,22 +16,23 @@
 namespace pipesched {
 
 /// Two instructions of one worker: `reader` needs data that `source` makes,
-/// receives or brings back, and does not wait for `source`.
+/// receives or reloads, but does not wait for `source`.
 struct EarlyRead {
   uint32_t reader, source;
 };
 
-/// The first reader, in the order of the program, that does not wait for one of
-/// its sources; nothing if all wait.
+/// Finds the first reader, in the order of the program, that does not wait for
+/// one of its sources; nothing if all wait.
 ///
 /// The sources of a cell are the instructions of its worker that make or
 /// receive the inputs of the cell by the rules of Dependences.h; for an O, the
-/// all-reduces of its stage. Cells missing from the program are not needed,
-/// since a program may be a part of a step.
+/// all-reduces of its stage. Sources that the program does not contain are
+/// ignored, because a program may be a part of a step.
 ///
 /// An instruction waits for its operands, for the operands of the joins that
-/// hold it, for all that these wait for, and if it is a compute, for the
-/// computes before it. Linear if each instruction names its sources itself.
+/// hold it, and for everything that these instructions wait for. A compute also
+/// waits for the computes before it. Linear if each instruction has its sources
+/// as operands.
 std::optional<EarlyRead> findEarlyRead(const Program &program,
                                        const Placement &placement,
                                        GradientAfter gradientAfter);

@@ -1,8 +1,8 @@
 //===- Messages.h - Proof that a program finishes ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Proves that a program finishes under the message semantics of a message
-// layer, or returns the cycle of waits in which it stops.
+// Proves that a program finishes under given message semantics, or returns a
+// cycle of waits that stops it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,19 +35,20 @@ namespace pipesched {
 /// than 2^31 - 1 sends, receives and all-reduces.
 llvm::Error verifyMessages(const Program &program, MessageSemantics semantics);
 
-/// Decides whether a program finishes in single-threaded processes that post
-/// their messages. A process walks its row. Before an instruction it waits for
+/// Decides whether a program finishes if each process has one thread and posts
+/// its messages. A process walks its row. Before an instruction it waits for
 /// the operands of that instruction, and before a compute or reload also for
-/// the operands of the Waits in front of it. Sends, receives, copies and
-/// all-reduces are posted there and end by themselves: a receive when its send
-/// is posted too, a collective when its whole group is, a send by `mode`. If
-/// sends block, a process waits for each send before it continues. Linear.
-/// Requirements and errors as for verifyMessages, which also judges processes
-/// whose receives block.
+/// the operands of the Waits in front of it. It posts sends, receives, copies
+/// and all-reduces, which end by themselves: a receive when its send is posted
+/// too, a collective when its whole group is posted, a send by `mode`. If sends
+/// block, a process waits for each send before it continues. Linear.
+/// Requirements and errors as for verifyMessages, which covers processes whose
+/// receives block.
 llvm::Error verifyPosted(const Program &program, SendMode mode,
                          bool sendsBlock = false);
 
-/// The same with operands that differ from the program's: CSR by instruction.
+/// The same with the given operands instead of the program's: CSR by
+/// instruction.
 llvm::Error verifyPosted(const Program &program,
                          llvm::ArrayRef<uint32_t> operandBegins,
                          llvm::ArrayRef<uint32_t> operands, SendMode mode,

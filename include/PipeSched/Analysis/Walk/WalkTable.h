@@ -1,10 +1,10 @@
 //===- WalkTable.h - Level 3 of a table, without a graph --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times, memory, idle causes and slots of a table in one walk over its rows
-// (Schedule/Wavefront.h). The results equal the results of program, graph and
-// timeline, to the picosecond; docs/Dialects/RationaleTimes.md says when which
-// is used.
+// Computes times, memory, idle causes and slots of a table in one walk over its
+// rows (Schedule/Wavefront.h). The results equal the results of program, graph
+// and timeline to the picosecond. docs/Dialects/RationaleTimes.md explains
+// which of the two is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@
 
 namespace pipesched {
 
-/// Whether the walk can time tables under a transport. It can if messages have
-/// no queues, or if they wait in the queues of `overlap` in the order of their
-/// arrival; and if sends return at once. Everything else needs the graph.
+/// Whether the walk can time tables under a transport. It needs messages
+/// without queues, or with the queues of `overlap` in the order of arrival; and
+/// sends that return at once. All other cases need the graph.
 bool canWalkTables(Transport transport, ReceivePlacement receives,
                    ForwardSends sends);
 
@@ -32,60 +32,60 @@ bool canWalkTables(Transport transport, ReceivePlacement receives,
 /// others.
 bool canWalkGroups(const Groups &groups);
 
-/// Whether all times together are at most `limitPs`, so that no partial sum can
-/// overflow.
+/// Whether the sum of all times is at most `limitPs`, so that no partial sum
+/// can overflow.
 bool canAddUp(const Placement &placement, const PhaseCounts &counts,
               const StageCosts &costs, int64_t limitPs);
 
-/// The traffic of a complete table, as from computeTraffic, except rows of
-/// experts, which walks add up. Nothing if bytes exceed int64.
+/// Returns the traffic of a complete table, equal to that of computeTraffic
+/// except for rows of experts, which the walk adds up. Nothing if bytes exceed
+/// int64.
 std::optional<Traffic> sumTraffic(const TableView &table,
                                   const PhaseCounts &counts,
                                   const StageCosts &costs,
                                   const Groups *groups = nullptr);
 
-/// Changes the time of a compute: a cell, or a pair of two, of a worker.
+/// Changes the time of a compute of a worker: a cell, or a pair of two cells.
 using ChangePs = llvm::function_ref<int64_t(
     int32_t worker, Cell cell, std::optional<Cell> overlapped, int64_t ps)>;
 
-/// The inputs of the walk besides the table. Memory is computed if
-/// `memoryFacts` is not null. Times must add up (canAddUp).
+/// The inputs of the walk in addition to the table. Memory is computed if
+/// `memoryFacts` is not null. The sum of times must fit (canAddUp).
 struct WalkInputs {
   const StageCosts *costs = nullptr;
   Transport transport = Transport::Overlap;
   const MemoryFacts *memoryFacts = nullptr;
-  /// The groups of the table, if it has cells that meet (canWalkGroups).
-  /// Without separate costs (StageCosts::reductions) all-reduces take the
-  /// times of their phase.
+  /// The groups of the table, if it has any (canWalkGroups). Without separate
+  /// costs (StageCosts::reductions), all-reduces take the times of their phase.
   const Groups *groups = nullptr;
   ChangePs changePs = nullptr;
   /// Whether changePs depends on the microbatch of a cell.
   bool changeVaries = true;
   /// Whether to leap over periods that repeat (Period.h). The result is the
-  /// same; tests and benchmarks also want to visit every cell.
+  /// same; tests and benchmarks can turn it off to visit every cell.
   bool mayLeap = true;
-  /// Whether to find the critical path, which takes 8 bytes a cell. It is empty
-  /// otherwise.
+  /// Whether to find the critical path, which takes 8 bytes per cell. Otherwise
+  /// the path stays empty.
   bool wantsPath = true;
 };
 
 struct WalkedTable {
   int64_t makespanPs = 0;
-  /// The makespan of the same order if communication took no time.
+  /// The makespan of the same rows if communication took no time.
   int64_t freeMakespanPs = 0;
   IdleTimes idle;
   std::vector<PathStep> criticalPath;
   std::vector<Exchange> dispatches; ///< by worker, of Resource::Experts
   std::optional<MemoryUsage> memory;
   TableMetrics unitMetrics; ///< in unit slots
-  /// Cells that were not visited, because the walk repeated itself (Period.h).
+  /// Number of cells that were not visited because the walk repeated itself
+  /// (Period.h).
   int64_t numLeapt = 0;
 };
 
-/// Walks a table. Nothing if the walk finds no end because rows wait for each
-/// other or cells are missing, if the table has cells that meet and no
-/// `groups` are given, or if bytes exceed int64. The graph and its analyses
-/// then report the error and its place.
+/// Walks a table. Returns nothing if rows wait for each other, if cells are
+/// missing, if the table has groups but `groups` is null, or if bytes exceed
+/// int64. The graph and its analyses then report the error and its place.
 std::optional<WalkedTable> walkTable(const TableView &table,
                                      const PhaseCounts &counts,
                                      const WalkInputs &inputs);
