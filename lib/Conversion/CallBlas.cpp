@@ -1,15 +1,15 @@
 //===- CallBlas.cpp - Products of matrices as calls -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A contraction of any number of dimensions becomes loops around the product of
-// two matrices. With the names of linalg, for C[b,m..,n..] += A.. * B..:
+// A contraction of any number of dimensions becomes loops around matrix
+// products. With the names of linalg, for C[b,m..,n..] += A.. * B..:
 //
 //   for b                                 dimensions of A, B and C
 //     C[m][n] += A[m][k] * B[k][n]        a call of the runtime
 //
-// BLAS takes dimensions that follow each other in memory as one. An operand
-// whose dimensions do not, or whose elements are narrower than the sums, is
-// copied.
+// BLAS treats dimensions that are contiguous in memory as one dimension. An
+// operand is copied if its dimensions are not contiguous, or if its elements
+// are narrower than the sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,11 +37,11 @@ using Dims = SmallVector<unsigned, 2>;
 
 static constexpr char kMatmul[] = "pipesched_rt_matmul";
 
-/// Fewer multiplications than these take less time than the call.
+/// A product with fewer multiplications takes less time without a call.
 static constexpr int64_t kLeastMultiplications = 4096;
 
 //===----------------------------------------------------------------------===//
-// Which
+// Contractions that become calls
 //===----------------------------------------------------------------------===//
 
 static Value stripExtension(Value value) {
@@ -49,8 +49,8 @@ static Value stripExtension(Value value) {
   return extension ? extension.getIn() : value;
 }
 
-/// The body adds a product of both inputs, which may be extended first, and
-/// computes nothing else.
+/// Whether the body adds a product of both inputs, which may be extended first,
+/// and computes nothing else.
 static bool addsProduct(LinalgOp op) {
   Block &body = *op.getBlock();
   Value a = body.getArgument(0), b = body.getArgument(1),
@@ -79,9 +79,10 @@ static int64_t sizeOf(LinalgOp op, ArrayRef<unsigned> dims) {
   return size;
 }
 
-/// The dimensions of a contraction that is worth a call; else none. Its
-/// operands are all tensors or all memrefs. This depends only on types, so that
-/// kernels and the unpipelined model call for the same ones.
+/// Returns the dimensions of a contraction that is worth a call; else none. Its
+/// operands must be all tensors or all memrefs. The decision depends only on
+/// types, so that kernels and the unpipelined model call for the same
+/// contractions.
 static std::optional<ContractionDimensions> findMatmul(LinalgOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 ||
       op.hasDynamicShape() || op->getNumRegions() != 1)
@@ -111,10 +112,10 @@ static std::optional<ContractionDimensions> findMatmul(LinalgOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A matrix for each element of the batch.
+/// A batch of matrices.
 struct Matrix {
   Value memref;
-  AffineMap map; ///< by which the loops of the contraction read it
+  AffineMap map; ///< how the loops of the contraction read it
   Dims rows, columns;
   int64_t row = 0, column = 0; ///< strides of both, in elements
 
@@ -148,8 +149,8 @@ private:
 };
 } // namespace
 
-/// The stride of dimensions that are merged; nothing if they do not follow each
-/// other. Dimensions of size 1 do not matter.
+/// Returns the stride of dimensions that are merged; nothing if they are not
+/// contiguous. Dimensions of size 1 do not matter.
 std::optional<int64_t> CallEmitter::strideOf(const Matrix &matrix,
                                              ArrayRef<unsigned> dims,
                                              ArrayRef<int64_t> strides) {
@@ -167,8 +168,8 @@ std::optional<int64_t> CallEmitter::strideOf(const Matrix &matrix,
   return innermost.value_or(1);
 }
 
-/// Finds the strides of a matrix that BLAS takes: rows or columns are
-/// contiguous, and do not overlap.
+/// Computes the strides of a matrix if BLAS can read it: rows or columns must
+/// be contiguous and must not overlap.
 bool CallEmitter::setStrides(Matrix &matrix) {
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -187,8 +188,8 @@ bool CallEmitter::setStrides(Matrix &matrix) {
          ((*row == 1 || rows == 1) && (*column >= rows || columns == 1));
 }
 
-/// Copies elements, and extends or rounds them, in loops over dimensions of the
-/// contraction.
+/// Copies elements in loops over dimensions of the contraction, and extends or
+/// rounds them.
 void CallEmitter::copy(const Matrix &from, const Matrix &to,
                        ArrayRef<unsigned> loops) {
   SmallVector<AffineExpr> places(op.getNumLoops());
@@ -213,7 +214,7 @@ void CallEmitter::copy(const Matrix &from, const Matrix &to,
       });
 }
 
-/// A matrix of the same elements whose rows follow each other.
+/// Returns a matrix of the same elements with contiguous rows.
 Matrix CallEmitter::copyOf(const Matrix &matrix, ArrayRef<unsigned> batch) {
   Dims loops(batch);
   llvm::append_range(loops, matrix.rows);
@@ -262,7 +263,7 @@ Value CallEmitter::pointerTo(const Matrix &matrix, ArrayRef<unsigned> batch,
       builder, LLVM::LLVMPointerType::get(builder.getContext()), number);
 }
 
-/// A call for each element of the batch.
+/// Emits a call for each element of the batch.
 void CallEmitter::call(ArrayRef<Matrix> matrices,
                        const ContractionDimensions &dims) {
   OpBuilder::InsertionGuard guard(builder);

@@ -1,8 +1,9 @@
-//===- CallLibm.cpp - Functions that upstream's arithmetic loses ----------===//
+//===- CallLibm.cpp - Functions that lose precision upstream --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// convert-math-to-llvm computes exp(x) - 1 and log(1 + x), which have no digits
-// left if x is near 0. So these two are calls before it.
+// convert-math-to-llvm computes exp(x) - 1 and log(1 + x) by subtraction and
+// addition, which leaves no correct digits if x is near 0. So this pass, which
+// runs before it, replaces these two ops by calls.
 //
 //===----------------------------------------------------------------------===//
 

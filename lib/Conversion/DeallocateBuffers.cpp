@@ -1,8 +1,8 @@
 //===- DeallocateBuffers.cpp - deallocate-buffers -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Upstream's pass treats all functions of a module, and fails if one of them
-// has an operation that it does not understand.
+// Upstream's pass processes all functions of a module, and fails if one of them
+// has an operation that it does not support.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,10 @@ static bool isRefused(Operation *op) {
   return !op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
 }
 
-/// Whether a function is foreign and has such an operation. Our functions are
-/// internal in LLVM; in them it remains an error. So does an operation without
-/// a dialect, on which later passes of upstream crash.
+/// Whether a function is foreign and has such an operation. In our own
+/// functions, which are internal in LLVM, the operation remains an error. So
+/// does an operation without a dialect, because later passes of upstream crash
+/// on it.
 static bool isLeftAlone(func::FuncOp function) {
   if (function->hasAttr("llvm.linkage"))
     return false;

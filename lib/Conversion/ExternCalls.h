@@ -1,7 +1,7 @@
 //===- ExternCalls.h - Calls of functions compiled elsewhere ----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The steps of lowering that know exec.call_extern.
+// The lowering steps that handle exec.call_extern.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,12 +12,12 @@
 
 namespace pipesched {
 
-/// Makes exec.call_extern of all calls of extern functions, and erases these
-/// functions unless something else names them. Errors, emitted: as for
+/// Replaces all calls of extern functions by exec.call_extern, and erases these
+/// functions unless they are still referenced. Errors, emitted: as for
 /// readExtern.
 mlir::LogicalResult makeExternCalls(mlir::ModuleOp module);
 
-/// How exec.call_extern is inlined and bufferized.
+/// Registers how exec.call_extern is inlined and bufferized.
 void registerExternCallInterfaces(mlir::DialectRegistry &registry);
 
 } // namespace pipesched

@@ -138,7 +138,8 @@ struct CallExternBufferization
 } // namespace
 
 namespace {
-/// Functions with calls become part of kernels as others do.
+/// Allows inlining of functions with such calls into kernels, like other
+/// functions.
 struct CallExternInliner : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 
@@ -156,10 +157,10 @@ void pipesched::registerExternCallInterfaces(DialectRegistry &registry) {
 }
 
 //===----------------------------------------------------------------------===//
-// Calls of C
+// Calls of C functions
 //===----------------------------------------------------------------------===//
 
-/// Whether the elements follow each other in the order of the dimensions.
+/// Whether the elements are contiguous in the order of the dimensions.
 static bool isContiguous(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset = 0, wanted = 1;
@@ -188,7 +189,7 @@ private:
 
   ImplicitLocOpBuilder builder;
   CallExternOp op;
-  SmallVector<Value> operands; ///< of the function of C
+  SmallVector<Value> operands; ///< of the C function
   struct Copy {
     Value from, to;
   };
@@ -197,7 +198,7 @@ private:
 };
 } // namespace
 
-/// The memref, or a copy of it if its elements have gaps.
+/// Returns the memref, or a copy of it if it is not contiguous.
 Value CallLowering::contiguous(Value memref, bool reads, bool writes) {
   auto type = cast<MemRefType>(memref.getType());
   if (isContiguous(type))
@@ -213,7 +214,7 @@ Value CallLowering::contiguous(Value memref, bool reads, bool writes) {
   return copy;
 }
 
-/// A pointer, and the size of each dimension.
+/// Adds the operands for a tensor: a pointer, and the size of each dimension.
 void CallLowering::addTensor(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   SmallVector<int64_t> strides;

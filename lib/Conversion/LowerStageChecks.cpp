@@ -1,10 +1,10 @@
 //===- LowerStageChecks.cpp - Checks as branches --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks are created before bufferization. An index that is known to be inside,
-// such as a loop's over the tensor, gets none: checks in inner loops keep LLVM
-// from vectorizing them. The pass comes after the conversion of loops to
-// branches. In a kernel a check becomes
+// Checks are created before bufferization. An index that is known to be in
+// range, such as the index of a loop over the tensor, gets no check, because
+// checks in inner loops keep LLVM from vectorizing them. This pass runs after
+// loops are converted to branches. In a kernel a check becomes
 //
 //   %ok = index < size, without sign
 //   cond_br %ok, ^rest, ^failed
@@ -160,8 +160,8 @@ void OpChecker::checkElement(Value tensor, ValueRange indices) {
                         "dimension " + Twine(dim));
 }
 
-/// The first and the last element are inside; a slice without elements may
-/// start anywhere.
+/// Checks that the first and the last element are in range; a slice without
+/// elements may start anywhere.
 void OpChecker::checkSliceDimension(OpFoldResult offset, OpFoldResult size,
                                     OpFoldResult stride, OpFoldResult extent,
                                     const Twine &what) {
@@ -210,7 +210,7 @@ void OpChecker::checkSlice(OffsetSizeAndStrideOpInterface slice, Value whole) {
                         "dimension " + Twine(dim));
 }
 
-/// The inserted tensor has the sizes that the op states.
+/// Checks that the inserted tensor has the sizes that the op states.
 void OpChecker::checkSource(tensor::InsertSliceOp insert) {
   llvm::SmallBitVector dropped = insert.getDroppedDims();
   int64_t sourceDim = 0;
@@ -229,7 +229,8 @@ void OpChecker::checkSource(tensor::InsertSliceOp insert) {
   }
 }
 
-/// Processors raise a signal for x / 0, and for the least number / -1.
+/// Checks a division. Processors raise a signal for x / 0, and for the smallest
+/// number divided by -1.
 void OpChecker::checkDivision(Value dividend, Value divisor, bool isSigned) {
   Type type = divisor.getType();
   std::optional<int64_t> known = getConstantIntValue(divisor);
@@ -280,7 +281,8 @@ void OpChecker::checkPad(tensor::PadOp pad) {
   }
 }
 
-/// The sizes of a group have the product that the source has.
+/// Checks that the product of a group's sizes equals the size of the source
+/// dimension.
 void OpChecker::checkExpand(tensor::ExpandShapeOp expand) {
   SmallVector<OpFoldResult> sizes = expand.getMixedOutputShape();
   for (auto [dim, group] : llvm::enumerate(expand.getReassociationIndices())) {
@@ -302,7 +304,7 @@ void OpChecker::checkExpand(tensor::ExpandShapeOp expand) {
   }
 }
 
-/// A loop whose step is 0 would not end.
+/// Checks that the step of a loop is not 0; such a loop would not end.
 void OpChecker::checkStep(scf::ForOp loop) {
   Value step = loop.getStep();
   if (std::optional<int64_t> known = getConstantIntValue(step);
@@ -319,7 +321,7 @@ static bool isDynamic(Type type) {
   return tensor && !tensor.hasStaticShape();
 }
 
-/// Upstream knows the rules of linalg, casts and the like.
+/// Creates checks by upstream's rules for linalg, casts and similar ops.
 void OpChecker::checkByUpstream() {
   if (llvm::none_of(op->getOperandTypes(), isDynamic) &&
       llvm::none_of(op->getResultTypes(), isDynamic))
@@ -398,7 +400,8 @@ static bool isCheck(Operation *op) {
 }
 
 namespace {
-/// The checks of a module, and the texts and functions that they share.
+/// Lowers the checks of a module, and holds the texts and functions that they
+/// share.
 class CheckLowering {
 public:
   CheckLowering(ModuleOp module, StringRef handler)
@@ -407,14 +410,14 @@ public:
   LogicalResult run(func::FuncOp function);
   /// Verifies that `function`, which has checks, is not called by kernels.
   LogicalResult verifyNotCalled(func::FuncOp function);
-  /// After all functions.
+  /// Must be called after all functions.
   void finish();
 
 private:
   struct Failure {
     std::string text;
-    Value index, size; ///< null for all others
-    Value status;      ///< of a function of C
+    Value index, size; ///< null for checks that are not of an index
+    Value status;      ///< status of a C function
   };
   void lower(Operation *check, func::FuncOp function,
              ArrayRef<Operation *> frees);
@@ -427,13 +430,13 @@ private:
   ModuleOp module;
   StringRef handler; ///< empty where other functions abort
   llvm::StringMap<LLVM::GlobalOp> texts;
-  int64_t numNames = 0; ///< tried for texts
+  int64_t numNames = 0; ///< number of names tried for texts
 };
 } // namespace
 
-/// For each check the deallocations of the buffers that exist when it runs:
-/// only of blocks that are freed once and in the code that allocates them.
-/// Paths that leave early do not exist yet.
+/// For each check, finds the deallocations of the buffers that exist when it
+/// runs. Includes only buffers that are freed once, in the block that allocates
+/// them. Paths that leave early do not exist yet.
 static std::vector<SmallVector<Operation *>>
 findFrees(func::FuncOp function, ArrayRef<Operation *> checks) {
   DominanceInfo dominance(function);
@@ -511,7 +514,8 @@ void CheckLowering::fail(ImplicitLocOpBuilder &builder, func::FuncOp function,
     func::ReturnOp::create(builder, status.getResults());
     return;
   }
-  // For a status the size is -2, without an index -1; no dimension has these.
+  // A status has size -2, a check without an index has size -1; no dimension
+  // has these sizes.
   auto constant = [&](int64_t number) {
     return arith::ConstantIntOp::create(builder, number, 64);
   };
@@ -563,7 +567,8 @@ void CheckLowering::lower(Operation *check, func::FuncOp function,
   check->erase();
 }
 
-/// The calling kernel could not know that a check failed.
+/// Refuses calls from kernels: the calling kernel could not know that a check
+/// failed.
 LogicalResult CheckLowering::verifyNotCalled(func::FuncOp function) {
   SetVector<Operation *> callers;
   callers.insert(function);
@@ -582,8 +587,9 @@ LogicalResult CheckLowering::verifyNotCalled(func::FuncOp function) {
   return success();
 }
 
-/// Numbers that LLVM calls poison, such as a float that does not fit into an
-/// integer: a branch on one lets it drop the branch, and with that the check.
+/// Whether an op may return a value that LLVM calls poison, such as a float
+/// that does not fit into an integer. If a branch depends on such a value, LLVM
+/// may drop the branch, and with it the check.
 static bool mayBePoison(Operation *op) {
   if (isa<arith::FPToSIOp, arith::FPToUIOp>(op))
     return op->getResult(0).getType().isInteger();
@@ -595,7 +601,8 @@ static bool mayBePoison(Operation *op) {
          *by >= op->getResult(0).getType().getIntOrFloatBitWidth();
 }
 
-/// Lets them be any number, but the same wherever they are used.
+/// Freezes these values: each may be any number, but is the same wherever it is
+/// used.
 static void freeze(func::FuncOp function) {
   function.walk([](Operation *op) {
     if (!mayBePoison(op))

@@ -1,4 +1,4 @@
-//===- LowerStageOps.cpp - Ops that bufferization does not take -----------===//
+//===- LowerStageOps.cpp - Ops that bufferization does not support --------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Before bufferization: ops without a bufferization become ops that have one,
@@ -42,15 +42,15 @@ using linalg::LinalgOp;
 //===----------------------------------------------------------------------===//
 // Numbers
 //
-// A sum in bf16 stops growing at 256 times its terms: a further term is below
-// half a unit of the last of 8 bits. So sums of bf16 and f16 are added up in
-// f32, and rounded once, as PyTorch and XLA do:
+// A sum in bf16, which has 8 bits, stops growing at 256 times its terms:
+// another term is then less than half a unit in the last place. So sums of bf16
+// and f16 are added up in f32 and rounded once, as PyTorch and XLA do:
 //
 //   reduce ins(%x : bf16) outs(%s : bf16)
 //     -> truncf (reduce ins(%x : bf16) outs(extf %s : f32))
 //===----------------------------------------------------------------------===//
 
-/// The type with other elements: of a scalar, vector or tensor.
+/// Returns the same scalar, vector or tensor type with another element type.
 static Type withElement(Type type, Type element) {
   auto shaped = dyn_cast<ShapedType>(type);
   return shaped ? Type(shaped.clone(element)) : element;
@@ -79,11 +79,11 @@ static Value truncate(OpBuilder &builder, Location loc, Value value,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The ops of a body from the sum so far to the next one, and products that are
-/// only added.
+/// The ops of a body that lead from the old sum to the new one, and products
+/// that are only added.
 using SumOps = llvm::SmallPtrSet<Operation *, 8>;
 
-/// Copies a body whose sums are f32.
+/// Copies a body and makes its sums f32.
 class BodyCopier {
 public:
   BodyCopier(OpBuilder &builder, LinalgOp op, const SumOps &sum)
@@ -115,8 +115,8 @@ static bool rounds(Operation &op) {
              math::FmaOp>(op);
 }
 
-/// Nothing if a sum is of another type, or if there is no rounding, as in a
-/// maximum.
+/// Returns nothing if a sum has another type, or if it needs no rounding, like
+/// a maximum.
 static SumOps findSumOps(LinalgOp op) {
   Block &body = *op.getBlock();
   SumOps sum;
@@ -196,7 +196,7 @@ void BodyCopier::run(ValueRange arguments) {
   linalg::YieldOp::create(builder, op.getLoc(), yielded);
 }
 
-/// The start value of a sum.
+/// Extends the start value of a sum.
 static Value extendStart(OpBuilder &builder, Location loc, Value start) {
   auto fill = start.getDefiningOp<linalg::FillOp>();
   if (!fill || !isNarrow(start.getType()))
@@ -302,8 +302,8 @@ struct CompareNormal : OpRewritePattern<math::IsNormalOp> {
 } // namespace
 
 namespace {
-/// Powers by integers that are known, as products. Upstream's are -inf at 0
-/// where the power is negative.
+/// Turns powers with known integer exponents into products. Upstream's lowering
+/// returns -inf at 0 for negative exponents.
 struct ExpandPower : OpRewritePattern<math::FPowIOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -311,7 +311,7 @@ struct ExpandPower : OpRewritePattern<math::FPowIOp> {
                                 PatternRewriter &rewriter) const override;
 };
 
-/// Upstream takes the minimum with the lower bound.
+/// Lowers clamps. Upstream's lowering takes the minimum with the lower bound.
 struct ExpandClamp : OpRewritePattern<math::ClampFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -324,9 +324,10 @@ struct ExpandClamp : OpRewritePattern<math::ClampFOp> {
   }
 };
 
-/// f64 to bf16 by way of f32, with the last bit set to 1 if bits are lost: so
-/// the second rounding equals the rounding of the f64. LLVM would call
-/// __truncdfbf2, which few compilers' libraries have.
+/// Rounds f64 to bf16 through f32. The last bit of the f32 is set to 1 if bits
+/// are lost, so that the second rounding gives the same result as rounding the
+/// f64 directly. LLVM would call __truncdfbf2, which few compilers' libraries
+/// have.
 struct TruncateByF32 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -386,7 +387,7 @@ LogicalResult TruncateByF32::matchAndRewrite(arith::TruncFOp op,
       arith::CmpIOp::create(builder, arith::CmpIPredicate::eq, last, number(0));
   Value isLost =
       arith::CmpFOp::create(builder, arith::CmpFPredicate::ONE, again, from);
-  // The neighbour on the side of the f64 is odd.
+  // Take the neighbour in the direction of the f64, which is odd.
   Value isAbove = arith::CmpFOp::create(builder, arith::CmpFPredicate::OGT,
                                         math::AbsFOp::create(builder, again),
                                         math::AbsFOp::create(builder, from));
@@ -400,9 +401,11 @@ LogicalResult TruncateByF32::matchAndRewrite(arith::TruncFOp op,
 }
 
 /// Adds patterns for walkAndApplyPatterns: sums of bf16 and f16 in f32, integer
-/// powers and clamps as IEEE 754 has them, and f64 to bf16 rounded once.
+/// powers and clamps by the rules of IEEE 754, and f64 to bf16 with a single
+/// rounding.
 static void populateNumberPatterns(RewritePatternSet &patterns) {
-  // Before upstream's pattern of powers, which takes unknown exponents.
+  // This pattern must precede upstream's pattern for powers, which supports
+  // unknown exponents.
   patterns.add<ExpandPower>(patterns.getContext(), /*benefit=*/2);
   patterns.add<CompareInfinity, CompareNormal, ExpandClamp, TruncateByF32,
                WidenSums>(patterns.getContext());
@@ -431,7 +434,8 @@ struct DecomposeSoftmax : OpRewritePattern<linalg::SoftmaxOp> {
   }
 };
 
-/// Integer divisions of whole tensors get a body in which each is checked.
+/// Gives integer divisions of whole tensors a body in which each division is
+/// checked.
 struct DivisionToGeneric : RewritePattern {
   explicit DivisionToGeneric(MLIRContext *context)
       : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
@@ -440,7 +444,8 @@ struct DivisionToGeneric : RewritePattern {
                                 PatternRewriter &rewriter) const override;
 };
 
-/// The bodies of named ops of linalg cannot be changed.
+/// The bodies of named linalg ops cannot be changed, so they become generic
+/// ops.
 struct GeneralizeDivisions : OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
 
@@ -454,8 +459,8 @@ struct GeneralizeDivisions : OpInterfaceRewritePattern<linalg::LinalgOp> {
   }
 };
 
-/// Padding below 0 takes elements away, and bufferization would write outside
-/// of the result.
+/// Splits negative padding into a slice: it removes elements, and bufferization
+/// would write outside of the result.
 struct CropBeforePad : OpRewritePattern<tensor::PadOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -534,15 +539,16 @@ DivisionToGeneric::matchAndRewrite(Operation *op,
 // Remaining ops
 //===----------------------------------------------------------------------===//
 
-/// Floats that LLVM has no type for: of eight bits and less, and tf32.
+/// Whether a type has floats that LLVM has no type for: eight bits and less,
+/// and tf32.
 static bool hasFloatWithoutCode(Type type) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
   return element && !isa<Float16Type, BFloat16Type, Float32Type, Float64Type,
                          Float80Type, Float128Type>(element);
 }
 
-/// Element accesses that are known to be outside of a tensor would read or
-/// write other memory.
+/// Reports element accesses that are known to be out of range; they would read
+/// or write other memory.
 static LogicalResult checkIndices(Operation *op, Value tensor,
                                   ValueRange indices, func::FuncOp function) {
   auto type = cast<RankedTensorType>(tensor.getType());
@@ -596,8 +602,9 @@ static LogicalResult checkOp(Operation *op, func::FuncOp function) {
   return success();
 }
 
-/// Removes functions that nothing calls and that have an op of an unregistered
-/// dialect: it has no lowering, and upstream's passes crash on it.
+/// Removes functions that are never called and that have an op of an
+/// unregistered dialect. Such an op has no lowering, and upstream's passes
+/// crash on it.
 static void removeForeign(ModuleOp module) {
   for (auto function :
        llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
@@ -629,7 +636,7 @@ struct LowerStageOpsPass
                  GeneralizeDivisions>(&getContext());
     tensor::populateDecomposeTensorConcatPatterns(patterns);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
-    // Also ops that the first walk has made.
+    // Also processes ops that the first walk has made.
     RewritePatternSet numbers(&getContext());
     populateNumberPatterns(numbers);
     math::populateExpansionPatterns(numbers, {"fpowi"});

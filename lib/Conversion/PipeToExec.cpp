@@ -1,7 +1,7 @@
 //===- PipeToExec.cpp - From a schedule to its program --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowering.h decides which instructions a cell becomes; this file turns them
+// Lowering.h decides which instructions a cell becomes. This file turns them
 // into ops and replaces schedules by programs.
 //
 //===----------------------------------------------------------------------===//
@@ -132,8 +132,8 @@ private:
 };
 } // namespace
 
-/// The halves of a pair become one op. Both may wait for the same token, which
-/// the op lists only once.
+/// The halves of a pair become one op. If both wait for the same token, the op
+/// lists it once.
 void ProgramEmitter::gatherOperands(uint32_t instruction) {
   operands.clear();
   for (uint32_t operand : program.operandsOf(instruction))

@@ -1,8 +1,8 @@
 //===- ToLLVM.cpp - The pipeline pipesched-to-llvm ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a schedule and its functions to the LLVM dialect: our passes, then
-// upstream's. docs/Lowering.md gives the same list for mlir-opt.
+// Lowers a schedule and its functions to the LLVM dialect: first our passes,
+// then upstream's. docs/Lowering.md has the same list for mlir-opt.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,8 +63,8 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// Upstream's buffer-deallocation-pipeline, which skips functions that it
-/// cannot treat.
+/// Adds upstream's buffer-deallocation-pipeline, but skips functions that it
+/// does not support.
 static void addDeallocation(OpPassManager &manager) {
   memref::ExpandReallocPassOptions reallocs;
   reallocs.emitDeallocs = false;
@@ -78,8 +78,8 @@ static void addDeallocation(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
 }
 
-/// Functions of stages become part of the kernels; results are computed in the
-/// memory of the kernels; other allocations of functions are freed.
+/// Inlines the functions of stages into the kernels, makes results use the
+/// memory of the kernels, and frees the other allocations of functions.
 static void addBufferization(OpPassManager &manager) {
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerAffinePass());
@@ -101,11 +101,13 @@ static void addBufferization(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   addDeallocation(manager);
-  // After its last use, the memory of a temporary is still in the caches.
+  // Free a temporary right after its last use, so that its memory is reused
+  // while it is still in the caches.
   manager.addNestedPass<func::FuncOp>(
       bufferization::createOptimizeAllocationLivenessPass());
   manager.addPass(createConvertBufferizationToMemRefPass());
-  // Its helper takes memrefs of unknown sizes, which are not bare pointers.
+  // Inline the helper of deallocations: its memrefs of unknown sizes cannot
+  // become bare pointers.
   manager.addPass(createInlinerPass());
   manager.addPass(createSymbolDCEPass());
   manager.addPass(createLowerExternCallsPass());
@@ -123,8 +125,8 @@ void pipesched::addNumberPasses(OpPassManager &manager) {
   manager.addPass(createCallLibmPass());
 }
 
-/// Kernels have static shapes, so that their memrefs become bare pointers,
-/// which LLVM may know not to alias.
+/// Lowers kernels, whose static shapes let their memrefs become bare pointers.
+/// LLVM may assume that these do not alias.
 static void addLowering(OpPassManager &manager) {
   manager.addPass(createCallBlasPass());
   manager.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
@@ -150,7 +152,7 @@ static void addLowering(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
 }
 
-/// From programs that the module already has.
+/// Converts programs that the module already has.
 static void addProgramConversion(OpPassManager &manager,
                                  const ToLLVMOptions &options) {
   if (options.from == ToLLVMStart::Program) {

@@ -1,15 +1,15 @@
 //===- VerifyKernelStores.cpp - Assumptions of bufferization --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One-shot bufferization orders reads and writes of tensors. It does not see
-// that storing a tensor writes a memref, nor that two tensors are made of one.
-// A memref that a kernel writes is therefore allowed
+// One-shot bufferization orders reads and writes of tensors. It sees neither
+// that storing a tensor writes a memref, nor that two tensors are made from the
+// same memref. Therefore a memref that a kernel writes may have only
 //
 //   one name:   %t = to_tensor %m restrict
 //   one store:  materialize_in_destination %x in %m, after all other ops
 //
-// where the memory of %x is new, %t's, or a memref's that no earlier store
-// writes. Then no store overwrites an input of a later one.
+// The memory of %x must be new, or that of %t, or of a memref that no earlier
+// store writes. Then no store overwrites an input of a later one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,8 +62,8 @@ static bool isWritable(Value memref) {
   });
 }
 
-/// A memref that is written has at most one name and one store, and no other
-/// op touches it.
+/// Verifies that a written memref has at most one name and one store, and that
+/// no other op uses it.
 LogicalResult StoreVerifier::verifyUses(BlockArgument memref) {
   auto number = [&] { return memref.getArgNumber(); };
   Operation *name = nullptr, *store = nullptr;
@@ -94,7 +94,7 @@ LogicalResult StoreVerifier::verifyUses(BlockArgument memref) {
   return success();
 }
 
-/// Only stores, and ops that read nothing, come after a store.
+/// Verifies that only stores, and ops that read nothing, come after a store.
 LogicalResult StoreVerifier::verifyIsLast(MaterializeInDestinationOp store) {
   if (store->getBlock() != &function.getBody().back())
     return emitError(store) << "stores to memory in front of other blocks; "
@@ -119,7 +119,7 @@ LogicalResult StoreVerifier::verifyIsLast(MaterializeInDestinationOp store) {
   return success();
 }
 
-/// Follows the tensor to all memory that it may be in.
+/// Follows the tensor to all memory that may hold it.
 LogicalResult StoreVerifier::verifySource(MaterializeInDestinationOp store) {
   bufferization::BufferizationOptions options;
   bufferization::AnalysisState state(options);

@@ -1,7 +1,7 @@
 //===- LowerExternCalls.td - Functions compiled elsewhere --*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pass that calls functions of C.
+// Defines the pass that calls C functions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,7 +16,7 @@
 
 namespace pipesched {
 
-/// How convert-exec-to-func writes the program of a worker.
+/// The form of the functions that convert-exec-to-func creates.
 enum class ProgramForm { Table, Straight };
 
 template <>

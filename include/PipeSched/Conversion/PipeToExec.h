@@ -1,4 +1,4 @@
-//===- PipeToExec.h - A schedule to its program -----------------*- C++ -*-===//
+//===- PipeToExec.h - From a schedule to its program ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The two parts of convert-pipe-to-exec: from a schedule to flat instructions,
@@ -20,8 +20,8 @@ namespace pipesched {
 mlir::FailureOr<Program> lowerSchedule(pipe::ScheduleOp schedule,
                                        ReceivePlacement placement);
 
-/// Creates the program of `schedule` from its instructions, not attached to a
-/// module, with the schedule's name, header and paths.
+/// Creates the program of `schedule` from its instructions, with the schedule's
+/// name, header and paths. The program is not attached to a module.
 mlir::OwningOpRef<exec::ProgramOp> createProgram(pipe::ScheduleOp schedule,
                                                  const Program &program);
 

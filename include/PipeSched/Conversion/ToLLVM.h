@@ -59,17 +59,17 @@ void buildToLLVMPipeline(mlir::OpPassManager &manager,
                          const ToLLVMOptions &options);
 
 /// Adds passes that compute bf16 in f32 and round after each operation, in
-/// plain integer code, and the math of narrow floats in f32: otherwise LLVM
-/// calls functions that some compilers' libraries lack. Then a pass that calls
-/// the functions that upstream's arithmetic loses.
+/// plain integer code, and compute the math of narrow floats in f32. Without
+/// them, LLVM calls functions that the libraries of some compilers lack. Then
+/// adds a pass for the functions that lose precision in upstream's arithmetic.
 void addNumberPasses(mlir::OpPassManager &manager);
 
-/// Into MLIR's global registry.
+/// Registers the pipeline in MLIR's global registry.
 void registerToLLVMPipeline();
 
-/// Registers the interfaces that its passes need in addition to dialects, for
+/// Registers the interfaces that its passes need in addition to dialects:
 /// inlining, bufferization and deallocation of upstream ops. Stock tools
-/// register them.
+/// register them themselves.
 void registerToLLVMInterfaces(mlir::DialectRegistry &registry);
 
 } // namespace pipesched

@@ -1,8 +1,8 @@
 //===- Actions.cpp - Actions as ops ---------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ops of each opcode. Pointers are LLVM's, since memory comes from outside;
-// kernels take memrefs, views of a block of bytes.
+// Emits the ops of each opcode. Pointers are LLVM's, because memory comes from
+// outside; kernels take memrefs, which are views of a block of bytes.
 //
 //===----------------------------------------------------------------------===//
 

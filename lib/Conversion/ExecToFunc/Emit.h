@@ -14,13 +14,13 @@
 
 namespace pipesched {
 
-/// The symbol of a part of program `name`: "p_step".
+/// Returns the symbol of a part of program `name`, such as "p_step".
 inline std::string symbolOf(llvm::StringRef name, const llvm::Twine &part) {
   return (name + "_" + part).str();
 }
 
-/// A private function, which lowers to one that other objects do not see. MLIR
-/// does not inline it, so that a kernel stays one piece of code; LLVM may.
+/// Creates a private function, which other objects do not see. MLIR does not
+/// inline it, so that a kernel remains one function; LLVM may.
 mlir::func::FuncOp createPrivate(mlir::ImplicitLocOpBuilder &builder,
                                  llvm::StringRef name, mlir::FunctionType type);
 
@@ -37,12 +37,12 @@ mlir::func::FuncOp createKernel(mlir::ImplicitLocOpBuilder &builder,
                                 llvm::StringRef program, const KernelPlan &plan,
                                 int64_t numSlices, KernelForm form);
 
-/// The runtime functions, declared on first use.
+/// The functions of the runtime, declared on first use.
 class RuntimeCalls {
 public:
   explicit RuntimeCalls(mlir::ModuleOp module) : module(module) {}
 
-  /// Calls `pipesched_rt_<name>`; the result is null for functions without one.
+  /// Calls `pipesched_rt_<name>`; returns null for functions without a result.
   mlir::Value call(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef name,
                    mlir::ValueRange operands, bool hasStatus = true);
 
@@ -54,12 +54,12 @@ private:
 class Words {
 public:
   virtual ~Words() = default;
-  /// The number of the instruction that runs, as i32.
+  /// The number of the current instruction, as i32.
   virtual mlir::Value instruction() = 0;
   virtual mlir::Value i32(unsigned index) = 0;
   /// An unsigned word as i64.
   virtual mlir::Value i64(unsigned index) = 0;
-  /// Two words.
+  /// Two words as one number.
   virtual mlir::Value size(unsigned index) = 0;
   /// A slot in bytes.
   virtual mlir::Value bytes(unsigned index) = 0;
@@ -111,7 +111,8 @@ public:
       : builder(builder), runtime(runtime), plan(plan), kernels(kernels),
         members(members) {}
 
-  /// Arguments of the function in which actions are, from the context on.
+  /// Sets the arguments of the function that contains the actions, from the
+  /// context on.
   void enter(mlir::ValueRange arguments);
 
   /// Emits one action; returns its status, or null if it has none.
@@ -138,8 +139,7 @@ private:
 };
 
 /// Creates `<p>_worker_<w>` for each worker and the functions that they call.
-/// The functions take context, persistent, arena, host and step and return a
-/// status.
+/// They take context, persistent, arena, host and step, and return a status.
 void createTableForm(mlir::ImplicitLocOpBuilder &builder,
                      llvm::StringRef program, const StepPlan &plan,
                      llvm::ArrayRef<mlir::func::FuncOp> kernels,
@@ -162,7 +162,7 @@ inline std::string workerName(llvm::StringRef program, size_t worker) {
 void createEntries(mlir::ImplicitLocOpBuilder &builder, llvm::StringRef program,
                    const StepPlan &plan, mlir::FunctionType worker);
 
-/// A schedule or program and the steps of its workers.
+/// A schedule or program, and the planned steps of its workers.
 struct PlannedOwner {
   mlir::Operation *op;
   std::unique_ptr<StepPlan> plan;

@@ -1,8 +1,8 @@
 //===- Entries.cpp - Public functions of compiled programs ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The three public functions (docs/Lowering.md). The result of `p_layout` has
-// instructions that repeat only once, so that it hardly grows with the
+// Creates the three public functions (docs/Lowering.md). `p_layout` returns
+// repeated instructions only once, so its text hardly grows with the
 // microbatches.
 //
 //===----------------------------------------------------------------------===//
@@ -48,8 +48,8 @@ void StepPlan::describe(uint32_t instruction, std::string &text) const {
   text += llvm::utostr(peer);
 }
 
-/// Whether two instructions of a worker differ only in their microbatches; for
-/// pairs likewise the second halves, which come after them.
+/// Whether two instructions of a worker differ only in their microbatches. For
+/// pairs, the second halves, which follow them, must also differ only in these.
 static bool areAlike(const StepPlan &plan, uint32_t a, uint32_t b) {
   ArrayRef<Instruction> all = plan.placed.loaded.program.instructions;
   auto isSame = [](const Instruction &x, const Instruction &y) {
@@ -64,7 +64,7 @@ static bool areAlike(const StepPlan &plan, uint32_t a, uint32_t b) {
 }
 
 namespace {
-/// Writes the names of a worker's instructions. They need no escapes.
+/// Writes the names of a worker's instructions. Names need no escapes.
 class InstructionWriter {
 public:
   InstructionWriter(const StepPlan &plan, const WorkerPlan &worker)
@@ -73,8 +73,8 @@ public:
   std::string run();
 
 private:
-  /// The growth of the microbatch of an instruction, or of the second half of a
-  /// pair, over `period` instructions.
+  /// Returns how much the microbatch of an instruction, or of the second half
+  /// of a pair, grows over `period` instructions.
   int64_t growth(uint32_t i, uint32_t period, uint32_t half) const {
     auto microbatch = [&](uint32_t j) {
       return plan.placed.loaded.program.instructions[instructions[j] + half]
@@ -156,8 +156,9 @@ static void writeWorker(llvm::json::OStream &json, const StepPlan &plan,
   });
 }
 
-/// The text of `p_layout` (docs/Lowering.md): JSON with, by worker, the sizes
-/// of its blocks, the tensors of its persistent block and its instructions.
+/// Returns the text of `p_layout` (docs/Lowering.md). It is JSON with, for each
+/// worker, the sizes of its blocks, the tensors of its persistent block, and
+/// its instructions.
 static std::string describeLayout(StringRef name, const StepPlan &plan) {
   std::string text;
   llvm::raw_string_ostream os(text);

@@ -1,8 +1,8 @@
 //===- ExecToFunc.cpp - From a program to functions -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Plans all programs, then replaces each by functions, so that an error leaves
-// the module as it was.
+// Plans all programs first, then replaces each by functions, so that the module
+// is unchanged after an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace mlir;
 using namespace pipesched;
 
 //===----------------------------------------------------------------------===//
-// Remaining ops of pipe
+// Removal of remaining pipe ops
 //===----------------------------------------------------------------------===//
 
 static bool isOfPipe(NamedAttribute attribute) {
@@ -61,8 +61,8 @@ static bool holdsPipeAttributes(Attribute attribute) {
       .wasInterrupted();
 }
 
-/// Removes models, roles and the description of the system if no schedule is
-/// left that needs them.
+/// Removes models, roles and the description of the system if no remaining
+/// schedule needs them.
 static void dropFacts(ModuleOp module) {
   if (!module.getOps<pipe::PlacementOwnerOpInterface>().empty())
     return;
@@ -76,8 +76,8 @@ static void dropFacts(ModuleOp module) {
       module->removeDiscardableAttr(attribute.getName());
 }
 
-/// Adds notes about functions and kernels when an op of theirs cannot be
-/// compiled, or fails when it runs.
+/// Adds notes about functions and kernels to errors of their ops, both when
+/// compiled and when run.
 static void noteUses(const StepPlan &plan, ArrayRef<func::FuncOp> functions) {
   StageUses uses;
   for (auto [kernel, function] : llvm::zip_equal(plan.kernels, functions))
@@ -89,8 +89,8 @@ static void noteUses(const StepPlan &plan, ArrayRef<func::FuncOp> functions) {
   uses.write();
 }
 
-/// Lets the function and all that it calls be inlined: their checks can end the
-/// kernel only as a part of it.
+/// Allows inlining of the function and of all functions that it calls: their
+/// checks can end the kernel only if they are a part of it.
 static void allowInlining(func::FuncOp function, SymbolTable &symbols) {
   SetVector<Operation *> reached;
   reached.insert(function);
@@ -104,8 +104,7 @@ static void allowInlining(func::FuncOp function, SymbolTable &symbols) {
   }
 }
 
-/// Makes functions of stages private, so that they disappear when they have
-/// been inlined.
+/// Makes functions of stages private, so that they are removed after inlining.
 static void makePrivate(StepPlan &plan, SymbolTable &symbols) {
   for (KernelPlan &kernel : plan.kernels)
     for (const KernelCall &call : kernel.kernel->calls) {
@@ -123,7 +122,7 @@ static StringRef nameOf(Operation *owner) {
   return SymbolTable::getSymbolName(owner).getValue();
 }
 
-/// Functions of the runtime come from its library.
+/// The library of the runtime defines these functions.
 static LogicalResult verifyRuntimeNames(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     if (function.getName().starts_with("pipesched_rt_") &&

@@ -1,9 +1,9 @@
 //===- Forms.cpp - The functions of workers -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Table: one constant with the actions of all workers as sections, and one loop
-// that brings each repetition of a section into a buffer and walks it there.
-// Straight: the same actions one after the other.
+// Creates the functions of both forms. Table: one constant has the actions of
+// all workers as sections, and one loop reads each repetition of a section into
+// a buffer and runs it. Straight: the same actions one after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,9 @@ FunctionType pipesched::getWorkerType(MLIRContext *context) {
                            {IntegerType::get(context, 32)});
 }
 
-/// A private constant of 32-bit words, little end first. It is written as
-/// bytes, which LLVM prints and reads as one string: much faster than numbers.
+/// Creates a private constant of 32-bit words, in little-endian order. It is
+/// written as bytes, because LLVM prints and reads them as one string, much
+/// faster than numbers.
 static void createGlobal(ImplicitLocOpBuilder &builder, StringRef name,
                          ArrayRef<uint32_t> words) {
   std::vector<uint32_t> swapped;
@@ -53,7 +54,7 @@ static Value getGlobal(ImplicitLocOpBuilder &builder, StringRef name,
       builder, MemRefType::get(size, builder.getI8Type()), name);
 }
 
-/// A pointer to the members of all groups; null without groups.
+/// Returns a pointer to the members of all groups; null if there are no groups.
 static Value getMembers(ImplicitLocOpBuilder &builder, StringRef program,
                         const StepPlan &plan) {
   auto type = LLVM::LLVMPointerType::get(builder.getContext());
@@ -79,7 +80,7 @@ static void createMembers(ImplicitLocOpBuilder &builder, StringRef program,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads words from the buffer, after the opcode at `position`.
+/// Reads the words after the opcode at `position` from the buffer.
 class TableWords final : public Words {
 public:
   TableWords(ImplicitLocOpBuilder &builder, Value table, Value position,
@@ -113,13 +114,13 @@ private:
   Value table, position, current;
 };
 
-/// Reads words of the table that come after one another.
+/// Reads consecutive words of the table.
 class TableReader {
 public:
   TableReader(ImplicitLocOpBuilder &builder, Value table)
       : builder(builder), table(table) {}
 
-  /// Word `index` after `position`, which are numbers of type index.
+  /// Returns word `index` after `position`; both are of type index.
   Value i32(Value position, unsigned index) const {
     Value offset = arith::ConstantIndexOp::create(builder, index);
     Value place = builder.createOrFold<arith::AddIOp>(position, offset);
@@ -137,7 +138,8 @@ private:
   Value table;
 };
 
-/// Creates the function that gives a word of a section, as WordSection::read:
+/// Creates the function that returns a word of a section, like
+/// WordSection::read:
 ///
 ///   word(position, times, i, r)
 ///     if (times == 1) return table[position + i]
@@ -169,12 +171,12 @@ private:
 ///
 ///   for each section [first, last), until a status is not 0
 ///     for each of its repetitions
-///       bring its words into the buffer
+///       read its words into the buffer
 ///       while (position != length && status == 0)
 ///         switch (buffer[position])
 ///           case opcode: run it; position += its words; status = its status
 ///
-/// After each kEnd it counts one instruction more.
+/// At each kEnd it increments the number of the instruction.
 class WalkEmitter {
 public:
   WalkEmitter(ImplicitLocOpBuilder &builder, StringRef program,
@@ -322,8 +324,8 @@ void WalkEmitter::emitCase(Block &block, uint32_t opcode, ValueRange state) {
   scf::YieldOp::create(builder, ValueRange{next, result, instruction});
 }
 
-/// The opcodes that the workers use: only these, and the runtime functions that
-/// they call, need code.
+/// Returns the opcodes that the workers use. Only these, and the runtime
+/// functions that they call, need code.
 static SmallVector<int64_t> collectOpcodes(const ActionTable &table) {
   SmallVector<int64_t> used;
   for (size_t opcode = 0; opcode < table.usedOpcodes.size(); ++opcode)
@@ -351,7 +353,7 @@ void WalkEmitter::emitBody(scf::WhileOp loop) {
                                            block->getArgument(2)});
 }
 
-/// Brings a repetition of a section, given by position and times, into the
+/// Reads a repetition of a section, given by position and times, into the
 /// buffer.
 void WalkEmitter::emitRead(ValueRange section, Value length, Value repetition) {
   auto loop = scf::ForOp::create(builder, index(0), length, index(1));

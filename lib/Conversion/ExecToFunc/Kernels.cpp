@@ -34,7 +34,7 @@ namespace {
 struct Slot {
   const KernelArgument *argument;
   Value memref;
-  Value tensor; ///< current contents of the memref, which a call reads
+  Value tensor; ///< current contents of the memref, for the next call
 };
 
 class KernelEmitter {
@@ -60,7 +60,7 @@ private:
   SmallVector<Slot> slots;
   int64_t numSlices;
   Value unit, step;
-  Value shard; ///< null if the kernel does not take it
+  Value shard; ///< null if the kernel takes no shard
 };
 } // namespace
 
@@ -83,8 +83,8 @@ KernelEmitter::KernelEmitter(ImplicitLocOpBuilder &builder,
   }
 }
 
-/// A unit is microbatch x slices + slice; kernels that do not use its parts
-/// have no code for it.
+/// A unit is microbatch x slices + slice. The division is emitted only for
+/// kernels that use its parts.
 Value KernelEmitter::getMicrobatch() {
   if (numSlices == 1)
     return unit;
@@ -131,7 +131,7 @@ Value KernelEmitter::addToSum(Value sum, Value term) {
 }
 
 /// Puts the partial of this shard at its place among the partials of all
-/// shards, which are zero until they are summed.
+/// shards. The other places are zero until the partials are summed.
 Value KernelEmitter::putPartial(Value partial, Value all) {
   Type element = cast<RankedTensorType>(all.getType()).getElementType();
   Value zero = arith::ConstantOp::create(builder, builder.getZeroAttr(element));
@@ -141,12 +141,12 @@ Value KernelEmitter::putPartial(Value partial, Value all) {
   return putSlice(builder, builder.getLoc(), partial, zeros, place);
 }
 
-/// Results go through a copy on tensors into the former contents of the memref,
-/// and from there to the memref at the end of the kernel. So bufferization sees
-/// the write of the memref, keeps it after the reads of the former contents,
-/// and drops it if the result already is in place. It does not see writes to
-/// memrefs, so one between other ops could overwrite their inputs
-/// (RationaleRun.md).
+/// Writes a result. A copy on tensors puts it into the former contents of the
+/// memref, and the copy is stored to the memref at the end of the kernel. So
+/// bufferization sees the write, keeps it after the reads of the former
+/// contents, and drops it if the result is already in place. Bufferization does
+/// not see writes to memrefs, so an earlier store could overwrite inputs of
+/// later ops (RationaleRun.md).
 void KernelEmitter::write(const KernelCall &call, unsigned index,
                           Value result) {
   KernelOperand operand = call.results[index];
@@ -165,7 +165,7 @@ void KernelEmitter::write(const KernelCall &call, unsigned index,
           : linalg::CopyOp::create(builder, result, slot.tensor).getResult(0);
 }
 
-/// Writes a residual into its slice of the buffer that slices share.
+/// Writes a residual into its slice of the buffer that the slices share.
 void KernelEmitter::copyToEarlier(KernelCopy copy) {
   Slot &from = slotOf({Kind::Buffer, copy.residual});
   Slot &to = slotOf({Kind::Buffer, copy.earlier});

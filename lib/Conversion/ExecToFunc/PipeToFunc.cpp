@@ -1,9 +1,9 @@
 //===- PipeToFunc.cpp - From a schedule to functions ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The three passes from pipe to functions in one, on arrays: a step of
-// thousands of microbatches is hundreds of thousands of instructions, and as
-// ops they would take longer than everything else that is compiled.
+// Does the work of three passes, from pipe to functions, on arrays. A step of
+// thousands of microbatches has hundreds of thousands of instructions; as ops
+// they would take longer than all other compilation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +30,9 @@ using namespace pipesched;
 // Pairs
 //===----------------------------------------------------------------------===//
 
-/// Lists operands as ops do: the first half of an overlapped pair has the
-/// operands of both, each once, and represents the pair where others wait for
-/// it.
+/// Lists operands as on ops: the first half of an overlapped pair has the
+/// operands of both halves, each once, and other instructions refer only to the
+/// first half.
 ///
 ///   instructions   0F2+   0B1        compute 0F2+0B1 after %f1, %g1
 ///   operands       f1     f1 g1
@@ -79,7 +79,7 @@ public:
                   ProgramForm form)
       : schedule(schedule), options(options), form(form) {}
 
-  /// `program` is the schedule's.
+  /// `program` must be the program of the schedule.
   FailureOr<PlannedOwner> run(Program program);
 
 private:
@@ -93,7 +93,7 @@ private:
 };
 } // namespace
 
-/// Emits nothing.
+/// Assigns buffers; emits no errors.
 FailureOr<BufferAssignment>
 SchedulePlanner::place(const StageFunctions &functions,
                        const LoadedProgram &loaded) {
@@ -105,7 +105,7 @@ SchedulePlanner::place(const StageFunctions &functions,
 }
 
 /// Emits the reason why there are no places, at the ops that the instructions
-/// would be.
+/// would become.
 LogicalResult SchedulePlanner::explain(const Program &program) {
   OwningOpRef<exec::ProgramOp> op = createProgram(schedule, program);
   schedule->getBlock()->getOperations().insert(Block::iterator(schedule),

@@ -1,7 +1,7 @@
 //===- StepPlan.cpp - Plans of steps --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads a program with its places, and numbers kernels and groups.
+// Reads a program with assigned buffers, and numbers kernels and groups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +78,8 @@ static void addOperand(KernelPlan &plan, KernelOperand operand,
     found->isRead = true;
 }
 
-/// Adds buffers that slices share and no call names, and records that parts of
-/// them stay.
+/// Adds shared buffers of slices that no call refers to, and records that parts
+/// of them are kept.
 static void addShared(KernelPlan &plan) {
   for (auto [number, buffer] : llvm::enumerate(plan.kernel->buffers)) {
     if (!buffer.name.isShared())
@@ -115,9 +115,9 @@ static PersistentKind kindOf(KernelOperand::Kind kind) {
 KernelNumbers::KernelNumbers(StepPlan &plan)
     : plan(plan), byStageAndPhase(plan.functions.stages.size() * kNumPhases) {}
 
-/// The properties that two kernels must share to be one function: the functions
-/// that they call, the places of all operands, and the number of buffers of
-/// their instructions.
+/// Returns the properties that two kernels must share to become one function:
+/// the functions that they call, the places of all operands, and the number of
+/// buffers of their instructions.
 static std::vector<int64_t> keyOf(const KernelPlan &plan) {
   std::vector<int64_t> key;
   key.push_back(plan.kernel->buffers.size());
@@ -177,7 +177,7 @@ uint32_t KernelNumbers::numberOf(const StageKernel &kernel,
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// The workers that hold a stage of the tie by any path.
+/// Returns the workers that hold a stage of the tie on any path.
 static std::vector<uint32_t> workersOf(const Tie &tie,
                                        const Placement &placement) {
   std::set<uint32_t> workers;
@@ -197,9 +197,9 @@ static std::vector<uint32_t> workersOf(const StageFunctions &functions,
   return {workers.begin(), workers.end()};
 }
 
-/// Numbers the groups in the order of their blocks, then groups of ties, then
-/// groups of the shards of each path: one for broadcasts and one for sums,
-/// since workers may start these in different orders. Members ascend.
+/// Numbers the groups: first by blocks, then the groups of ties, then two
+/// groups for the shards of each path. Broadcasts and sums have separate
+/// groups, because workers may start them in different orders. Members ascend.
 static ReduceGroups collectGroups(const LoadedProgram &loaded,
                                   const StageFunctions &functions,
                                   std::vector<uint32_t> &members) {
@@ -235,8 +235,8 @@ static ReduceGroups collectGroups(const LoadedProgram &loaded,
 }
 
 /// Appends the sections of a worker to the table, after the entries that they
-/// refer to. A row of words is an action with the waits, begins and ends after
-/// it, so that rows that look alike do the same.
+/// refer to. A row of words is an action with the waits, begins and ends that
+/// follow it, so that equal rows do the same.
 static void writeTable(StepPlan &plan, WorkerPlan &worker,
                        ArrayRef<uint32_t> words) {
   ActionTable &table = plan.table;
@@ -271,7 +271,8 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
   ReduceGroups groups = collectGroups(loaded, plan->functions, plan->members);
   plan->workers.resize(loaded.program.getNumWorkers());
   KernelNumbers kernels(*plan);
-  std::vector<uint32_t> words; // of one worker, so that its pages are reused
+  // The words of one worker, kept outside of the loop to reuse their memory.
+  std::vector<uint32_t> words;
   for (auto [number, worker] : llvm::enumerate(plan->workers)) {
     words.clear();
     WorkerPlanner planner(*plan, kernels, groups, owner, number, words);
@@ -283,7 +284,7 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
       worker.words = words;
   }
   if (form == ProgramForm::Table && plan->table.words.empty())
-    plan->table.words.push_back(0); // a constant has elements
+    plan->table.words.push_back(0); // a constant needs at least one element
   return plan;
 }
 
@@ -291,7 +292,7 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Only instructions become code: other ops in a worker would be dropped
+/// Verifies that a worker has only instructions: other ops would be dropped
 /// silently.
 static LogicalResult verifyOnlyInstructions(exec::WorkerOp worker) {
   for (Operation &op : *worker.getBody())
@@ -312,7 +313,7 @@ static void readInstruction(Operation *op, BufferAssignment &buffers) {
     buffers.tags.back() = recv.getTag().value_or(-1);
 }
 
-/// Reads the attributes that exec-assign-buffers has written into the ops.
+/// Reads the attributes that exec-assign-buffers has put on the ops.
 static FailureOr<BufferAssignment> readBuffers(exec::ProgramOp program,
                                                const LoadedProgram &loaded) {
   BufferAssignment buffers;
@@ -340,15 +341,15 @@ static FailureOr<BufferAssignment> readBuffers(exec::ProgramOp program,
   return std::move(buffers);
 }
 
-/// "0F1 from worker 0".
+/// Returns "0F1 from worker 0".
 static std::string describeMessage(const Program &program,
                                    const Instruction &recv) {
   return program.nameOf(recv.cell).str() + " from worker " +
          std::to_string(recv.peer);
 }
 
-/// A message arrives at the receive that has its tag, and of several with this
-/// tag at the first one that is still open.
+/// Verifies the tag of a receive. A message arrives at the receive with its
+/// tag; if several are open, at the first one.
 static LogicalResult verifyTag(const LoadedProgram &loaded,
                                ArrayRef<int32_t> tags, uint32_t recv,
                                std::optional<uint32_t> before) {
@@ -375,7 +376,7 @@ static LogicalResult verifyTag(const LoadedProgram &loaded,
   return success();
 }
 
-/// Verifies that each message arrives where the program says.
+/// Verifies that each message arrives at the receive that the program names.
 static LogicalResult verifyTags(const LoadedProgram &loaded,
                                 ArrayRef<int32_t> tags) {
   const Program &program = loaded.program;

@@ -3,8 +3,8 @@
 //
 // A program with buffers as numbers: for each worker a sequence of actions
 // (waits, runtime calls, kernels) with their operands. Both forms of
-// convert-exec-to-func are made from it: the straight form unrolls these
-// numbers, the table holds repetitions once.
+// convert-exec-to-func are made from it: the straight form has all actions, the
+// table has repeated actions once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,18 +20,18 @@ namespace pipesched {
 /// The first word of an action. The words after it, each of 32 bits ("slot":
 /// an offset in units of kSlotAlignment; "size": two words, the low one first):
 enum Opcode : uint32_t {
-  kWait,        ///< request
-  kBegin,       ///< of the next instruction of the worker
-  kEnd,         ///< of the same
+  kWait,        ///< request to wait for
+  kBegin,       ///< start of the next instruction of the worker
+  kEnd,         ///< end of that instruction
   kZero,        ///< slot in the persistent block, size in bytes
   kClear,       ///< slot in the arena, size in bytes
   kSend,        ///< slot in the arena, size in bytes, peer, tag, request
-  kRecv,        ///< likewise
+  kRecv,        ///< as for kSend
   kOffload,     ///< slot in host memory, slot in the arena, size, request
-  kReload,      ///< likewise
+  kReload,      ///< as for kOffload
   kAllReduce,   ///< persistent slot, size in elements, element type, group,
                 ///< first index into members, number of members, request
-  kSumShards,   ///< likewise, but a slot in the arena
+  kSumShards,   ///< as for kAllReduce, but with a slot in the arena
   kBroadcast,   ///< slot in the arena, size in bytes, root, group, first index
                 ///< into members, number of members, request
   kAdd,         ///< persistent slots of the sum and of the addend,
@@ -42,7 +42,8 @@ enum Opcode : uint32_t {
                 ///< number of the shard if the kernel takes it
 };
 
-/// Words of an action below kFirstKernel, the opcode included.
+/// Returns the number of words of an action below kFirstKernel, including the
+/// opcode.
 unsigned getNumWords(Opcode opcode);
 
 /// A tensor that a kernel reads or writes.
@@ -50,7 +51,8 @@ struct KernelArgument {
   KernelOperand operand; ///< Buffer, Param, State, Gradient or Loss
   mlir::RankedTensorType type;
   bool isRead = false, isWritten = false;
-  /// For Param, State and Gradient: in bytes from the slot of the stage.
+  /// For Param, State and Gradient: in bytes, relative to the slot of the
+  /// stage.
   int64_t offset = 0;
 };
 
@@ -58,7 +60,7 @@ struct KernelArgument {
 /// share it.
 struct KernelPlan {
   const StageKernel *kernel;
-  std::string name; ///< of the first stage and phase, "0F"
+  std::string name; ///< of the first stage and phase that use it, "0F"
   /// All stages and phases that run it.
   llvm::SmallVector<std::pair<int64_t, Phase>> cells;
   llvm::SmallVector<KernelArgument> arguments;
@@ -70,15 +72,14 @@ struct KernelPlan {
 
 struct WorkerPlan {
   std::vector<uint32_t> words; ///< the actions of a step, for the straight form
-  /// For the table: the place of the descriptions of its sections.
+  /// For the table: the range of its section descriptions.
   size_t sectionsBegin = 0, sectionsEnd = 0;
-  /// Instructions of the program, but Waits and second halves of pairs.
+  /// Instructions of the program, except Waits and second halves of pairs.
   std::vector<uint32_t> instructions;
   int64_t arenaBytes = 0, hostBytes = 0, numRequests = 0;
 };
 
-/// A program whose tensors have places. The `ops` of the program are for
-/// errors.
+/// A program with assigned buffers. `ops` are the ops for error messages.
 struct PlacedProgram {
   LoadedProgram loaded;
   BufferAssignment buffers;
@@ -130,7 +131,7 @@ struct StepPlan {
 
 /// Plans a step of each worker. Errors, emitted at the op: ops that
 /// loadStageFunctions and loadProgram reject; a phase without its function; a
-/// worker or an instruction that exec-assign-buffers has not treated; buffers
+/// worker or an instruction without the result of exec-assign-buffers; buffers
 /// that are not in the arena, not aligned, or that overlap in one kernel; tags
 /// by which a message would arrive at the receive of another one; a sum of
 /// elements that the runtime cannot add; blocks over 256 GiB; an instruction of
@@ -138,8 +139,8 @@ struct StepPlan {
 mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(exec::ProgramOp program,
                                                      ProgramForm form);
 
-/// The same for the arrays of a program that `owner`, a schedule or a program,
-/// holds; `functions` are its functions.
+/// The same for a program as arrays. `owner` is the schedule or program that
+/// they belong to; `functions` are its functions.
 mlir::FailureOr<std::unique_ptr<StepPlan>> planSteps(mlir::Operation *owner,
                                                      StageFunctions functions,
                                                      PlacedProgram placed,

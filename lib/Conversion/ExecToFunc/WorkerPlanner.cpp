@@ -57,7 +57,8 @@ void WorkerPlanner::putWaits(uint32_t instruction) {
   }
 }
 
-/// An instruction starts its requests one after the other.
+/// Assigns a request to an instruction, which starts its requests one after the
+/// other.
 uint32_t WorkerPlanner::startRequest(uint32_t instruction) {
   if (freeRequests.empty()) {
     freeRequests.push_back(plan.numRequests++);
@@ -87,7 +88,7 @@ LogicalResult WorkerPlanner::verifySlot(uint32_t instruction, int64_t offset,
     return pipe::emitTableError(opOf(instruction))
            << "has a buffer at " << offset << "; expected a multiple of "
            << kSlotAlignment;
-  // Both are numbers of the text, whose sum may not fit.
+  // Both numbers come from the text, so their sum may not fit.
   if (bytes < 0 || bytes > blockBytes || offset > blockBytes - bytes)
     return pipe::emitTableError(opOf(instruction))
            << "has a buffer of " << bytes << " bytes at " << offset
@@ -117,9 +118,9 @@ LogicalResult WorkerPlanner::verifyBuffers(uint32_t instruction,
   return success();
 }
 
-/// Plans one cell with as many of `offsets` as it has buffers, and drops these.
-/// Buffers that slices share start at zero, with F of the first slice or the
-/// backward of the last.
+/// Plans one cell. It takes its buffers from the front of `offsets` and removes
+/// them there. Shared buffers of slices are zeroed by the F of the first slice,
+/// or by the backward of the last.
 void WorkerPlanner::putBegun(Cell cell, const StageKernel &kernel,
                              ArrayRef<int64_t> offsets) {
   const Placement &placement = step.placed.loaded.placement;
@@ -157,7 +158,7 @@ LogicalResult WorkerPlanner::planCell(uint32_t instruction, Cell cell,
   return success();
 }
 
-/// A pair has the places of both halves.
+/// Plans a compute. A pair has the places of both halves.
 LogicalResult WorkerPlanner::planCompute(uint32_t instruction) {
   bool isPair = at(instruction).cell.overlapsNext();
   const BufferAssignment &buffers = step.placed.buffers;
@@ -177,7 +178,8 @@ LogicalResult WorkerPlanner::planCompute(uint32_t instruction) {
   return success();
 }
 
-/// A message carries an output (F), or a gradient of the stage's input.
+/// Plans a message. It carries an output (F), or the gradient of the stage's
+/// input.
 LogicalResult WorkerPlanner::planMessage(uint32_t instruction, Opcode opcode) {
   auto [cell, peer, kind] = at(instruction);
   int64_t bytes = cell.is(Phase::Forward) ? outputBytes[cell.getStage()]
@@ -218,7 +220,7 @@ LogicalResult WorkerPlanner::planCopy(uint32_t instruction, Opcode opcode) {
   return success();
 }
 
-/// The number of an element type in the interface of the runtime.
+/// Returns the number of an element type in the interface of the runtime.
 static std::optional<int64_t> elementTypeNumber(Type type) {
   if (type.isF32())
     return 0;
@@ -272,7 +274,7 @@ LogicalResult WorkerPlanner::putSum(uint32_t instruction, Opcode opcode,
 // Shards
 //===----------------------------------------------------------------------===//
 
-/// The worker of the last stage gives its output to all that have a shard.
+/// The worker of the last stage sends its output to all workers with a shard.
 LogicalResult WorkerPlanner::planBroadcast(uint32_t instruction) {
   const Placement &placement = step.placed.loaded.placement;
   int64_t path = placement.pathOf(at(instruction).cell.getUnit());
@@ -293,8 +295,9 @@ LogicalResult WorkerPlanner::planBroadcast(uint32_t instruction) {
   return success();
 }
 
-/// The result of a shard becomes the sum over shards. Partials of one shard are
-/// zero at the places of others, so that the sum has all of them.
+/// Replaces the result of a shard by the sum over shards. The partials of a
+/// shard are zero at the places of other shards, so the sum contains all
+/// partials.
 LogicalResult WorkerPlanner::planShardSums(uint32_t instruction) {
   const StageFunctions &functions = step.functions;
   int64_t path =
@@ -321,8 +324,9 @@ LogicalResult WorkerPlanner::planShardSums(uint32_t instruction) {
 // Ties
 //===----------------------------------------------------------------------===//
 
-/// Workers wait here for each other. None waits for a later instruction, as
-/// long as only steps of the optimizer follow.
+/// Verifies that a tie comes last. Workers wait here for each other, which
+/// cannot deadlock if only optimizer steps follow: then none waits for a later
+/// instruction.
 LogicalResult WorkerPlanner::verifyLast(uint32_t instruction, const Tie &tie) {
   for (uint32_t i = instruction + 1; i < rowEnd; ++i) {
     const Instruction &later = at(i);
@@ -338,8 +342,9 @@ LogicalResult WorkerPlanner::verifyLast(uint32_t instruction, const Tie &tie) {
   return success();
 }
 
-/// In front of the first O of a tied stage, adds up the gradients of its tied
-/// parameters, first on this worker, then among all workers that have one:
+/// Before the first O of a tied stage, adds up the gradients of its tied
+/// parameters, first on this worker, then among all workers that have such a
+/// gradient:
 ///
 ///   kAdd a += b    kAllReduce a    kCopy b = a
 LogicalResult WorkerPlanner::planTies(uint32_t instruction) {
@@ -425,7 +430,7 @@ LogicalResult WorkerPlanner::planNext(uint32_t instruction) {
   return success();
 }
 
-/// Gradients of neighbouring runs and the losses are zero at first.
+/// Zeroes the losses and the gradients, merged into runs, at the start.
 void WorkerPlanner::putZeros() {
   SmallVector<std::pair<int64_t, int64_t>> spans;
   for (const GradientRun &run : layout.runs)

@@ -1,7 +1,7 @@
 //===- WorkerPlanner.h - Plans a step of one worker -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the instructions of one worker to its actions.
+// Turns the instructions of one worker into its actions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,20 +19,20 @@ struct Group {
 };
 struct ReduceGroups {
   std::map<std::pair<int64_t, int64_t>, Group> byBlocks;
-  std::vector<Group> byTie; ///< of StageFunctions::ties
-  /// The groups of the shards of a vocabulary.
+  std::vector<Group> byTie; ///< by index in StageFunctions::ties
+  /// The groups of the shards of a vocabulary, for one path.
   struct OfShards {
     Group broadcasts, sums;
   };
   std::vector<OfShards> byPath;
 };
 
-/// Gives kernels their opcodes; equal ones share one.
+/// Assigns opcodes to kernels; equal kernels share one.
 class KernelNumbers {
 public:
   explicit KernelNumbers(StepPlan &plan);
 
-  /// `layout` is from any worker that holds the stage.
+  /// `layout` may be of any worker that holds the stage.
   uint32_t numberOf(const StageKernel &kernel, const PersistentLayout &layout);
 
 private:
@@ -100,16 +100,17 @@ private:
   WorkerPlan &plan;
   uint32_t rowBegin, rowEnd;
   int64_t losses; ///< offset in the persistent block
-  /// By stage: the offset of its tensors, and the bytes of messages that carry
-  /// its output and the gradient of its input, -1 if there is none.
+  /// By stage: the offset of its tensors, and the sizes in bytes of the
+  /// messages with its output and with the gradient of its input; -1 if there
+  /// is no such message.
   std::vector<int64_t> stageBegins, outputBytes, gradientBytes;
 
   std::vector<bool> summedTies; ///< by tie
 
   /// Operands of the Waits in front of the next compute or reload.
   llvm::SmallVector<uint32_t> joined;
-  /// By position in the row its first open request, by request the next one of
-  /// the same instruction; or none.
+  /// By position in the row: its first open request. By request: the next
+  /// request of the same instruction, or none.
   std::vector<uint32_t> firstRequest, nextRequest;
   llvm::SmallVector<uint32_t> freeRequests; ///< reused last in, first out
 };
