@@ -1,8 +1,8 @@
-//===- CostModel.cpp - Facts to costs of stages
-//-------------------------------===//
+//===- CostModel.cpp - Facts to costs of stages ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tables whose workers have shards of the vocabulary, and all others.
+// Chooses between tables whose workers have shards of the vocabulary, and all
+// others.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- ProfileCosts.cpp - Costs from measured times -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Profiled times and unit slots as costs of stages.
+// Turns profiled times and unit slots into costs of stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ llvm::Expected<StageCosts> pipesched::costUnit(const Placement &placement) {
   return stageCosts;
 }
 
-/// A list has one time, or one for each stage of every path.
+/// Checks that a list has one time, or one for each stage of every path.
 static llvm::Error checkLength(const Placement &placement,
                                const std::vector<int64_t> &times,
                                llvm::StringRef name) {
@@ -75,7 +75,7 @@ static llvm::Error checkLengths(const Placement &placement,
   return checkLength(placement, profile.sendPs, "send");
 }
 
-/// The time of a stage in a list that passed checkLength; absent if it is
+/// The time of a stage in a list that passed checkLength; absent if the list is
 /// empty.
 static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
                                      int64_t stage) {
@@ -84,8 +84,8 @@ static std::optional<int64_t> timeAt(const std::vector<int64_t> &times,
   return times.size() == 1 ? times.front() : times[stage];
 }
 
-/// Divides a time of a whole microbatch among its slices: in proportion to
-/// their costs so far, except for weights, else evenly. O and G belong to no
+/// Divides a time of a whole microbatch among its slices, in proportion to
+/// their costs so far, but evenly for weights. O and G do not belong to a
 /// slice.
 static std::vector<int64_t> divideAmongSlices(Phase phase, int64_t ps,
                                               const CellCosts &cells) {
@@ -111,12 +111,12 @@ static std::vector<int64_t> divideAmongSlices(Phase phase, int64_t ps,
 }
 
 namespace {
-/// The number of its blocks that a stage owns.
+/// The number of blocks of a stage that it owns.
 struct StageShare {
   int64_t numOwned = 1, numHeld = 1;
 };
 
-/// Writes the profile of one stage over the cost that the stage has.
+/// Replaces the costs of one stage by its profile.
 class StageProfile {
 public:
   StageProfile(const Profile &profile, int64_t stage, StageShare blocks,
@@ -166,8 +166,8 @@ private:
       measured(Phase::Recompute, *again, cost);
   }
 
-  /// A measured time does not say for which data a cell waits, nor when rows,
-  /// keys or values are on their way.
+  /// A measured time shows neither for which data a cell waits, nor when rows,
+  /// keys or values are sent.
   static void measured(Phase phase, int64_t ps, StageCost &cost) {
     std::vector<int64_t> shares = divideAmongSlices(phase, ps, cost.cells);
     for (auto [slice, share] : llvm::enumerate(shares))
@@ -202,8 +202,8 @@ private:
 };
 } // namespace
 
-/// Says for example "the schedule has I and W, the profile does not give I and
-/// W".
+/// Returns an error such as "the schedule has I and W, the profile does not
+/// give I and W".
 static llvm::Error missingBackward(PhaseSet missing, bool hasWhole) {
   std::string names = describePhases(missing, " and ");
   if (hasWhole && (kSplitBackward - missing).isEmpty())
@@ -238,14 +238,15 @@ llvm::Error StageProfile::applyBackward(StageCost &cost,
   apply(Phase::WeightGrad, weightGrad);
   if (missing.isEmpty())
     return llvm::Error::success();
-  // B is the sum of I and W, so the one of them that is absent is missing too.
+  // B is the sum of I and W, so if only one of the two is given, the other is
+  // missing.
   if (missing.contains(Phase::Backward) && (inputGrad || weightGrad))
     missing |= inputGrad ? Phase::WeightGrad : Phase::InputGrad;
   return missingBackward(missing, whole.has_value());
 }
 
 /// The shares of all stages, if the profile has times that need them: O and G
-/// are measured for all blocks of a stage, but run only for the blocks that it
+/// are measured for all blocks of a stage, but run only for blocks that it
 /// owns.
 static llvm::Expected<std::vector<StageShare>>
 sharesOf(const Placement &placement, const Profile &profile) {
@@ -302,7 +303,7 @@ llvm::Expected<StageCosts> pipesched::overlayProfile(const Placement &placement,
                                                      const Profile &profile,
                                                      PhaseSet phases,
                                                      Recompute recompute) {
-  // The parts of layers that others have timed are not known.
+  // For measured phases, the times of the parts of layers are unknown.
   for (Phase phase :
        {Phase::Forward, Phase::Backward, Phase::InputGrad, Phase::WeightGrad})
     if (!profile.phasePs[phase].empty())
@@ -314,7 +315,7 @@ llvm::Expected<StageCosts> pipesched::overlayProfile(const Placement &placement,
                       /*hasOtherCosts=*/true);
 }
 
-/// The phases of blocks whose times a profile replaces.
+/// The phases of blocks whose times are replaced by a profile.
 static PhaseSet phasesReplacedBy(const Profile &profile, Recompute recompute) {
   auto gives = [&](Phase phase) { return !profile.phasePs[phase].empty(); };
   PhaseSet replaced;

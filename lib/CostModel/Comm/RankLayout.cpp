@@ -1,7 +1,7 @@
-//===- RankLayout.cpp - Which accelerators share a node -------------------===//
+//===- RankLayout.cpp - Positions of ranks in nodes and pods --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ranks are products of three sizes, so they are computed in 128 bits.
+// Ranks are products of three sizes, so they need 128 bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ static int64_t nodeSize(const SystemFacts &system) {
 }
 
 /// Pods are known if the system gives both their size and their network. They
-/// keep their number of nodes, even if only a part of a node is used.
+/// keep their number of nodes even if only a part of a node is used.
 static int64_t podSize(const SystemFacts &system) {
   if (!system.spine.bytesPerSecond)
     return 0;
@@ -36,8 +36,8 @@ static bool isInOneBlock(int64_t size, Rank firstRank, Rank lastRank) {
   return firstRank / size == lastRank / size;
 }
 
-/// A group by its members on each node and in each pod. Members of a pod that
-/// do not fill nodes evenly count as if each node were a separate pod.
+/// A group by its members on each node and in each pod. If members of a pod do
+/// not fill nodes evenly, each node counts as a separate pod.
 static RingGroup groupOfLevels(int64_t perNode, int64_t perPod, int64_t size) {
   if (perPod % perNode != 0)
     perPod = perNode;
@@ -72,12 +72,12 @@ bool RankLayout::sharesBlock(int64_t size, int64_t workerA,
                              int64_t workerB) const {
   auto [low, high] = std::minmax(workerA, workerB);
   if (order == RankOrder::Data) {
-    // Accelerator pairs span the two blocks of ranks and all between them, so a
-    // boundary anywhere in there separates some pair.
+    // The pairs of accelerators span both blocks of ranks and all ranks between
+    // them. So a boundary anywhere in this range separates some pair.
     Rank block = Rank(accelerators) * dataParallel;
     return isInOneBlock(size, low * block, high * block + block - 1);
   }
-  // In each block, pipelines start at multiples of their length, and repeat.
+  // In each block, pipelines start at multiples of their length and repeat.
   Rank length = Rank(accelerators) * numWorkers;
   auto shift = static_cast<int64_t>(length % size);
   int64_t numBegins = std::min(dataParallel, size / std::gcd(shift, size));
@@ -90,8 +90,8 @@ bool RankLayout::sharesBlock(int64_t size, int64_t workerA,
   return true;
 }
 
-/// The members of a group in each block of `size` consecutive ranks that has
-/// any; 1 if their numbers differ.
+/// The number of members of a group in each block of `size` consecutive ranks
+/// that has members; 1 if the numbers differ.
 int64_t RankLayout::membersPerBlock(int64_t size, int64_t first, int64_t last,
                                     int64_t numGroupWorkers,
                                     const Members &members) const {
@@ -123,7 +123,8 @@ RingGroup RankLayout::group(int64_t first, int64_t last,
   auto membersIn = [&](int64_t block) {
     return membersPerBlock(block, first, last, numGroupWorkers, members);
   };
-  // Without nodes, the link joins only the accelerators of each worker.
+  // If nodes are unknown, the link connects only the accelerators of each
+  // worker.
   bool isInOnePod = !perPod || (!groupEnds.empty() && sharesGroup(first, last));
   return groupOfLevels(membersIn(perNode ? perNode : accelerators),
                        isInOnePod ? size : membersIn(perPod), size);
@@ -150,7 +151,7 @@ RingGroup RankLayout::expertReplicas(int64_t first, int64_t last,
     return group(
         first, last, numGroupWorkers,
         {accelerators / step, step, shards, Rank(accelerators) * numWorkers});
-  // A group of all experts has several peers, which are not adjacent.
+  // The experts of a group have several peers, which are not adjacent.
   if (step % accelerators == 0)
     return group(first, last, numGroupWorkers,
                  {1, (step - accelerators) * numWorkers + accelerators,
@@ -168,9 +169,10 @@ RingGroup RankLayout::shardCopies(int64_t worker) const {
   return group(worker, worker, 1, {1, step - others, all, step});
 }
 
-/// Groups of `degree` consecutive accelerators, which start at multiples of it.
+/// Groups of `degree` consecutive accelerators, which start at multiples of
+/// `degree`.
 static RingGroup consecutiveGroup(const SystemFacts &system, int64_t degree) {
-  /// Those in each block; 1 if their numbers differ.
+  /// The number of members in each block; 1 if the numbers differ.
   auto membersIn = [degree](int64_t size) {
     if (!size || size % degree == 0)
       return degree;
@@ -188,7 +190,7 @@ RingGroup pipesched::expertWidthGroup(const SystemFacts &system) {
   return consecutiveGroup(system, system.expertWidths());
 }
 
-/// The ranks that share a node if nothing else is known.
+/// The ranks that share a node; the worker's own if nodes are unknown.
 static int64_t nodeOrWorker(const SystemFacts &system) {
   int64_t perNode = nodeSize(system);
   return perNode ? perNode : system.accelerators;
@@ -196,8 +198,8 @@ static int64_t nodeOrWorker(const SystemFacts &system) {
 
 RingGroup pipesched::contextGroup(const SystemFacts &system) {
   int64_t degree = system.contextParallel, tensor = system.tensorParallel();
-  // The members in a block of `size` consecutive ranks, wherever the worker
-  // starts.
+  // The number of members in a block of `size` consecutive ranks, wherever the
+  // worker starts.
   auto membersIn = [&](int64_t size) {
     int64_t run = std::gcd(size, system.accelerators);
     return run % tensor == 0 ? run / tensor : 1;
@@ -209,8 +211,8 @@ RingGroup pipesched::contextGroup(const SystemFacts &system) {
 
 RingGroup pipesched::expertGroup(const SystemFacts &system) {
   int64_t degree = system.expertParallel, widths = system.expertWidths();
-  // The members in a block of `size` consecutive ranks, wherever the group
-  // starts.
+  // The number of members in a block of `size` consecutive ranks, wherever the
+  // group starts.
   auto membersIn = [&](int64_t size) {
     int64_t run = std::gcd(size, degree * widths);
     if (system.rankOrder == RankOrder::Pipeline)

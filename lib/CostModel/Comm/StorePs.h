@@ -1,7 +1,7 @@
 //===- StorePs.h - Times as integers ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Costs are computed as floating-point numbers and held as whole picoseconds.
+// Costs are computed as floating-point numbers and stored as whole picoseconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ inline constexpr double kPsPerSecond = 1e12;
 /// 2^63, the first time that does not fit into int64.
 inline constexpr double kPsLimit = 9223372036854775808.0;
 
-/// Rounded to the nearest picosecond.
+/// Stores a time, rounded to the nearest picosecond.
 inline llvm::Error store(double ps, const char *what, int64_t &result) {
   double rounded = std::nearbyint(ps);
   if (!(rounded < kPsLimit))

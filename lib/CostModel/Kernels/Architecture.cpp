@@ -133,7 +133,8 @@ static llvm::Error checkSizes(const Architecture &arch) {
   });
 }
 
-/// Equally large groups of query heads share a key-value head.
+/// Checks that query heads form equal groups, each of which shares a key-value
+/// head.
 static llvm::Error checkHeads(const Architecture &arch) {
   if (const std::optional<LatentAttention> &latent = arch.latent)
     return checkFields({
@@ -219,7 +220,7 @@ static llvm::Error checkLinear(const LinearAttention &linear) {
   return llvm::Error::success();
 }
 
-/// A layer has at least one of its two parts.
+/// Checks that each layer has at least one of its two parts.
 static llvm::Error checkParts(const Architecture &arch) {
   int64_t layer = 0;
   for (const LayerRun &run : layerRuns(arch)) {
@@ -235,7 +236,7 @@ static llvm::Error checkParts(const Architecture &arch) {
   return llvm::Error::success();
 }
 
-/// Checks features that need or exclude one another.
+/// Checks features that require or exclude each other.
 static llvm::Error checkForm(const Architecture &arch) {
   if (arch.branches != Branches::Sequential &&
       arch.norms != NormPlacement::Before)

@@ -26,12 +26,13 @@ struct CheckedWork {
 enum class LastUse { InputGrad, WeightGrad };
 
 /// Whether a kernel or tensor belongs to the attention core, which selective
-/// recompute runs again.
+/// recompute recomputes.
 enum class Part { Core, Rest };
 
-/// Whether the accelerators of a worker divide a kernel or tensor, or each has
-/// all of it; or they divide a kernel as they divide parameters. Rows: of a
-/// tensor of experts' rows, ranks that divide the widths of an expert have all.
+/// How the accelerators of a worker share a kernel or tensor: it is sharded
+/// evenly; or whole on each; or a kernel is sharded like parameters. Rows: a
+/// tensor of experts' rows, which is whole on each of the ranks that shard the
+/// widths of an expert.
 enum class Share { Divided, Whole, AsParameters, Rows };
 
 class BlockBuilder {
@@ -42,7 +43,8 @@ public:
     block.count = count;
   }
 
-  /// Sets rare properties of the last kernel, and of its twin if it runs again.
+  /// Sets rare properties of the last kernel, and of its twin if the backward
+  /// recomputes it.
   void ofLast(llvm::function_ref<void(Kernel &)> say) {
     for (Kernel &kernel :
          llvm::MutableArrayRef(block.kernels).take_back(hasTwin ? 2 : 1))
@@ -50,45 +52,46 @@ public:
   }
 
   /// Adds a kernel; its work is zero in phases in which it does not run.
-  /// `weightBytes` of its bytes are weights.
+  /// `weightBytes` of its bytes are for weights.
   void kernel(llvm::StringRef name, Engine engine, CheckedWork forward,
               CheckedWork inputGrad, CheckedWork weightGrad = {},
               Part part = Part::Rest, Share share = Share::Divided,
               CheckedInt weightBytes = 0);
 
-  /// Adds a kernel of the attention core that has separate rates.
+  /// Adds a kernel of the attention core that has its own rates.
   void attention(llvm::StringRef name, const AttentionShape &shape,
                  CheckedWork forward, CheckedWork inputGrad);
 
   /// Adds a tensor that F keeps.
   void saves(llvm::StringRef name, CheckedInt bytes, LastUse lastUse,
              Part part = Part::Rest, Share share = Share::Divided);
-  /// Adds the block's input, which full recompute keeps and W reads too.
+  /// Adds the block's input, which full recompute keeps and which W also reads.
   void savesInput(llvm::StringRef name, CheckedInt bytes, Share share);
-  /// Adds the gradient of an output, which I computes and leaves for W.
+  /// Adds the gradient of an output, which I computes and keeps for W.
   void leavesGradient(llvm::StringRef name, CheckedInt bytes,
                       Share share = Share::Divided);
-  /// Adds parameters; one token uses `active` of them.
+  /// Adds `count` parameters; one token uses `active` of them.
   void parameters(llvm::StringRef name, CheckedInt count, CheckedInt active);
-  /// Starts or ends the work on rows of experts: kernels, tensors, gradients
+  /// Starts or ends the work on rows of experts. Kernels, tensors, gradients
   /// and parameters in between belong to experts.
   void route(bool begins) { isRouting = begins; }
-  /// Starts the attention core, in which a token sees at most this many others,
-  /// or ends it with 0.
+  /// Starts the attention core, in which a token attends to at most this many
+  /// tokens, or ends it with 0.
   void sees(CheckedInt tokens) { seen = tokens.get(); }
-  /// Starts or ends a part that the backward runs again: each kernel has a twin
+  /// Starts or ends a part that the backward recomputes: each kernel has a twin
   /// `..._again` with the work of its forward in I, and no tensors are kept. I
-  /// leaves the tensors that W needs.
+  /// keeps the tensors that W needs.
   void again(bool begins) { isAgain = begins; }
-  /// Starts or ends a layer of that kind that runs again as a whole.
+  /// Starts or ends a layer of that kind that the backward recomputes as a
+  /// whole.
   void layerAgain(bool begins) { isLayerAgain = begins; }
-  /// Sets the facts of the experts whose rows the block works on.
+  /// Sets the facts of the experts that process the block's rows.
   void experts(const ExpertFacts &facts) { block.experts = facts; }
 
   /// Adds parameters that another block owns.
   void tiedParameters(llvm::StringRef name, CheckedInt count);
 
-  /// Says that full recompute keeps all tensors of this block.
+  /// Declares that full recompute keeps all tensors of this block.
   void keepAll();
 
   /// Returns the block. Errors: the first overflow.
@@ -102,11 +105,11 @@ private:
   CheckedInt parameterCount, activeCount, tiedCount;
   CheckedInt activations, core, input, weightGrad;
   CheckedInt wholeActivations, wholeInput, wholeWeightGrad;
-  /// Totals of experts.
+  /// Totals over experts.
   CheckedInt routedParameters, routedActivations, routedWeightGrad;
   CheckedInt wideActivations, wideWeightGrad;
   bool isRouting = false, isAgain = false, isLayerAgain = false;
-  bool hasTwin = false; ///< the last kernel is the twin of the one before
+  bool hasTwin = false; ///< the last kernel is the twin of the previous one
   int64_t seen = 0;
   std::vector<bool> isCore; ///< by kernel
   bool keepsAll = false;
@@ -120,14 +123,15 @@ inline constexpr int64_t kFloatBytes = 4;
 struct Sizes {
   Sizes(const Architecture &arch, int64_t microbatchSize, bool hasWindow);
 
-  CheckedInt b;            ///< sequences
-  CheckedInt e;            ///< bytes of an element
-  CheckedInt h, f;         ///< hidden, feedforward
-  CheckedInt s;            ///< sequence
-  CheckedInt seen;         ///< tokens that one token sees: s or the window
-  CheckedInt heads;        ///< query heads
-  CheckedInt q, k, v, o;   ///< width of all queries, keys, values, outputs
-  CheckedInt coreK, coreV; ///< of keys and values that the attention reads
+  CheckedInt b;          ///< sequences
+  CheckedInt e;          ///< bytes of an element
+  CheckedInt h, f;       ///< hidden, feedforward
+  CheckedInt s;          ///< sequence
+  CheckedInt seen;       ///< tokens that one token attends to: s or the window
+  CheckedInt heads;      ///< query heads
+  CheckedInt q, k, v, o; ///< width of all queries, keys, values, outputs
+  /// Width of keys and values that the attention reads.
+  CheckedInt coreK, coreV;
   CheckedInt vocabulary;
   // NOLINTNEXTLINE(readability-identifier-naming): T = b s in every source
   CheckedInt T;    ///< tokens
@@ -135,8 +139,7 @@ struct Sizes {
   CheckedInt n;    ///< number of attention scores
 };
 
-/// The bits in which a precision keeps tensors if the model does not state
-/// them.
+/// The bits in which a precision keeps tensors if the model states none.
 SavedBits savedBitsOf(const Architecture &arch, Precision precision);
 
 /// FLOPs per element of a vector kernel.
@@ -164,27 +167,27 @@ public:
   void predictionLayer(const LayerRun &kind);
 
 private:
-  /// The engine of a linear layer and the dimension that its accelerators
-  /// divide.
+  /// The engine of a linear layer and the dimension that is sharded over its
+  /// accelerators.
   struct LinearKind {
     Engine engine = Engine::Matrix;
     Share work = Share::Divided;   ///< of the whole kernel
-    Share output = Share::Divided; ///< of its output's gradient
+    Share output = Share::Divided; ///< of the gradient of its output
   };
-  /// `rows` times a weight matrix. The kernel reads `copies` such matrices: the
-  /// rows of a mixture of experts go to different ones.
+  /// A product of `rows` with a weight matrix. The kernel reads `copies` such
+  /// matrices, because the rows of a mixture of experts use different ones.
   void linear(llvm::StringRef name, CheckedInt rows, CheckedInt in,
               CheckedInt out, LinearKind kind, CheckedInt copies = 1);
-  /// The two splits of tensor parallelism: a split by columns divides the
+  /// The two splits of tensor parallelism: a split by columns shards the
   /// outputs; a split by rows has outputs in the residual stream.
   LinearKind byColumns() const { return {linears}; }
   LinearKind byRows() const { return {linears, Share::Divided, stream}; }
-  /// The same of experts, whose outputs are rows.
+  /// The same for experts, whose outputs are rows.
   LinearKind byRowsOfExperts() const {
     Share rows = stream == Share::Divided ? Share::Rows : stream;
     return {linears, Share::Divided, rows};
   }
-  /// Outside tensor parallelism: divided or whole as the residual stream is.
+  /// Outside tensor parallelism: sharded or whole like the residual stream.
   LinearKind onStream(Engine engine) const { return {engine, stream, stream}; }
   /// A GEMM of the attention core between `width` elements of each token and
   /// the `kept` keys or values; it has no weights.
@@ -192,27 +195,30 @@ private:
               bool isForward);
   void vector(llvm::StringRef name, CheckedWork forward, CheckedWork inputGrad,
               Part part = Part::Rest, Share share = Share::Divided);
-  /// A sweep over the scores that reads and writes `passes` values of each.
+  /// A sweep over the scores that reads and writes `passes` values per score.
   CheckedWork scorePass(int64_t passes);
   void norm(llvm::StringRef name, Norm form, CheckedInt elements,
             Share share = Share::Divided);
   /// A norm of the residual stream, with its parameters.
   void streamNorm(llvm::StringRef name);
-  /// Makes the last kernel, such a norm, one for each of its operations.
+  /// Replaces the last kernel, such a norm, by one kernel for each of its
+  /// operations.
   void separateNorm();
   /// A norm before a linear layer that reads its output.
   void normBefore(llvm::StringRef name, CheckedInt elements);
-  /// Bytes of elements that are kept in this number of bits (SavedBits).
+  /// Returns the bytes of elements that are kept in this number of bits
+  /// (SavedBits).
   CheckedInt keptBytes(CheckedInt elements, int64_t bits) const;
-  /// Casts both operands of a linear layer in 8 bits.
+  /// Adds the casts of both operands of a linear layer to 8 bits.
   void casts(llvm::StringRef name, CheckedInt rows, CheckedInt in,
              CheckedInt out, Share share);
   /// Adds the gradients of `count` parameters to the gradients of other
   /// microbatches.
   void accumulates(llvm::StringRef name, CheckedInt count);
-  /// Sets the number of kernels of the last one, a linear layer.
+  /// Sets the number of launches of the last kernel, which is a linear layer.
   void launchesLinear();
-  /// A linear layer that the backward runs again, with its forward's work.
+  /// Adds a linear layer that the backward recomputes, with the work of its
+  /// forward.
   void productAgain(llvm::StringRef name, CheckedInt rows, CheckedInt in,
                     CheckedInt out);
   /// Sums the gradients of the users of a value.
@@ -220,23 +226,24 @@ private:
             Share share = Share::Divided);
   void dropout(llvm::StringRef name, CheckedInt elements,
                Part part = Part::Rest, Share share = Share::Divided);
-  /// A tensor of the residual stream; `lastUse` says whether W reads it.
+  /// A tensor of the residual stream; `lastUse` states whether W reads it.
   void savesStream(llvm::StringRef name, CheckedInt bytes, LastUse lastUse) {
     block.saves(name, bytes, lastUse, Part::Rest, stream);
   }
-  /// Brings rows to the ranks of their experts, or back, and their gradients
-  /// the other way, in these numbers of bits.
+  /// Sends rows to the ranks of their experts, or back, and their gradients in
+  /// the other direction, in these numbers of bits.
   void exchangeRows(llvm::StringRef name, CheckedInt rows, int64_t bits,
                     int64_t gradientBits);
   /// Whether a linear layer's gathered input is whole on every accelerator.
   Share inputs() const { return arch.gatheredInputs ? Share::Whole : stream; }
-  /// Logits of the stream and their loss.
+  /// Adds the logits of the stream and their loss.
   void logits(CheckedInt width);
   /// An all-reduce of the residual stream among the accelerators of a worker.
   void reduce(llvm::StringRef name, bool forward, bool inputGrad);
   /// Dropout and addition to the residual stream.
   void residual(llvm::StringRef dropoutName, llvm::StringRef name);
-  /// Parameters of `count` equal linear layers; a token uses `active` of them.
+  /// Adds the parameters of `count` equal linear layers; a token uses `active`
+  /// of them.
   void weights(llvm::StringRef name, CheckedInt in, CheckedInt out,
                bool hasBias, CheckedInt count = 1, CheckedInt active = 1);
 
@@ -253,8 +260,8 @@ private:
   void gateOutput();
 
   // LinearKernels.cpp
-  /// A product of a recurrence, which has no weights: FLOPs and bytes of the
-  /// forward. The backward runs two such products, and the forward again if
+  /// A product of a recurrence, without weights: FLOPs and bytes of the
+  /// forward. The backward runs two such products, and the forward once more if
   /// `isAgain`.
   void product(llvm::StringRef name, CheckedWork forward, bool isAgain);
   void convolve(const LinearAttention &linear, CheckedInt width);
@@ -307,7 +314,7 @@ private:
   bool fusesActivations; ///< one kernel for an activation and its gate
   Engine linears;        ///< of linear layers, except 16-bit ones
   SavedBits saved;
-  /// Whether the residual stream, its norms and its dropouts are divided along
+  /// Whether the residual stream, its norms and its dropouts are sharded along
   /// the sequence or whole on every accelerator.
   Share stream;
 };

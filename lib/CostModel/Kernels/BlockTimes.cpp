@@ -1,7 +1,8 @@
 //===- BlockTimes.cpp - Times of blocks by phase --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times of the blocks of a model, which add up to the times of stages.
+// Computes the times of the blocks of a model. Times of stages are sums of
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,8 @@ void BlockTimes::add(const BlockTimes &block, int64_t count) {
 
 std::vector<size_t> pipesched::firstOfEqualTimes(const ModelFacts &model) {
   std::vector<size_t> firsts;
-  llvm::SmallVector<size_t> kinds; // the blocks that are their own first
+  // the blocks that are the first of their kind
+  llvm::SmallVector<size_t> kinds;
   for (auto [index, block] : llvm::enumerate(model.blocks)) {
     // KernelTimes reads only the kernels and the experts of a block.
     const auto *same = llvm::find_if(kinds, [&, &block = block](size_t kind) {
@@ -142,8 +144,8 @@ static llvm::Error checkLink(const SystemFacts &system) {
                    " accelerators and no 'link' among them");
 }
 
-/// "flash-2 with heads of 64, 128 and 256": the attention kernels whose rates a
-/// system has.
+/// Returns "flash-2 with heads of 64, 128 and 256": the attention kernels whose
+/// rates a system has.
 static std::string listAttention(const SystemFacts &system) {
   std::string text;
   for (const EnumName<FlashKernel> &kernel : EnumNames<FlashKernel>::values) {
@@ -202,9 +204,9 @@ llvm::Error pipesched::checkBackwards(const ModelFacts &model,
   return llvm::Error::success();
 }
 
-/// Checks that the ranks that divide a sequence get equal parts of it: two
-/// pieces each, from its start and its end, so that a causal mask leaves each
-/// of them as much work.
+/// Checks that the ranks of a sequence get equal parts of it. Each gets two
+/// pieces, one from the start and one from the end, so that all have the same
+/// work under a causal mask.
 static llvm::Error checkSequence(const ModelFacts &model,
                                  const SystemFacts &system) {
   int64_t degree = system.contextParallel, pieces = 0;
@@ -221,7 +223,7 @@ static llvm::Error checkSequence(const ModelFacts &model,
                    nearestMultiples(model.sequence, pieces) + " tokens");
 }
 
-/// Checks that the ranks that divide experts get equally many of them.
+/// Checks that experts are sharded evenly over ranks.
 static llvm::Error checkExpertRanks(const ModelFacts &model,
                                     const SystemFacts &system) {
   int64_t degree = system.expertParallel;

@@ -14,13 +14,14 @@
 
 using namespace pipesched;
 
-/// A transfer with its latency; an empty one takes no time.
+/// The time of a transfer with its latency; an empty transfer takes no time.
 static double sendPs(double bytes, const LinkFacts &link) {
   return bytes == 0 ? 0 : transferPs(bytes, link) + double(link.latencyPs);
 }
 
-/// A ring gather of a part of each member, first across pods, then across the
-/// nodes of each, then within each node. A reduce-scatter takes as long.
+/// The time of a ring gather of one part from each member: first across pods,
+/// then across the nodes of each pod, then within each node. A reduce-scatter
+/// takes as long.
 static double gatherPs(double part, RingGroup group,
                        const SystemFacts &system) {
   double ps = 0;
@@ -38,8 +39,8 @@ static double gatherPs(double part, RingGroup group,
 // Tensor parallelism
 //===----------------------------------------------------------------------===//
 
-/// A ring all-reduce of `bytes` among n `ranks`; each sends 2 (n - 1) / n times
-/// `bytes`.
+/// The time of a ring all-reduce of `bytes` among n `ranks`; each rank sends 2
+/// (n - 1) / n times `bytes`.
 static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
   if (ranks == 1 || bytes == 0)
     return 0;
@@ -47,8 +48,8 @@ static double allReducePs(double bytes, int64_t ranks, const LinkFacts &link) {
   return share * transferPs(bytes, link) + double(link.latencyPs);
 }
 
-/// An all-reduce among the accelerators of a tensor-parallel group: first
-/// within each node, then of the parts across nodes, then across pods.
+/// The time of an all-reduce in a tensor-parallel group: first within each
+/// node, then of the parts across nodes, then across pods.
 static double tensorReducePs(double bytes, const SystemFacts &system) {
   double ps = 0, parts = 1;
   for (auto [level, size] :
@@ -68,9 +69,9 @@ static double balanceOf(const SystemFacts &system) {
 }
 
 /// The mean number of nodes (or ranks), of `numNodes`, that hold the experts of
-/// a token. The k experts are any of the experts on the `open` nodes that the
-/// groups of the token reach; a node has s of them, and none of the token's
-/// with probability
+/// a token. The groups of the token reach `open` nodes, and its k experts are
+/// any on these. A node has s experts. The probability that none of them is
+/// chosen is
 ///
 ///   C(open s - s, k) / C(open s, k).
 static double nodesOfToken(const ExpertFacts &experts, int64_t numNodes) {
@@ -89,7 +90,8 @@ static double nodesOfToken(const ExpertFacts &experts, int64_t numNodes) {
   return open * (1 - none);
 }
 
-/// The rows of a token that come to a rank, divided by its experts there.
+/// The number of rows per token that arrive at a rank, divided by the experts
+/// there.
 static double rowsPerExpert(const ExpertFacts &experts,
                             const SystemFacts &system) {
   return system.expertDispatch == ExpertDispatch::PerRank
@@ -115,8 +117,9 @@ ExpertTraffic pipesched::expertTraffic(const ExpertFacts &experts,
           copies * (pods - 1) / pods};
 }
 
-/// The messages in which an accelerator sends its rows to other nodes, or to
-/// other pods: one for each rank there, or for each node that passes rows on.
+/// The number of messages in which an accelerator sends its rows to other
+/// nodes, or to other pods: one for each rank there, or for each node that
+/// forwards rows.
 static double messagesOf(NetworkLevel level, const SystemFacts &system) {
   RingGroup group = expertGroup(system);
   int64_t inPod = level == NetworkLevel::Spine ? group.numNodes : 1;
@@ -125,12 +128,13 @@ static double messagesOf(NetworkLevel level, const SystemFacts &system) {
   return double(isForEachRank ? numNodes * group.perNode : numNodes);
 }
 
-/// Rows on their way to their experts, or back: rows over the link and rows
-/// over the network go at the same time, and some of the latter continue over
-/// the spine. An adapter sends one message after the other, as in a ring, while
-/// a link reaches all ranks of a node at once. The rank with the most rows is
-/// done last. Ranks that divide the widths of an expert then gather all rows
-/// that came to any of them, or sum their results before these go back.
+/// The time in which rows travel to their experts or back. Rows over the link
+/// and rows over the network travel at the same time, and some of the latter
+/// continue over the spine. A network adapter sends one message after the
+/// other, as in a ring, while a link reaches all ranks of a node at once. The
+/// rank with the most rows ends last. Ranks that shard the widths of an expert
+/// then gather all rows that arrived at any of them, or sum their results
+/// before these return.
 static double allToAllPs(double bytes, const BlockFacts &block,
                          const SystemFacts &system) {
   if (system.expertParallel == 1)
@@ -156,8 +160,8 @@ static double allToAllPs(double bytes, const BlockFacts &block,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Passes parts of keys and values among c ranks; each starts with one part.
-/// Times are waits of the attention.
+/// Passes parts of keys and values between c ranks; each rank starts with one
+/// part. Times are waits of the attention.
 class ContextTimes {
 public:
   explicit ContextTimes(const SystemFacts &system)
@@ -165,8 +169,8 @@ public:
         network(linkOfAccelerator(NetworkLevel::Network, system)),
         spine(linkOfAccelerator(NetworkLevel::Spine, system)) {}
 
-  /// In c steps each rank works on one part after the other, `step` ps each,
-  /// and passes it on meanwhile:
+  /// In c steps, each rank processes one part after the other, `step` ps each,
+  /// and passes the part on at the same time:
   ///
   ///   step       0       1      ...   c - 1
   ///   sends     part    part    ...     -
@@ -175,8 +179,8 @@ public:
     return steps * std::max(hop(part) - step, 0.0);
   }
 
-  /// The gradients of a part follow it one step later, and after the last step
-  /// return to the rank that the part began on:
+  /// The gradients of a part follow the part one step later, and after the last
+  /// step return to the rank where the part started:
   ///
   ///   step       0          1        ...   c - 2       c - 1        after
   ///   sends     part   part + grad   ...  part + grad   grad        grad
@@ -189,8 +193,8 @@ public:
 
   double gather(double part) const { return gatherPs(part, group, system); }
 
-  /// Each rank sends every other one an equal part of its data, over all levels
-  /// at once, and keeps one.
+  /// Each rank sends every other rank an equal part of its data, over all
+  /// levels at once, and keeps one part.
   double allToAll(double bytes) const {
     auto share = [&](int64_t others, int64_t all) {
       return bytes * double(others - 1) / double(all);
@@ -207,7 +211,8 @@ public:
   }
 
 private:
-  /// All ranks pass on a part at once, some of them to another node or pod.
+  /// All ranks pass on a part at the same time, some of them to another node or
+  /// pod.
   double hop(double bytes) const {
     double ps = group.perNode > 1 ? sendPs(bytes, system.link) : 0;
     if (group.numNodes > 1)
@@ -221,9 +226,10 @@ private:
 };
 } // namespace
 
-/// The time that attention of `attentionPs` waits for keys and values, or in
-/// its backward for half of `bytes`, while it passes gradients on, the other
-/// half; and the time of an all-to-all, which nothing hides.
+/// The time that attention of `attentionPs` waits for keys and values. In the
+/// backward, keys and values are half of `bytes`, and the gradients that it
+/// passes on are the other half. For an all-to-all, its whole time, because
+/// nothing hides it.
 static double contextPs(double bytes, const Kernel &kernel, double attentionPs,
                         bool isBackward, const SystemFacts &system) {
   if (system.contextParallel == 1 || bytes == 0)
@@ -241,9 +247,9 @@ static double contextPs(double bytes, const Kernel &kernel, double attentionPs,
                     : times.ringForward(part, step);
 }
 
-/// The part of `bytes` that all accelerators of a worker send: each of c ranks
-/// passes its parts on c - 1 times; in a ring gradients return home with one
-/// more. In an all-to-all each keeps its own part.
+/// The part of `bytes` that all accelerators of a worker send. Each of c ranks
+/// passes its parts on c - 1 times; in a ring, gradients need one more step to
+/// return. In an all-to-all each rank keeps its own part.
 static double contextBytes(double bytes, const Kernel &kernel, bool isBackward,
                            const SystemFacts &system) {
   if (!passesKeys(kernel))
@@ -257,8 +263,8 @@ static double contextBytes(double bytes, const Kernel &kernel, bool isBackward,
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// FLOP/s of an attention kernel on one accelerator, which has its part of each
-/// sequence. There are rates (checkRates).
+/// FLOP/s of an attention kernel on one accelerator, for its part of each
+/// sequence. checkRates has checked that there is a rate.
 static double attentionRate(const AttentionShape &shape, bool isBackward,
                             const SystemFacts &system) {
   const AttentionRates *rates =
@@ -269,7 +275,7 @@ static double attentionRate(const AttentionShape &shape, bool isBackward,
          (isBackward ? rates->backward : rates->forward).at(tokens);
 }
 
-/// FLOP/s of a kernel of `flops` on one accelerator.
+/// FLOP/s of a kernel with `flops` on one accelerator.
 static double rateOf(Engine engine, double flops, const SystemFacts &system) {
   const EngineFacts &matrix = system.matrix;
   if (isNarrow(engine))
@@ -288,7 +294,7 @@ struct DeviceShare {
   double flops, bytes, products = 1;
 };
 
-/// The kernels of a block on the accelerators of one worker.
+/// The times of a block's kernels on the accelerators of one worker.
 class KernelTimes {
 public:
   KernelTimes(const BlockFacts &block, const SystemFacts &system)
@@ -304,7 +310,7 @@ public:
       }
   }
 
-  /// One run of a kernel with this work.
+  /// The time of one run of a kernel with this work.
   double kernelPs(const Work &work, const Kernel &kernel,
                   bool isBackward = false) const;
   /// The host's time for one run of a kernel with this work.
@@ -329,12 +335,13 @@ private:
 };
 } // namespace
 
-/// Whether there is work: transfers and sorting only if something is divided.
+/// Whether the kernel has work. Transfers and sorting have work only if
+/// something is sharded.
 bool KernelTimes::isNeeded(const Kernel &kernel) const {
   bool dividesExperts = system.expertParallel > 1;
   switch (kernel.engine) {
   case Engine::Link:
-    // Ranks that divide the experts need no sum of their results.
+    // Ranks over which the experts are sharded do not sum their results.
     return system.tensorParallel() > 1 && !(kernel.routed && dividesExperts);
   case Engine::AllToAll:
     return dividesExperts;
@@ -345,7 +352,7 @@ bool KernelTimes::isNeeded(const Kernel &kernel) const {
   case Engine::MatrixFp4:
   case Engine::Vector:
   case Engine::Attention:
-    // Copies for a rank or node are sorted on arrival, without this kernel.
+    // Copies for a rank or node are sorted on arrival, which needs no kernel.
     return !kernel.exchanged ||
            (dividesExperts &&
             system.expertDispatch == ExpertDispatch::AllToAll);
@@ -353,8 +360,8 @@ bool KernelTimes::isNeeded(const Kernel &kernel) const {
   llvm_unreachable("all engines are handled");
 }
 
-/// The experts of an accelerator that have a row, of a kernel that reads their
-/// weights.
+/// The number of experts of an accelerator that have a row, for a kernel that
+/// reads their weights.
 double KernelTimes::expertsOfRank(const Kernel &kernel) const {
   if (!kernel.routed || kernel.weightBytes == 0)
     return 1;
@@ -369,7 +376,7 @@ double KernelTimes::expertsOfRank(const Kernel &kernel) const {
 double KernelTimes::hostPs(const Work &work, const Kernel &kernel) const {
   if (work.isZero() || !isNeeded(kernel))
     return 0;
-  // Their number of rows is not known when a graph is recorded.
+  // The number of rows is unknown when a graph is recorded.
   bool isDynamic = kernel.routed || kernel.engine == Engine::AllToAll;
   if (system.kernelLaunch == KernelLaunch::Graphs && !isDynamic)
     return 0;
@@ -377,10 +384,10 @@ double KernelTimes::hostPs(const Work &work, const Kernel &kernel) const {
   return double(system.operationPs) + further * double(system.launchPs);
 }
 
-/// Accelerators share work evenly, and work on parameters as they divide them.
-/// The fullest rank has more rows of experts than the mean, and reads all
-/// weights that it holds of experts that have a row. Ranks that divide the
-/// widths of an expert sort the rows of all of them.
+/// Accelerators share work evenly, and work on parameters as these are sharded.
+/// The rank with the most rows of experts has more than the mean, and reads the
+/// weights of all of its experts that have a row. Ranks that shard the widths
+/// of an expert sort the rows of all of them.
 DeviceShare KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
   if (kernel.onParameters) {
     bool isExpert = kernel.routed && system.expertParallel > 1;
@@ -409,7 +416,7 @@ DeviceShare KernelTimes::shareOf(const Work &work, const Kernel &kernel) const {
 
 /// max(F/(n peak e(F/n)) + L_c, V/(n BW e(V/n)) + L_m), or the sum if the
 /// system does not overlap memory and compute. Zero work takes no time. A
-/// grouped GEMM has the rate of the product of one expert.
+/// grouped GEMM has the rate of one expert's product.
 double KernelTimes::computePs(const Work &work, const Kernel &kernel,
                               bool isBackward) const {
   const EngineFacts &unit =
@@ -519,7 +526,8 @@ bool pipesched::anyStates(const BlockFacts &block, PhaseWork phase) {
 using RunCost =
     llvm::function_ref<double(const Work &, const Kernel &, bool isBackward)>;
 
-/// One run of a kernel in a phase that the block does not state.
+/// The cost of one run of a kernel in a phase whose work the block does not
+/// state.
 static double sumImplied(const Kernel &kernel, Phase phase, Recompute recompute,
                          RunCost costOf) {
   bool runsAgain =
@@ -618,7 +626,7 @@ ContextSums pipesched::contextSums(const BlockFacts &block, Phase phase,
                      : 0;
         });
   };
-  // Without attention to overlap with, all of the exchange is exposed.
+  // Without attention to overlap with, the whole exchange is exposed.
   auto unhiddenPs = [](double bytes, const Kernel &kernel, bool isBackward,
                        const SystemFacts &facts) {
     return contextPs(bytes, kernel, /*attentionPs=*/0, isBackward, facts);

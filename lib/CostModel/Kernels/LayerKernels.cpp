@@ -11,7 +11,8 @@
 using namespace pipesched;
 using llvm::StringRef;
 
-/// Bytes of a softmax statistic, one per row and head (arXiv 2307.08691).
+/// Bytes of a softmax statistic; there is one per row and head (arXiv
+/// 2307.08691).
 static constexpr int64_t kStatisticBytes = 4;
 
 void BlockExpander::attention() {
@@ -43,7 +44,7 @@ void BlockExpander::attention() {
 // Projections
 //===----------------------------------------------------------------------===//
 
-/// One GEMM for queries, keys and values, or one for each if unfused.
+/// Adds one GEMM for queries, keys and values, or three if unfused.
 void BlockExpander::projections() {
   bool hasBias = arch.biases.queryKeyValue;
   CheckedInt queries = arch.attentionGate ? z.q + z.o : z.q;
@@ -64,7 +65,7 @@ void BlockExpander::projections() {
 }
 
 /// DeepSeek-V2 (arXiv 2405.04434), equations 9 to 19: both narrow vectors are
-/// normalized; the positional part of the keys bypasses norm and up-projection.
+/// normalized. The positional part of the keys bypasses norm and up-projection.
 void BlockExpander::latentProjections(const LatentAttention &latent) {
   bool hasBias = arch.biases.queryKeyValue;
   CheckedInt keyRank = latent.keyValueRank;
@@ -104,8 +105,8 @@ void BlockExpander::latentProjections(const LatentAttention &latent) {
     joinHeads(latent);
 }
 
-/// Rotates the positional parts, of queries in place, and copies both parts of
-/// the keys of each head side by side (equations 13 to 17).
+/// Rotates the positional parts, those of queries in place, and concatenates
+/// both parts of the keys of each head (equations 13 to 17).
 void BlockExpander::joinHeads(const LatentAttention &latent) {
   CheckedInt positional = z.T * latent.ropeHeadSize;
   CheckedInt parts = z.T * z.heads * latent.headSize + positional;
@@ -174,8 +175,8 @@ void BlockExpander::repeatKeyValues() {
 }
 
 /// One kernel reads q, k, v and writes o and a statistic per row and head. The
-/// backward computes the scores again: three of its five GEMMs are over queries
-/// and keys, two over values.
+/// backward recomputes the scores: three of its five GEMMs are between queries
+/// and keys, two involve values.
 void BlockExpander::fusedCore() {
   CheckedInt query = 2 * z.T * z.seen * z.q, value = 2 * z.T * z.seen * z.o;
   CheckedInt moved = z.T * (z.q + z.coreK + z.coreV + z.o);
@@ -188,7 +189,8 @@ void BlockExpander::fusedCore() {
                  {3 * query + 2 * value, moreRead}, {}, Part::Core);
     return;
   }
-  // The i-th of s tokens sees min(i, w) ones, w (2 s - w + 1) / 2 in all.
+  // The i-th of s tokens attends to min(i, w) tokens, w (2 s - w + 1) / 2 in
+  // all.
   CheckedInt pairsTwice = z.b * z.seen * (2 * z.s - z.seen + 1);
   CheckedInt seenQuery = pairsTwice * z.q, seenValue = pairsTwice * z.o;
   CheckedInt masked = query + value - seenQuery - seenValue;
@@ -197,9 +199,9 @@ void BlockExpander::fusedCore() {
       {seenQuery + seenValue, read}, {3 * seenQuery + 2 * seenValue, moreRead});
 }
 
-/// The output times the sigmoid of its gate (Qwen3-Next; arXiv 2505.06708,
-/// position G1): the sigmoid costs four FLOPs, its gradient two more. The core
-/// and the gate read the output in their backward.
+/// Multiplies the output by the sigmoid of its gate (Qwen3-Next; arXiv
+/// 2505.06708, position G1). The sigmoid takes four FLOPs, its gradient two
+/// more. The core and the gate read the output in their backward.
 void BlockExpander::gateOutput() {
   CheckedInt elements = z.T * z.o, bytes = z.e * elements;
   vector("attention_gate", {5 * elements, 3 * bytes},
@@ -234,7 +236,7 @@ void BlockExpander::coreTensors() {
 
 /// Bytes of the index of an expert or of a row.
 static constexpr int64_t kIndexBytes = 4;
-/// Kernels that choose the experts of tokens, once fused: Megatron-LM,
+/// Kernels of the router that remain after fusion: Megatron-LM,
 /// docs/discussions/deepseek-v3-gb200-optimization, section 2.1.4.
 static constexpr int64_t kRouterLaunches = 31;
 /// Kernels that add the bias of an expert.
@@ -306,16 +308,16 @@ void BlockExpander::unfusedActivation(const Mlp &mlp) {
   runsAgain(mlp, {y, 3 * bytes});
 }
 
-/// The backward computes the input of the second matrix again.
+/// The backward recomputes the input of the second matrix.
 void BlockExpander::runsAgain(const Mlp &mlp, CheckedWork forward) {
   if (arch.recomputed.ofActivations())
     vector(mlp.prefix + "activation_again", {}, forward);
 }
 
-/// One GEMM computes gate and value. Their product costs one FLOP per element;
-/// its gradients cost two, and recomputing the function's result one more.
-/// Scaling by the row's weight costs one FLOP as well, and three in the
-/// backward.
+/// One GEMM computes gate and value. Their product takes one FLOP per element,
+/// its gradients take two, and recomputing the function's result takes one
+/// more. Scaling by the row's weight takes one FLOP in the forward and three in
+/// the backward.
 void BlockExpander::fusedActivation(const Mlp &mlp) {
   ActivationKernel kernel = kernelOf(arch.activation);
   CheckedInt y = mlp.rows * mlp.width, bytes = z.e * y;
@@ -330,8 +332,9 @@ void BlockExpander::fusedActivation(const Mlp &mlp) {
   }
   linear(mlp.prefix + "mlp1", mlp.rows, z.h, (hasGate ? 2 : 1) * mlp.width,
          byColumns(), mlp.copies);
-  // The fourth linear layer is the one after the attention, so that the first
-  // matrix here is kept, and the second of a gate is not.
+  // Every second linear layer is recomputed. The fourth one comes right after
+  // the attention, so the first matrix here is kept, and the second one of a
+  // gate is not.
   if (arch.recomputed.operations && hasGate)
     productAgain(mlp.prefix + "mlp1", mlp.rows, z.h, mlp.width);
   StringRef name = hasGate ? kernel.gated : kernel.function;
@@ -350,7 +353,7 @@ void BlockExpander::mlpTensors(const Mlp &mlp) {
          : block.saves("mlp2 input", result, LastUse::WeightGrad);
   if (arch.recomputed.operations) {
     block.saves("activation input", input, LastUse::InputGrad);
-    // The result of the seventh linear layer is kept though nothing needs it.
+    // The result of the seventh linear layer is kept although nothing needs it.
     if (isGated(arch.activation))
       block.saves("mlp output", z.e * mlp.rows * z.h, LastUse::InputGrad,
                   Part::Rest, mlp.isWeighted ? Share::Rows : Share::Divided);
@@ -410,8 +413,8 @@ void BlockExpander::experts(const Experts &experts) {
   block.again(false);
 }
 
-/// Computes the scores of all experts, chooses a few, and copies each token for
-/// each of them.
+/// Computes the scores of all experts, chooses a few of them, and copies each
+/// token for each chosen expert.
 void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
   CheckedInt scores = z.T * experts.count, copies = rows * z.h;
   linear("router", z.T, z.h, experts.count, onStream(Engine::Matrix));
@@ -427,19 +430,19 @@ void BlockExpander::routing(const Experts &experts, CheckedInt rows) {
               LastUse::InputGrad);
 }
 
-/// Rows that came from several ranks are put in the order of their experts, and
-/// back before they return.
+/// Sorts rows from several ranks by their experts, and sorts them back before
+/// they return.
 void BlockExpander::sortRows(StringRef name, CheckedInt rows) {
   CheckedWork moved = {0, 2 * z.e * rows * z.h};
   vector(name, moved, moved);
   block.ofLast([](Kernel &kernel) { kernel.exchanged = true; });
 }
 
-/// Megatron-Core adds the bias of each expert's second matrix, times the weight
-/// of the row, in FP32 (`_apply_bias` of its grouped MLP): the product of bias
-/// and weight, the sum, the concatenation of all experts and a cast. The
-/// backward casts back, casts the gradient of the rows, and sums the gradients
-/// of the weights and of the biases from a product each.
+/// Adds the bias of each expert's second matrix, times the weight of the row,
+/// in FP32, as Megatron-Core does (`_apply_bias` of its grouped MLP): the
+/// product of bias and weight, the sum, the concatenation of all experts and a
+/// cast. The backward casts back, casts the gradient of the rows, and sums the
+/// gradients of the weights and of the biases, each from a product.
 void BlockExpander::expertBias(const Experts &experts, CheckedInt rows,
                                CheckedInt touched) {
   if (!experts.biases || !fusesActivations)
@@ -454,8 +457,8 @@ void BlockExpander::expertBias(const Experts &experts, CheckedInt rows,
   block.ofLast([](Kernel &kernel) { kernel.launches = kBiasLaunches; });
 }
 
-/// Sums the results of each token. Unfused, it also weighs them, and keeps them
-/// for the gradient of the weights.
+/// Sums the results of each token. Unfused, it also multiplies them by their
+/// weights, and keeps them for the gradient of the weights.
 void BlockExpander::combine(const Experts &experts, CheckedInt rows) {
   CheckedInt copies = rows * z.h;
   if (fusesActivations) {

@@ -1,9 +1,9 @@
 //===- LinearKernels.cpp - Recurrences in place of attention --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the normalized input of a layer to its output projection, for layers
-// that keep a state: the kernels that train them, chunk by chunk.
-// docs/CostModel.md has the tables and their sources.
+// Adds the training kernels of layers that keep a state, chunk by chunk, from
+// the normalized input of a layer to its output projection. docs/CostModel.md
+// has the tables and their sources.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@ struct Chunks {
       : size(std::min(linear.chunk, arch.sequence)),
         count(sequences * ((arch.sequence - 1) / linear.chunk + 1)) {}
 
-  CheckedInt size;  ///< tokens of one
-  CheckedInt count; ///< of all sequences
+  CheckedInt size;  ///< tokens of one chunk
+  CheckedInt count; ///< number of chunks in all sequences
 };
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Parts that several recurrences have
+// Parts that several recurrences share
 //===----------------------------------------------------------------------===//
 
 void BlockExpander::recurrence(const LinearAttention &linear) {
@@ -49,8 +49,8 @@ void BlockExpander::product(StringRef name, CheckedWork forward, bool isAgain) {
                {times * forward.flops, times * forward.bytes});
 }
 
-/// A convolution over the last tokens of each channel, and SiLU unless it is
-/// alone. The caller keeps its input.
+/// A convolution over the last tokens of each channel, followed by SiLU unless
+/// the convolution is the only operation. The caller keeps its input.
 void BlockExpander::convolve(const LinearAttention &linear, CheckedInt width) {
   bool hasSilu = linear.recurrence != Recurrence::Convolution;
   CheckedInt taps = linear.convolution, elements = z.T * width;
@@ -65,8 +65,8 @@ void BlockExpander::convolve(const LinearAttention &linear, CheckedInt width) {
   block.parameters("convolution", count, count);
 }
 
-/// Ranks that divide sequences divide heads during the recurrence, which runs
-/// over all tokens in order: one all-to-all before it and one after it.
+/// Ranks that share sequences shard the heads during the recurrence, which
+/// processes all tokens in order: one all-to-all before it and one after it.
 void BlockExpander::exchangeHeads(CheckedInt width, CheckedInt outputs) {
   for (auto [name, count] :
        {std::pair("heads_exchange", width), {"tokens_exchange", outputs}}) {
@@ -75,8 +75,8 @@ void BlockExpander::exchangeHeads(CheckedInt width, CheckedInt outputs) {
   }
 }
 
-/// RMSNorm of a product with SiLU of a gate, or of its factor: 4 + 6 FLOPs, and
-/// 7 + 12 of the gradient, which computes the gated value again.
+/// RMSNorm of a product with SiLU of a gate, or of one factor of the product: 4
+/// + 6 FLOPs, and 7 + 12 for the gradient, which recomputes the gated value.
 void BlockExpander::gatedNorm(CheckedInt width, CheckedInt gains) {
   CheckedInt elements = z.T * width, bytes = z.e * elements;
   block.kernel("gated_norm", Engine::Vector, {10 * elements, 3 * bytes},
@@ -99,8 +99,8 @@ void BlockExpander::outProjection(const LinearAttention &linear) {
 // Gated DeltaNet
 //===----------------------------------------------------------------------===//
 
-/// arXiv 2412.06464, as Qwen3-Next has it: queries and keys are copied to the
-/// value heads that share them, and normalized without a gain.
+/// arXiv 2412.06464, as in Qwen3-Next: queries and keys are copied to the value
+/// heads that share them, and normalized without a gain.
 void BlockExpander::gatedDelta(const LinearAttention &linear) {
   CheckedInt values = linear.values(), heads = linear.valueHeads;
   CheckedInt mixed = 2 * linear.keys() + values;
@@ -134,8 +134,8 @@ void BlockExpander::gatedDelta(const LinearAttention &linear) {
 ///   states    V' = U - W S,  S += K^T V'       4 dk dv
 ///   outputs   Q S + lower(Q K^T) V'            2 dk dv + 2 C (dk + dv)
 ///
-/// FLOPs of each token and head. Only A is kept of these, so that the backward
-/// computes W, U, V' and the states again.
+/// The numbers are FLOPs per token and head. Only A is kept, so the backward
+/// recomputes W, U, V' and the states.
 void BlockExpander::gatedDeltaCore(const LinearAttention &linear) {
   Chunks chunks(linear, arch, z.b);
   CheckedInt rows = z.T * linear.valueHeads, chunk = chunks.size;
@@ -165,7 +165,7 @@ void BlockExpander::gatedDeltaCore(const LinearAttention &linear) {
 //===----------------------------------------------------------------------===//
 
 /// arXiv 2405.21060, section 7 and its kernels: the output of the convolution
-/// is not kept but recomputed.
+/// is recomputed instead of kept.
 void BlockExpander::mamba2(const LinearAttention &linear) {
   CheckedInt inner = linear.values(), heads = linear.valueHeads;
   CheckedInt mixed = inner + 2 * linear.keys();
@@ -190,15 +190,15 @@ void BlockExpander::mamba2(const LinearAttention &linear) {
   outProjection(linear);
 }
 
-/// Section 6, for chunks of Q tokens, states of N elements for each of P of a
-/// head, and groups of heads that share B and C; FLOPs of each token:
+/// Section 6, for chunks of Q tokens. A head has P elements with a state of N
+/// elements each, and groups of heads share B and C. FLOPs per token:
 ///
 ///   scores    C B^T                  2 Q N of a group
 ///   states    B^T X                  2 N P of a head
 ///   pass      from chunk to chunk    2 N P / Q of a head, on vector units
 ///   outputs   scores X + C states    2 Q P + 2 N P of a head
 ///
-/// Scores and states are in 4 bytes; the backward computes both again.
+/// Scores and states have 4 bytes per element; the backward recomputes both.
 void BlockExpander::mamba2Core(const LinearAttention &linear) {
   Chunks chunks(linear, arch, z.b);
   CheckedInt chunk = chunks.size, keys = linear.keys();
@@ -223,9 +223,9 @@ void BlockExpander::mamba2Core(const LinearAttention &linear) {
 // Mamba
 //===----------------------------------------------------------------------===//
 
-/// arXiv 2312.00752, section 3.4. Step sizes, B and C are computed from the
-/// output of the convolution, by a product whose rows accelerators divide, so
-/// that it leaves a sum.
+/// arXiv 2312.00752, section 3.4. A product computes step sizes, B and C from
+/// the output of the convolution. Its rows are sharded over accelerators, so it
+/// leaves partial sums.
 void BlockExpander::mamba(const LinearAttention &linear) {
   CheckedInt inner = linear.values(), rank = linear.timeRank;
   CheckedInt narrow = rank + 2 * CheckedInt(linear.keyHeadSize);
@@ -258,8 +258,8 @@ void BlockExpander::mamba(const LinearAttention &linear) {
 
 /// One kernel on vector units, which keeps its states on chip. Each of N
 /// elements of a state takes an exponential, three products and a sum for the
-/// state, and two operations for the output, 9 FLOPs with the step size; then
-/// comes SiLU of the gate. The backward computes the states again.
+/// state, and two operations for the output: 9 FLOPs with the step size. SiLU
+/// of the gate follows. The backward recomputes the states.
 void BlockExpander::selectiveScan(const LinearAttention &linear) {
   CheckedInt inner = linear.values(), state = linear.keyHeadSize;
   CheckedInt elements = z.T * inner, bytes = z.e * elements;
@@ -279,7 +279,7 @@ void BlockExpander::selectiveScan(const LinearAttention &linear) {
 //===----------------------------------------------------------------------===//
 
 /// LFM2 (arXiv 2511.23404, section 2): the convolution reads the product of two
-/// of three parts, and the third multiplies its result.
+/// of three parts, and the third part multiplies its result.
 void BlockExpander::shortConvolution(const LinearAttention &linear) {
   CheckedInt width = linear.values(), elements = z.T * width;
   CheckedInt bytes = z.e * elements;

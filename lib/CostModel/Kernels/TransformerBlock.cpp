@@ -18,16 +18,18 @@ using llvm::Twine;
 
 /// Bytes of a token id, and of an element of the loss.
 static constexpr int64_t kIdBytes = 8, kFloatBytes = 4;
-/// Elements in fewer than 16 bits that share a scale, a float, in the recipe of
-/// arXiv 2412.19437, section 3.3.2.
+/// The number of elements in fewer than 16 bits that share a float as their
+/// scale, by the recipe of arXiv 2412.19437, section 3.3.2.
 static constexpr int64_t kElementsPerScale = 128;
 static constexpr int64_t kBitsPerByte = 8, kNarrowBits = 16;
-/// Elements of NVFP4 that share a scale, a byte (arXiv 2509.25149, section 2).
+/// The number of NVFP4 elements that share a byte as their scale (arXiv
+/// 2509.25149, section 2).
 static constexpr int64_t kFp4Bits = 4, kElementsPerByte = 16;
-/// Launches of a norm of separate kernels: a copy in FP32, the square, its
-/// mean, a sum, a root, the product, a cast, and the product with the gain.
+/// Launches of a norm that consists of separate kernels: a copy in FP32, the
+/// square, its mean, a sum, a root, the product, a cast, and the product with
+/// the gain.
 static constexpr int64_t kNormLaunches = 8;
-/// Launches of a linear layer in 8 bits in a phase: a cast, a kernel that
+/// Launches of a linear layer in 8 bits per phase: a cast, a kernel that
 /// prepares its scales, and the product.
 static constexpr int64_t kNarrowLaunches = 3;
 
@@ -92,8 +94,8 @@ void BlockExpander::accumulates(StringRef name, CheckedInt count) {
 }
 
 /// I casts the gradient of the output. W needs input and gradient in tiles of
-/// the other direction: the one from its 8 bits, the other as a second result
-/// of its cast.
+/// the other direction: it gets the input from its 8-bit form, and the gradient
+/// as a second result of the cast.
 void BlockExpander::casts(StringRef name, CheckedInt rows, CheckedInt in,
                           CheckedInt out, Share share) {
   block.kernel((name + "_cast").str(), Engine::Vector,
@@ -177,11 +179,11 @@ void BlockExpander::streamNorm(StringRef name) {
   block.parameters(name, count, count);
 }
 
-/// The kernels of PyTorch pass over the stream in FP32: F seven times and in 16
-/// bits four times; I, which multiplies by the gain, by the root and by the
-/// input, sums, takes the gradient of the square and adds, 15 and four times; W
-/// multiplies and sums. The copy in FP32 is kept in place of the input, and the
-/// product before the gain with it.
+/// PyTorch's kernels sweep over the stream in FP32. F does so seven times, and
+/// four times in 16 bits. I multiplies by the gain, by the root and by the
+/// input, sums, takes the gradient of the square and adds: 15 and four times. W
+/// multiplies and sums. The copy in FP32 is kept in place of the input, and so
+/// is the product before the gain.
 void BlockExpander::separateNorm() {
   block.ofLast([&](Kernel &kernel) {
     kernel.launches = kNormLaunches;
@@ -198,8 +200,8 @@ void BlockExpander::separateNorm() {
     savesStream("norm in FP32", kFloatBytes * z.x, LastUse::InputGrad);
 }
 
-/// The norm's own input is kept by whoever calls this. Its output is kept too,
-/// or I computes it again and leaves it for W.
+/// The caller keeps the norm's input. The norm's output is kept too, or I
+/// recomputes it and keeps it for W.
 void BlockExpander::normBefore(StringRef name, CheckedInt elements) {
   CheckedInt bytes = keptBytes(elements, saved.linearInputs);
   if (!arch.recomputed.ofNorms()) {
@@ -237,7 +239,7 @@ void BlockExpander::exchangeRows(StringRef name, CheckedInt rows, int64_t bits,
                {0, keptBytes(rows * z.h, gradientBits)});
 }
 
-/// If fused, this is one kernel, and the gradient of the addition is its input.
+/// If fused, this is one kernel; the gradient of the addition is its input.
 void BlockExpander::residual(StringRef dropoutName, StringRef name) {
   CheckedInt bytes = 3 * z.e * z.x;
   auto onStream = [&](StringRef name, CheckedWork forward,
@@ -269,8 +271,8 @@ void BlockExpander::weights(StringRef name, CheckedInt in, CheckedInt out,
 //===----------------------------------------------------------------------===//
 
 void BlockExpander::layer(const LayerRun &kind) {
-  // A norm reads the input again in its backward; without a norm before it, a
-  // projection reads it in W.
+  // The backward of a norm reads its input again; without a norm before it, a
+  // projection reads the layer's input in W.
   block.savesInput("layer input", z.e * z.x, stream);
   block.layerAgain(kind.isRecomputed);
   arch.branches == Branches::Sequential ? sequentialLayer(kind)
@@ -324,8 +326,8 @@ void BlockExpander::feedforwardBranch(const LayerRun &kind) {
     normBefore("ln2", z.x);
   }
   feedforward(kind.hasExperts);
-  // Ranks that divide experts get the results of their tokens back, if the
-  // stream is divided, so that only shared experts leave a sum.
+  // If experts are sharded and the stream too, ranks get the results of their
+  // tokens back, so only shared experts leave partial sums.
   block.route(kind.hasExperts && arch.experts->sharedFeedforward == 0 &&
               stream == Share::Divided);
   reduce("mlp_reduce", /*forward=*/true, /*inputGrad=*/true);
@@ -337,8 +339,8 @@ void BlockExpander::feedforwardBranch(const LayerRun &kind) {
   residual("drop2", "res2");
 }
 
-/// GPT-J's form: x + attention(norm(x)) + mlp(norm(x)). The two branches are
-/// summed before the all-reduce.
+/// The form of GPT-J: x + attention(norm(x)) + mlp(norm(x)). The two branches
+/// are summed before the all-reduce.
 void BlockExpander::parallelLayer(const LayerRun &kind) {
   bool sharesNorm = arch.branches == Branches::ParallelSharedNorm;
   CheckedInt bytes = z.e * z.x;
@@ -394,8 +396,8 @@ void BlockExpander::embedding() {
   block.keepAll();
 }
 
-/// Logits and cross entropy. The loss reads the logits and keeps them in 4-byte
-/// floats for its gradient (arXiv 2205.05198, section 4.3).
+/// Adds logits and cross entropy. The loss reads the logits and keeps them in
+/// 4-byte floats for its gradient (arXiv 2205.05198, section 4.3).
 void BlockExpander::logits(CheckedInt width) {
   CheckedInt logits = z.T * z.vocabulary;
   linear("head", z.T, width, z.vocabulary, {});
@@ -408,8 +410,9 @@ void BlockExpander::logits(CheckedInt width) {
     block.saves("logits", kFloatBytes * logits, LastUse::InputGrad);
     return;
   }
-  // Each rank gathers the parts of all, half an all-reduce, and keeps the
-  // result, the output of the model, until the backward starts from it.
+  // Each rank gathers the parts of all ranks, which is half an all-reduce. It
+  // keeps the result, which is the output of the model, until the backward
+  // starts from it.
   Share share = arch.gatheredLoss ? Share::Whole : Share::Divided;
   if (arch.gatheredLoss) {
     CheckedInt gathered = z.e * logits;
@@ -418,9 +421,10 @@ void BlockExpander::logits(CheckedInt width) {
     block.saves("gathered logits", gathered, LastUse::InputGrad, Part::Rest,
                 share);
   }
-  // A copy in 4 bytes; the logarithm of its softmax, which is kept. The
-  // backward writes the gradient of the logarithm, mostly zeros, reads both for
-  // the gradient of the copy, and casts it; so it holds three.
+  // F makes a copy in 4 bytes and the logarithm of its softmax, which is kept.
+  // The backward writes the gradient of the logarithm, mostly zeros, reads both
+  // to compute the gradient of the copy, and casts it; so it holds three
+  // tensors.
   CheckedInt whole = kFloatBytes * logits;
   vector("logits_float", {0, bytes}, {0, bytes}, Part::Rest, share);
   if (!arch.parallelLoss) {
@@ -429,15 +433,15 @@ void BlockExpander::logits(CheckedInt width) {
     block.saves("logits", 3 * whole, LastUse::InputGrad, Part::Rest, share);
     return;
   }
-  // PyTorch has no fused kernel for parts of the logits. F takes the largest,
-  // subtracts, takes the exponential, sums and subtracts; I fills a gradient
-  // with zeros, takes the exponential, adds and multiplies, and holds the
+  // PyTorch has no fused kernel for parts of the logits. F takes the maximum,
+  // subtracts, takes the exponential, sums and subtracts. I fills a gradient
+  // with zeros, takes the exponential, adds and multiplies. I holds the
   // logarithm and three results (torch/distributed/tensor/parallel/loss.py).
   vector("loss", {4 * logits, 8 * whole}, {logits, 8 * whole});
   block.saves("logits", 4 * whole, LastUse::InputGrad);
 }
 
-/// Norm, logits and loss.
+/// Adds norm, logits and loss.
 void BlockExpander::head() {
   CheckedInt width = arch.embeddingWidth ? arch.embeddingWidth : arch.hidden;
   if (arch.finalNorm) {
@@ -459,8 +463,8 @@ void BlockExpander::head() {
   block.keepAll();
 }
 
-/// DeepSeek-V3 (arXiv 2412.19437), equations 21 to 23: the embedding of the
-/// next token and the output of the model, both normalized, go through one
+/// DeepSeek-V3 (arXiv 2412.19437), equations 21 to 23. The embedding of the
+/// next token and the output of the model are normalized and go through one
 /// linear layer into a layer like the last one, and from there through the
 /// head. Table and head are the model's; the head is on the same stage.
 void BlockExpander::predictionLayer(const LayerRun &kind) {
@@ -497,7 +501,7 @@ static llvm::Error checkOptions(const ExpansionOptions &options) {
 }
 
 namespace {
-/// Which kinds of layers occur in a model, by feedforward and by attention.
+/// The kinds of layers in a model, by feedforward and by attention.
 struct LayerKinds {
   explicit LayerKinds(llvm::ArrayRef<LayerRun> runs) {
     for (const LayerRun &run : runs) {
@@ -511,8 +515,8 @@ struct LayerKinds {
     }
   }
 
-  /// "layer", with a prefix for each property in which layers differ. A layer
-  /// of one part is called by that part.
+  /// Returns "layer", with a prefix for each property in which layers differ. A
+  /// layer with only one part has the name of that part.
   std::string nameOf(const LayerRun &run) const {
     std::string name;
     if (run.isRecomputed && hasKept)
@@ -532,7 +536,7 @@ struct LayerKinds {
 
   bool hasDense = false, hasExperts = false, hasFull = false, hasWindow = false;
   bool hasLinear = false, hasHalves = false;
-  bool hasKept = false; ///< layers that are not recomputed
+  bool hasKept = false; ///< some layers are not recomputed
 };
 
 /// Expands the blocks of one model.
@@ -553,7 +557,8 @@ public:
     LayerKinds kinds(runs);
     size_t firstLayer = model.blocks.size();
     for (const LayerRun &run : runs) {
-      // Layers of one kind are expanded once: their blocks differ in the count.
+      // Layers of one kind are expanded once; their blocks differ only in the
+      // count.
       const auto *begin = runs.data();
       const auto *like = std::find_if(begin, &run, [&](const LayerRun &other) {
         return run.isLike(other);

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Equal layers fill workers like water, and then the stages of each worker.
-// Layers that differ are cut by a binary search for the longest stage, then a
-// dynamic programme.
+// Different layers are cut by a binary search for the longest stage, then a
+// dynamic program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using llvm::ArrayRef;
 using llvm::Expected;
 using llvm::Twine;
 
-/// Limit of the dynamic programme: stages times cuts.
+/// Limit of the dynamic program: stages times cuts.
 static constexpr int64_t kMaxCuts = int64_t(1) << 24;
 
 //===----------------------------------------------------------------------===//
@@ -120,7 +120,7 @@ pipesched::factorsOfWorkers(const ModelFacts &model, const SystemFacts &system,
   return factors;
 }
 
-/// The unit of weights: a worker as fast as others has this one.
+/// The weight of a worker with normal speed.
 static constexpr double kSpeed = 1000;
 
 std::vector<int64_t> pipesched::weightsOf(ArrayRef<double> factors) {
@@ -160,11 +160,11 @@ Expected<std::vector<int64_t>> pipesched::divideExactly(int64_t numStages,
 // Equal layers
 //===----------------------------------------------------------------------===//
 
-/// Gives `units` to bins that already hold `bases`; a unit loads a bin by its
-/// entry in `eaches`. Each unit goes to the bin that is the lowest with it, or
-/// to the last of several: no other way gives lower loads, compared from the
-/// highest down. A binary search finds the level below which no bin has room
-/// for another unit:
+/// Gives `units` to bins that already hold `bases`; the entry of a bin in
+/// `eaches` is the load of one unit there. Each unit goes to the bin that is
+/// then the lowest, on ties to the last. No other way gives lower loads,
+/// compared from the highest down. A binary search finds the level below which
+/// no bin has room for another unit:
 ///
 ///    level  - - - - -+---+- - -
 ///          | u | u | | u |          u: a unit
@@ -174,7 +174,7 @@ Expected<std::vector<int64_t>> pipesched::divideExactly(int64_t numStages,
 static std::vector<int64_t>
 fillEvenly(ArrayRef<int64_t> bases, ArrayRef<int64_t> eaches, int64_t units) {
   std::vector<int64_t> flat(bases.size()), ones(bases.size(), 1);
-  if (eaches.front() == 0) { // units weigh nothing: fill all bins equally
+  if (eaches.front() == 0) { // units have no load: fill all bins equally
     bases = flat;
     eaches = ones;
   }
@@ -188,9 +188,9 @@ fillEvenly(ArrayRef<int64_t> bases, ArrayRef<int64_t> eaches, int64_t units) {
       sum += countBelow(bin, level);
     return sum;
   };
-  __int128 low = *llvm::min_element(bases); // takes nothing
+  __int128 low = *llvm::min_element(bases); // no unit fits
   __int128 high = low + (__int128(units) + 1) *
-                            *llvm::max_element(eaches); // takes too many
+                            *llvm::max_element(eaches); // more than `units` fit
   while (high - low > 1) {
     __int128 middle = low + (high - low) / 2;
     (sumBelow(middle) <= units ? low : high) = middle;
@@ -198,7 +198,8 @@ fillEvenly(ArrayRef<int64_t> bases, ArrayRef<int64_t> eaches, int64_t units) {
   std::vector<int64_t> counts(bases.size());
   for (size_t bin = 0; bin < bases.size(); ++bin)
     units -= counts[bin] = static_cast<int64_t>(countBelow(bin, low));
-  // Layers that reach one load are sorted by the load before it, highest first.
+  // Layers that reach the same load are sorted by the load before them, highest
+  // first.
   llvm::SmallVector<size_t> order;
   for (size_t bin = bases.size(); bin-- > 0;)
     if (countBelow(bin, high) > counts[bin])
@@ -210,8 +211,8 @@ fillEvenly(ArrayRef<int64_t> bases, ArrayRef<int64_t> eaches, int64_t units) {
   return counts;
 }
 
-/// The stages of each worker of the path; workers are in the order in which the
-/// path first reaches them.
+/// Returns the stages of each worker of the path. Workers are in the order in
+/// which the path first reaches them.
 static std::vector<llvm::SmallVector<int64_t, 1>>
 groupByWorker(ArrayRef<int32_t> workers) {
   std::vector<llvm::SmallVector<int64_t, 1>> groups;
@@ -262,7 +263,7 @@ static std::vector<int64_t> balanceEqual(ArrayRef<int32_t> workers,
 }
 
 //===----------------------------------------------------------------------===//
-// Layers that differ
+// Different layers
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -315,7 +316,8 @@ private:
 };
 } // namespace
 
-/// Whether stages hold all layers if each in turn is filled up to `longest`.
+/// Whether the stages hold all layers if each is filled up to `longest` in
+/// turn.
 bool Division::fits(int64_t longest) const {
   auto cut = sums.begin();
   for (int64_t stage = 0; stage < numStages; ++stage) {
@@ -350,9 +352,9 @@ void Division::fillRows() {
 }
 
 /// Fills the row of a stage for end cuts from `begin` to `end`, whose best
-/// begins lie between `firstCut` and `lastCut`. Squares of sums satisfy the
+/// begins are between `firstCut` and `lastCut`. Squares of sums satisfy the
 /// quadrangle inequality, so the best begin never moves back as the end moves
-/// forward: the best begin of the middle end bounds both halves.
+/// forward. So the best begin of the middle end bounds both halves.
 void Division::fillRow(int64_t stage, int64_t begin, int64_t end,
                        int64_t firstCut, int64_t lastCut) {
   if (begin > end)
@@ -380,7 +382,8 @@ void Division::fillRow(int64_t stage, int64_t begin, int64_t end,
   fillRow(stage, middle + 1, end, best, lastCut);
 }
 
-/// A hash map cannot have every number as a key.
+/// Checks that workers are valid numbers: a hash map cannot have every number
+/// as a key.
 static llvm::Error checkWorkers(ArrayRef<int32_t> workers) {
   for (auto [stage, worker] : llvm::enumerate(workers))
     if (worker < 0 || worker >= kMaxWorkers)

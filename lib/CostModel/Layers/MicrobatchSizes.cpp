@@ -1,4 +1,4 @@
-//===- MicrobatchSizes.cpp - The same batch in other microbatches ---------===//
+//===- MicrobatchSizes.cpp - Other microbatch sizes for a batch -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Divides batches with errors, scales ranges of microbatches, and compares
@@ -48,8 +48,8 @@ Expected<int64_t> pipesched::countMicrobatches(int64_t size, int64_t ownSize,
 // Paths
 //===----------------------------------------------------------------------===//
 
-/// Scales a bound of a range of `from` microbatches to `to` microbatches;
-/// absent if it falls inside a microbatch.
+/// Scales a bound of a range from `from` to `to` microbatches; absent if it
+/// falls inside a microbatch.
 static std::optional<int64_t> scaleBound(int64_t bound, int64_t from,
                                          int64_t to) {
   auto scaled = static_cast<__int128>(bound) * to;
@@ -58,8 +58,8 @@ static std::optional<int64_t> scaleBound(int64_t bound, int64_t from,
   return static_cast<int64_t>(scaled / from);
 }
 
-/// A range with a stride above 1 keeps its start and its stride: paths take
-/// turns.
+/// Scales a range. A range with a stride above 1 keeps its start and its
+/// stride, because paths alternate.
 static std::optional<MicrobatchRange> scaleRange(const MicrobatchRange &range,
                                                  int64_t from, int64_t to) {
   std::optional<int64_t> begin =

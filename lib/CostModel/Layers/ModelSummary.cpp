@@ -1,7 +1,7 @@
 //===- ModelSummary.cpp - A model in a few numbers ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums over blocks in checked arithmetic.
+// Sums over blocks with checked arithmetic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +10,8 @@
 
 using namespace pipesched;
 
-/// Forward, input gradient and weight gradient of a GEMM cost the same.
+/// Forward, input gradient and weight gradient of a GEMM take equally many
+/// FLOPs.
 static constexpr int64_t kPassesOfTraining = 3;
 
 int64_t pipesched::forwardsOf(Phase phase) {
@@ -123,7 +124,7 @@ static BlockSummary summarizeBlock(const BlockFacts &block,
   return summary;
 }
 
-/// Whether blocks are equal except for their count: interleaved kinds repeat.
+/// Whether blocks are equal except for their count; alternating kinds repeat.
 static bool isSameBlock(const BlockFacts &a, const BlockFacts &b) {
   BlockFacts other = b;
   other.count = a.count;

@@ -1,7 +1,7 @@
 //===- Reductions.cpp - Costs of gradient all-reduces ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From blocks to the bytes of their gradients, and from bytes to times.
+// Computes the gradient bytes of blocks, and times from bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ public:
         layersPerBlock(double(model.getNumLayers()) /
                        double(replicas.getNumBlocks())) {}
 
-  /// Gradients, and weights if they are gathered when they have changed. The
+  /// Gradients, and weights if they are gathered after their update. The
   /// accelerators of a worker together hold `copies` of each parameter.
   GradientExchange exchangeOf(BlockSpan range, Parameters which,
                               double copies) const {
@@ -40,7 +40,7 @@ public:
   }
 
 private:
-  /// A sum over blocks, of which a range may hold parts.
+  /// Returns a sum over blocks. A range may hold only a part of a block.
   double sumOf(BlockSpan range, CheckedInt StateSums::*part,
                Parameters which) const {
     double begin = double(range.begin) * layersPerBlock;
@@ -64,8 +64,8 @@ private:
     return bytes;
   }
 
-  /// Blocks pinned to an end of the model belong to the piece at that end, even
-  /// if that piece holds no layers.
+  /// Blocks that are pinned to an end of the model belong to the piece at that
+  /// end, even if the piece has no layers.
   bool isFirst(BlockSpan range) const {
     BlockSpan first = replicas.blocksOf(0);
     return range.begin == first.begin &&
@@ -82,7 +82,8 @@ private:
 };
 } // namespace
 
-/// One after the other. Errors: times or bytes over int64.
+/// Returns the sum of two costs, one after the other. Errors: times or bytes
+/// over int64.
 static Expected<MessageCost> addCosts(Expected<MessageCost> first,
                                       Expected<MessageCost> second) {
   if (!first)
@@ -104,13 +105,14 @@ namespace {
 /// The ranks that take part in the reduction of some blocks.
 struct ReductionGroups {
   RingGroup all;
-  RingGroup peers;    ///< that divide the parameters of one of the workers
-  RingGroup replicas; ///< one for each worker, with the same part of them
-  RingGroup copies;   ///< of a part, in other groups of pipelines
+  /// The ranks over which the parameters of one worker are sharded.
+  RingGroup peers;
+  RingGroup replicas; ///< one rank of each worker, with the same part of them
+  RingGroup copies; ///< ranks with the same part, in other groups of pipelines
 };
 } // namespace
 
-/// A member on each of some workers.
+/// Returns a group with one member on each of some workers.
 static RingGroup replicasOf(const Reduction &reduction,
                             const RankLayout &layout) {
   int64_t size = reduction.numWorkers;
@@ -118,7 +120,7 @@ static RingGroup replicasOf(const Reduction &reduction,
       layout.levelOf(reduction.firstWorker, reduction.lastWorker), size);
 }
 
-/// The groups of parameters that every rank which divides the sequence holds.
+/// Returns the groups for parameters that every rank of a sequence holds.
 static ReductionGroups groupsOf(const Reduction &reduction,
                                 const RankLayout &layout) {
   int64_t first = reduction.firstWorker, last = reduction.lastWorker;
@@ -127,11 +129,11 @@ static ReductionGroups groupsOf(const Reduction &reduction,
           layout.shardCopies(first)};
 }
 
-/// The exchange at the end of a step. Gradients are always summed, and if each
-/// member updates only its part of the parameters, the weights are gathered
-/// instead of the gradients. Sums and gathers that run in cells are left out:
-/// then replicas sum the parts that their peers hold. So do groups of pipelines
-/// with the same state.
+/// Costs the exchange at the end of a step. Gradients are always summed. If
+/// each member updates only its part of the parameters, the weights are
+/// gathered instead of the gradients. Sums and gathers that run in cells are
+/// left out; then only replicas of the same part sum their gradients, and so do
+/// groups of pipelines with the same state.
 static Expected<MessageCost> costExchange(GradientExchange whole,
                                           const ReductionGroups &groups,
                                           const SystemFacts &system) {
@@ -154,7 +156,7 @@ static Expected<MessageCost> costExchange(GradientExchange whole,
                   ringExchange({0, whole.gatheredBytes}, groups.peers, system));
 }
 
-/// The gathering of weights in this exchange.
+/// Costs the gathering of weights in this exchange.
 static Expected<MessageCost> costGather(GradientExchange whole,
                                         const ReductionGroups &groups,
                                         const SystemFacts &system) {
@@ -173,9 +175,8 @@ struct ReducedKind {
 };
 } // namespace
 
-/// Each kind of parameters is reduced among its holders: the parameters that
-/// every rank which divides the sequence holds, and experts if they are divided
-/// otherwise.
+/// Each kind of parameters is reduced among its holders: parameters that every
+/// rank of a sequence holds, and experts if they are sharded differently.
 static llvm::SmallVector<ReducedKind, 2> kindsOf(const Reduction &reduction,
                                                  const GradientBytes &bytes,
                                                  const RankLayout &layout,
@@ -296,8 +297,9 @@ Expected<int64_t> pipesched::ringBytes(double bytes, int64_t numWorkers) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The part of a reduction that runs during the last backward of a stage and
-/// its first forward. Layers have their shares of times by their bytes.
+/// The part of a reduction that overlaps with the last backward of a stage and
+/// its first forward. Layers have shares of the times in proportion to their
+/// bytes.
 class LayerwiseReduction {
 public:
   LayerwiseReduction(const StageBlocks &blocks, const ModelFacts &model,
@@ -308,13 +310,13 @@ public:
       wholePs += double(count) * double(blockTimes[block]);
   }
 
-  /// Divides times of reducing and gathering parameters of a kind.
+  /// Adds the times of reducing and gathering parameters of a kind.
   void add(Parameters which, double reduce, double gather);
-  /// The time before the end of a backward of `ps` at which its gradients can
-  /// start to go.
+  /// Returns how long before the end of a backward of `ps` its gradients can
+  /// start to be sent.
   double aheadPs(double ps) const;
-  /// How much of the gathering a forward of `ps` hides, if each layer's weights
-  /// are gathered while the layer before computes.
+  /// Returns how much of the gathering a forward of `ps` hides, if the weights
+  /// of each layer are gathered while the previous layer computes.
   double gatheredUnder(double ps) const;
 
 private:
@@ -325,7 +327,7 @@ private:
   const StageBlocks &blocks;
   const ModelFacts &model;
   ArrayRef<int64_t> blockTimes;
-  llvm::SmallVector<double> reducePs, gatherPs; ///< of one of the blocks
+  llvm::SmallVector<double> reducePs, gatherPs; ///< of each block
   double wholePs = 0;
 };
 } // namespace
@@ -345,8 +347,9 @@ void LayerwiseReduction::add(Parameters which, double reduce, double gather) {
   }
 }
 
-/// A backward runs the blocks from the last to the first. The gradients of each
-/// block are sent after the previous ones, once it has computed them:
+/// A backward runs the blocks from the last to the first. The gradients of a
+/// block are sent once they are computed and the gradients of the previous
+/// block have been sent:
 ///
 ///   computes   2   1   0
 ///   reduces        2     1     0
@@ -357,7 +360,7 @@ double LayerwiseReduction::aheadPs(double ps) const {
     double count = double(blocks[i].count);
     if (count == 0)
       continue;
-    // The slowest of earlier blocks, of reducing and of computing.
+    // The slowest of the earlier blocks, for reducing and for computing.
     reducedPs = std::max({reducedPs + count * reduce,
                           computedPs + compute + count * reduce,
                           computedPs + count * compute + reduce});
@@ -380,8 +383,8 @@ double LayerwiseReduction::gatheredUnder(double ps) const {
   return std::max(sum - std::max(exposedPs, 0.0), 0.0);
 }
 
-/// Whether an all-reduce is about all blocks of a stage, and no other stage of
-/// the worker has only some of them.
+/// Whether an all-reduce covers all blocks of a stage, and no other stage of
+/// the worker holds only some of these.
 static bool coversStage(const ParameterSets &sets, const Reduction &reduction,
                         int64_t stage) {
   const Replicas &replicas = sets.getReplicas();
@@ -405,8 +408,8 @@ static double shortestPs(const CellCosts &cells, Phase phase) {
   return double(ps);
 }
 
-/// Divides the time of an all-reduce by the roofline, or by a profile, among
-/// reducing and gathering as the roofline does.
+/// Divides the time of an all-reduce, from the roofline or a profile, between
+/// reducing and gathering in the proportion of the roofline.
 static Error hideLayers(const CellCosts &cells, Phase gradients,
                         ArrayRef<ReducedKind> kinds, const SystemFacts &system,
                         LayerwiseReduction layers, MessageCost &cost) {
@@ -428,7 +431,7 @@ static Error hideLayers(const CellCosts &cells, Phase gradients,
   double scale = double(cost.occupancyPs) / whole;
   for (auto [kind, part] : llvm::zip_equal(kinds, parts))
     layers.add(kind.which, scale * part.first, scale * part.second);
-  // Rounded down, so that the total is not below the exposed part.
+  // Rounded down, so that the total is at least the exposed part.
   auto hidden = static_cast<int64_t>(
       layers.gatheredUnder(shortestPs(cells, Phase::Forward)));
   cost.occupancyPs -= std::min(hidden, cost.occupancyPs);
@@ -474,7 +477,7 @@ Error pipesched::reduceByLayers(const Placement &placement,
 // By stage
 //===----------------------------------------------------------------------===//
 
-/// For each piece, the workers that hold it.
+/// Returns, for each piece, the workers that hold it.
 static std::vector<Reduction> reductionsOf(const Placement &placement,
                                            const Replicas &replicas) {
   std::vector<Reduction> reductions;

@@ -1,7 +1,7 @@
 //===- Runtime.cpp - Runtimes of schedules --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Moves the time of I to W, as PyTorch does.
+// Adds the time of I to W, as in PyTorch.
 //
 //===----------------------------------------------------------------------===//
 

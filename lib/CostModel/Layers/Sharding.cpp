@@ -1,9 +1,9 @@
-//===- Sharding.cpp - Cells whose parameters peers divide -----------------===//
+//===- Sharding.cpp - Cells with sharded parameters -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // ZeRO-2 (arXiv 1910.02054, section 5.2) moves gradients in every cell that
-// computes them, FSDP (arXiv 2304.11277, section 3.3) also weights in every
-// cell that needs them.
+// computes them. FSDP (arXiv 2304.11277, section 3.3) also moves weights in
+// every cell that needs them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,8 @@ double pipesched::prefetchedPs(ArrayRef<ShardedBlocks> blocks) {
 }
 
 namespace {
-/// The transfers of a stage's worker for the parameters of one of its blocks.
+/// The transfers that a stage's worker needs for the parameters of one of its
+/// blocks.
 struct BlockTraffic {
   int64_t count;
   uint32_t block;
@@ -95,7 +96,7 @@ public:
   Error add(BlockCount blocks, const RankLayout &layout, int64_t worker);
 
   /// Whether a phase needs the weights of all blocks, or makes their gradients.
-  /// Selective recomputation runs the core of the attention, which has no
+  /// Selective recomputation runs only the core of the attention, which has no
   /// weights.
   bool gathers(Phase phase) const {
     if (system.sharding != Sharding::Full)
@@ -142,7 +143,8 @@ Error StageTraffic::add(BlockCount entry, const RankLayout &layout,
   return Error::success();
 }
 
-/// Makes the compute of all blocks `ps`, divided as before, or evenly.
+/// Scales the compute of all blocks to the sum `ps`, in the old proportions, or
+/// evenly.
 static void scaleCompute(SmallVectorImpl<ShardedBlocks> &blocks, double ps) {
   double sum = 0, count = 0;
   for (const ShardedBlocks &run : blocks) {
@@ -153,8 +155,8 @@ static void scaleCompute(SmallVectorImpl<ShardedBlocks> &blocks, double ps) {
     run.computePs = sum > 0 ? run.computePs / sum * ps : ps / count;
 }
 
-/// Backward phases run the blocks from the last to the first. `alone` is the
-/// compute of the cell.
+/// The time of a cell with its transfers. Backward phases run the blocks from
+/// the last to the first. `alone` is the compute of the cell.
 double StageTraffic::cellPs(Phase phase, const ShardedCells &sharded,
                             double alone) const {
   bool hasR = sharded.recomputesInBackward && kBackwardStarts.contains(phase);
@@ -214,7 +216,7 @@ Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
                             "a cell sends bytes of parameters", bytes))
       return error;
     SmallVector<Segment, 4> segments(cells.segmentsOf(phase, slice));
-    // B is the sum of rounded times and may be one picosecond longer.
+    // B is a sum of rounded times and may be one picosecond longer.
     segments.push_back(
         {Resource::Sharding, std::max(ps, alone) - alone, 0, bytes});
     if (Error error = cells.setSegments(phase, segments, slice))
@@ -227,7 +229,7 @@ Error pipesched::shardCells(const StageBlocks &blocks, const ModelFacts &model,
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Rounded up; not valid if it is over int64.
+/// Rounds up; the result is invalid over int64.
 static CheckedInt wholeBytes(double bytes) {
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   double rounded = std::ceil(bytes);
@@ -247,7 +249,7 @@ Gathered pipesched::gatheredBytes(const StageBlocks &blocks,
     for (const ShardPart &part :
          shardPartsOf(model.blocks[index], model, system, layout, worker)) {
       if (part.group.size() == 1)
-        continue; // not divided
+        continue; // not sharded
       ofBlock += part.weightBytes;
       gradientOfBlock += part.gradientBytes;
     }

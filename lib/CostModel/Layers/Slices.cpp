@@ -1,8 +1,8 @@
 //===- Slices.cpp - Slices of microbatches --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The cut of a sequence, and the share that a slice has of each number of a
-// model. Numbers that grow with tokens are divided so that slices add up to the
+// Cuts a sequence, and computes the share of a slice in each number of a model.
+// Numbers that grow with tokens are divided such that slices add up to the
 // microbatch.
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +23,8 @@ using llvm::Expected;
 // Cuts
 //===----------------------------------------------------------------------===//
 
-/// The smaller root s of perToken s + perPair (s end - s^2 / 2) = target.
+/// Returns the smaller root s of perToken s + perPair (s end - s^2 / 2) =
+/// target.
 static double tokensOf(double target, int64_t end, SequenceWork work) {
   double linear = work.perToken + work.perPair * double(end);
   if (work.perPair <= 0)
@@ -109,7 +110,7 @@ static SequenceWork workOf(const ModelFacts &model) {
           2 * core / sequences / (sequence * sequence)};
 }
 
-/// The number of equal parts that ranks divide among them.
+/// The number of equal parts into which ranks shard a sequence.
 static int64_t partsOf(const SystemFacts *system) {
   if (!system)
     return 1;
@@ -165,12 +166,12 @@ public:
         tokens(model.microbatchSize * model.sequence),
         weightBytes(model.weightBytesPerParameter) {}
 
-  /// The share in numbers that grow with tokens: slices add up to `whole`.
+  /// The share in numbers that grow with tokens; slices add up to `whole`.
   int64_t ofTokens(int64_t whole) const {
     return before(whole, span.end) - before(whole, span.begin);
   }
-  /// The part of keys and values that the tokens of the slice see, if each sees
-  /// `seen`.
+  /// The part of keys and values that the tokens of the slice attend to, if
+  /// each attends to `seen` tokens.
   int64_t ofKeys(int64_t whole, int64_t seen) const {
     return fraction(whole, std::min(span.end, seen + span.size() - 1),
                     sequence);
@@ -180,13 +181,13 @@ public:
     return fraction(whole, span.size() * std::min(span.end, seen),
                     sequence * seen);
   }
-  /// The scores that no causal mask hides: slices add up to `whole`, except for
-  /// rounding.
+  /// The scores that a causal mask does not hide; slices add up to `whole`,
+  /// except for rounding.
   int64_t ofPairs(int64_t whole, int64_t seen) const {
     return fraction(whole, evenPairs(seen), pairsBefore(sequence, seen));
   }
-  /// The tokens of a sequence whose tokens see as many pairs as the slice's:
-  /// the size that rates of attention kernels go by.
+  /// The tokens of a sequence that has as many pairs per token as the slice.
+  /// Rates of attention kernels depend on this size.
   int64_t equivalentSequence(int64_t seen) const {
     auto length = static_cast<int64_t>(std::sqrt(2 * double(evenPairs(seen))));
     return std::clamp<int64_t>(length, 1, sequence);
@@ -195,8 +196,8 @@ public:
   BlockFacts shareOf(const BlockFacts &block) const;
 
   /// The bytes that a core moves for the part of the attention that the slice
-  /// with more pairs gives away. The part has as many queries as that slice,
-  /// and as many keys and values as make the pairs even.
+  /// with more pairs passes on. The part has all queries of that slice, and as
+  /// many keys and values as balance the pairs.
   int64_t ofPart(int64_t bytes, int64_t keyBytes, int64_t seen) const {
     __int128 own = pairsOf(span, seen), others = pairsOf(other, seen);
     if (own == others)
@@ -219,7 +220,8 @@ private:
   int64_t before(int64_t whole, int64_t end) const {
     return static_cast<int64_t>(static_cast<__int128>(whole) * end / sequence);
   }
-  /// The pairs of one of the first `count` tokens and a token that it sees.
+  /// The number of pairs of one of the first `count` tokens and a token that it
+  /// attends to.
   static __int128 pairsBefore(int64_t count, int64_t seen) {
     __int128 ramp = std::min(count, seen);
     return ramp * (ramp + 1) / 2 + (__int128(count) - ramp) * seen;
@@ -228,7 +230,8 @@ private:
   __int128 pairsOf(TokenSpan slice, int64_t seen) const {
     return pairsBefore(slice.end, seen) - pairsBefore(slice.begin, seen);
   }
-  /// Pairs of the slice, or half of the pairs of both slices that share them.
+  /// The pairs of the slice, or half of the pairs of both slices that share
+  /// them.
   __int128 evenPairs(int64_t seen) const {
     return (pairsOf(span, seen) + pairsOf(other, seen)) / 2;
   }
@@ -241,14 +244,14 @@ private:
   int64_t weightsOf(const Kernel &kernel) const;
 
   TokenSpan span;
-  TokenSpan other; ///< with which the attention is shared; else the slice
+  TokenSpan other; ///< shares the attention; else the slice itself
   int64_t sequence, tokens, weightBytes;
 };
 } // namespace
 
-/// The bytes of a kernel's weights, which each slice reads again: the bytes
-/// that a kernel on rows of experts states; for a product whose weights have
-/// gradients, from its FLOPs, 2 for each token and weight.
+/// The bytes of a kernel's weights, which each slice reads again. A kernel on
+/// rows of experts states them. For a product whose weights have gradients they
+/// follow from its FLOPs, 2 for each token and weight.
 int64_t SliceShare::weightsOf(const Kernel &kernel) const {
   if (kernel.routed)
     return kernel.weightBytes;
@@ -262,11 +265,11 @@ Work SliceShare::shareOf(const Work &work, const Kernel &kernel) const {
   return {ofTokens(work.flops), ofTokens(work.bytes - weights) + weights};
 }
 
-/// Kernels that keep scores also compute scores that a mask hides, but none
-/// with keys of later slices. A fused kernel reads queries and writes outputs
-/// of the slice, and reads the keys and values of all tokens that it sees
-/// (`keyBytes` in all); whether or not it skips pairs that a mask hides, slices
-/// add up to a microbatch.
+/// The share of a slice in an attention core. Kernels that keep scores also
+/// compute scores that a mask hides, but not scores with keys of later slices.
+/// A fused kernel reads queries and writes outputs of the slice, and reads the
+/// keys and values of all tokens that it attends to (`keyBytes` in all). Slices
+/// add up to a microbatch whether or not the kernel skips masked pairs.
 Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
                         bool keepsScores, int64_t keyBytes) const {
   int64_t seen = kernel.seen;
@@ -276,7 +279,7 @@ Work SliceShare::ofCore(const Work &work, const Kernel &kernel,
     return {ofScores(work.flops, seen), ofScores(work.bytes, seen)};
   int64_t keys = std::min(keyBytes, work.bytes);
   int64_t bytes = ofTokens(work.bytes - keys) + ofKeys(keys, seen);
-  // The taker reads and writes the part too; the giver saves little.
+  // The taker reads and writes the part as well; the giver saves little.
   if (!gives(seen))
     bytes += ofPart(work.bytes, keyBytes, seen);
   return {ofPairs(work.flops, seen), bytes};
@@ -401,7 +404,7 @@ int64_t pipesched::keyValueBytes(const BlockFacts &block) {
 // Exchanges of slices
 //===----------------------------------------------------------------------===//
 
-/// The workers of a path that goes around them, in the order of stages.
+/// Returns the workers of a path that goes around them, in the order of stages.
 static Expected<std::vector<int64_t>> ringOfSlices(const Placement &placement) {
   if (placement.getNumPaths() != 1)
     return formatError("slice-exchange=pairs needs microbatches that go one "
@@ -426,8 +429,8 @@ static Expected<std::vector<int64_t>> ringOfSlices(const Placement &placement) {
 }
 
 namespace {
-/// The order of the chunks and slices of a microbatch on a worker: slices in
-/// groups, each through all chunks (SlimPipe).
+/// The order of the chunks and slices of a microbatch on a worker: slices run
+/// in groups, each group through all chunks (SlimPipe).
 class PlaceOrder {
 public:
   PlaceOrder(int64_t numWorkers, int64_t numSlices, int64_t numChunks)
@@ -441,7 +444,7 @@ public:
   int64_t placeOf(int64_t chunk, int64_t slice) const {
     return (slice / group * chunks + chunk) * group + slice % group;
   }
-  /// Places continue with the next microbatch.
+  /// Places after the last one belong to the next microbatch.
   int64_t sliceAt(int64_t place) const {
     int64_t inside = ((place % length) + length) % length;
     return inside / (group * chunks) * group + inside % group;
@@ -468,8 +471,8 @@ pipesched::pairSlices(const Placement &placement,
                        numSlices, numWorkers);
   PlaceOrder order(numWorkers, numSlices, numChunks);
   std::vector<SlicePartner> partners;
-  // By worker: the slices that all compute at the time of one cell; sorted by
-  // prefix.
+  // By worker: the slices that are computed at the same time as one cell,
+  // sorted by prefix.
   std::vector<int64_t> sliceOf(numWorkers), byPrefix(numWorkers);
   for (int64_t stage = 0; stage < numStages; ++stage)
     for (int64_t slice = 0; slice < numSlices; ++slice) {
@@ -494,9 +497,9 @@ pipesched::pairSlices(const Placement &placement,
 }
 
 namespace {
-/// How a row starts.
+/// The start of a row.
 struct Lead {
-  int64_t forwards = 0, all = 0; ///< before the first backward, and in all
+  int64_t forwards = 0, all = 0; ///< before the first backward, and in total
   bool isOver = false;
 
   explicit Lead(llvm::ArrayRef<Cell> row) {

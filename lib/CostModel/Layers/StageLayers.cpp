@@ -1,4 +1,4 @@
-//===- StageLayers.cpp - Which layers a stage holds -----------------------===//
+//===- StageLayers.cpp - Layers of stages ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Divides the layers of a model among the stages of each path.
@@ -27,7 +27,7 @@ divideEvenly(int64_t path, int64_t stages, int64_t layers) {
   return std::vector<int64_t>(stages, layers / stages);
 }
 
-/// Weights 1 : 2 mean the same as 2 : 4.
+/// Reduce the weights first: 1 : 2 is the same as 2 : 4.
 static llvm::Expected<std::vector<int64_t>>
 divideByWeights(int64_t path, llvm::ArrayRef<int64_t> weights, int64_t layers) {
   int64_t divisor = 0, parts = 0;
@@ -97,8 +97,8 @@ pipesched::blocksOfStages(const Placement &placement, const ModelFacts &model) {
   if (!layers)
     return layers.takeError();
 
-  // Layers are dealt in order: block b has `count` layers, then follows block b
-  // + 1.
+  // Layers are assigned in order: all `count` layers of block b, then those of
+  // block b + 1.
   std::vector<StageBlocks> result(layers->size());
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t first = placement.stageOffset(path);
@@ -179,7 +179,7 @@ void StateSums::add(const BlockFacts &block, int64_t count,
 }
 
 namespace {
-/// Finds the blocks of a part of the model.
+/// Finds the blocks in a part of the model.
 class ModelParts {
 public:
   explicit ModelParts(const ModelFacts &model) : model(model) {
@@ -227,7 +227,7 @@ pipesched::ownedBlocksOfStages(const Placement &placement,
   if (!sets)
     return sets.takeError();
 
-  // Sets start and end where stages do, which is between layers.
+  // Set start and end to the bounds of stages, which are between layers.
   int64_t layers = model.getNumLayers();
   int64_t numBlocks = sets->getReplicas().getNumBlocks();
   auto layerAt = [&](int64_t block) {

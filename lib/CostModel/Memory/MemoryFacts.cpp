@@ -1,7 +1,7 @@
 //===- MemoryFacts.cpp - Bytes of each stage ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums blocks to stages: activations of one microbatch, parameters and their
+// Sums blocks to stages: activations of one microbatch, parameters, their
 // gradients and optimizer state.
 //
 //===----------------------------------------------------------------------===//
@@ -16,8 +16,8 @@
 using namespace pipesched;
 
 namespace {
-/// The bytes that a worker holds in addition to one copy of everything that its
-/// accelerators divide evenly.
+/// The bytes of a worker beyond one copy of everything that is sharded evenly
+/// over its accelerators.
 struct Excess {
   explicit Excess(const SystemFacts *system) {
     if (!system)
@@ -28,8 +28,8 @@ struct Excess {
     wideCopies = system->expertWidths() - 1;
   }
 
-  /// Every accelerator has room for the rows of the fullest one, and for all
-  /// rows of an expert whose widths it divides with others.
+  /// Every accelerator has room for as many rows as the fullest one, and for
+  /// all rows of an expert whose widths are sharded.
   CheckedInt ofRows(int64_t bytes, int64_t wide) const {
     CheckedInt copied = CheckedInt(wide) * wideCopies;
     CheckedInt product = (copied + bytes) * rowsPpm;
@@ -43,12 +43,13 @@ struct Excess {
   /// tensor-parallel group.
   int64_t copies = 0;
   int64_t rowsPpm = 0;    ///< extra rows of experts, parts per million
-  int64_t wideCopies = 0; ///< the same of rows that are not divided by widths
+  int64_t wideCopies = 0; ///< the same for rows that are not sharded by widths
 };
 
 struct StageSums {
   CheckedInt activations, weightGrad, boundary;
-  CheckedInt working; ///< of the largest block, without what F keeps of it
+  /// Of the largest block, without the tensors that F keeps.
+  CheckedInt working;
 
   void add(const BlockFacts &block, CheckedInt count, Recompute recompute,
            const Excess &excess) {
@@ -81,7 +82,7 @@ static bool assign(int64_t &bytes, CheckedInt value) {
   return value.isValid();
 }
 
-/// By worker, whether it owns the first blocks of the model, among them the
+/// By worker: whether it owns the first blocks of the model. These include the
 /// table that the end of the model may share.
 static std::vector<bool> findFirstBlocks(const Placement &placement,
                                          const ModelFacts &model,
@@ -96,9 +97,8 @@ static std::vector<bool> findFirstBlocks(const Placement &placement,
 }
 
 namespace {
-/// The weights, gradients and state that a stage brings to its worker, for the
-/// blocks that it owns. A worker with both ends of the model holds a table that
-/// they share once.
+/// The weights, gradients and state of the blocks that a stage owns. A worker
+/// with both ends of the model holds their shared table once.
 struct StageState {
   StageState(const StageBlocks &owned, const ModelFacts &model, bool hasFirst,
              bool dividesExperts) {
@@ -113,9 +113,9 @@ struct StageState {
     }
   }
 
-  /// The numbers that `part` points to, as held by the accelerators of a
-  /// worker. Each that divides the sequence holds its share of a layer again;
-  /// each holds its part of the experts.
+  /// The number that `part` points to, as held by the accelerators of a worker.
+  /// Each rank of a sequence holds its part of a layer again; each rank holds
+  /// its part of the experts.
   CheckedInt held(CheckedInt StateSums::*part,
                   const SystemFacts *system) const {
     if (!system)
@@ -132,12 +132,12 @@ struct StageState {
     return others.*part + experts.*part;
   }
 
-  StateSums others, experts; ///< `experts` are divided otherwise
+  StateSums others, experts; ///< `experts` are sharded differently
 };
 } // namespace
 
-/// `sharding` divides state among all accelerators that hold the same
-/// parameters. Returns false if a number overflows.
+/// Fills in the state of a stage. `sharding` shards state over all accelerators
+/// that hold the same parameters. Returns false if a number overflows.
 static bool fillState(StageMemory &memory, const StageState &parameters,
                       const SystemFacts *system) {
   Sharding sharding = system ? system->sharding : Sharding::None;
@@ -165,9 +165,9 @@ public:
         recomputesInBackward(model.recompute != Recompute::None &&
                              !phases.contains(Phase::Recompute)) {}
 
-  /// Fills in the blocks of a stage, whose unit has the facts of `model`.
-  /// Without R cells a backward recomputes block by block: F keeps only the
-  /// boundary, and one block at a time is whole again. After a split I,
+  /// Fills in the memory of a stage from its blocks; the unit has the facts of
+  /// `model`. Without R cells a backward recomputes block by block: F keeps
+  /// only the boundary, and one block at a time is restored. After a split I,
   /// everything that W needs of all blocks is present. Returns false if a
   /// number overflows.
   bool fill(StageMemory &memory, const ModelFacts &model,
@@ -189,8 +189,8 @@ private:
 };
 } // namespace
 
-/// The gradients of keys and values wait for the backwards of their slices. The
-/// last slice runs first and leaves the gradients of all others:
+/// Adds the gradients of keys and values that wait for the backwards of their
+/// slices. The last slice runs first and leaves the gradients of all others:
 ///
 ///   slice of B    2        1        0
 ///   holds         g0 + g1  g0       -       g_j: of the tokens of slice j
@@ -247,15 +247,15 @@ static bool fillSlices(llvm::ArrayRef<TokenSpan> slices,
   return true;
 }
 
-/// Parameters that peers divide are whole during a cell, some at a time. Adds
-/// the largest such amount of each worker to the stage that has it, since a
-/// worker runs one cell at a time. Returns false if a number overflows.
+/// Adds the memory of parameters that are gathered for a cell. A worker runs
+/// one cell at a time, so the largest amount of each worker is added to the
+/// stage that has it. Returns false if a number overflows.
 static bool addGathered(const Placement &placement, const ModelFacts &model,
                         const SystemFacts &system,
                         llvm::ArrayRef<StageBlocks> stages,
                         MemoryFacts &facts) {
   RankLayout layout(system, placement.getNumWorkers());
-  /// The stage of a worker with the most bytes of each kind, and these.
+  /// The stage of a worker with the most bytes of each kind, and these bytes.
   struct Most {
     int64_t stage = 0;
     CheckedInt bytes;

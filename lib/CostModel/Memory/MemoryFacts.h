@@ -1,7 +1,7 @@
 //===- MemoryFacts.h - Memory of stages without shards ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The memory of a stage.
+// Computes the memory of stages whose workers have no vocabulary shards.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- RuntimeBuffers.cpp - Memory of the executing runtime ---------------===//
+//===- RuntimeBuffers.cpp - Memory that runtimes add ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The memory of PipelineStage and FSDP2 of PyTorch in addition to the tensors
@@ -15,16 +15,16 @@
 
 using namespace pipesched;
 
-/// Adds to bytes; false if the sum is over int64.
+/// Adds to `bytes`; returns false if the sum exceeds int64.
 static bool add(int64_t &bytes, CheckedInt more) {
   CheckedInt sum = more + bytes;
   bytes = sum.get();
   return sum.isValid();
 }
 
-/// The logits that the last block of a model makes of a microbatch, as it
-/// returns them. The loss, or the copy before it, reads them and writes 4 bytes
-/// for each; its FLOPs are four for each. 0: the block has no such kernels.
+/// The bytes of logits that the last block of a model returns for a microbatch.
+/// The loss, or the copy before it, reads them and writes 4 bytes for each; it
+/// has four FLOPs for each. 0: the block has no such kernels.
 static CheckedInt logitsOf(const BlockFacts &block) {
   auto named = [&](llvm::StringRef name) -> const Kernel * {
     auto found = llvm::find_if(
@@ -49,8 +49,8 @@ namespace {
 ///   received gradient     of all microbatches, from the start on
 ///   gradient of the input from B to the end of the step
 ///
-/// A model in one stage is not a pipeline, and has none of them: torchtitan
-/// drops its logits before the backward (`del pred` in train.py).
+/// A model in one stage is not a pipeline and has none of these buffers:
+/// torchtitan drops its logits before the backward (`del pred` in train.py).
 class MessageBuffers {
 public:
   MessageBuffers(const Placement &placement, const ModelFacts &model,
@@ -106,13 +106,14 @@ private:
 };
 } // namespace
 
-/// FSDP2 gathers into flat buffers, two blocks at a time; the weights are
-/// copies of them. With `full`, gradients of a block have the bytes of its
-/// weights until they are cast to be reduced; with `full-kept`, the reduced
-/// parts have separate places (torch/distributed/fsdp/_fully_shard). Both
-/// belong to other streams, so the caching allocator gives this memory to no
-/// tensor of the compute stream. A worker runs one cell at a time, so its
-/// fullest stage counts.
+/// Adds the buffers of FSDP2. It gathers into flat buffers, two blocks at a
+/// time; the weights are copies of them. With `full`, gradients of a block have
+/// the bytes of its weights until they are cast to be reduced; with
+/// `full-kept`, the reduced parts have separate memory
+/// (torch/distributed/fsdp/_fully_shard). Both are used on other streams, so
+/// the caching allocator does not reuse this memory for tensors of the compute
+/// stream. A worker runs one cell at a time, so only its stage with the most
+/// bytes counts.
 static bool addShardBuffers(const Placement &placement, const ModelFacts &model,
                             const SystemFacts &system,
                             llvm::ArrayRef<StageBlocks> blocks,

@@ -1,8 +1,8 @@
 //===- OverlappedLayers.cpp - Parts of layers on two streams --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs two streams, each in its order of issue, from one end of a part to the
-// next:
+// Simulates two streams, each in its order of issue, from one end of a part to
+// the next:
 //
 //   compute   | attention.F |  mlp.I   |mlp.W|  mlp.F  | attention.I |att.W|
 //   exchange  |comb.I|      |disp.F||disp.I| |         |comb.F|
@@ -24,16 +24,16 @@ using llvm::Expected;
 using llvm::StringRef;
 
 namespace {
-/// Layers of a pair of cells, whose times are checked.
+/// The layers of a pair of cells, with checked times.
 struct PairLayers {
   llvm::ArrayRef<LayerTimes> forward, backward;
   bool delaysWeights = true;
 
-  /// The time of a part: of I and W together if W is not delayed.
+  /// The time of a part; of I and W together if W is not delayed.
   int64_t timeOf(PartPhase what, int64_t layer) const;
 };
 
-/// The exchanges that run at the same time.
+/// The number of exchanges that may run at the same time.
 enum class Exchanges : uint8_t { OneAtATime, AnyNumber };
 } // namespace
 
@@ -59,7 +59,7 @@ std::string pipesched::nameOf(PartPhase what) {
   return (enumName(what.part) + "." + enumName(what.phase)).str();
 }
 
-/// All phases of parts that a pair of layers has.
+/// Returns all phases of all parts of a pair of layers.
 static PairPattern allParts(bool delaysWeights) {
   PairPattern all;
   for (const EnumName<LayerPart> &part : enumValues<LayerPart>())
@@ -202,16 +202,17 @@ namespace {
 constexpr size_t kNumStreams = kNumEnumValues<Stream>;
 constexpr int64_t kNone = -1;
 
-/// Runs parts in their order of issue. Each waits for at most one other.
+/// Runs parts in their order of issue. Each part waits for at most one other
+/// part.
 class Streams {
 public:
   Streams(const PairLayers &layers, const PairPattern &pattern,
           const PairOptions &options);
 
-  /// Runs everything. Errors: streams that wait for each other.
+  /// Runs all tasks. Errors: streams that wait for each other.
   Error run();
-  /// The same with any number of exchanges at once, and nothing that slows
-  /// down. Errors: the same, among parts of the compute stream.
+  /// The same with any number of exchanges at once, and without slowdown.
+  /// Errors: parts of the compute stream that wait for each other.
   Error runFreely();
   PairSchedule take();
 
@@ -225,7 +226,7 @@ private:
   struct Queue {
     std::vector<int64_t> tasks;
     size_t numDone = 0;
-    int64_t leftPs = kNone; ///< of the task that runs
+    int64_t leftPs = kNone; ///< of the current task
     int64_t percent = 100;
 
     bool isOver() const { return numDone == tasks.size(); }
@@ -284,8 +285,9 @@ void Streams::issue(PartPhase what, int64_t layer) {
   queues[size_t(streamOf(what.part))].tasks.push_back(number);
 }
 
-/// The forward runs attention, dispatch, mlp, combine, then the next layer; I
-/// the other way; W after its I.
+/// Links each task with the task that it waits for. The forward runs attention,
+/// dispatch, mlp, combine, then the next layer; I runs the other way; W runs
+/// after its I.
 void Streams::linkTasks() {
   for (Task &task : tasks) {
     auto part = size_t(task.what.part);
@@ -317,7 +319,7 @@ void Streams::finish(Queue &queue) {
   queue.leftPs = kNone;
 }
 
-/// Starts the tasks that can start. Tasks without a time end at once, and may
+/// Starts all tasks that can start. Tasks without a time end at once, and may
 /// let other tasks start.
 void Streams::startAll() {
   while (true) {
@@ -333,7 +335,7 @@ void Streams::startAll() {
   }
 }
 
-/// Continues to the next end of a task. Times are rounded to picoseconds there.
+/// Advances to the next end of a task. Times are rounded to picoseconds there.
 void Streams::advance() {
   bool isShared = llvm::all_of(
       queues, [](const Queue &queue) { return queue.isRunning(); });
@@ -418,9 +420,9 @@ Error Streams::runFreely() {
   }
 }
 
-/// Follows the waits of the first blocked task: the task before it in its
-/// stream, if that has not ended, else the one whose result it needs, until a
-/// task comes again.
+/// Follows the waits of the first blocked task until a task occurs again. A
+/// task waits for its predecessor in the stream if that has not ended, else for
+/// the task whose result it needs.
 Error Streams::refuse() const {
   const Queue *stuck =
       llvm::find_if(queues, [](const Queue &queue) { return !queue.isOver(); });
@@ -459,8 +461,8 @@ PairSchedule Streams::take() {
 }
 
 /// Runs the parts in the order of `pattern`, layer by layer. With any number of
-/// exchanges at once each starts when its dependences have ended, and nothing
-/// slows down. Errors: streams that wait for each other.
+/// exchanges at once, each starts when its dependences have ended, without
+/// slowdown. Errors: streams that wait for each other.
 static Expected<PairSchedule> runPair(const PairLayers &layers,
                                       const PairPattern &pattern,
                                       const PairOptions &options,
@@ -476,8 +478,8 @@ static Expected<PairSchedule> runPair(const PairLayers &layers,
 // Pairs
 //===----------------------------------------------------------------------===//
 
-/// A lower bound on the time of any order: either stream, either cell by
-/// itself.
+/// A lower bound on the time of any order: the longest of either stream and
+/// either cell, each run alone.
 static int64_t boundPair(const PairLayers &layers) {
   std::array<int64_t, kNumStreams> streams = {};
   int64_t forward = 0, backward = 0;
@@ -494,13 +496,13 @@ static int64_t boundPair(const PairLayers &layers) {
   };
   add(int64_t(layers.forward.size()), true, forward);
   add(int64_t(layers.backward.size()), false, backward);
-  // W of the first layer's attention comes after all of I.
+  // W of the first layer's attention comes after all I.
   if (layers.delaysWeights && !layers.backward.empty())
     backward += layers.timeOf({LayerPart::Attention, Phase::WeightGrad}, 0);
   return std::max({streams[0], streams[1], forward, backward});
 }
 
-/// All of the backward, then all of the forward.
+/// Runs the whole backward, then the whole forward.
 static Expected<PairSchedule> runInTurn(const PairLayers &layers,
                                         const PairOptions &options) {
   PairPattern pattern = patternOf(PairOrder::InTurn, layers.delaysWeights);
@@ -539,14 +541,14 @@ static Expected<PairSchedule> runInTurn(const PairLayers &layers,
 //   exchange  dispatch.F < combine.F,  combine.I < dispatch.I
 //
 // Any other order would wait for itself. Each order of the compute stream is
-// first run with any number of exchanges at once, which no order of the
-// exchange stream can beat.
+// first run with any number of exchanges at once, which is a lower bound for
+// all orders of the exchange stream.
 //===----------------------------------------------------------------------===//
 
 namespace {
 constexpr Phase F = Phase::Forward, I = Phase::InputGrad, W = Phase::WeightGrad;
 
-/// One part before another one of the same stream.
+/// A part that must come before another part of the same stream.
 struct Before {
   PartPhase first, second;
 };
@@ -565,7 +567,8 @@ static bool canFollow(ArrayRef<PartPhase> order, PartPhase next) {
   });
 }
 
-/// Appends all orders of `left` that keep the chains to `order`.
+/// Appends to `order` all orders of the `left` parts that respect these
+/// constraints.
 static void extend(PairPattern &order, ArrayRef<PartPhase> left,
                    std::vector<PairPattern> &found) {
   if (order.size() == left.size()) {
@@ -591,8 +594,8 @@ static std::vector<PairPattern> ordersOn(Stream stream, bool delaysWeights) {
   return found;
 }
 
-/// The pattern with the order of issue of both streams; the way they interleave
-/// changes nothing.
+/// Returns a pattern with the order of issue of both streams; how they
+/// interleave makes no difference.
 static PairPattern join(const PairPattern &compute,
                         const PairPattern &exchange) {
   PairPattern both = compute;
@@ -606,7 +609,7 @@ static bool isOnePair(const PairLayers &layers) {
   return layers.forward.size() <= 1 && layers.backward.size() <= 1;
 }
 
-/// The first end of all orders that are the same for all layers.
+/// Finds the earliest end of all orders that are the same for all layers.
 static Expected<PairSchedule> findBestPair(const PairLayers &layers,
                                            const PairOptions &options) {
   auto run = [&](const PairPattern &pattern, Exchanges exchanges) {
@@ -636,7 +639,8 @@ static Expected<PairSchedule> findBestPair(const PairLayers &layers,
           run(join(compute, exchange), Exchanges::OneAtATime);
       ++numTimed;
       if (!timed)
-        llvm::consumeError(timed.takeError()); // streams wait for each other
+        // the streams wait for each other
+        llvm::consumeError(timed.takeError());
       else if (timed->endPs < best->endPs)
         best = std::move(timed);
     }

@@ -1,7 +1,7 @@
 //===- StagePairs.cpp - Overlapped pairs of stages, part by part ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Schedules the layers of two stages when their pair is first asked for.
+// Schedules the layers of two stages when their pair is first requested.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,12 @@ using llvm::Error;
 using llvm::Expected;
 
 namespace {
-/// The properties of a stage that a pair depends on. Stages that agree are of
-/// one kind.
+/// The properties of a stage on which a pair depends. Stages with equal
+/// properties are of one kind.
 struct PairStage {
   StageBlocks layers; ///< without embedding and head
   std::vector<Segment> forward, backward;
-  int64_t forwardPs, backwardPs; ///< of these cells by themselves
+  int64_t forwardPs, backwardPs; ///< of these cells when they run alone
 
   bool operator==(const PairStage &other) const {
     return forward == other.forward && backward == other.backward &&
@@ -52,7 +52,7 @@ public:
     times = std::make_unique<KnownTime[]>(kinds.size() * kinds.size());
   }
 
-  /// Threads that ask for a pair at once find the same.
+  /// Threads that request a pair at the same time compute the same result.
   PairTime timeOf(int64_t forwardStage, int64_t backwardStage) const override {
     uint32_t first = kindOf[forwardStage], second = kindOf[backwardStage];
     KnownTime &known = times[first * kinds.size() + second];
@@ -73,9 +73,9 @@ private:
     return layers;
   }
 
-  /// The part of the time of a cell outside of its layers. If the host is
-  /// slower than the device only in some layers, a cell takes less than its
-  /// layers one by one.
+  /// The part of a cell's time outside of its layers, at least 0: if the host
+  /// is slower than the device only in some layers, a cell takes less time than
+  /// the sum of its layers.
   static int64_t besidesPs(int64_t cellPs, ArrayRef<LayerTimes> layers,
                            bool isForward) {
     for (const LayerTimes &layer : layers)
@@ -89,7 +89,8 @@ private:
     std::vector<LayerTimes> backward = layersOf(second);
     int64_t forwardPs = first.forwardPs, backwardPs = second.backwardPs;
     auto fluidPs = int64_t(StageCosts().pairPs(first.forward, second.backward));
-    // The only error is a time over int64: then both are not faster together.
+    // The only error is a time over int64; then the pair is not faster than
+    // both cells.
     Expected<PairSchedule> pair = schedulePair(forward, backward, options);
     if (!pair) {
       llvm::consumeError(pair.takeError());
@@ -103,7 +104,7 @@ private:
 
   /// The time of weight gradients after the messages of both cells.
   /// Megatron-Core sends between the gradient of the first layer's input and W
-  /// of its attention, DualPipe when the pair has ended.
+  /// of its attention; DualPipe sends when the pair has ended.
   int64_t behindOf(const PairSchedule &pair) const {
     switch (options.order) {
     case PairOrder::Megatron:
@@ -126,12 +127,13 @@ private:
   std::vector<LayerTimes> blockTimes; ///< by block of the model
   llvm::SmallVector<PairStage, 4> kinds;
   std::vector<uint32_t> kindOf; ///< by global stage
-  /// By kind of the forward, then of the backward.
+  /// By kind of the forward stage, then of the backward stage.
   std::unique_ptr<KnownTime[]> times;
 };
 } // namespace
 
-/// The parts of layers add up to F, I and W, which not all blocks have.
+/// Whether all blocks have work for F, I and W, so that their layers can be
+/// divided into parts.
 static bool canDivide(const ModelFacts &model) {
   Error error = checkBackwards(model, {Phase::InputGrad, Phase::WeightGrad});
   bool isDivided = !error;
@@ -180,7 +182,7 @@ Error pipesched::addPairTimes(const ModelFacts &model,
   return Error::success();
 }
 
-/// By kernel of a block, the part that it belongs to.
+/// By kernel of a block: the part that it belongs to.
 static std::vector<LayerPart> divideKernels(const BlockFacts &block) {
   std::vector<LayerPart> parts;
   bool hasExperts = block.experts.has_value();
@@ -199,7 +201,7 @@ static std::vector<LayerPart> divideKernels(const BlockFacts &block) {
   return parts;
 }
 
-/// Errors: a time over int64.
+/// Rounds a time. Errors: a time over int64.
 static Expected<int64_t> roundPs(double ps, const BlockFacts &block,
                                  PartPhase what) {
   double rounded = std::nearbyint(ps);
@@ -213,7 +215,7 @@ namespace {
 /// The time of each part in one phase, ps.
 using PartTimes = std::array<double, kNumEnumValues<LayerPart>>;
 
-/// One layer, whose kernels are divided among parts.
+/// The costs of one layer, whose kernels are divided among parts.
 class PartCosts {
 public:
   PartCosts(const BlockFacts &block, const SystemFacts &system,
@@ -228,7 +230,7 @@ public:
       parts[size_t(part)].kernels.push_back(kernel);
   }
 
-  /// The recomputation of a backward belongs to I.
+  /// I includes the recomputation of a backward.
   PartTimes timesOf(Phase phase) const {
     PartTimes times = timesOf(phase, Recompute::Full);
     if (phase != Phase::InputGrad || recompute == Recompute::None)
@@ -240,9 +242,10 @@ public:
   }
 
 private:
-  /// The parts of a phase add up to the time of the layer. Compute takes its
-  /// time without exchanges: the longer of device and host. The rest belongs to
-  /// the exchanges, which continue while a slower host works.
+  /// Divides the time of a phase among its parts, which add up to the time of
+  /// the layer. Compute takes its time without exchanges: the longer of device
+  /// and host. The exchanges take the rest; they continue while a slower host
+  /// works.
   PartTimes timesOf(Phase phase, Recompute again) const {
     PartTimes times = {};
     std::array<double, kNumEnumValues<Stream>> sums = {};

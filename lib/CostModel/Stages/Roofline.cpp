@@ -24,19 +24,19 @@ using namespace pipesched;
 using llvm::Twine;
 
 namespace {
-/// The rounded times of the cells of a stage, ps, and their parts for
-/// transfers. Whole times are rounded before their parts, so that the division
-/// of a cell changes no time.
+/// The rounded times of the cells of a stage, ps, and the parts of them that
+/// are transfers. Whole times are rounded before their parts, so that the
+/// division of a cell does not change its time.
 struct CellTimes {
   int64_t &operator[](Phase phase) { return all[phase]; }
-  /// Transfers become segments, and compute has the rest. Errors: as for
+  /// Stores transfers as segments, and the rest as compute. Errors: as for
   /// CellCosts::setSegments.
   llvm::Error storeIn(CellCosts &cells, int64_t slice) const;
 
   PhaseMap<int64_t> all = {};
-  /// Rows on their way to experts and back: the time that the cell waits for,
-  /// and the time that the compute of another cell hides, which is not part of
-  /// the cell's time.
+  /// Transfers of rows to experts and back: the time that the cell waits, and
+  /// the time that the compute of another cell hides, which is not part of the
+  /// cell's time.
   PhaseMap<int64_t> dispatch = {}, hiddenDispatch = {};
   PhaseMap<Exchange> context = {};
 };
@@ -66,12 +66,12 @@ llvm::Error CellTimes::storeIn(CellCosts &cells, int64_t slice) const {
 }
 
 namespace {
-/// Computes the costs of the stages of a placement; values that do not depend
+/// Computes the costs of the stages of a placement. Values that do not depend
 /// on the stage are computed once.
 class StageCostBuilder {
 public:
-  /// `exchanged`: by block, the bytes that the workers of two slices with
-  /// shared attention pass on; empty if none do.
+  /// `exchanged` are, by block, the bytes that the workers of two slices with
+  /// balanced attention exchange; empty if they exchange nothing.
   StageCostBuilder(const ModelFacts &model, const SystemFacts &system,
                    PhaseSet phases,
                    std::vector<PhaseMap<int64_t>> exchanged = {})
@@ -81,15 +81,15 @@ public:
         exchanged(std::move(exchanged)),
         blockTimes(timesOfBlocks(model, system)) {}
 
-  /// `owned` are the entries of `blocks` whose parameters the stage steps,
-  /// which have the bytes in `stepped`. `link`, if not null, is the link to the
-  /// worker with which the slice shares its attention.
+  /// `owned` are the entries of `blocks` whose parameters the stage updates;
+  /// their bytes are in `stepped`. `link`, if not null, is the link to the
+  /// worker with which the slice balances its attention.
   llvm::Error cost(const StageBlocks &blocks, const StageBlocks &owned,
                    const StageMemory &memory, const StageMemory &stepped,
                    const LinkFacts *link, CellCosts &cells,
                    int64_t slice) const;
 
-  /// Adds the waits of the worker's cells for parameters that its peers divide.
+  /// Adds the waits of the worker's cells for sharded parameters.
   llvm::Error shard(const StageBlocks &blocks, const RankLayout &layout,
                     int64_t worker, CellCosts &cells, int64_t slice) const {
     auto timeOf = [&](uint32_t block, Phase phase) {
@@ -122,8 +122,8 @@ private:
 };
 } // namespace
 
-/// B is the sum of the rounded I and W, so that splitting a backward changes no
-/// total, unless a block states the work of B.
+/// Unless a block states the work of B, B is the sum of the rounded I and W, so
+/// that splitting a backward changes no total.
 llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
                                            CellTimes &cost) const {
   int64_t first = cost[Phase::InputGrad];
@@ -140,8 +140,8 @@ llvm::Error StageCostBuilder::costBackward(const StageBlocks &blocks, double ps,
   return llvm::Error::success();
 }
 
-/// The wait of a cell in these blocks for a part of the attention that another
-/// worker takes or gives: for one message there and one back each.
+/// The time that a cell in these blocks waits when another worker takes or
+/// passes a part of the attention: one message in each direction.
 double StageCostBuilder::exchangePs(BlockCount entry, Phase phase,
                                     const LinkFacts &link) const {
   int64_t bytes = exchanged[entry.block][phase];
@@ -162,8 +162,8 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
       for (Phase phase : {Phase::Forward, Phase::InputGrad, Phase::Recompute})
         sum.waiting[phase] += exchangePs(entry, phase, *link);
 
-  // An I with recomputation is the sum of the rounded R and I: adding R cells
-  // changes no total.
+  // An I with recomputation is the sum of the rounded R and I, so that adding R
+  // cells changes no total.
   for (auto [phase, name] : {std::pair(Phase::Forward, "F"),
                              {Phase::Recompute, "R"},
                              {Phase::InputGrad, "I"},
@@ -182,8 +182,8 @@ llvm::Error StageCostBuilder::costCompute(const StageBlocks &blocks,
   return costContext(sum, cost);
 }
 
-/// The part of the times in which rows are on their way, put together in the
-/// same way.
+/// The part of the times in which rows are transferred, rounded and summed in
+/// the same way.
 llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
                                              CellTimes &cost) const {
   for (const EnumName<Phase> &phase : enumValues<Phase>())
@@ -200,9 +200,9 @@ llvm::Error StageCostBuilder::costDispatches(const BlockTimes &sum,
   return llvm::Error::success();
 }
 
-/// The exchanges of a forward overlap with a backward of another microbatch,
-/// and the exchanges of a backward with a forward, as far as these take as
-/// long. If the host takes longer than the device there is less to hide.
+/// Hides exchanges of a forward under a backward of another microbatch, and
+/// exchanges of a backward under a forward, as far as their times allow. If the
+/// host takes longer than the device, less can be hidden.
 void StageCostBuilder::hideDispatches(const BlockTimes &sum,
                                       CellTimes &cost) const {
   if (system.expertExposed == kAllPercent)
@@ -226,7 +226,8 @@ void StageCostBuilder::hideDispatches(const BlockTimes &sum,
   hide(Phase::Backward, backward, forward);
 }
 
-/// The transfers of ranks that divide a sequence, put together in the same way.
+/// The transfers between the ranks of a sequence, rounded and summed in the
+/// same way.
 llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
                                           CellTimes &cost) const {
   if (system.contextParallel == 1)
@@ -249,8 +250,8 @@ llvm::Error StageCostBuilder::costContext(const BlockTimes &sum,
   return llvm::Error::success();
 }
 
-/// D and U move the activations of a microbatch; each accelerator moves its
-/// share.
+/// Costs D and U, which move the activations of a microbatch; each accelerator
+/// moves its share.
 llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
                                          CellTimes &cost) const {
   if (!phases.intersects(kCopyPhases))
@@ -266,11 +267,12 @@ llvm::Error StageCostBuilder::costCopies(const StageMemory &memory,
   return llvm::Error::success();
 }
 
-/// O has the work that the blocks state. For blocks that state nothing it reads
-/// the gradients, reads and writes the optimizer's state and writes the
-/// weights. It reads the weights too if they are the master copy, or a part of
-/// it. Both for the parameters whose state this pipeline holds; accelerators
-/// that hold the same do the same, unless the state is divided among them.
+/// Costs O, which has the work that the blocks state. For blocks that state
+/// nothing, it reads the gradients, reads and writes the optimizer state, and
+/// writes the weights. It also reads the weights if they are the master copy or
+/// a part of it. Only parameters whose state this pipeline holds count.
+/// Accelerators that hold the same parameters do the same work, unless the
+/// state is sharded over them.
 llvm::Error StageCostBuilder::costStep(const StageBlocks &owned,
                                        const StageMemory &memory,
                                        CellTimes &cost) const {
@@ -315,8 +317,8 @@ llvm::Error StageCostBuilder::cost(const StageBlocks &blocks,
   return times.storeIn(cells, slice);
 }
 
-/// Messages take the link of a node if both workers are on it, else the
-/// network of a pod, else the spine.
+/// Messages use the link of a node if both workers are on it, else the network
+/// of a pod, else the spine.
 static llvm::Expected<std::vector<StageMessages>>
 costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
              const SystemFacts &system) {
@@ -354,20 +356,20 @@ costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
 }
 
 namespace {
-/// The inputs of the costs of a slice, besides its model.
+/// The inputs for the costs of a slice, except its model.
 struct RooflineInputs {
   const Placement &placement;
   const SystemFacts &system;
   PhaseSet phases;
   llvm::ArrayRef<StageBlocks> blocks, owned;
   const MemoryFacts &memory, &stepped;
-  /// The partners with which cells share their attention, by stage and slice;
+  /// The partners with which cells balance their attention, by stage and slice;
   /// empty: none.
   std::vector<SlicePartner> partners = {};
 };
 
 /// The builders of the costs of one slice: one for each slice with which it
-/// shares its attention, on any worker.
+/// balances its attention, on any worker.
 class SliceBuilders {
 public:
   SliceBuilders(const RooflineInputs &inputs, const ModelFacts &whole,
@@ -380,7 +382,7 @@ public:
       made = std::make_unique<Made>(modelOf(partner), bytesOf(partner), inputs);
     return made->builder;
   }
-  /// The model of the slice by itself.
+  /// The model of the slice alone.
   const ModelFacts &model() {
     (void)of(-1);
     return byPartner[-1]->model;
@@ -415,7 +417,7 @@ private:
   const ModelFacts &whole;
   llvm::ArrayRef<TokenSpan> slices;
   int64_t slice;
-  std::map<int64_t, std::unique_ptr<Made>> byPartner; ///< -1: none
+  std::map<int64_t, std::unique_ptr<Made>> byPartner; ///< -1: no partner
 };
 } // namespace
 
@@ -461,7 +463,8 @@ static llvm::Error costSlice(const RooflineInputs &inputs,
   return llvm::Error::success();
 }
 
-/// Costs by slice: messages of slices that are all equal are once.
+/// Returns the costs by slice. If messages are equal for all slices, they are
+/// stored once.
 static llvm::Expected<StageCosts> costSlices(const RooflineInputs &inputs,
                                              llvm::ArrayRef<TokenSpan> slices,
                                              const ModelFacts &model) {
@@ -478,7 +481,7 @@ static llvm::Expected<StageCosts> costSlices(const RooflineInputs &inputs,
   return stageCosts;
 }
 
-/// Finds with whom cells share their attention, if they do.
+/// Finds the partners with which cells balance their attention, if they do.
 static llvm::Error addPartners(const ModelFacts &model,
                                llvm::ArrayRef<TokenSpan> slices,
                                RooflineInputs &inputs) {
@@ -510,8 +513,8 @@ pipesched::costWithoutShards(const Placement &placement,
       cutSequence(model, placement.getNumSlices(), &system);
   if (!slices)
     return slices.takeError();
-  // Ranks that share the state of parameters step each of them once. Their
-  // other shared data makes no difference to this.
+  // Ranks that shard the state of parameters update each parameter once. Other
+  // shared data makes no difference.
   SystemFacts stepping = system;
   if (system.sharding != Sharding::None) {
     stepping.sharding = Sharding::Optimizer;

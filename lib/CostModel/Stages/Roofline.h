@@ -1,7 +1,8 @@
 //===- Roofline.h - Costs of stages without shards --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Roofline costs of the cells of stages.
+// Computes roofline costs of cells for stages whose workers have no vocabulary
+// shards.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A whole head reads its scores once for the loss and once for their gradient.
-// Shards know the maximum and the sum of a row only after Y, so that they pass
-// over their scores more often.
+// Shards know the maximum and the sum of a row only after Y, so they sweep over
+// their scores more often.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@
 
 using namespace pipesched;
 
-/// Bytes of an element in a model, and of one that is summed over shards.
+/// Bytes of an element in a model, and of an element that is summed over
+/// shards.
 static constexpr int64_t kElementBytes = 2, kFloatBytes = 4;
 static constexpr int64_t kCastBytes = kElementBytes + kFloatBytes;
 
@@ -144,7 +145,7 @@ double pipesched::embeddedBytes(const ModelFacts &model) {
 }
 
 //===----------------------------------------------------------------------===//
-// Passes
+// Sweeps over scores and outputs
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -170,15 +171,16 @@ private:
 };
 } // namespace
 
-// Bytes for each score n of a shard and each element x of the last output:
+// Adds the kernels of a shard, with these bytes for each score n of the shard
+// and each element x of the last output:
 //
 //                                          S      T
 //   input from 32 to 16 bits               6x
 //   maximum of the scores                  2n
 //   softmax times its correction                  8n
-//   gradient of the output in 32 bits             6x    Vocab-1, in front of Z
-//   softmax for its product                       6n    Vocab-2, whose S has
-//                                                       that of I
+//   gradient of the output in 32 bits             6x    Vocab-1, before Z
+//   softmax for its product                       6n    Vocab-2; S has the
+//                                                       softmax of I
 //   rows of the targets                    4x           Vocab-2
 //   both parts of the gradient, 32 bits    12x    12x   Vocab-2, around Y
 llvm::Error pipesched::addPasses(const ModelFacts &model, const ShardSize &size,
@@ -240,8 +242,8 @@ void pipesched::addLookups(const ModelFacts &model, const ShardSize &size,
     for (const Kernel &kernel : block.kernels) {
       if (!isLookup(kernel))
         continue;
-      // F reads a row for each token, or the shard's part of it, and writes it,
-      // or zeros.
+      // F reads a row for each token, or the shard's part of these rows, and
+      // writes the row, or zeros.
       auto partOf = [&](int64_t number) {
         return llvm::divideCeilSigned(number, size.getNumShards());
       };

@@ -1,9 +1,9 @@
 //===- Vocabulary.cpp - Costs of a head in shards -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The head leaves the model, and a shard of it, a head with a part of its work
-// and bytes, runs on each worker. The parameters of the embedding are divided
-// likewise.
+// Removes the head from the model. A shard of it, which is a head with a part
+// of its work and bytes, runs on each worker. The parameters of the embedding
+// are sharded in the same way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,8 @@ static bool hasLookups(PhaseSet phases) {
   return phases.intersects(kEmbeddingPhases);
 }
 
-/// Shards of an embedding have costs in addition to the costs of a head.
+/// Refuses shards of an embedding without shards of a head, because their costs
+/// are additions to the costs of the head.
 static Error checkHasHead(PhaseSet phases) {
   if (!hasLookups(phases) || phases.contains(Phase::Logits))
     return Error::success();
@@ -53,7 +54,7 @@ static Error checkHasHead(PhaseSet phases) {
                      "have none; give a profile");
 }
 
-/// The only block after the layers of a model.
+/// Returns the only block after the layers of a model.
 static Expected<const BlockFacts *> findHead(const ModelFacts &model,
                                              const Placement &placement) {
   int64_t count = llvm::count_if(model.blocks, isHead);
@@ -71,13 +72,13 @@ static std::set<int32_t> workersOf(const Path &path) {
 }
 
 namespace {
-/// The workers of a path in a ring.
+/// A ring of the workers of a path.
 class ShardRing {
 public:
   ShardRing(const Placement &placement, int64_t path,
             const SystemFacts &system);
 
-  /// An all-reduce, in its halves.
+  /// Costs an all-reduce in two halves.
   Error exchange(Phase phase, GradientExchange bytes, CellCosts &cells) const {
     Expected<MessageCost> cost = ringExchange(bytes, group, system);
     if (!cost)
@@ -85,14 +86,14 @@ public:
     return set(phase, double(cost->occupancyPs) + double(cost->latencyPs),
                cells);
   }
-  /// A broadcast, or a sum for one worker.
+  /// Costs a broadcast, or a sum for one worker.
   Error gather(Phase phase, double bytes, CellCosts &cells) const {
     return exchange(phase, {0, toRing(bytes)}, cells);
   }
   Error reduce(Phase phase, double bytes, CellCosts &cells) const {
     return exchange(phase, {toRing(bytes), 0}, cells);
   }
-  /// In a broadcast all bytes pass each link; in a half of an all-reduce, one
+  /// In a broadcast, all bytes pass each link; in a half of an all-reduce, one
   /// of n parts does not.
   double toRing(double bytes) const {
     return numShards > 1 ? bytes * double(numShards) / double(numShards - 1)
@@ -115,16 +116,16 @@ private:
 /// The times of the shards of one path.
 class ShardCosts {
 public:
-  /// `lookups`: the kernels of E and V, if the rows have them; else `shard` has
-  /// these kernels too.
+  /// `lookups` has the kernels of E and V if the rows have such cells;
+  /// otherwise `shard` has these kernels too.
   ShardCosts(const ModelFacts &model, const SystemFacts &system,
              BlockFacts shard, std::optional<BlockFacts> lookups,
              ShardRing ring, bool reduces)
       : model(model), system(system), shard(std::move(shard)),
         lookups(std::move(lookups)), ring(ring), reduces(reduces) {}
 
-  /// Adds them to a stage. With Vocab-2 S also computes the part of the
-  /// gradient of the output that does not depend on other shards.
+  /// Adds the times to a stage. With Vocab-2, S also computes the part of the
+  /// output's gradient that does not depend on other shards.
   Error addTo(CellCosts &cells) const {
     double forward = of(Phase::Forward), inputGrad = of(Phase::InputGrad);
     double backward = of(Phase::Backward);
@@ -142,8 +143,9 @@ public:
             Phase::LogitsGrad,
             reduces ? backward : std::max(backward - inputGrad, 0.0), cells))
       return error;
-    // Without cells for it, X also brings the gradient of the embedding's
-    // output to all workers, and Y sums that output for the first one.
+    // If the table has no cells for the embedding, X also sends the gradient of
+    // the embedding's output to all workers, and Y sums that output for the
+    // first worker.
     if (Error error = ring.gather(Phase::Broadcast, output + embedded, cells))
       return error;
     GradientExchange combined = {statistics, statistics};
@@ -156,8 +158,8 @@ public:
                    : Error::success();
   }
 
-  /// O of the shard, as of a stage: from its kernels, or from the bytes of its
-  /// parameters.
+  /// The time of O for the shard, computed as for a stage: from its kernels, or
+  /// from the bytes of its parameters.
   double stepPs() const {
     if (anyStates(shard, &Kernel::optimizer))
       return of(Phase::Optimizer);
@@ -199,7 +201,8 @@ static Expected<ShardSize> sizeOfShards(const ModelFacts &model,
   return ShardSize::get(model, workersOf(placement.getPath(path)).size());
 }
 
-/// The ring is over the level that the farthest two of its workers need.
+/// The level of the ring is the level between the two workers that are farthest
+/// apart.
 ShardRing::ShardRing(const Placement &placement, int64_t path,
                      const SystemFacts &system)
     : system(system) {
@@ -223,7 +226,7 @@ static void forEachHome(const Placement &placement, int64_t path,
 }
 
 //===----------------------------------------------------------------------===//
-// Shards that stages have by themselves
+// Shards that stages define themselves
 //===----------------------------------------------------------------------===//
 
 static bool hasShard(const BlockFacts &block) {
@@ -234,8 +237,8 @@ static bool statesShards(const ModelFacts &model) {
   return llvm::any_of(model.blocks, hasShard);
 }
 
-/// The block with the shard of each stage that has one; else null. Errors:
-/// slices; the last stage of a worker has none.
+/// Returns the block with the shard of each stage, or null for stages without
+/// one. Errors: slices; a worker whose last stage has none.
 static Expected<std::vector<const BlockFacts *>>
 shardsOfStages(const Placement &placement, const ModelFacts &model) {
   if (Error error = checkUnsliced(placement))
@@ -261,7 +264,8 @@ shardsOfStages(const Placement &placement, const ModelFacts &model) {
   return shards;
 }
 
-/// S and T of a stage's own kernels, and X, Y and Z of the bytes that it says.
+/// Adds S and T from the kernels of a stage, and X, Y and Z from the bytes that
+/// it states.
 static Error addOwnShard(const BlockFacts &block, const ShardRing &ring,
                          const SystemFacts &system, PhaseSet phases,
                          CellCosts &cells) {
@@ -368,7 +372,8 @@ static Error addShardReductions(const Placement &placement,
   return Error::success();
 }
 
-/// By gradient buckets: of layers, or of stages with their shards.
+/// Costs the reductions by `gradient-buckets`: per layer, or per stage with its
+/// shards.
 static Expected<std::vector<MessageCost>>
 reduceOwn(const Placement &placement, llvm::ArrayRef<Reduction> reductions,
           const ModelFacts &model, const SystemFacts &system, PhaseSet phases,
@@ -476,10 +481,11 @@ Expected<StageCosts> pipesched::costShards(const Placement &placement,
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// The head's addition to the last stage, whose memory was computed with and
-/// without it, is divided; so is the memory of the embedding's parameters on
-/// the first stage, without which `layers` was computed. The tensors that the
-/// embedding keeps of a microbatch stay there.
+/// Distributes the memory of head and embedding over the shards. The memory of
+/// the last stage was computed with and without the head, and the difference is
+/// divided; so is the memory of the embedding's parameters on the first stage,
+/// which `layers` does not include. The tensors that the embedding keeps of a
+/// microbatch stay on the first stage.
 static Error addShards(const Placement &placement, int64_t path,
                        const ModelFacts &model, const MemoryFacts &whole,
                        const MemoryFacts &layers, MemoryFacts &facts) {
@@ -496,7 +502,8 @@ static Error addShards(const Placement &placement, int64_t path,
       shareOf(&StageMemory::activationBytes) + std::llround(outputBytes(model));
   for (int64_t stage = first; stage <= last; ++stage)
     facts.stages[stage].shardBytes = kept;
-  // A worker with both ends of the model has a tied table in the embedding.
+  // If a worker has both ends of the model, a tied table belongs to the
+  // embedding.
   bool hasBoth = placement.workerOf(first) == placement.workerOf(last);
   double untied = hasBoth ? 1 : untiedPart(model);
   for (auto part : {&StageMemory::weightBytes, &StageMemory::gradientBytes,
@@ -512,8 +519,8 @@ static Error addShards(const Placement &placement, int64_t path,
   return Error::success();
 }
 
-/// The output of the embedding, which each worker gives to the sum and the
-/// first stage takes, and its gradient.
+/// Adds the output of the embedding, which each worker passes to the sum and
+/// the first stage receives, and its gradient.
 static void addLookedUp(const Placement &placement, int64_t path,
                         const ModelFacts &model, MemoryFacts &facts) {
   auto bytes = int64_t(embeddedBytes(model));

@@ -1,8 +1,9 @@
-//===- ExpertTraffic.h - Where the rows of experts go -----------*- C++ -*-===//
+//===- ExpertTraffic.h - Traffic of expert rows by link ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The part of the rows of an accelerator that goes over the link of its node,
-// and the part over the network (docs/CostModel.md, "Expert parallelism").
+// Divides the rows that an accelerator sends to experts into the part over the
+// link of its node and the part over the network (docs/CostModel.md, "Expert
+// parallelism").
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,16 +14,17 @@
 
 namespace pipesched {
 
-/// The parts of its rows that an accelerator sends: over the link to experts of
-/// its node, and over the network to others. Both add up to (e - 1) / e for e
-/// ranks that divide the experts, unless rows of one token share their way to a
-/// node (ExpertDispatch::PerNode). `spine` is the part of `network` that leaves
-/// the pod.
+/// The fractions of its rows that an accelerator sends: over the link to
+/// experts on its node, and over the network to all others. With experts
+/// sharded over e ranks they add up to (e - 1) / e, unless rows of one token
+/// travel to a node together (ExpertDispatch::PerNode). `spine` is the part of
+/// `network` that leaves the pod.
 struct ExpertTraffic {
   double link = 0, network = 0, spine = 0;
 };
 
-/// The mean over all choices of experts that the groups of a token allow.
+/// Returns the mean over all choices of experts that the groups of a token
+/// allow.
 ExpertTraffic expertTraffic(const ExpertFacts &experts,
                             const SystemFacts &system);
 

@@ -14,7 +14,7 @@
 
 namespace pipesched {
 
-/// Time of a transfer without its latency, ps.
+/// The time of a transfer without its latency, ps.
 double transferPs(double bytes, const LinkFacts &link);
 
 /// The time of one message, as occupancy and latency. Errors: a link without
@@ -30,14 +30,14 @@ struct GradientExchange {
 
 /// Rings within nodes and across them (Patarasu & Yuan 2009): n members on n
 /// nodes each send 2 (n - 1) messages of bytes / n, one after the other;
-/// `bytes` of the result counts the bytes that one worker sends. A group of one
-/// costs nothing. Errors: no network; times or bytes over int64.
+/// `bytes` of the result counts the bytes that one worker sends. A group with
+/// one member takes no time. Errors: no network; times or bytes over int64.
 llvm::Expected<MessageCost> ringExchange(GradientExchange exchange,
                                          RingGroup group,
                                          const SystemFacts &system);
 
-/// Sums over rings that run one after the other, before rounding. A worker
-/// sends `bytes`.
+/// Unrounded sums over rings that run one after the other. A worker sends
+/// `bytes`.
 struct RingSums {
   double occupancyPs = 0, latencyPs = 0, bytes = 0;
 
@@ -46,7 +46,7 @@ struct RingSums {
   void add(GradientExchange exchange, int64_t size, const LinkFacts &link);
 };
 
-/// The sums that ringExchange rounds. Errors: no network.
+/// Returns the sums that ringExchange rounds. Errors: no network.
 llvm::Expected<RingSums> sumRings(GradientExchange exchange,
                                   const RingGroup &group,
                                   const SystemFacts &system);

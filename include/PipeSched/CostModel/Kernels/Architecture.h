@@ -19,10 +19,10 @@
 
 namespace pipesched {
 
-/// The kernels of the attention and of the pointwise work around it: one per
-/// operation, or FlashAttention and fused pointwise kernels. Fused does not
-/// name an attention kernel, so attention then has the rate of GEMMs. The
-/// others have the rate of that kernel on the system.
+/// The kernels of attention and of the pointwise work around it: one per
+/// operation, or FlashAttention and fused pointwise kernels. Fused names no
+/// attention kernel, so its attention has the rate of GEMMs. The last three
+/// name an attention kernel, whose rate the system states.
 enum class Attention : uint8_t { Unfused, Fused, Flash2, Flash3, Cudnn };
 
 /// The attention kernel whose rate on the system is used, if there is one.
@@ -55,7 +55,8 @@ struct EnumNames<Attention> {
        enumMeaning(FlashKernel::Cudnn)}};
 };
 
-/// The requested kernels: from the description of the model, or others.
+/// The requested attention kernels: as in the description of the model, or
+/// others.
 enum class AttentionKernels : uint8_t {
   AsDescribed,
   Fused,
@@ -82,7 +83,8 @@ struct EnumNames<AttentionKernels> {
        enumMeaning(Attention::Cudnn)}};
 };
 
-/// The kernels of a model whose description says `described`.
+/// Returns the kernels for a request if the model's description states
+/// `described`.
 constexpr Attention chooseAttention(AttentionKernels asked,
                                     Attention described) {
   switch (asked) {
@@ -148,7 +150,7 @@ constexpr int64_t parametersPerElement(Norm norm) {
   return norm == Norm::LayerNorm ? 2 : norm == Norm::PlainNorm ? 0 : 1;
 }
 
-/// Where norms are placed around the attention and around the MLP.
+/// The places of norms around the attention and around the MLP.
 enum class NormPlacement : uint8_t { Before, After, Around };
 
 template <>
@@ -160,8 +162,8 @@ struct EnumNames<NormPlacement> {
       {NormPlacement::Around, "around", "Before and after them"}};
 };
 
-/// Attention and MLP one after the other, or both on the input of the layer,
-/// each after its own norm or after one that they share.
+/// Attention and MLP run one after the other, or both on the input of the
+/// layer, each after a separate norm or after a shared one.
 enum class Branches : uint8_t { Sequential, Parallel, ParallelSharedNorm };
 
 template <>
@@ -193,10 +195,10 @@ struct Biases {
   bool queryKeyValue = false, output = false, mlp = false, head = false;
 };
 
-/// Layers whose tokens see only the last `size` tokens.
+/// Layers whose tokens attend only to the last `size` tokens.
 struct Window {
-  int64_t size = 0; ///< 0: every token sees all tokens before it
-  LayerSet fullLayers = LayerSet::none(); ///< layers without the window
+  int64_t size = 0; ///< 0: every token attends to all earlier tokens
+  LayerSet fullLayers = LayerSet::none(); ///< layers without this window
 };
 
 /// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1):
@@ -212,48 +214,47 @@ struct LatentAttention {
 };
 
 /// Mixture of experts in place of the MLP: a router sends each token to
-/// `perToken` of them; every token also goes through the shared experts.
+/// `perToken` experts; every token also goes through the shared experts.
 struct Experts {
   int64_t count = 0, perToken = 0;
-  int64_t feedforward = 0;       ///< of one expert
-  int64_t sharedFeedforward = 0; ///< of all shared experts together; 0: none
+  int64_t feedforward = 0;       ///< width of one expert
+  int64_t sharedFeedforward = 0; ///< total width of all shared experts; 0: none
   bool sharedGate = false;       ///< a sigmoid gate scales the shared experts
   bool routerBias = false, biases = false;
-  /// Experts form groups of equal size; the router chooses some of them for a
-  /// token, and then its experts among theirs (arXiv 2412.19437,
-  /// section 2.1.2).
+  /// Experts form groups of equal size. The router chooses some groups for a
+  /// token, and then experts in these groups (arXiv 2412.19437, section 2.1.2).
   int64_t groups = 1, groupsPerToken = 1;
-  /// The bytes of an element of a row, and of a gradient, that is sent to its
-  /// expert; 0: `bytesPerElement`. Rows that come back from experts always have
+  /// The bits per element of rows, and of gradients, that are sent to experts;
+  /// 0: as `bytesPerElement`. Rows that return from experts always have
   /// `bytesPerElement`.
   int64_t dispatchBits = 0;
-  LayerSet layers; ///< layers with experts; the others have an MLP
+  LayerSet layers; ///< layers with experts; all others have an MLP
 };
 
-/// Outputs that the forward does not keep although a gradient needs them: the
-/// backward recomputes them from the outputs that are kept (arXiv 2412.19437,
-/// section 3.2.3; `--recompute-modules` of Megatron-Core).
+/// Outputs that a gradient needs but that the forward does not keep: the
+/// backward recomputes them from the kept outputs (arXiv 2412.19437, section
+/// 3.2.3; `--recompute-modules` of Megatron-Core).
 struct RecomputedOutputs {
-  bool norms = false;         ///< of norms before attention and MLP, and of
-                              ///< norms inside latent attention
+  bool norms =
+      false; ///< of norms before attention and MLP, and inside latent attention
   bool upProjections = false; ///< of latent attention: queries, keys, values
   bool activations = false;   ///< of activation functions
   /// All except outputs of attention and of every second linear layer:
   /// torchtitan's selective checkpointing of operations.
   bool operations = false;
-  bool mlps = false;    ///< all of an MLP
-  bool experts = false; ///< all from the router to the sum of the experts
+  bool mlps = false; ///< all of an MLP
+  bool experts =
+      false; ///< all outputs from the router to the sum of the experts
 
   bool ofNorms() const { return norms || operations; }
   bool ofActivations() const { return activations || operations; }
 };
 
-/// The bits of an element that the forward keeps. 0: the bits of
-/// `bytesPerElement`, or if linear layers run in 8 bits, the bits of their
-/// inputs: 8, plus 16 for the attention's output, which the backward of
-/// attention reads.
+/// The bits per element of tensors that the forward keeps. 0: as
+/// `bytesPerElement`; if linear layers run in 8 bits, as their inputs: 8, plus
+/// 16 for the attention's output, which the backward of attention reads.
 struct SavedBits {
-  int64_t linearInputs = 0; ///< except the output projection's
+  int64_t linearInputs = 0; ///< except those of the output projection
   int64_t attentionOutput = 0;
   int64_t activationInputs = 0;
 };
@@ -261,17 +262,20 @@ struct SavedBits {
 /// The facts of a model file (models/*.json). Sizes in elements.
 struct Architecture {
   std::string name, source;
-  /// Assumptions and omissions of a reader, one sentence each without a period.
+  /// The assumptions and omissions of a reader, one sentence each without a
+  /// period.
   std::vector<std::string> notes;
   int64_t hidden = 0;
   int64_t feedforward = 0; ///< of the MLP; 0 if every layer has experts
   int64_t sequence = 0;
   int64_t layers = 0;
   int64_t attentionHeads = 0;
-  int64_t keyValueHeads = 0; ///< attentionHeads unless grouped-query attention
+  int64_t keyValueHeads =
+      0; ///< less than attentionHeads with grouped-query attention
   /// The width of all query heads together. It may differ from hidden and need
-  /// not be a multiple of the heads (the paper's 80 heads share 4096). Latent
-  /// attention has separate sizes and ignores this field and keyValueHeads.
+  /// not be a multiple of the number of heads (the paper has 80 heads and width
+  /// 4096). Latent attention has separate sizes and ignores this field and
+  /// keyValueHeads.
   int64_t attentionWidth = 0;
   std::optional<LatentAttention> latent;
   std::optional<Experts> experts;
@@ -280,8 +284,8 @@ struct Architecture {
   /// Whether attention outputs are multiplied by the sigmoid of a gate for each
   /// element, which is computed alongside the queries.
   bool attentionGate = false;
-  /// Layers that are an MLP, or experts, without attention before it, and
-  /// layers that are attention, or a recurrence, without an MLP after it.
+  /// Layers with an MLP or experts but without attention, and layers with
+  /// attention or a recurrence but without an MLP.
   LayerSet feedforwardOnly = LayerSet::none(), mixerOnly = LayerSet::none();
   Activation activation = Activation::Gelu;
   Norm norm = Norm::LayerNorm;
@@ -291,12 +295,13 @@ struct Architecture {
   Norm queryKeyNormForm = Norm::RMSNorm;
   Attention attention = Attention::Fused;
   /// Whether keys and values are copied to all query heads that share them
-  /// before the attention, which then reads, keeps and exchanges the copies.
+  /// before the attention. The attention then reads, keeps and exchanges the
+  /// copies.
   bool repeatedKeyValues = false;
   bool dropout = false;
   Biases biases;
   bool attentionSinks = false; ///< one parameter per head
-  int64_t vocabulary = 0;      ///< 0: neither embedding nor head is modelled
+  int64_t vocabulary = 0;      ///< 0: without embedding and head
   /// Whether the head uses the embedding's table as its matrix.
   bool tiedEmbeddings = false;
   /// Width of the embedding's rows if a linear layer expands them to `hidden`
@@ -310,30 +315,30 @@ struct Architecture {
   /// embedding and the head of the model (arXiv 2412.19437, section 2.2).
   int64_t predictionLayers = 0;
   RecomputedOutputs recomputed;
-  /// Layers that keep only their input (`--recompute-num-layers` of
+  /// Layers of which only the input is kept (`--recompute-num-layers` of
   /// Megatron-Core).
   LayerSet recomputedLayers = LayerSet::none();
   SavedBits savedBits;
-  /// Whether operands in 8 bits are cast by separate kernels (arXiv
-  /// 2412.19437, section 3.5.2). Otherwise the kernels before them do it.
+  /// Whether separate kernels cast operands to 8 bits (arXiv 2412.19437,
+  /// section 3.5.2). Otherwise the preceding kernels do it.
   bool separateCasts = false;
   /// Whether a separate kernel adds the gradients of a microbatch to the sum of
-  /// earlier ones. Otherwise the GEMM does it.
+  /// earlier microbatches. Otherwise the GEMM does it.
   bool separateAccumulation = false;
-  /// Whether norms of the residual stream are a kernel for each operation, in
-  /// FP32: `norm(x.float()).type_as(x) * gain`. Otherwise they are one.
+  /// Whether norms of the residual stream have a kernel for each operation, in
+  /// FP32: `norm(x.float()).type_as(x) * gain`. Otherwise a norm is one kernel.
   bool separateNorms = false;
   /// Whether separate kernels compute the activation function and the product
   /// with its gate, for any attention.
   bool separateActivations = false;
-  /// Whether the loss has a kernel for each of its operations, whose results in
-  /// 4 bytes are all held. Otherwise it reads the logits directly.
+  /// Whether the loss has a kernel for each operation. Their results, 4 bytes
+  /// per element, are all held. Otherwise the loss reads the logits directly.
   bool separateLoss = false;
-  /// Whether tensor-parallel ranks compute such a loss of their parts of the
+  /// Whether tensor-parallel ranks compute such a loss on their parts of the
   /// logits (`loss_parallel` of PyTorch), which holds one more result.
   bool parallelLoss = false;
   /// Whether tensor-parallel ranks gather the logits, so that each computes
-  /// such a loss of all of them.
+  /// such a loss on all logits.
   bool gatheredLoss = false;
   /// Whether tensor-parallel ranks keep the gathered inputs of linear layers;
   /// otherwise they gather them again in the backward.
@@ -345,13 +350,13 @@ struct Architecture {
       0; ///< sequences per step of the reference setup; 0: none
 };
 
-/// Consecutive layers of one kind.
+/// Consecutive layers of the same kind.
 struct LayerRun {
   int64_t count = 0;
   bool hasExperts = false, hasWindow = false;
   bool isLinear = false; ///< a recurrence in place of attention
   bool hasMixer = true, hasFeedforward = true;
-  bool isRecomputed = false; ///< all but its input, in the backward
+  bool isRecomputed = false; ///< the backward recomputes all but the input
 
   bool hasMlp() const { return hasFeedforward && !hasExperts; }
   bool hasAttention() const { return hasMixer && !isLinear; }
@@ -367,26 +372,25 @@ struct LayerRun {
 /// run. A window that covers the sequence does not count. Unfused attention
 /// computes all scores, so windows make no difference there.
 ///
-/// Precondition: sizes are not negative; if kinds alternate, there are at most
-/// kMaxMixedLayers layers.
+/// Precondition: sizes are not negative, and a model with several kinds of
+/// layers has at most kMaxMixedLayers layers.
 std::vector<LayerRun> layerRuns(const Architecture &architecture);
 constexpr int64_t kMaxMixedLayers = 4096;
 
 /// Whether there are layers of several kinds, whose pattern must be walked.
 bool hasMixedLayers(const Architecture &architecture);
 
-/// Elements of a head of queries and keys; 0 if the heads have no common size.
+/// Size of a head of queries and keys; 0 if the heads have no common size.
 int64_t headSizeOf(const Architecture &architecture);
 
-/// Replaces the bytes of a parameter: of its weight, its gradient and its
-/// optimizer state, which differ between frameworks for the same model. If none
-/// are given, the description's bytes stay. Errors: not three numbers; negative
-/// ones.
+/// Sets the bytes per parameter of weights, gradients and optimizer state,
+/// which differ between frameworks for the same model. An empty list keeps the
+/// bytes of the description. Errors: not three numbers; negative numbers.
 llvm::Error setParameterBytes(Architecture &architecture,
                               llvm::ArrayRef<int64_t> bytes);
 
-/// Errors name the field: sizes that are too small, do not divide, or exclude
-/// each other.
+/// Checks sizes and their combinations. Errors name the field: sizes that are
+/// too small, do not divide, or exclude each other.
 llvm::Error checkArchitecture(const Architecture &architecture);
 
 } // namespace pipesched

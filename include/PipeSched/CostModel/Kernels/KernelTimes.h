@@ -1,7 +1,7 @@
 //===- KernelTimes.h - Times of kernels and of blocks -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The terms of roofline costs of stages: kernels, and transfers among the
+// The terms of roofline costs of stages: kernels, and transfers between the
 // accelerators that run them.
 //
 //===----------------------------------------------------------------------===//
@@ -16,16 +16,16 @@
 namespace pipesched {
 
 /// Whether a kernel on the engine `context` passes keys and values of an
-/// attention core. Any other is an all-to-all around a recurrence, after which
-/// ranks have all tokens of some heads.
+/// attention core. All other such kernels are all-to-alls around a recurrence,
+/// after which each rank has all tokens of some heads.
 inline bool passesKeys(const Kernel &kernel) {
   return kernel.core || kernel.seen > 0;
 }
 
-/// The time of F, I, W, B, R or O of one block, ps: a term of costRoofline. By
-/// default B is I + W, R the whole forward (or the attention core under
-/// Selective), and O nothing, unless a kernel of the block states them. All
-/// kernels have rates.
+/// The time of F, I, W, B, R or O of one block, ps; a term of costRoofline.
+/// Unless a kernel of the block states its work, B is I + W, R is the whole
+/// forward (or the attention core under Selective), and O takes no time. The
+/// system must have rates for all kernels.
 double rooflinePs(const BlockFacts &block, Phase phase,
                   const SystemFacts &system,
                   Recompute recompute = Recompute::Full);
@@ -40,22 +40,23 @@ double enginePs(const BlockFacts &block, Phase phase, Engine engine,
                 const SystemFacts &system,
                 Recompute recompute = Recompute::Full);
 
-/// The host's time for the kernels of a block in a phase, ps.
+/// The time of the host for the kernels of a block in a phase, ps.
 struct HostTime {
   double launchPs = 0;
-  double synchronizePs = 0; ///< after the kernels that it waits for
-  /// Whether it waits for the device, so that no launch runs ahead.
+  double synchronizePs = 0; ///< after kernels that it waits for
+  /// Whether it waits for the device, so that it cannot launch ahead.
   bool waits = false;
 };
 HostTime hostTime(const BlockFacts &block, Phase phase,
                   const SystemFacts &system,
                   Recompute recompute = Recompute::Full);
 
-/// A block by itself: the longer of the times of device and host.
+/// The time of a block that runs alone: the longer of the times of device and
+/// host.
 double blockPs(const BlockFacts &block, Phase phase, const SystemFacts &system,
                Recompute recompute = Recompute::Full);
 
-/// The fields of Exchange for the context of a block, not rounded.
+/// The fields of Exchange for the context of a block, unrounded.
 struct ContextSums {
   double ps = 0, exposedPs = 0, bytes = 0;
 };

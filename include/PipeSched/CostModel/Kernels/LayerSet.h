@@ -1,7 +1,7 @@
-//===- LayerSet.h - Some of a model's layers --------------------*- C++ -*-===//
+//===- LayerSet.h - A subset of a model's layers ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which layers have a part: experts, a window, linear attention.
+// States which layers have a property: experts, a window, linear attention.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace pipesched {
 struct LayerSet {
   int64_t first = 0;
   int64_t every = 1;                          ///< 0: none
-  std::optional<std::vector<int64_t>> listed; ///< ascending
+  std::optional<std::vector<int64_t>> listed; ///< explicit layers, ascending
 
   static LayerSet none() { return {0, 0, std::nullopt}; }
   bool contains(int64_t layer) const {
@@ -28,7 +28,7 @@ struct LayerSet {
     return every > 0 && layer >= first && (layer - first) % every == 0;
   }
   bool isNone() const { return listed ? listed->empty() : every == 0; }
-  /// Whether it has all layers, or none, for any number of layers.
+  /// Whether it has all layers or none, whatever the number of layers.
   bool isAllOrNone() const {
     return !listed && (every == 0 || (every == 1 && first == 0));
   }

@@ -1,8 +1,8 @@
 //===- LinearAttention.h - Layers that keep a state -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Linear attention, state spaces and short convolutions: in place of keys and
-// values of all earlier tokens they keep a state of one size.
+// Linear attention, state spaces and short convolutions. Instead of keys and
+// values of all earlier tokens, these layers keep a state of constant size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 
 namespace pipesched {
 
-/// How a state follows from the one before.
+/// The rule by which the next state follows from the previous one.
 enum class Recurrence : uint8_t { GatedDelta, Mamba2, Mamba, Convolution };
 
 template <>
@@ -34,15 +34,15 @@ struct EnumNames<Recurrence> {
 struct LinearAttention {
   Recurrence recurrence = Recurrence::GatedDelta;
   int64_t keyHeads = 1;      ///< of queries and keys (groups of B and C)
-  int64_t keyHeadSize = 0;   ///< of one (size of the state)
+  int64_t keyHeadSize = 0;   ///< of one head (size of the state)
   int64_t valueHeads = 0;    ///< (heads); a multiple of keyHeads
-  int64_t valueHeadSize = 0; ///< of one (size of a head)
-  int64_t convolution = 4;   ///< tokens that the convolution sees; 0: none
-  int64_t chunk = 64;        ///< tokens that a kernel works on at once
+  int64_t valueHeadSize = 0; ///< of one head (size of a head)
+  int64_t convolution = 4;   ///< tokens that the convolution reads; 0: none
+  int64_t chunk = 64;        ///< tokens that a kernel processes at once
   int64_t timeRank = 0;      ///< of Mamba's step sizes
   bool convolutionBias = false, projectionBias = false;
-  bool innerNorms = false; ///< of Mamba's step sizes, B and C (Jamba)
-  LayerSet layers;         ///< that have it; the others have attention
+  bool innerNorms = false; ///< norms of Mamba's step sizes, B and C (Jamba)
+  LayerSet layers;         ///< with recurrence; all others have attention
 
   CheckedInt keys() const { return CheckedInt(keyHeads) * keyHeadSize; }
   CheckedInt values() const { return CheckedInt(valueHeads) * valueHeadSize; }

@@ -17,21 +17,22 @@ namespace pipesched {
 struct ExpansionOptions {
   int64_t microbatchSize = 1;
   Recompute recompute = Recompute::None;
-  /// Bytes of a message between stages, if they differ from the activation's.
+  /// Bytes of a message between stages, if they differ from the size of the
+  /// activation.
   std::optional<int64_t> boundaryBytes;
   Precision precision = Precision::BF16;
-  /// Whether the accelerators of a worker divide the residual stream along the
-  /// sequence (arXiv 2205.05198). Otherwise each accelerator normalizes and
-  /// keeps all of it.
+  /// Whether the residual stream is sharded along the sequence over the
+  /// accelerators of a worker (arXiv 2205.05198). Otherwise each accelerator
+  /// normalizes and keeps the whole stream.
   bool sequenceParallel = true;
 };
 
-/// One block for each run of layers of one kind, in their order, and embedding
-/// and head if there is a vocabulary. A block is called "layer"; a prefix says
-/// its kind if there are several: "dense_layer" and "expert_layer",
-/// "window_layer" and "full_layer", "window_expert_layer". Every block contains
-/// the all-reduces of tensor parallelism (Engine::Link); the system decides how
-/// many accelerators take part.
+/// Returns one block for each run of layers of one kind, in their order, and
+/// blocks for embedding and head if there is a vocabulary. A block is called
+/// "layer"; if there are several kinds, a prefix names the kind: "dense_layer"
+/// and "expert_layer", "window_layer" and "full_layer", "window_expert_layer".
+/// Every block contains the all-reduces of tensor parallelism (Engine::Link);
+/// the system states the number of accelerators in them.
 ///
 /// Errors: as for checkArchitecture; sizes whose products overflow int64,
 /// with the name of the kernel.

@@ -1,7 +1,7 @@
 //===- Runtime.h - Runtimes of schedules ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Costs under runtimes that compute other things in a cell than the table says.
+// Adapts costs to runtimes whose cells do other work than the table states.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,9 @@ struct EnumNames<Runtime> {
 
 /// Adapts costs to a runtime. `Torch`: on the first stage of each path I takes
 /// no time and W takes I + W (`backward_one_chunk` of PyTorch's stage.py leaves
-/// the whole backward to W, since nobody needs the gradient of the input); an
-/// overlapped pair takes the sum of its cells, unless PyTorch is given a
-/// function for OVERLAP_F_B. Errors: times over int64.
+/// the whole backward to W, because no stage needs the gradient of the input).
+/// An overlapped pair takes the sum of its cells, unless PyTorch has a function
+/// for OVERLAP_F_B. Errors: times over int64.
 llvm::Error applyRuntime(Runtime runtime, const Placement &placement,
                          StageCosts &stageCosts);
 

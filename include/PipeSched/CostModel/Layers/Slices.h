@@ -1,7 +1,7 @@
 //===- Slices.h - Slices of microbatches ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Cuts sequences along their tokens, and takes the facts of a slice from the
+// Cuts sequences along their tokens, and derives the facts of a slice from the
 // facts of a microbatch (docs/CostModel.md, "Slices").
 //
 //===----------------------------------------------------------------------===//
@@ -24,8 +24,9 @@ struct TokenSpan {
   }
 };
 
-/// The work of one sequence, in any unit, for each token and for each pair of a
-/// token and a token that it sees; a token with itself counts as half a pair.
+/// The work of one sequence in any unit: `perToken` for each token, `perPair`
+/// for each pair of a token and a token that it attends to. A token with itself
+/// counts as half a pair.
 struct SequenceWork {
   double perToken = 0, perPair = 0;
 };
@@ -39,36 +40,38 @@ llvm::Expected<std::vector<TokenSpan>> cutByWork(int64_t sequence,
                                                  int64_t multiple,
                                                  SequenceWork work);
 
-/// Slices of the given numbers of tokens. Errors: a number of sizes that
-/// differs from the number of slices; sizes that do not add up to the sequence;
-/// a size that is not a multiple of `multiple`, with the nearest multiples.
+/// Returns slices with the given numbers of tokens. Errors: a number of sizes
+/// that differs from the number of slices; sizes that do not add up to the
+/// sequence; a size that is not a multiple of `multiple`, with the nearest
+/// multiples.
 llvm::Expected<std::vector<TokenSpan>>
 cutBySizes(int64_t sequence, int64_t numSlices, int64_t multiple,
            llvm::ArrayRef<int64_t> sizes);
 
-/// The slices of a sequence, as the system's `slice-cut` says. Their sizes are
-/// multiples of the number of pieces that ranks divide: the tensor-parallel
-/// degree, times two pieces of each context-parallel rank. `system` may be
-/// null. Errors: a model whose sequences or whose tokens that see others are
-/// not known; sizes that do not divide, with the nearest numbers of slices that
-/// do.
+/// Returns the slices of a sequence by the system's `slice-cut`. Their sizes
+/// are multiples of the number of pieces into which ranks shard the sequence:
+/// the tensor-parallel degree, times two pieces for each context-parallel rank.
+/// `system` may be null. Errors: a model with unknown sequences, or whose
+/// tokens attend to an unknown number of tokens; sizes that do not divide, with
+/// the nearest numbers of slices that do.
 llvm::Expected<std::vector<TokenSpan>> cutSequence(const ModelFacts &model,
                                                    int64_t numSlices,
                                                    const SystemFacts *system);
 
-/// The facts of one slice of each microbatch: all but the attention core in
-/// proportion to tokens. In the core, each token of the slice goes over the
-/// keys and values of the tokens before it that it sees. Parameters are the
-/// model's, and each weight is read again. Under full recomputation keys and
-/// values are kept, since later slices need them. `model` describes a whole
-/// microbatch, and the span is a part of its sequence. With `sharedWith` the
-/// core has half of the pairs of both slices; it must be a fused one.
+/// Returns the facts of one slice of each microbatch. All but the attention
+/// core is proportional to tokens. In the core, each token of the slice reads
+/// the keys and values of the earlier tokens that it attends to. Parameters are
+/// the model's, and each slice reads the weights again. Under full
+/// recomputation keys and values are kept, because later slices need them.
+/// `model` describes a whole microbatch, and the span is a part of its
+/// sequence. With `sharedWith`, the core has half of the pairs of both slices;
+/// it must be a fused core.
 ModelFacts takeSlice(const ModelFacts &model, TokenSpan span,
                      const TokenSpan *sharedWith = nullptr);
 
-/// The bytes that two workers exchange for one block if slices share their
-/// attention this way: the core's reads and writes for the part that one gives
-/// to the other. By phase, for F, I and R.
+/// Returns the bytes that two workers exchange for one block if their slices
+/// balance their attention: what the core reads and writes for the part that
+/// one passes to the other. By phase, for F, I and R.
 PhaseMap<int64_t> exchangedBytes(const ModelFacts &model,
                                  const BlockFacts &block, TokenSpan one,
                                  TokenSpan other);
@@ -76,9 +79,9 @@ PhaseMap<int64_t> exchangedBytes(const ModelFacts &model,
 /// Whether the attention core writes scores.
 bool keepsScores(const BlockFacts &block);
 
-/// The bytes of keys and values of a block that other tokens see, for one
-/// microbatch: the block's kernel on Engine::Context sends them to other ranks
-/// in its F. 0 without one.
+/// Returns the bytes of keys and values of a block that other tokens read, for
+/// one microbatch: the block's kernel on Engine::Context sends them to other
+/// ranks in its F. 0 without such a kernel.
 int64_t keyValueBytes(const BlockFacts &block);
 
 } // namespace pipesched

@@ -1,8 +1,8 @@
-//===- StageLayers.h - Which blocks a stage holds ---------------*- C++ -*-===//
+//===- StageLayers.h - Blocks of stages -------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The blocks of each global stage as counts, which costs and memory are summed
-// over.
+// The blocks of each global stage as counts. Costs and memory are sums over
+// them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,56 +23,59 @@ struct BlockCount {
 };
 using StageBlocks = llvm::SmallVector<BlockCount, 2>;
 
-/// The layers of each global stage: a path's `blocks`, else the model's layers
-/// in proportion to the path's `weights`, else an even split. Errors: blocks
-/// that do not add up; a number of layers that is not a multiple of the stages,
-/// with the nearest stage counts that work, or of the weights, with the nearest
-/// numbers of layers that work.
+/// Returns the layers of each global stage: the `blocks` of its path, else the
+/// model's layers in proportion to the `weights` of the path, else an even
+/// split. Errors: blocks that do not add up; a number of layers that is not a
+/// multiple of the stages, with the nearest stage counts that work, or of the
+/// weights, with the nearest numbers of layers that work.
 llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
                                                  const ModelFacts &model);
 
-/// The same for one path, the `number`-th, of a model with `layers` layers.
+/// The same for one path, which has the index `number`, of a model with
+/// `layers` layers.
 llvm::Expected<std::vector<int64_t>>
 splitLayers(int64_t number, const Path &path, int64_t layers);
 
-/// Sets the bytes of the messages of stages, which slices share equally. Their
-/// times stay unchanged. Errors: as for splitLayers.
+/// Sets the bytes of the messages of stages; slices divide them equally. Times
+/// stay unchanged. Errors: as for splitLayers.
 llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
                             StageCosts &stageCosts);
 
-/// Blocks of each global stage: layers by splitLayers, First blocks on the
-/// first stage of each path, Last blocks on its last. Errors: splitLayers'.
+/// Returns the blocks of each global stage: layers by splitLayers, First blocks
+/// on the first stage of each path, Last blocks on its last stage. Errors: as
+/// for splitLayers.
 llvm::Expected<std::vector<StageBlocks>>
 blocksOfStages(const Placement &placement, const ModelFacts &model);
 
-/// The blocks among `held` that each stage owns (ParameterSets.h): over the
-/// stages of a worker, every block that it holds, once. Errors: as for
+/// Returns the blocks of `held` that each stage owns (ParameterSets.h). Over
+/// all stages of a worker, each block that it holds occurs once. Errors: as for
 /// ParameterSets.
 llvm::Expected<std::vector<StageBlocks>>
 ownedBlocksOfStages(const Placement &placement, const ModelFacts &model,
                     std::vector<StageBlocks> held);
 
-/// The messages of each stage: the activation of its last block, the gradient
-/// of its first one. A stage without blocks passes on the model's boundary.
+/// Returns the messages of each stage: the activation of its last block, and
+/// the gradient of its first block. A stage without blocks passes on the
+/// model's boundary.
 std::vector<MessageBytes> messagesOfStages(const ModelFacts &model,
                                            llvm::ArrayRef<StageBlocks> blocks);
 
-/// Whether a system divides experts in another way than other parameters.
+/// Whether a system shards experts differently from other parameters.
 inline bool dividesExperts(const SystemFacts &system) {
   return system.expertParallel > 1;
 }
 
-/// The blocks' parameters to count: all, only of experts, or the others. A
-/// block that states its bytes has no parameters of experts here.
+/// Which parameters to count: all, only of experts, or all others. A block that
+/// states its bytes has no parameters of experts here.
 enum class Parameters { All, Experts, Others };
 
-/// Bytes of parameters, summed over blocks; each counts once, however many
-/// ranks hold it.
+/// Bytes of parameters, summed over blocks. Each parameter counts once, even if
+/// several ranks hold it.
 struct StateSums {
   CheckedInt weight, gradient, optimizer;
 
-  /// Leaves out `without` parameters of a block that states no bytes: their
-  /// copy is elsewhere on the worker.
+  /// Leaves out `without` parameters of a block that states no bytes, because
+  /// another copy of them is on the worker.
   void add(const BlockFacts &block, int64_t count, const ModelFacts &model,
            int64_t without = 0, Parameters which = Parameters::All);
 };

@@ -1,7 +1,7 @@
-//===- RuntimeBuffers.h - Memory of runtimes --------------------*- C++ -*-===//
+//===- RuntimeBuffers.h - Memory that runtimes add --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Memory of a runtime beyond the tensors that cells need.
+// Computes the memory of a runtime in addition to the tensors that cells need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,11 +13,11 @@
 
 namespace pipesched {
 
-/// Adds the buffers of a runtime to the memory of stages. `Torch`: without
-/// slices, stages of paths with several have buffers for received tensors, and
-/// keep the tensors that they send; FSDP2 has buffers for tensors that it
-/// gathers and reduces (docs/CostModel.md, "What PyTorch holds"). `system` may
-/// be null. Errors: as for splitLayers; bytes over int64.
+/// Adds the buffers of a runtime to the memory of stages. For `Torch`: without
+/// slices, the stages of a path with several stages have buffers for received
+/// tensors and keep the tensors that they send; FSDP2 has buffers for tensors
+/// that it gathers and reduces (docs/CostModel.md, "What PyTorch holds").
+/// `system` may be null. Errors: as for splitLayers; bytes over int64.
 llvm::Error addRuntimeBuffers(Runtime runtime, const Placement &placement,
                               const ModelFacts &model,
                               const SystemFacts *system, MemoryFacts &memory);

@@ -1,8 +1,8 @@
 //===- OverlappedLayers.h - Parts of layers on two streams ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The schedule of a forward and a backward that share a worker part by part
-// (docs/CostModel.md, "Parts of layers"): while rows of one are on their way to
+// Schedules a forward and a backward that run on a worker together, part by
+// part (docs/CostModel.md, "Parts of layers"): while rows of one travel to
 // experts, the other computes.
 //
 //===----------------------------------------------------------------------===//
@@ -60,19 +60,20 @@ struct PartPhase {
   }
 };
 
-/// "mlp.I".
+/// Returns "mlp.I".
 std::string nameOf(PartPhase what);
 
-/// The parts of one forward layer and of one backward layer, in order of issue.
+/// The parts of one layer of the forward and of one layer of the backward, in
+/// order of issue.
 using PairPattern = llvm::SmallVector<PartPhase, 10>;
 
-/// The parts of one layer of the forward and one of the backward: with
-/// `delaysWeights` 10, else 8, where I is the whole backward. `Best` and
-/// `Fluid` have no pattern, and return DeepSeek's.
+/// Returns the parts of one layer of the forward and of one of the backward: 10
+/// parts with `delaysWeights`, else 8, where I is the whole backward. `Best`
+/// and `Fluid` have no pattern; for them it returns DeepSeek's.
 PairPattern patternOf(PairOrder order, bool delaysWeights);
 
-/// Reads "combine.I,attention.F,...". Errors: a name that no part or phase has;
-/// W of a dispatch or combine; parts that are missing or repeated.
+/// Reads "combine.I,attention.F,...". Errors: a name that is not a part and
+/// phase; W of a dispatch or combine; parts that are missing or repeated.
 llvm::Expected<PairPattern> parsePairPattern(llvm::StringRef text,
                                              bool delaysWeights);
 
@@ -87,21 +88,21 @@ struct LayerTimes {
 
 struct PairOptions {
   PairOrder order = PairOrder::DeepSeek;
-  /// In place of `order`, if it is not empty.
+  /// Used instead of `order` if it is not empty.
   PairPattern pattern;
   /// Whether W runs separately after I. Otherwise I takes I + W.
   bool delaysWeights = true;
-  /// The time of a part while the other stream is in use, in percent of its
+  /// The time of a part while the other stream is busy, in percent of its
   /// undisturbed time; from 100 to kMaxSlowdown.
   int64_t computePercent = 100, exchangePercent = 100;
 };
 
 constexpr int64_t kMaxSlowdown = 1000;
 
-/// A part of a layer as it ran.
+/// One run of a part of a layer.
 struct PartRun {
   PartPhase what;
-  int64_t layer = 0; ///< of the forward or of the backward cell
+  int64_t layer = 0; ///< index in the forward or in the backward cell
   int64_t startPs = 0, endPs = 0;
 };
 
@@ -109,19 +110,19 @@ struct PairSchedule {
   PairPattern pattern; ///< the order of issue
   std::vector<PartRun> runs;
   int64_t endPs = 0;
-  /// When the output of the forward and the gradient of the backward's input
-  /// are there.
+  /// The times at which the output of the forward and the gradient of the
+  /// backward's input are ready.
   int64_t forwardPs = 0, gradientPs = 0;
-  /// The time in which each stream is in use, and the exposed time, in which
-  /// only the exchange is.
+  /// The time in which each stream is busy, and the exposed time, in which only
+  /// the exchange stream is.
   int64_t computePs = 0, exchangePs = 0, exposedPs = 0;
-  /// No order ends earlier.
+  /// A lower bound on the end of any order.
   int64_t boundPs = 0;
-  /// Whether no other order ends earlier: the end is the bound, or all orders
-  /// of a pair of single layers were compared.
+  /// Whether it is known that no other order ends earlier: the end equals the
+  /// bound, or all orders of a pair of single layers were compared.
   bool isOptimal = false;
-  /// Numbers of orders that the search timed, and of orders that a bound left
-  /// out.
+  /// The number of orders that the search timed, and of orders that a bound
+  /// excluded.
   int64_t numTimed = 0, numCut = 0;
 };
 
@@ -131,13 +132,14 @@ struct PairSchedule {
 /// one of them run after the others. Either may be empty.
 ///
 /// A stream runs one part at a time, in the order of issue. A part of the
-/// forward waits for the one before it, through the layers; I of a part waits
-/// for I of the part after it, and W for the I of its part. With factors, the
+/// forward waits for the previous part, from layer to layer. I of a part waits
+/// for I of the next part, and W waits for the I of its part. With factors,
 /// parts that run at the same time are slower.
 ///
-/// `Best` finds the first end of all orders that are the same for each pair of
-/// layers, by branch and bound: an order of the compute stream is left out if,
-/// with any number of exchanges at once, it ends no earlier than the best.
+/// `Best` finds the order with the earliest end by branch and bound, among all
+/// orders that are the same for each pair of layers. It excludes an order of
+/// the compute stream if it ends no earlier than the best one even when any
+/// number of exchanges may run at once.
 ///
 /// Errors: negative times; factors out of range; order `Fluid`, which has no
 /// parts; an order whose streams wait for each other, with the cycle; times
@@ -146,25 +148,26 @@ llvm::Expected<PairSchedule> schedulePair(llvm::ArrayRef<LayerTimes> forward,
                                           llvm::ArrayRef<LayerTimes> backward,
                                           const PairOptions &options);
 
-/// The times of the parts of `count` equal layers of a model. Kernels up to the
-/// first exchange are the attention, kernels between the exchanges the experts;
-/// kernels after the second one, such as the sum of the results, run before the
-/// next layer and count as attention. In a layer without exchanges the MLP
-/// starts with the first kernel of that name. The parts of a phase add up to
-/// the time of the layer. Compute takes the longer of device and host.
+/// The times of the parts of `count` equal layers of a model. Kernels before
+/// the first exchange belong to attention, kernels between the exchanges to the
+/// experts. Kernels after the second exchange, such as the sum of the results,
+/// run before the next layer and count as attention. In a layer without
+/// exchanges the MLP starts with the first kernel named so. The parts of a
+/// phase add up to the time of the layer. Compute takes the longer time of
+/// device and host.
 struct LayerKind {
   std::string name;
   int64_t count = 0;
   LayerTimes times;
 };
 
-/// Errors: times over int64.
+/// Returns the times of the parts of all layers. Errors: times over int64.
 llvm::Expected<std::vector<LayerKind>>
 costLayerParts(const ModelFacts &model, const SystemFacts &system);
 
-/// The times of the parts of one layer with these kernels; with
-/// `recomputesInBackward` the recomputation of `model.recompute` belongs to I.
-/// All kernels have rates. Errors: times over int64.
+/// Returns the times of the parts of one layer with these kernels. With
+/// `recomputesInBackward`, I includes the recomputation of `model.recompute`.
+/// The system must have rates for all kernels. Errors: times over int64.
 llvm::Expected<LayerTimes> costLayer(const BlockFacts &block,
                                      const ModelFacts &model,
                                      const SystemFacts &system,

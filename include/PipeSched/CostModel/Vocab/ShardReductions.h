@@ -1,8 +1,8 @@
 //===- ShardReductions.h - Gradients of a head in shards --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// All-reduces of gradients where each worker has a shard of the head and of the
-// embedding (docs/CostModel.md, "Shards of a vocabulary").
+// Costs of gradient all-reduces if each worker has a shard of the head and of
+// the embedding (docs/CostModel.md, "Shards of a vocabulary").
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +13,10 @@
 
 namespace pipesched {
 
-/// The costs that costReductions computes for the layers, by `gradient-buckets`
+/// Returns the costs of costReductions for the layers; with `gradient-buckets`
 /// layer by layer (reduceByLayers). The last stage of each worker also reduces
-/// its shard, after its layers, since T of the last microbatch may be the last
-/// cell in front of it. `phases` are the table's. Errors: as for
+/// its shard, after its layers, because T of the last microbatch may be the
+/// last cell before the all-reduce. `phases` are the table's. Errors: as for
 /// costReductions; a model without a head, or with more blocks after its
 /// layers; several paths; weights that are gathered in cells.
 llvm::Expected<std::vector<MessageCost>>
