@@ -109,8 +109,8 @@ private:
   /// Pairs of a call, ascending, and a detached collective that it awaits.
   std::vector<std::pair<uint32_t, uint32_t>> awaited;
   std::vector<uint32_t> stepBegins; ///< by step: its first call; and the end
-  std::vector<uint32_t>
-      previousStep; ///< by step: the previous step in its row, or kNone
+  /// By step: the previous step in its row, or kNone.
+  std::vector<uint32_t> previousStep;
 };
 
 } // namespace

@@ -183,8 +183,8 @@ public:
   int64_t numPresent = 0, numRecomputed = 0, numBrief = 0;
 
 private:
-  llvm::BitVector
-      isKept; ///< by entry of the index: kept because of the option `keep`
+  /// By entry of the index: kept because of the option `keep`.
+  llvm::BitVector isKept;
 };
 } // namespace
 

@@ -116,8 +116,8 @@ public:
   int64_t numChosen = 0, numPresent = 0;
 
 private:
-  llvm::BitVector
-      isKept; ///< by entry of the index: held in full because of `keep`
+  /// By entry of the index: held in full because of `keep`.
+  llvm::BitVector isKept;
 };
 } // namespace
 

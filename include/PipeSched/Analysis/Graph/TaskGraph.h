@@ -49,8 +49,8 @@ struct TaskGraph {
   /// A Send and its Recv are one task of kind Send; the Recv is a separate task
   /// only if messages hold rows. No task is a Wait.
   std::vector<InstructionKind> kind;
-  std::vector<int32_t>
-      worker; ///< for a Send: the source; for a Recv: the worker that receives
+  /// For a Send: the source; for a Recv: the worker that receives.
+  std::vector<int32_t> worker;
   /// Send: the destination; Recv: the source; a collective: its group, an index
   /// into Program::groups; else -1.
   std::vector<int32_t> peer;

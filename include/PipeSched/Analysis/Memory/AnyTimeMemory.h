@@ -85,8 +85,8 @@ private:
 /// The most memory that the activations of a worker can take.
 struct AnyTimePeak {
   int64_t bytes = 0;
-  std::optional<Cell>
-      cell; ///< the cell that reaches the peak; none if there are no cells
+  /// The cell that reaches the peak; none if there are no cells.
+  std::optional<Cell> cell;
   int64_t microbatches = 0; ///< stage activations, including those in offloads
   /// Offloads that no instruction before `cell` waits for, in the order of the
   /// row.

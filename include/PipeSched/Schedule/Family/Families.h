@@ -146,8 +146,8 @@ struct Family {
   llvm::StringLiteral summary;
   llvm::StringLiteral source;
   std::initializer_list<OtherName> otherNames;
-  llvm::StringLiteral
-      sizes; ///< the D and N for which there is a table, or "any"
+  /// The D and N for which there is a table, or "any".
+  llvm::StringLiteral sizes;
   FamilyPlacement placement;
   /// The default of split-backward. No value: the family has no such option; it
   /// always splits, or its rule decides cell by cell.

@@ -77,8 +77,8 @@ private:
   const TableView &table;
   const Groups &groups;
   std::vector<Line> lines; ///< by row and queue
-  std::vector<uint32_t>
-      numAtHead; ///< by group: number of its cells at the head of their queues
+  /// By group: number of its cells at the head of their queues.
+  std::vector<uint32_t> numAtHead;
   std::vector<bool> isMet;    ///< by group
   std::vector<int64_t> ready; ///< groups that can meet now
 };

@@ -241,8 +241,8 @@ private:
   Dependences dependences;
   std::vector<int64_t> next; ///< by row: number of visited entries
   std::vector<uint8_t> isWaiting;
-  std::vector<uint32_t>
-      numArrived; ///< by group: number of members whose row has arrived
+  /// By group: number of members whose row has arrived.
+  std::vector<uint32_t> numArrived;
   std::optional<DetachedGroups> detached; ///< if the table has groups
   std::vector<Goal> goals;
   std::vector<CellWait> waits;

@@ -23,8 +23,8 @@ struct Violation {
     std::optional<CellRef> at;
     std::string message;
   };
-  std::optional<CellRef>
-      at; ///< absent if the error concerns the schedule as a whole
+  /// Absent if the error concerns the schedule as a whole.
+  std::optional<CellRef> at;
   std::string message;
   std::vector<Note> notes;
   /// For rows with a deadlock: cells of which each waits for the next, and the

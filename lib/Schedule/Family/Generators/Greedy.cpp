@@ -320,8 +320,8 @@ private:
   const GreedyOptions &options;
   /// By stage and microbatch; empty if there are no slices.
   std::vector<std::array<SliceProgress, 2>> progress;
-  std::vector<int64_t>
-      nextOnPath; ///< next unit to enter; empty: all have entered
+  /// Next unit to enter; empty: all have entered.
+  std::vector<int64_t> nextOnPath;
   ReadyCells ready;
   std::vector<Cell> running; ///< by worker; valid if it is busy
   std::vector<uint8_t> isBusy;
