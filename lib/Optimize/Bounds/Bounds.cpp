@@ -1,7 +1,7 @@
 //===- Bounds.cpp - Lower bounds and proofs -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Computes quick bounds first, then proves better ones within the limits.
+// Computes quick bounds first, then proves better bounds within the limits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace pipesched::optimize;
 //===----------------------------------------------------------------------===//
 // Bounds without search
 //
-// The time for which a worker is busy or has to wait. docs/Optimize.md
+// They bound the time for which a worker is busy or must wait. docs/Optimize.md
 // describes and proves each bound.
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct Heads {
 /// Products of memory and time.
 using Area = __int128;
 
-/// `count` equal things; each takes `weight` and is worth `value`.
+/// `count` equal items with the given weight and value.
 struct Item {
   Area weight, value;
   int64_t count;
@@ -142,8 +142,8 @@ static Area offloadedBy(const BoundsGraph &graph, int64_t worker, int64_t time,
 }
 
 /// Upper bound on the work that a worker can do before its first I: F whose
-/// activations or checkpoints fit its memory. An F that keeps only a checkpoint
-/// counts less the R that it leaves to do.
+/// activations or checkpoints fit its memory. If an F keeps only a checkpoint,
+/// its R must run later and counts negatively.
 static int64_t workBeforeFirstI(const BoundsGraph &graph, int64_t worker,
                                 Area capacity) {
   const Problem &problem = graph.getProblem();
@@ -223,8 +223,8 @@ struct Residence {
 
 } // namespace
 
-/// By global stage: least time from the end of F to the start of I, with no
-/// wait on any row.
+/// By global stage: least time from the end of F to the start of I if no row
+/// delays it.
 static std::vector<int64_t> leastTurnarounds(const Problem &problem) {
   const Placement &placement = problem.placement;
   bool late = problem.techniques.splitBackward &&
@@ -293,8 +293,8 @@ private:
     return graph.getProblem().stages[graph.stagesOf(worker)[local]];
   }
 
-  /// The most that can be saved in `time`, if each saving takes `timeOf` its
-  /// stage.
+  /// The most that can be saved within `time`, if each saving takes `timeOf`
+  /// its stage.
   template <typename TimeOf>
   Area savedWithin(Area time, Area Residence::*saving, TimeOf &&timeOf) const {
     llvm::SmallVector<Item> items;
@@ -387,7 +387,8 @@ static Bound makespanBound(const BoundsGraph &graph) {
           "critical path");
   for (int64_t worker = 0; worker < graph.getNumWorkers(); ++worker)
     raiseByWorker(bound, graph, worker, {heads, tails});
-  // Every makespan is a sum of times of the problem, hence of ticks.
+  // Every makespan is a sum of times of the problem, and these are multiples of
+  // the tick.
   int64_t tick = graph.getTick();
   if (int64_t over = bound.value % tick)
     bound.value = addTimes(bound.value, tick - over);
@@ -424,7 +425,7 @@ static Bound periodBound(const BoundsGraph &graph) {
   }
   return bound;
 }
-/// The best of all workers and kinds, for the problem's objective.
+/// The best bound over all workers and kinds, for the problem's objective.
 static Bound boundWithoutSearch(const BoundsGraph &graph) {
   return graph.getProblem().objective == Objective::Makespan
              ? makespanBound(graph)
@@ -441,8 +442,8 @@ Bound optimize::quickBound(const Problem &problem) {
 
 namespace {
 
-/// Raises a lower bound and lowers an upper one until they meet or time is out.
-/// Makespans are multiples of the tick, so that there are finitely many.
+/// Raises the lower bound and lowers the upper bound until they meet or time is
+/// over. Makespans are multiples of the tick, so there are finitely many.
 class Prover {
 public:
   Prover(const BoundsGraph &graph, int64_t upper, const ProofLimits &limits)
@@ -459,8 +460,8 @@ private:
   Outcome attemptShaved(const Windows &windows, int64_t makespan,
                         const Deadline &limit);
   Outcome take(Solution found, int64_t makespan);
-  /// The largest makespan below this one that is a whole number of ticks above
-  /// the lower bound.
+  /// The largest candidate makespan below `makespan`: a whole number of ticks
+  /// above the lower bound.
   int64_t below(int64_t makespan) const {
     return lower + (makespan - lower - 1) / tick * tick;
   }
@@ -479,7 +480,7 @@ private:
   Propagation propagation;
   BranchAndBound search;
   EventSearch events;
-  bool isRelaxed; ///< `search` may end with orders that are not schedules
+  bool isRelaxed; ///< `search` may return orders that are not schedules
   std::optional<Solution> better;
 };
 
@@ -495,9 +496,9 @@ void Prover::run(Proof &proof, int64_t knownBound) {
   proof.better = std::move(better);
 }
 
-/// The least makespan that propagation does not refute (a destructive bound,
-/// Klein and Scholl 1999): First it tries makespans at distances that double,
-/// since short makespans are refuted soonest; then it bisects.
+/// Finds the least makespan that propagation does not refute (a destructive
+/// bound, Klein and Scholl 1999). First it tries makespans at distances that
+/// double, because short makespans are refuted fastest; then it bisects.
 void Prover::propagate() {
   int64_t open = upper, distance = tick;
   Windows longer;
@@ -534,8 +535,8 @@ Outcome Prover::attempt(int64_t makespan, const Deadline &limit) {
   return attemptShaved(windows, makespan, limit);
 }
 
-/// With copies or recomputation, only the search from event to event is exact;
-/// branch and bound refutes faster, if it can.
+/// With copies or recomputation, only the search from event to event is exact,
+/// but branch and bound may refute a makespan faster.
 Outcome Prover::attemptShaved(const Windows &windows, int64_t makespan,
                               const Deadline &limit) {
   if (isRelaxed && events.isSmall()) {
@@ -559,13 +560,13 @@ Outcome Prover::take(Solution found, int64_t makespan) {
   return Outcome::Found;
 }
 
-/// Asks for the next better makespan first: refuting it ends the proof. If that
-/// takes too long, asks for lower makespans, which are refuted sooner.
+/// Tries the next better makespan first, because refuting it ends the proof. If
+/// that takes too long, tries lower makespans, which are refuted faster.
 void Prover::branch() {
-  int64_t most = upper; // this makespan and longer ones are not tried
+  int64_t most = upper; // makespans from this one on are not tried
   while (lower < most && !deadline.isOver()) {
     int64_t makespan = most == upper ? below(upper) : middle(most);
-    // The last makespan to try may take all the time and work that is left.
+    // The last makespan to try may use all remaining time and work.
     double share = makespan == lower ? 1 : 0.5;
     Outcome outcome = attempt(makespan, deadline.share(share));
     if (outcome == Outcome::Refuted)

@@ -68,7 +68,8 @@ void BoundsGraph::numberCells() {
       numberMicrobatch(path, rank);
 }
 
-/// Numbers the cells of all slices of a microbatch. `path`: of the first slice.
+/// Numbers the cells of all slices of a microbatch. `path` is the path of its
+/// first slice.
 void BoundsGraph::numberMicrobatch(int64_t path, int64_t rank) {
   const Placement &placement = problem.placement;
   int64_t numStages = placement.getNumStages(path);
@@ -130,15 +131,15 @@ void BoundsGraph::addDataArcs(int64_t path, int64_t rank) {
   }
 }
 
-/// The number of `each` that fit; 0 if that limits nothing.
+/// The number of items of size `each` that fit; 0 if the capacity is no limit.
 static int64_t fits(int64_t capacity, int64_t each) {
   return each <= 0 ? 0 : capacity / each;
 }
 
-/// F k of a stage starts with k + 1 activations allocated there and on the
-/// stages of its path before it, whose I come after its own. If M of them fit,
-/// I k - M has therefore ended. If the worker has one stage and I frees
-/// nothing, the same holds for W, and memory implies nothing else
+/// When F k of a stage starts, k + 1 activations were allocated there and on
+/// each earlier stage of its path on this worker, whose I come after its own.
+/// If M of them fit, I k - M has therefore ended. If the worker has one stage
+/// and I frees nothing, the same holds for W, and memory implies nothing else
 /// (docs/Optimize.md).
 void BoundsGraph::addMemoryArcs() {
   const Placement &placement = problem.placement;
@@ -154,7 +155,7 @@ void BoundsGraph::addMemoryArcs() {
                               facts.activation - freedByInputGrad(stage));
       held[worker] = addTimes(held[worker], facts.activation);
       int64_t inputs = fits(problem.capacity[worker], held[worker]);
-      // In the best case every I of the microbatches before k has ended when F
+      // In the best case, every I of the microbatches before k has ended when F
       // k starts.
       int64_t weights =
           fits(problem.capacity[worker] - facts.activation, kept) + 1;

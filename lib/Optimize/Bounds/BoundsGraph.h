@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The graph on which bounds are computed: F, I and W of a problem with their
-// precedences. Some best schedule keeps to them, also with offload and
+// precedences. Some optimal schedule satisfies them, also with offload and
 // recompute.
 //
 //===----------------------------------------------------------------------===//
@@ -23,15 +23,15 @@ inline int64_t addTimes(int64_t a, int64_t b) {
 }
 
 /// The precedence graph. Microbatches of a path are equal, so each stage and
-/// phase may take them in order (docs/Optimize.md, "First in, first out"). A
+/// phase may run them in order (docs/Optimize.md, "First in, first out"). A
 /// cell has a higher number than every cell that it waits for:
 ///
 ///   path | microbatch of the path | F of stage 0, 1, ..., S-1
 ///                                 | I W of stage S-1, ..., 1, 0
 ///
-/// Without split backwards I is the whole B and there is no W. With slices, F
-/// of a microbatch are by slice and stage, then I and W by slice from the
-/// last one on.
+/// Without split backwards I is the whole B and there is no W. With slices, the
+/// F of a microbatch are ordered by slice and stage, then I and W by slice,
+/// from the last slice to the first.
 class BoundsGraph {
 public:
   /// `to` starts at least `lag` after the end of `from`.
@@ -40,7 +40,8 @@ public:
     int64_t lag;
   };
 
-  /// A cell by stage and phase; `rank` microbatches of its path come before it.
+  /// A cell by stage, phase and rank: the number of earlier microbatches of its
+  /// path.
   struct CellName {
     int32_t globalStage;
     Phase phase;
@@ -58,13 +59,13 @@ public:
     return line.first[columnOf(phase)] + rank * line.stride;
   }
   CellName nameOf(int32_t cell) const { return names[cell]; }
-  /// Microbatches that pass a stage.
+  /// Number of microbatches that pass a stage.
   int64_t countOf(int64_t globalStage) const {
     return lines[globalStage].count;
   }
   int64_t pathOf(int64_t globalStage) const { return lines[globalStage].path; }
-  /// Whether `stage` is the same as `before` except for the slice, which is the
-  /// next one.
+  /// Whether `stage` and `before` are the same stage of adjacent slices, and
+  /// `stage` has the later slice.
   bool isSliceBefore(int64_t before, int64_t stage) const {
     const Placement &placement = problem.placement;
     int64_t path = pathOf(stage);
@@ -87,8 +88,8 @@ public:
   /// Sorted by `to`, ascending.
   llvm::ArrayRef<Arc> getArcs() const { return arcs; }
 
-  /// Whether only F, I and W determine the memory of a row: there are neither
-  /// copies nor recomputation.
+  /// Whether the memory of a row depends only on F, I and W, because there are
+  /// neither copies nor recomputation.
   bool isMemoryFixed() const {
     return !problem.techniques.offload && !problem.techniques.recompute;
   }
@@ -109,7 +110,7 @@ public:
   int64_t getTick() const { return tick; }
 
 private:
-  /// The cells of a stage: microbatch k has first[phase] + k * stride.
+  /// The cells of a stage: those of microbatch k are first[phase] + k * stride.
   struct Line {
     int32_t first[3];
     int32_t stride = 0, path = 0;

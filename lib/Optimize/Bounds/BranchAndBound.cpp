@@ -1,7 +1,7 @@
 //===- BranchAndBound.cpp - Exact search ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Searches depth first; frontiers that were searched before are nogoods.
+// Searches depth first. Frontiers that were already searched are nogoods.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ using namespace pipesched::optimize;
 //===----------------------------------------------------------------------===//
 // Rows of a leaf
 //
-// Turns edges, which count microbatches, into cells.
+// Turns edges, which only count microbatches, into cells.
 //===----------------------------------------------------------------------===//
 
 LeafSchedule::LeafSchedule(const BoundsGraph &graph) : graph(graph) {
@@ -37,7 +37,8 @@ Cell LeafSchedule::nameOf(int64_t globalStage, Phase phase,
 
 std::optional<Row> LeafSchedule::rowOf(const RowPaths &paths) const {
   Row row;
-  // By global stage: microbatches that still have a checkpoint, oldest first.
+  // By global stage: microbatches of which only a checkpoint is kept, oldest
+  // first.
   std::vector<std::deque<int64_t>> checkpoints(
       graph.getProblem().stages.size());
   for (const RowEdge &edge : paths.edges) {
@@ -85,11 +86,11 @@ std::optional<Solution> LeafSchedule::build(const Windows &windows) const {
 
 static constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
 
-/// The most times that all nogoods together store: 256 MiB.
+/// Limit on the times that all nogoods together store: 256 MiB.
 static constexpr size_t kMostSeenTimes = size_t(1) << 25;
 
-/// Edges of all rows times cells. A branch is about as deep as there are cells,
-/// and each node on it copies the rows: 2.5 GiB at most.
+/// Limit on the edges of all rows times cells. A branch is about as deep as the
+/// number of cells, and each node on it copies the rows: at most 2.5 GiB.
 static constexpr size_t kMostCopies = size_t(1) << 27;
 
 BranchAndBound::BranchAndBound(const BoundsGraph &graph,
@@ -108,8 +109,8 @@ BranchAndBound::BranchAndBound(const BoundsGraph &graph,
       activeSuffices = false;
 }
 
-/// Whether the orders of every row are listed, and the copies of them that a
-/// search makes fit the memory of this machine.
+/// Whether the orders of every row are listed, and the copies that a search
+/// makes of them fit into memory.
 bool BranchAndBound::isWhole(const Windows &windows) const {
   size_t edges = 0;
   for (auto [worker, row] : llvm::enumerate(windows.rows)) {
@@ -166,8 +167,8 @@ Outcome BranchAndBound::explore(Windows &windows, const Deadline &deadline) {
 // Decisions
 //===----------------------------------------------------------------------===//
 
-/// An edge is decided if no other leaves its state. Decided edges end at the
-/// first state that several edges leave.
+/// Decides edges: an edge is decided if its state has no other outgoing edge.
+/// Decided edges end at the first state with several outgoing edges.
 void BranchAndBound::decide(const Windows &windows, int64_t worker) {
   llvm::ArrayRef<RowEdge> edges = windows.rows[worker].edges;
   Frontier::Row &row = frontier.rows[worker];
@@ -216,8 +217,9 @@ bool BranchAndBound::isSchedulable(const RowEdge &edge) const {
 // Next decision
 //===----------------------------------------------------------------------===//
 
-/// The row that can end a cell first (Giffler and Thompson 1960), and its next
-/// cells by their starts. If everything is decided, there is no such worker.
+/// Returns the row that can end a cell first (Giffler and Thompson 1960), and
+/// its next cells by their starts. If everything is decided, there is no such
+/// worker.
 BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
   Choice choice;
   std::tuple<bool, int64_t> best = {true, kNoTime};
@@ -248,9 +250,10 @@ BranchAndBound::Choice BranchAndBound::choose(const Windows &windows) const {
   return choice;
 }
 
-/// Drops a cell that cannot start before some other cell could have ended: the
-/// other cell can move in front of it and delays nothing. If the worker has one
-/// stage, memory allows that, because no cell in between allocates.
+/// Drops a cell that cannot start before some other cell could have ended,
+/// because the other cell can be moved before it without delaying anything. If
+/// the worker has one stage, memory allows the move, because no cell in between
+/// allocates.
 void BranchAndBound::keepActive(const Windows &windows, Choice &choice) const {
   int64_t end = kNoTime;
   for (const RowEdge &edge : choice.edges)
@@ -266,8 +269,9 @@ void BranchAndBound::keepActive(const Windows &windows, Choice &choice) const {
 // Earlier states
 //===----------------------------------------------------------------------===//
 
-/// Records the states of all rows, when the rows reach them and when messages
-/// arrive. The rest of the schedule depends on nothing else.
+/// Records the states of all rows, the times at which rows reach them, and the
+/// times at which messages arrive. The rest of the schedule depends only on
+/// these.
 void BranchAndBound::record(const Windows &windows) {
   key.clear();
   times.clear();

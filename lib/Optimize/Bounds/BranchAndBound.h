@@ -1,7 +1,7 @@
 //===- BranchAndBound.h - Exact search --------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides in the order of time the next cell of each row (docs/Optimize.md,
+// Decides the next cell of each row, in the order of time (docs/Optimize.md,
 // "Branch and bound").
 //
 //===----------------------------------------------------------------------===//
@@ -15,14 +15,14 @@
 
 namespace pipesched::optimize {
 
-/// Gives each cell of the rows, which only count microbatches, its microbatch.
-/// Each R takes the oldest checkpoint of its stage.
+/// Assigns microbatches to the cells of rows that only count them. Each R takes
+/// the oldest checkpoint of its stage.
 class LeafSchedule {
 public:
   explicit LeafSchedule(const BoundsGraph &graph);
 
-  /// Nothing if the rows are not a schedule: they need copies, or an I comes
-  /// before its R.
+  /// Returns nothing if the rows are not a schedule: they need copies, or an I
+  /// comes before its R.
   std::optional<Solution> build(const Windows &windows) const;
 
 private:
@@ -57,7 +57,7 @@ public:
 
 private:
   /// The decisions of a node: the edges with which each row starts, and the
-  /// edges that may follow them.
+  /// edges that may follow.
   struct Frontier {
     struct Row {
       uint32_t begin = 0, end = 0; ///< edges to choose from; earlier ones are
@@ -66,7 +66,7 @@ private:
     };
     std::vector<Row> rows;
     std::vector<bool> decided; ///< by cell
-    bool settled = true;       ///< no decided cell waits for an undecided one
+    bool settled = true; ///< whether no decided cell waits for an undecided one
   };
   /// The row to branch on, and the edges to try in turn.
   struct Choice {
@@ -94,8 +94,9 @@ private:
   Frontier frontier; ///< of the current node
   std::optional<Solution> solution;
 
-  // Frontiers that were searched: their times, by the states of all rows. A
-  // later frontier with the same states and no earlier time cannot do better.
+  // Frontiers that were already searched: their times, by the states of all
+  // rows. A later frontier with the same states and no earlier time cannot be
+  // better.
   std::string key;
   std::vector<int64_t> times;
   llvm::StringMap<std::vector<int64_t>> seen;

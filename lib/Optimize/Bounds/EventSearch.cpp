@@ -1,8 +1,8 @@
 //===- EventSearch.cpp - Exact search with copies -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Depth first: at each time and queue, first each cell that may start, then
-// none. States that were searched before are nogoods.
+// Searches depth first: at each time and queue, first tries each cell that may
+// start, then none. States that were already searched are nogoods.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace pipesched::optimize;
 //===----------------------------------------------------------------------===//
 // Rows of a leaf
 //
-// A copy is issued ahead of the compute cell that runs when it starts.
+// A copy is issued before the compute cell that runs when the copy starts.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -42,7 +42,8 @@ private:
   const EventRules &rules;
   const Problem &problem;
   const std::vector<std::vector<int64_t>> &microbatches; ///< by path and rank
-  /// By stage: microbatches in the order of their I; W that are placed.
+  /// By stage: microbatches in the order of their I, and the number of W that
+  /// are placed.
   std::vector<std::vector<uint32_t>> inputGrads;
   std::vector<size_t> weightGrads;
   std::vector<std::pair<int64_t, Cell>> copies; ///< ends of copies so far
@@ -67,8 +68,8 @@ Cell RowBuilder::nameOf(const EventStart &started) {
 }
 
 /// Adds the joins of a cell. A cell that allocates waits for the last offload
-/// that has ended when it starts, and an I that leaves more than it found waits
-/// for the last such reload.
+/// that has ended when it starts. An I that makes memory grow waits for the
+/// last such reload.
 void RowBuilder::join(const EventStart &started) {
   bool isInput = started.phase == Phase::InputGrad;
   bool leavesMore = isInput && rules.freedBy(started.pair, started.phase) < 0;
@@ -113,8 +114,8 @@ Row RowBuilder::build(llvm::ArrayRef<EventStart> starts) {
 }
 
 /// Makes rows in which each cell that allocates joins every offload that ends
-/// before it. So if memory suffices at these times, it suffices at any times.
-/// `starts` are in the order in which they were decided. Nothing: rows cannot
+/// before it. So if memory suffices at these times, it suffices for any times.
+/// `starts` are in the order of decision. Returns nothing if rows cannot
 /// express these starts.
 static std::optional<Solution> solutionOf(const EventRules &rules,
                                           llvm::ArrayRef<EventStart> starts) {
@@ -142,7 +143,7 @@ static std::optional<Solution> solutionOf(const EventRules &rules,
   return std::move(*solution);
 }
 
-/// The most times that all nogoods together store: 128 MiB.
+/// Limit on the times that all nogoods together store: 128 MiB.
 static constexpr size_t kMostSeenEvents = size_t(1) << 24;
 
 /// Larger problems have far more states than a search can visit.
@@ -151,7 +152,7 @@ static constexpr uint32_t kMostPairs = 64;
 EventSearch::EventSearch(const BoundsGraph &graph)
     : graph(graph), rules(graph) {}
 
-/// The rules have no order of slices.
+/// The rules do not include the order of slices.
 bool EventSearch::isSmall() const {
   return graph.getProblem().numSlices == 1 && rules.getNumPairs() <= kMostPairs;
 }
@@ -176,7 +177,7 @@ Outcome EventSearch::search(const Times &times, int64_t makespan,
 // The tree
 //===----------------------------------------------------------------------===//
 
-/// Follows the branch in which nothing starts from queue to queue and from
+/// Follows the branch in which nothing starts, from queue to queue and from
 /// event to event, and explores the other branches.
 Outcome EventSearch::explore(size_t depth) {
   if (levels.size() == depth + 1)
@@ -229,9 +230,10 @@ Outcome EventSearch::startEach(size_t depth) {
 // Bounds
 //===----------------------------------------------------------------------===//
 
-/// Whether some cell cannot start in its window any more. The k-th start of a
-/// stage and phase has the window of its k-th cell, because all that windows
-/// use holds for sorted starts (docs/Optimize.md, "First in, first out").
+/// Whether some cell can no longer start in its window. The k-th start of a
+/// stage and phase has the window of its k-th cell, because all conditions that
+/// windows use hold for sorted starts (docs/Optimize.md, "First in, first
+/// out").
 bool EventSearch::isLate(const EventState &state) {
   constexpr uint64_t workPerJob = 4;
   deadline->count(graph.getArcs().size() + workPerJob * graph.getNumCells());
@@ -260,7 +262,7 @@ bool EventSearch::isLate(const EventState &state) {
   return false;
 }
 
-/// Whether some cell ends too late even if the row may interrupt its cells. The
+/// Whether some cell ends too late even if its row could interrupt cells. The
 /// cells with the earliest deadlines run first (Jackson 1955).
 bool EventSearch::isRowLate(const EventState &state, uint32_t worker) {
   jobs.clear();
@@ -281,8 +283,8 @@ bool EventSearch::isRowLate(const EventState &state, uint32_t worker) {
   return areJobsLate();
 }
 
-/// Adds the R, or the U, of activations that are not on the worker. In the best
-/// case their I come last on the stage.
+/// Adds the R or the U of activations that are not on the worker. In the best
+/// case, their I come last on the stage.
 void EventSearch::addReturns(const EventState &state, uint32_t worker,
                              ActivationState wanted) {
   bool isCopy = wanted == ActivationState::Host;
@@ -336,7 +338,8 @@ bool EventSearch::areJobsLate() {
 //===----------------------------------------------------------------------===//
 
 /// Splits a state into the tasks that have started and the times at which they
-/// end or arrive. Past times are all equal, and so are microbatches of a path.
+/// end or arrive. All past times count as equal, and so do all microbatches of
+/// a path.
 void EventSearch::describe(const EventState &state, Reached &reached) {
   reached.key.clear();
   reached.times.clear();
@@ -376,7 +379,7 @@ void EventSearch::describe(const EventState &state, Reached &reached) {
     int64_t frees = worker.frees[ComputeQueue];
     int64_t end = worker.queueEnds[ComputeQueue];
     reached.times.push_back(frees > 0 ? timeOf(end) : state.now);
-    // A state is at least as good if a cell takes memory at a later end.
+    // For a cell that takes memory, a later end is better.
     reached.times.push_back(frees < 0 ? -end : 0);
   }
 }
@@ -398,7 +401,7 @@ bool EventSearch::isRefuted(const Reached &reached) const {
   return false;
 }
 
-/// Notes the state of a level. False: it was refuted before.
+/// Records the state of a level. Returns false if it was already refuted.
 bool EventSearch::reach(Level &level) {
   if (level.reached.size() == level.numReached)
     level.reached.emplace_back();

@@ -20,11 +20,11 @@ class EventSearch {
 public:
   explicit EventSearch(const BoundsGraph &graph);
 
-  /// Whether the problem is small enough for a search to be of use.
+  /// Whether the problem is small enough for this search.
   bool isSmall() const;
 
-  /// `windows` belong to `makespan`. Uses the states that earlier searches
-  /// refuted, if the makespan of these was no shorter.
+  /// `windows` must be for `makespan`. Reuses the states that earlier searches
+  /// refuted, if their makespan was at least as long.
   Outcome search(const Times &windows, int64_t makespan,
                  const Deadline &deadline);
 
@@ -34,12 +34,12 @@ public:
   size_t nodes = 0;
 
 private:
-  /// A state that has been reached, and is refuted if its subtree is.
+  /// A state that has been reached. It is refuted if its subtree is.
   struct Reached {
     std::string key;
     std::vector<int64_t> times;
   };
-  /// Buffers of one level of the search, kept so that they are allocated once.
+  /// Buffers of one level of the search, which are allocated only once.
   struct Level {
     EventState state, child;
     llvm::SmallVector<EventChoice, 8> choices;
@@ -66,7 +66,8 @@ private:
   EventRules rules;
   const Times *windows = nullptr;
   const Deadline *deadline = nullptr;
-  int64_t refutedMakespan = 0; ///< for which the states in `seen` are refuted
+  /// Makespan for which the states in `seen` are refuted.
+  int64_t refutedMakespan = 0;
   std::vector<std::unique_ptr<Level>> levels;
   std::vector<EventStart> path;
   std::optional<Solution> solution;

@@ -1,8 +1,8 @@
-//===- EventState.cpp - A schedule up to some time ------------------------===//
+//===- EventState.cpp - A partial schedule up to some time ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A cell may start when it is ready, or when memory is freed for it: a cell
-// that starts at any other time could have started earlier.
+// A cell may start only when it is ready, or when memory is freed for it: a
+// cell that starts at any other time could have started earlier.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,8 @@ int64_t EventRules::durationOf(uint32_t pair, Phase phase) const {
   return problem.stages[pairStages[pair]].durationOf(phase);
 }
 
-/// An I that leaves more than it found takes it at its start only if memory has
-/// to suffice at any times.
+/// An I that makes memory grow allocates at its start only if memory must
+/// suffice for any times.
 int64_t EventRules::allocatedBy(uint32_t pair, Phase phase) const {
   int32_t stage = pairStages[pair];
   if (phase == Phase::InputGrad)
@@ -65,7 +65,7 @@ int64_t EventRules::allocatedBy(uint32_t pair, Phase phase) const {
                   problem.stages[stage].amounts());
 }
 
-/// A whole backward is here as an I that frees all.
+/// A whole backward is treated as an I that frees all.
 int64_t EventRules::freedBy(uint32_t pair, Phase phase) const {
   int32_t stage = pairStages[pair];
   HeldAmounts amounts = problem.stages[stage].amounts();
@@ -74,7 +74,7 @@ int64_t EventRules::freedBy(uint32_t pair, Phase phase) const {
   return phase == Phase::InputGrad ? freed + allocatedBy(pair, phase) : freed;
 }
 
-/// Whether memory never delays a cell that allocates nothing.
+/// Whether the cell allocates nothing, so that memory never delays it.
 bool EventRules::canAlwaysMoveUp(uint32_t pair, Phase phase) const {
   return freedBy(pair, phase) >= 0;
 }
@@ -146,7 +146,7 @@ void EventRules::listCompute(Query &query) const {
     listWeightGrads(query);
 }
 
-/// No cell waits for these W, so all W of a stage are equal.
+/// No cell waits for these W, so all W of a stage are equivalent.
 void EventRules::listWeightGrads(Query &query) const {
   uint32_t worker = query.state.nextWorker;
   for (int32_t stage : graph.stagesOf(worker)) {
@@ -158,7 +158,7 @@ void EventRules::listWeightGrads(Query &query) const {
   }
 }
 
-/// Offers a cell that has nothing to wait for from `ready` on.
+/// Offers a cell that may start from `ready` on.
 void EventRules::offer(Query &query, Phase phase, uint32_t pair,
                        int64_t ready) const {
   int64_t now = query.state.now;
@@ -185,8 +185,8 @@ void EventRules::offer(Query &query, Phase phase, uint32_t pair,
   }
 }
 
-/// Offers the choice with each least set of activations from the `from`-th on
-/// that make room if they are dropped.
+/// Offers one choice for each minimal set of activations, from the `from`-th
+/// on, that make room when dropped.
 void EventRules::drop(Query &query, EventChoice &choice, uint32_t from,
                       int64_t missing, int64_t ready, int64_t allocates) const {
   const EventState &state = query.state;
@@ -201,7 +201,7 @@ void EventRules::drop(Query &query, EventChoice &choice, uint32_t from,
     int64_t before = query.worker.heldBefore + allocates;
     for (uint32_t pair : choice.dropped) {
       if (missing + freed(pair) <= 0)
-        return; // the others suffice
+        return; // the remaining ones suffice
       if (endOfForward(pair) < state.now)
         before -= freed(pair);
     }
@@ -233,7 +233,7 @@ void EventRules::drop(Query &query, EventChoice &choice, uint32_t from,
   }
 }
 
-/// Whether two microbatches of a path have equal futures.
+/// Whether two microbatches of a path are equivalent from now on.
 bool EventRules::isSame(const EventState &state, uint32_t pair,
                         uint32_t other) const {
   const Line *line = &lines[graph.pathOf(pairStages[pair])];
@@ -340,8 +340,8 @@ void EventRules::send(EventState &state, uint32_t pair, Phase phase,
         addTimes(end, delay(pair - 1, problem.stages[stage].gradientDelay));
 }
 
-/// A cell that frees memory and could have run before the next compute cell
-/// should have.
+/// Excludes a wait in which a cell that frees memory could have run before the
+/// next compute cell.
 void EventRules::wait(EventState &state,
                       llvm::ArrayRef<EventChoice> choices) const {
   WorkerState &worker = state.workers[state.nextWorker];

@@ -1,4 +1,4 @@
-//===- EventState.h - A schedule up to some time ----------------*- C++ -*-===//
+//===- EventState.h - A partial schedule up to some time --------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The tasks that have started up to some time, including copies and
@@ -25,39 +25,40 @@ enum class ActivationState : uint8_t {
   Done,    ///< W has started; only if gradients follow W
 };
 
-/// The queues of a worker. D and U share one if the problem says so.
+/// The queues of a worker. D and U may share one.
 enum EventQueue : uint8_t { ComputeQueue, OffloadQueue, ReloadQueue };
 inline constexpr unsigned kNumEventQueues = 3;
 
 /// One stage and microbatch.
 struct PairState {
   ActivationState activation = ActivationState::Nowhere;
-  /// Kept: when D may start; Host, Back: when the copy or R ends.
+  /// Kept: earliest start of D; Host and Back: end of the copy or R.
   int64_t ready = 0;
-  /// When the message for its F or, later, its I arrives.
+  /// Arrival of the message for its F or, later, for its I.
   int64_t arrival = 0;
 };
 
 struct WorkerState {
   int64_t queueEnds[kNumEventQueues] = {0, 0, 0};
-  int64_t frees[2] = {0, 0}; ///< at the ends of the compute queue, of the D
+  int64_t frees[2] = {0, 0}; ///< at the ends of the compute queue and of the D
   int64_t held = 0;
-  int64_t heldBefore = 0;  ///< until `now`
-  int64_t startBy = 0;     ///< the next compute cell must start before that
-  bool hasEvent = true;    ///< at `now`
-  bool hasCopyEnd = false; ///< at `now`
+  int64_t heldBefore = 0; ///< until `now`
+  int64_t startBy = 0;    ///< the next compute cell must start before this time
+  bool hasEvent = true;   ///< whether there is an event at `now`
+  bool hasCopyEnd = false; ///< whether a copy ends at `now`
 };
 
-/// A schedule up to `now`. `next` is the queue to be decided at that time.
+/// A partial schedule up to `now`. `next` is the queue to decide at that time.
 struct EventState {
   int64_t now = 0;
   uint32_t nextWorker = 0, nextQueue = 0;
   llvm::SmallVector<PairState, 16> pairs; ///< by path, microbatch and stage
   llvm::SmallVector<WorkerState, 4> workers;
-  llvm::SmallVector<int64_t, 64> starts;  ///< by cell of the graph; the k-th
-                                          ///< start of a stage and phase
-  llvm::SmallVector<uint32_t, 16> counts; ///< started, by stage and phase
-  uint32_t numStarted = 0;                ///< F, I and W
+  /// By cell of the graph: the k-th start of a stage and phase.
+  llvm::SmallVector<int64_t, 64> starts;
+  llvm::SmallVector<uint32_t, 16>
+      counts;              ///< number of started cells, by stage and phase
+  uint32_t numStarted = 0; ///< number of started F, I and W
 };
 
 /// A possible start: a cell, and the activations that are dropped to make room.
@@ -86,12 +87,12 @@ public:
   void listChoices(const EventState &state,
                    llvm::SmallVectorImpl<EventChoice> &choices) const;
   EventStart start(EventState &state, const EventChoice &choice) const;
-  /// Starts nothing. `choices` could have started.
+  /// Starts nothing, although `choices` could start.
   void wait(EventState &state, llvm::ArrayRef<EventChoice> choices) const;
   /// Moves to the next queue.
   void goOn(EventState &state) const;
-  /// Moves to the next time of an end or arrival. False: there is none, or a
-  /// rule is broken.
+  /// Advances to the next time of an end or arrival. Returns false if there is
+  /// none, or if a rule is violated.
   bool advance(EventState &state) const;
   bool isOver(const EventState &state) const {
     return state.numStarted == uint32_t(graph.getNumCells());
@@ -106,7 +107,7 @@ public:
   llvm::ArrayRef<uint32_t> pairsOf(int32_t stage) const {
     return stagePairs[stage];
   }
-  /// First pair of each microbatch of a path, and the number of its stages.
+  /// First pair of each microbatch of a path, and the path's number of stages.
   struct Line {
     uint32_t first, numStages, count;
   };
@@ -115,14 +116,14 @@ public:
   unsigned reloadQueue() const {
     return problem.sharedCopyQueue ? OffloadQueue : ReloadQueue;
   }
-  /// The column of F, I or W.
+  /// The column of F, I or W in tables by stage and phase.
   static unsigned columnOf(Phase phase) {
     return phase == Phase::Forward ? 0 : phase == Phase::WeightGrad ? 2 : 1;
   }
-  /// The memory that a cell takes at its start; for an R, equal to the memory
-  /// that dropping frees.
+  /// The memory that a cell takes at its start; for an R, the memory that
+  /// dropping freed.
   int64_t allocatedBy(uint32_t pair, Phase phase) const;
-  /// The memory that it frees at its end.
+  /// The memory that a cell frees at its end.
   int64_t freedBy(uint32_t pair, Phase phase) const;
   bool isWeightGradOwn() const { return gradientAfterWeight; }
   const BoundsGraph &getGraph() const { return graph; }

@@ -1,7 +1,7 @@
 //===- Propagation.cpp - Time windows of cells ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Narrows windows by precedences and by rows, in turn.
+// Narrows windows alternately by precedences and by rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kNoPath = std::numeric_limits<int64_t>::max();
 
-/// Cells of one stage that a row has done; `checkpoints` counts the F that keep
-/// only the checkpoint.
+/// Numbers of finished cells of one stage in a row; `checkpoints` counts the F
+/// that keep only the checkpoint.
 struct StageCounts {
   uint16_t forward = 0, inputGrad = 0, weightGrad = 0, checkpoints = 0;
 };
@@ -54,17 +54,17 @@ private:
     State state;
     int32_t id;
     int64_t reached;
-    int64_t memory = 0;   ///< held without offload
-    int64_t hostable = 0; ///< the part that can be on the host: its F is over,
-                          ///< its I has not started
+    int64_t memory = 0;   ///< held if nothing is offloaded
+    int64_t hostable = 0; ///< the part that can be on the host: its F is
+                          ///< finished, its I has not started
   };
-  /// One more cell, with the memory while it runs (`peak`) and after it.
+  /// One more cell, with the memory during it (`peak`) and after it.
   struct Extension {
     State to;
     int32_t cell;
     int64_t peak = 0, memory = 0;
-    int64_t onHost = 0;   ///< most that offloads can take off the peak
-    int64_t hostable = 0; ///< likewise after the cell
+    int64_t onHost = 0;   ///< most memory that offloads can take off the peak
+    int64_t hostable = 0; ///< the same after the cell
     bool keepsCheckpoint = false;
   };
   /// The states of a layer, by the number of checkpoints they hold.
@@ -86,7 +86,8 @@ private:
   bool samePath(size_t a, size_t b) const {
     return graph.pathOf(stages[a]) == graph.pathOf(stages[b]);
   }
-  /// Whether a stage of the worker is another one with the slice before.
+  /// Whether `a` and `b` are the same stage of adjacent slices, and `a` has the
+  /// earlier slice.
   bool isSliceBefore(size_t a, size_t b) const {
     return graph.isSliceBefore(stages[a], stages[b]);
   }
@@ -111,8 +112,8 @@ bool RowPathBuilder::fitsCounts() const {
   });
 }
 
-/// The least number of offloads that keep it within capacity; -1 if all of them
-/// together do not suffice.
+/// The least number of offloads that keep memory within capacity; -1 if even
+/// all of them do not suffice.
 int64_t RowPathBuilder::offloadsFor(const Extension &extension) const {
   int64_t excess = extension.peak - problem.capacity[worker];
   if (excess <= 0)
@@ -204,7 +205,7 @@ void RowPathBuilder::addInputGrad(const Known &from, size_t local) {
   extension.memory = from.memory - graph.freedByInputGrad(stages[local]) + left;
   extension.peak =
       std::max(from.memory + std::max<int64_t>(left, 0), extension.memory);
-  // The activation of this I has to be on the device.
+  // The activation of this I must be on the device.
   extension.onHost = extension.hostable =
       from.hostable - problem.stages[stages[local]].activation;
   add(from, std::move(extension));
@@ -254,7 +255,7 @@ void RowPathBuilder::expand(const Known &from) {
 }
 
 /// Expands all states of a layer. R leads to states of lower buckets, which are
-/// expanded later. False: too many edges, or out of time.
+/// expanded later. Returns false if there are too many edges, or time is over.
 bool RowPathBuilder::expandLayer(const Deadline &deadline) {
   constexpr uint32_t oftenEnough = 1024;
   // Expanding a state takes about as long as reading this many edges.
@@ -289,9 +290,9 @@ std::optional<RowPaths> RowPathBuilder::build(const Deadline &deadline) {
   return std::move(paths);
 }
 
-/// The orders of a row that memory and times allow. Nothing: there is none.
-/// Without edges: there are more than `mostEdges`, more microbatches than a
-/// state can count, or the deadline came first.
+/// Returns the orders of a row that memory and times allow, or nothing if there
+/// is none. Returns no edges if there are more than `mostEdges`, if there are
+/// more microbatches than a state can count, or after the deadline.
 static std::optional<RowPaths> listRowPaths(const BoundsGraph &graph,
                                             int64_t worker, const Times &times,
                                             size_t mostEdges,
@@ -305,8 +306,8 @@ static std::optional<RowPaths> listRowPaths(const BoundsGraph &graph,
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// Limit on the edges of all rows together, which take some hundreds of MiB
-/// while they are listed.
+/// Limit on the edges of all rows together. At the limit, listing them takes
+/// some hundreds of MiB.
 static constexpr size_t kMostEdges = size_t(1) << 22;
 
 Propagation::Propagation(const BoundsGraph &graph) : graph(graph) {
@@ -337,7 +338,7 @@ bool Propagation::start(Windows &windows, int64_t makespan,
     if (!row)
       return false;
     windows.rows[worker] = std::move(*row);
-    // Narrow the windows before the next row is listed, which then has fewer
+    // Narrow the windows before listing the next row, so that it has fewer
     // edges.
     windows.isStale[worker] = true;
     if (!narrow(windows, deadline))
@@ -355,7 +356,7 @@ bool Propagation::shorten(Windows &windows, int64_t makespan,
   return narrow(windows, deadline);
 }
 
-/// Narrows windows by precedences. False: one is empty.
+/// Narrows windows by precedences. Returns false if a window becomes empty.
 bool Propagation::sweep(Times &times) const {
   for (const BoundsGraph::Arc &arc : graph.getArcs()) {
     int64_t start = times.starts[arc.from] + durations[arc.from] + arc.lag;
@@ -400,8 +401,8 @@ bool Propagation::narrow(Times &times, std::vector<RowPaths> &rows,
 // Shaving
 //===----------------------------------------------------------------------===//
 
-/// False: propagation refutes that the cell starts within `ticks` of this end
-/// of its window.
+/// Returns false if propagation refutes that the cell starts within `ticks` of
+/// this end of its window.
 bool Propagation::canStartWithin(Windows &windows, int32_t cell, Side side,
                                  int64_t ticks, const Deadline &deadline) {
   probe = windows;
@@ -416,8 +417,8 @@ bool Propagation::canStartWithin(Windows &windows, int32_t cell, Side side,
 }
 
 /// Tries to cut off an eighth of a window, then a quarter of that, and so on
-/// down to one tick, since starts are multiples of it. False: a window is
-/// empty.
+/// down to one tick, because starts are multiples of a tick. Returns false if a
+/// window becomes empty.
 bool Propagation::shaveCell(Windows &windows, int32_t cell, Side side,
                             bool &changed, const Deadline &deadline) {
   constexpr int64_t part = 8, finer = 4;
@@ -461,8 +462,9 @@ bool Propagation::shave(Windows &windows, const Deadline &deadline) {
 // One row
 //===----------------------------------------------------------------------===//
 
-/// The n-th offload of a row needs n F that are over, and ends after n copies
-/// that run one after the other. Reloads are bounded likewise from the end.
+/// Bounds the copies of a row. The n-th offload needs n finished F, and ends
+/// after n copies that run one after the other. Reloads are bounded from the
+/// end in the same way.
 void Propagation::boundCopies(const Times &times, int64_t worker) {
   const Problem &problem = graph.getProblem();
   std::vector<int64_t> forwards, inputs;
@@ -494,8 +496,9 @@ int64_t Propagation::earliest(const Times &times, const RowEdge &edge) const {
              : start;
 }
 
-/// The cell needs activations on the host until it ends. A reload takes memory
-/// from its start, so it may not start before.
+/// The latest start of a cell that needs activations to stay on the host until
+/// it ends. A reload takes memory when it starts, so it must not start before
+/// that end.
 int64_t Propagation::latestOf(const Times &times, const RowEdge &edge) const {
   int64_t last = reloaded[edge.offloads] - durations[edge.cell];
   return edge.cell < graph.getNumCells()
@@ -503,7 +506,8 @@ int64_t Propagation::latestOf(const Times &times, const RowEdge &edge) const {
              : last;
 }
 
-/// Finds the earliest time of each state. False: no path reaches the last.
+/// Finds the earliest time of each state. Returns false if no path reaches the
+/// last state.
 bool Propagation::readForward(const Times &times, const RowPaths &row) {
   reached.assign(row.numStates, kNever);
   reached[row.edges.front().from] = 0;
@@ -518,8 +522,8 @@ bool Propagation::readForward(const Times &times, const RowPaths &row) {
   return reached[row.last] != kNever;
 }
 
-/// Finds the latest time to leave each state, and when cells can start. Drops
-/// edges that are on no path.
+/// Finds the latest time to leave each state, and the times at which cells can
+/// start. Drops edges that are on no path.
 void Propagation::readBackward(const Times &times, RowPaths &row,
                                bool dropEdges) {
   constexpr int64_t dead = std::numeric_limits<int64_t>::min();

@@ -1,9 +1,9 @@
 //===- Propagation.h - Time windows of cells --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Time windows of all cells if the schedule is to be no longer than a given
-// makespan. Precedences narrow them, and so do all orders that a worker's row
-// can have (docs/Optimize.md, "Rows as paths").
+// Time windows of all cells for a given largest makespan. Precedences narrow
+// them, and so do all possible orders of a worker's row (docs/Optimize.md,
+// "Rows as paths").
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 namespace pipesched::optimize {
 
-/// Says when a proof has to stop. All deadlines of a proof share one counter of
-/// work.
+/// The time and work at which a proof must stop. All deadlines of a proof share
+/// one counter of work.
 class Deadline {
 public:
   /// `done` counts the work. It must outlive the deadline.
@@ -30,7 +30,7 @@ public:
   }
   /// Counts row edges or precedences that have been read.
   void count(uint64_t work) const { *done += work; }
-  /// A deadline after this share of the time and work that is left.
+  /// Returns a deadline after this share of the remaining time and work.
   Deadline share(double part) const {
     Deadline shorter = *this;
     double seconds = std::chrono::duration<double>(end - Clock::now()).count();
@@ -60,40 +60,41 @@ private:
 /// and W of each of its stages, and the number of F that keep only the
 /// checkpoint.
 struct RowEdge {
-  int32_t from, to;     ///< states
-  int32_t cell;         ///< an R: number of cells + its global stage
-  int32_t offloads;     ///< activations on the host while the cell runs
+  int32_t from, to; ///< states
+  int32_t cell;     ///< for an R: number of cells + its global stage
+  int32_t offloads; ///< number of activations on the host while the cell runs
   bool keepsCheckpoint; ///< an F that is recomputed later
 };
 
-/// All orders a row can have: the paths through its states, as edges in
-/// topological order. Without edges if there would be too many.
+/// All possible orders of a row: the paths through its states, as edges in
+/// topological order. There are no edges if there would be too many.
 struct RowPaths {
   std::vector<RowEdge> edges;
   int32_t numStates = 0, last = 0; ///< state 0 is the first
 };
 
-/// Time windows: when cells can start.
+/// Time windows: the times at which cells can start.
 struct Times {
   std::vector<int64_t> starts, latest; ///< by cell
-  std::vector<uint8_t> isStale; ///< by worker: its row has to be read again
+  /// By worker: whether its row must be read again.
+  std::vector<uint8_t> isStale;
 };
 
-/// Time windows and the orders of rows that are left.
+/// Time windows and the remaining orders of rows.
 struct Windows : Times {
   std::vector<RowPaths> rows; ///< by worker
 };
 
-/// Finds out when each cell can still start under a makespan. For a single row
-/// this is exact: each edge that is kept lies on an order of the row that
-/// respects windows and memory.
+/// Determines when each cell can start under a makespan. For a single row this
+/// is exact: each remaining edge is on an order of the row that respects
+/// windows and memory.
 class Propagation {
 public:
   explicit Propagation(const BoundsGraph &graph);
 
-  /// Finds the windows under a makespan. False: no schedule is that short.
-  /// After the deadline the remaining rows get no paths, which makes the
-  /// windows wider but not wrong.
+  /// Finds the windows under a makespan. Returns false if no schedule is that
+  /// short. After the deadline, the remaining rows get no paths, which makes
+  /// the windows wider but still valid.
   bool start(Windows &windows, int64_t makespan, const Deadline &deadline);
 
   /// Narrows the windows of a longer makespan to the windows of a shorter one.
@@ -102,13 +103,14 @@ public:
   /// Duration of a cell, or of the R of a stage (RowEdge::cell).
   int64_t durationOf(int32_t cell) const { return durations[cell]; }
 
-  /// Narrows windows until nothing changes. False: one is empty.
+  /// Narrows windows until nothing changes. Returns false if a window becomes
+  /// empty.
   bool narrow(Windows &windows, const Deadline &deadline) {
     return narrow(windows, windows.rows, /*dropEdges=*/true, deadline);
   }
 
   /// Cuts off the ends of windows where the cell cannot start (shaving, Martin
-  /// and Shmoys 1996). False: one is empty.
+  /// and Shmoys 1996). Returns false if a window becomes empty.
   bool shave(Windows &windows, const Deadline &deadline);
 
 private:
@@ -133,8 +135,8 @@ private:
   std::vector<int64_t> durations; ///< by cell, then of R by stage
   Times probe;
   // For the current row. By state: the earliest time to reach it and the latest
-  // to leave it. By cell: its first and last start on any path. By n: when n
-  // offloads can be over, and when the last n reloads have to start.
+  // time to leave it. By cell: its first and last start on any path. By n: the
+  // earliest end of n offloads, and the latest start of the last n reloads.
   std::vector<int64_t> reached, left, first, final;
   std::vector<int64_t> offloaded, reloaded;
 };

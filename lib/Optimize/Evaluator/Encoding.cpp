@@ -34,9 +34,9 @@ static int64_t durationOf(const StageFacts &facts, CellType type) {
   return 0;
 }
 
-/// An I that leaves more than it found allocates the difference at its start.
-/// The peak is the same as if it did so at its end, since nothing on the worker
-/// frees memory while it runs.
+/// An I that makes memory grow allocates the difference at its start. The peak
+/// is the same as if it did so at its end, because nothing on the worker frees
+/// memory while it runs.
 static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
   switch (kind.type) {
   case CellType::Forward:
@@ -44,8 +44,8 @@ static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
     kind.allocates = facts.activation;
     break;
   case CellType::InputGrad:
-    // Gradients for other slices are taken at the start, and freed with I's
-    // memory.
+    // Memory for gradients of other slices is taken at the start, and freed
+    // with I's memory.
     kind.frees = (split ? facts.freedByInputGrad : facts.activation) +
                  std::max<int64_t>(0, -facts.leftForSlices);
     kind.allocates = std::max<int64_t>(0, -kind.frees) +
@@ -64,7 +64,7 @@ static void setMemory(KindFacts &kind, const StageFacts &facts, bool split) {
   }
 }
 
-/// F waits for the F of the stage before; I waits for the cell of the next
+/// F waits for the F of the previous stage; I waits for the cell of the next
 /// stage that sends the gradient.
 static void setMessages(Encoding &encoding) {
   const Problem &problem = encoding.problem;
@@ -137,7 +137,7 @@ static void setRows(Encoding &encoding) {
     }
 }
 
-/// Sets which stages have slices of the same microbatches.
+/// Records which stages have slices of the same microbatches.
 static void setSlices(Encoding &encoding) {
   const Placement &placement = encoding.problem.placement;
   encoding.numSlices = encoding.problem.numSlices;
@@ -329,7 +329,7 @@ bool Plan::isComplete(const Encoding &encoding) const {
 // Rows of cells
 //===----------------------------------------------------------------------===//
 
-/// The type of a cell; a whole backward has the type of I.
+/// Returns the type of a cell; a whole backward has the type of I.
 static std::optional<CellType> typeOf(Phase phase) {
   const Phase *found =
       llvm::find(kPhases, phase == Phase::Backward ? Phase::InputGrad : phase);
@@ -385,7 +385,7 @@ bool RowReader::readCell(uint32_t worker, Cell cell) {
     return false;
   hasExtras |= *type >= CellType::Recompute;
   if (*type == CellType::WeightGrad && !encoding.splitBackward)
-    return true; // part of its B, which replaces I
+    return true; // already read as part of its B, which replaces I
   uint32_t rank = placement.rankOf(cell);
   if (!add(worker, encoding.token(stage, *type, rank)))
     return false;
@@ -404,7 +404,7 @@ bool RowReader::read(ArrayRef<Row> rows) {
 }
 
 /// Numbers the cells of each kind in the order of the row. Microbatches are
-/// equal, so this is allowed except with copies and recompute.
+/// equal, so this is allowed unless there are copies or recompute.
 void RowReader::putInOrder() {
   if (hasExtras)
     return;

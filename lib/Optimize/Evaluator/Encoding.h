@@ -15,8 +15,8 @@ namespace pipesched::optimize {
 
 inline constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 
-/// The types of cell that a stage has, in this order. A backward that is not
-/// split is an InputGrad, and then there is no WeightGrad.
+/// The types of cells of a stage, in this order. A backward that is not split
+/// is an InputGrad without a WeightGrad.
 enum class CellType : uint8_t {
   Forward,
   InputGrad,
@@ -27,9 +27,9 @@ enum class CellType : uint8_t {
 };
 inline constexpr uint32_t kNumCellTypes = 6;
 
-/// A cell in a row: its number, and its kind's (stage x kNumCellTypes + type).
+/// A cell in a row: its number and its kind (stage x kNumCellTypes + type).
 /// Cells are numbered by kind and rank, so that the cells of other kinds with
-/// the same stage and microbatch are a fixed distance away.
+/// the same stage and microbatch are at a fixed distance.
 struct Token {
   uint32_t cell = kNone, kind = kNone;
 
@@ -37,11 +37,11 @@ struct Token {
   friend bool operator!=(Token a, Token b) { return a.cell != b.cell; }
 };
 
-/// The facts of a kind of cell, which are the same for all microbatches.
+/// The facts of a kind of cells, equal for all microbatches.
 struct KindFacts {
   int64_t duration = 0;
-  int64_t delay = 0;        ///< of the message that it waits for; for a D:
-                            ///< until the output of its F is sent
+  int64_t delay = 0; ///< of the message that it waits for; for a D: the time
+                     ///< until the output of its F is sent
   int64_t allocates = 0;    ///< at its start
   int64_t frees = 0;        ///< at its end
   uint32_t waitsFor = 0;    ///< distance to the cell of the message
@@ -54,8 +54,8 @@ struct KindFacts {
   bool isCopy() const { return type >= CellType::Offload; }
 };
 
-/// The problem, by kind of cell. Rows of all workers are in one array. Each has
-/// room for all cells that it could need and for one entry more.
+/// The problem by kind of cells. One array has the rows of all workers. Each
+/// row has room for all cells that it could need and for one more entry.
 struct Encoding {
   explicit Encoding(const Problem &problem);
 
@@ -63,7 +63,7 @@ struct Encoding {
   uint32_t numWorkers = 0, numStages = 0, numCells = 0;
   bool splitBackward = true, offload = false, recompute = false;
   bool sharedQueue = false;
-  bool anyTimes = false; ///< memory suffices at any times
+  bool anyTimes = false; ///< whether memory must suffice for any times
   std::vector<KindFacts> kinds;
   std::vector<uint32_t> rowBegins;              ///< by worker, D + 1
   std::vector<int64_t> capacity;                ///< by worker
@@ -71,7 +71,7 @@ struct Encoding {
   std::vector<uint32_t> nextStage, stageBefore; ///< on the path, or kNone
   uint32_t numSlices = 1;
   /// By stage: its slice; the same stage of the first slice; and the distance
-  /// to the next slice's.
+  /// to the same stage of the next slice.
   std::vector<uint32_t> sliceOf, firstSlice, sliceStride;
   std::vector<std::vector<int32_t>> microbatches; ///< by path and rank
 
@@ -85,7 +85,7 @@ struct Encoding {
     uint32_t kind = kindOf(stage, type);
     return {kinds[kind].firstCell + rank, kind};
   }
-  /// The cell of another type, same stage and microbatch.
+  /// Returns the cell of another type with the same stage and microbatch.
   Token sibling(Token token, CellType type) const {
     const KindFacts &from = kinds[token.kind];
     return this->token(from.stage, type, token.cell - from.firstCell);
@@ -94,12 +94,14 @@ struct Encoding {
   uint32_t withSlice(uint32_t stage, uint32_t slice) const {
     return firstSlice[stage] + slice * sliceStride[stage];
   }
-  /// The cell of a type of another slice, same stage and microbatch.
+  /// Returns the cell of a type of another slice with the same stage and
+  /// microbatch.
   Token ofSlice(Token token, CellType type, uint32_t slice) const {
     return this->token(withSlice(kinds[token.kind].stage, slice), type,
                        rankOf(token));
   }
-  /// Whether the order of slices keeps two cells of a row in this order.
+  /// Whether the order of slices forces two cells of a row to stay in this
+  /// order.
   bool isFixedBySlices(Token earlier, Token later) const;
   uint32_t rankOf(Token token) const {
     return token.cell - kinds[token.kind].firstCell;
@@ -110,7 +112,7 @@ struct Encoding {
   const StageFacts &stageFacts(uint32_t stage) const {
     return problem.stages[stage];
   }
-  /// How much more F frees if its microbatch is recomputed.
+  /// The additional memory that F frees if its microbatch is recomputed.
   int64_t freedByDropping(uint32_t stage) const {
     return stageFacts(stage).activation - stageFacts(stage).checkpoint;
   }
@@ -135,32 +137,33 @@ struct Plan {
   void append(const Encoding &encoding, uint32_t worker, Token token) {
     tokens[encoding.rowBegins[worker] + sizes[worker]++] = token;
   }
-  /// Updates the derived numbers after tokens of [`begin`, `end`) of a row have
-  /// changed places. Returns whether memory suffices there, which is always
-  /// true with offload.
+  /// Updates the derived numbers after tokens of [`begin`, `end`) of a row were
+  /// reordered. Returns whether memory suffices there; this is always true with
+  /// offload.
   bool refresh(const Encoding &encoding, uint32_t worker, uint32_t begin,
                uint32_t end);
-  /// The same for a whole row, which may have lost or gained cells.
+  /// The same for a whole row, in which cells may have been added or removed.
   bool refreshRow(const Encoding &encoding, uint32_t worker);
   bool refreshAll(const Encoding &encoding);
   /// Whether every row fits its worker's memory without offload.
   bool fitsMemory(const Encoding &encoding) const;
   bool has(Token token) const { return positions[token.cell] != kNone; }
   /// Whether the cells of the stage and microbatch of `token` are in order: F,
-  /// D U or R, I, W; and whether slices are.
+  /// then D and U or R, then I, then W; and whether slices are in order.
   bool isOrdered(const Encoding &encoding, Token token) const;
   /// Whether the slices of the microbatch of `token` are in order on its stage
-  /// (Problem). If any is offloaded, the last one is too, and its U comes last:
-  /// then its I, which is the first, waits for all of them.
+  /// (see Problem). If a slice is offloaded, the last slice must be too, and
+  /// its U must come last, so that its I, which runs first, waits for all of
+  /// them.
   bool areSlicesOrdered(const Encoding &encoding, Token token) const;
   /// Whether no cell is missing and the cells of every microbatch are in order.
   bool isComplete(const Encoding &encoding) const;
 };
 
-/// The plan of the rows of a seed. Whole backwards are split if allowed; joins,
-/// idle slots, O and G are dropped; if the rows have no D, U and R, every stage
-/// gets its microbatches in order. Nothing if a cell is missing, appears twice,
-/// is on another worker or is not allowed.
+/// Makes a plan of the rows of a seed. Whole backwards are split if allowed;
+/// joins, idle slots, O and G are dropped; if the rows have no D, U and R,
+/// every stage runs its microbatches in order. Returns nothing if a cell is
+/// missing, occurs twice, is on another worker or is not allowed.
 std::optional<Plan> planOf(const Encoding &encoding, llvm::ArrayRef<Row> rows);
 
 } // namespace pipesched::optimize

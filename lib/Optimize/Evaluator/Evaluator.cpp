@@ -1,7 +1,7 @@
 //===- Evaluator.cpp - Times of a plan ------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times rows in turn, and resumes a changed row where it first differs.
+// Times rows alternately. For a changed row, resumes at the first difference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@ using llvm::ArrayRef;
 
 /// The end of a cell that is not timed yet.
 static constexpr int64_t kNotReached = -1;
-/// After re-timing kMostWalked cells plus one kMostOfAll-th of all cells, time
-/// the plan from the start: its order may be cyclic.
+/// If more than kMostWalked cells plus one kMostOfAll-th of all cells were
+/// timed again, time the plan from the start, because its order may be cyclic.
 static constexpr uint64_t kMostOfAll = 8, kMostWalked = 256;
 
 template <typename Clock, bool Copies>
@@ -47,8 +47,8 @@ Evaluator<Clock, Copies>::Evaluator(const Encoding &encoding)
 // Whole plans
 //===----------------------------------------------------------------------===//
 
-/// Times a row until a message is missing. False: the row is too late or breaks
-/// a rule.
+/// Times a row until a message is missing. Returns false if the row is too late
+/// or violates a rule.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::advance(const Plan &plan, uint32_t worker,
                                        int64_t limit) {
@@ -104,8 +104,8 @@ int64_t Evaluator<Clock, Copies>::latestEnd() const {
   return latest;
 }
 
-/// Times rows in turn until none can continue. Infeasible if a row is not
-/// finished then.
+/// Times rows alternately until none can continue. Infeasible if a row is then
+/// not finished.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::run(const Plan &plan, int64_t limit) {
   const uint32_t numWorkers = encoding.numWorkers;
@@ -170,7 +170,7 @@ int64_t Evaluator<Clock, Copies>::evaluate(const Plan &plan, int64_t limit,
 //===----------------------------------------------------------------------===//
 
 /// Whether the state equals the checkpoint, so that all later cells keep their
-/// times. Otherwise the state replaces the checkpoint.
+/// times. Otherwise replaces the checkpoint by the state.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
   const CopyState &state = rowStates[worker];
@@ -186,8 +186,8 @@ bool Evaluator<Clock, Copies>::isAsBefore(uint32_t worker, uint32_t pos) {
   return false;
 }
 
-/// Marks positions `begin` to `end` of the row to be timed again. No cell that
-/// starts before `time` is going to change.
+/// Marks positions `begin` to `end` of the row to be timed again. Cells that
+/// start before `time` will not change.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::touch(uint32_t worker, uint32_t begin,
                                      uint32_t end, bool isEarlier,
@@ -205,8 +205,8 @@ void Evaluator<Clock, Copies>::touch(uint32_t worker, uint32_t begin,
   row.isEarlier |= isEarlier;
 }
 
-/// Marks the cell that waits for the one at `pos` if its start changes. False:
-/// that cell is earlier in the same row.
+/// If the start of the cell that waits for the cell at `pos` changes, marks it.
+/// Returns false if the waiting cell is earlier in the same row.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::send(const Plan &plan, uint32_t pos,
                                     Clock before, Clock end) {
@@ -277,7 +277,7 @@ uint32_t Evaluator<Clock, Copies>::takeUp(const Plan &plan, uint32_t worker) {
 }
 
 /// Times a row from its first dirty position until nothing changes any more, or
-/// until a message may change.
+/// until the next message may still change.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
@@ -317,7 +317,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
     }
     if constexpr (Copies)
       if (!this->template admit<true>(plan, worker, pos, now, start))
-        return Walk::Late; // its memory does not suffice at any times
+        return Walk::Late; // its memory does not suffice for any times
     Clock before = ends[token.cell];
     now = after(start, kind.duration);
     if (this->template setEnd<true>(token.cell, now)) {
@@ -340,7 +340,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
   return Walk::Through;
 }
 
-/// Times dirty rows until none is left, going down and up the workers in turn.
+/// Times dirty rows until none is left, alternating down and up the workers.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::repair(const Plan &plan, uint32_t worker,
@@ -398,8 +398,8 @@ int64_t Evaluator<Clock, Copies>::evaluateFrom(const Plan &plan,
     return latestEnd();
   case Walk::Late:
     return kInfeasible;
-  case Walk::Broken: // without copies, perhaps only because of messages that
-                     // were not final
+  // without copies, the reason may be messages that were not final
+  case Walk::Broken:
     return evaluate(plan, limit);
   }
   return kInfeasible;
@@ -451,18 +451,18 @@ void Evaluator<Clock, Copies>::discard() {
 //===----------------------------------------------------------------------===//
 // Changes in the order of time
 //
-// Changed rows with copies are timed so that every time is final. In the plan
-// that was kept, cells start later and later along messages and along rows,
-// except for cells that have changed places. Suppose that a row still has to be
-// timed from some cell on. Then nothing can change that ended, in the kept
-// plan, before the start of this cell plus the least time to reach another row.
+// Changed rows with copies are timed such that every time is final. In the kept
+// plan, starts increase along messages and along rows, except for reordered
+// cells. Suppose that a row must still be timed from some cell on. Then its
+// changes can affect only cells that ended, in the kept plan, after the start
+// of this cell plus the least time to reach another row.
 //
 //   row 0   done ......| c: started at 100         `time` of row 0: 100
-//   row 1   done ..| d: waits for a cell that ended at 150: is that final?
+//   row 1   done ..| d: waits for a cell that ended at 150: is this final?
 //                     Yes, unless a change of row 0 can end there by 150.
 //===----------------------------------------------------------------------===//
 
-/// Sets the least time from the start of a cell to the end of one on another
+/// Sets the least time from the start of a cell to the end of a cell on another
 /// row that waits for it.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::setLookahead() {
@@ -474,9 +474,9 @@ void Evaluator<Clock, Copies>::setLookahead() {
                                   sent[kind].duration);
 }
 
-/// Finds the compute cells that have changed places, and when the first of them
-/// started and the last of them ended. No chain leads from a cell that starts
-/// later to any of them, so its tail is unchanged.
+/// Finds the reordered compute cells, the start of the first and the end of the
+/// last of them. No chain leads from a cell that starts later to any of them,
+/// so the tail of such a cell is unchanged.
 template <typename Clock, bool Copies>
 void Evaluator<Clock, Copies>::findReordered(const Plan &plan) {
   int64_t latest = 0;
@@ -500,8 +500,8 @@ void Evaluator<Clock, Copies>::findReordered(const Plan &plan) {
     reorderedUntil = kInfeasible; // cells may have been added or removed
 }
 
-/// A time before which no cell of the row from `pos` on started in the kept
-/// plan.
+/// Returns a time before which no cell of the row from `pos` on started in the
+/// kept plan.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::startBefore(const Plan &plan, uint32_t worker,
                                               uint32_t pos) const {
@@ -512,7 +512,7 @@ int64_t Evaluator<Clock, Copies>::startBefore(const Plan &plan, uint32_t worker,
 }
 
 /// Whether the message that the cell waits for may still change: its row has
-/// not been timed that far, or will perhaps have to be.
+/// not been timed that far, or may have to be timed again.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::mayChange(const Plan &plan, Token token) const {
   const KindFacts &kind = encoding.kinds[token.kind];
@@ -538,8 +538,8 @@ void Evaluator<Clock, Copies>::pause(const Plan &plan, uint32_t worker,
   numWalked += pos;
 }
 
-/// The dirty row that may change first. Messages of all others are final until
-/// these may change.
+/// Returns the dirty row that may change first. Until its changes, the messages
+/// of all other rows are final.
 template <typename Clock, bool Copies>
 uint32_t Evaluator<Clock, Copies>::firstDirty() {
   uint32_t first = kNone;
@@ -560,11 +560,12 @@ uint32_t Evaluator<Clock, Copies>::firstDirty() {
   return first;
 }
 
-/// Times dirty rows until none is left; the one that may change first is next.
+/// Times dirty rows until none is left. The next one is always the row that may
+/// change first.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::repairInOrder(const Plan &plan, int64_t limit) {
-  // More cells are timed only if the order is cyclic.
+  // Only a cyclic order needs to time more cells.
   const uint64_t most = 256 + 2 * plan.tokens.size();
   numWalked = 0;
   while (numDirty > 0) {
@@ -583,7 +584,7 @@ Evaluator<Clock, Copies>::repairInOrder(const Plan &plan, int64_t limit) {
 // Rows that repeat
 //===----------------------------------------------------------------------===//
 
-/// Whether the row ends too late, by the time of its compute.
+/// Whether the row ends too late, judged by the time of its compute.
 template <typename Clock, bool Copies>
 bool Evaluator<Clock, Copies>::isRowLate(uint32_t worker, Clock now,
                                          uint32_t pos, const Plan &plan,
@@ -592,10 +593,10 @@ bool Evaluator<Clock, Copies>::isRowLate(uint32_t worker, Clock now,
   return end - (kIsTraced ? rowStarts[worker] : 0) > limit;
 }
 
-/// Decides on a change if the compute of a row before `pos` makes the end of
-/// row `to` too late. If the start of row `to` itself causes the delay, its
-/// steps cannot follow each other that fast. Otherwise it may suffice that row
-/// `to` starts later.
+/// Decides about a change if the compute of a row before `pos` makes the end of
+/// row `to` too late. If the delay comes from the start of row `to` itself, its
+/// steps cannot follow each other in such short intervals. Otherwise it may
+/// suffice to start row `to` later.
 template <typename Clock, bool Copies>
 typename Evaluator<Clock, Copies>::Walk
 Evaluator<Clock, Copies>::whenLate(const Plan &plan, uint32_t worker,
@@ -608,9 +609,9 @@ Evaluator<Clock, Copies>::whenLate(const Plan &plan, uint32_t worker,
 }
 
 /// The row whose start determines the end of the cell before `pos`; kNone if
-/// that is unknown. Cells that have not been timed again yet may name origins
-/// by paths that the plan no longer has. So this follows the path back until it
-/// reaches cells that ended before the change.
+/// that is unknown. Cells that were not timed again yet may have origins from
+/// paths that no longer exist in the plan. So the function follows the path
+/// back until it reaches cells that ended before the change.
 template <typename Clock, bool Copies>
 uint32_t Evaluator<Clock, Copies>::startOfPath(const Plan &plan,
                                                uint32_t pos) const {
@@ -634,8 +635,8 @@ uint32_t Evaluator<Clock, Copies>::startOfPath(const Plan &plan,
   }
 }
 
-/// No row needs to start later if none is longer than the period. The period is
-/// the length of the longest row if that row delays itself.
+/// Returns the period. No row must start later if no row is longer than the
+/// period. If the longest row delays itself, the period is its length.
 template <typename Clock, bool Copies>
 int64_t Evaluator<Clock, Copies>::periodFrom(const Plan &plan, uint32_t worker,
                                              uint32_t begin, uint32_t end,
@@ -673,7 +674,7 @@ void Evaluator<Clock, Copies>::startLate(const Plan &plan,
 // Rows of cells
 //===----------------------------------------------------------------------===//
 
-/// The row as it was evaluated, with reloads where they were issued.
+/// Returns the row as it was evaluated, with reloads at their issue points.
 template <typename Clock, bool Copies>
 Row Evaluator<Clock, Copies>::rowOf(const Plan &plan, uint32_t worker) const {
   Row row;

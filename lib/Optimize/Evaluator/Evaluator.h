@@ -1,7 +1,7 @@
 //===- Evaluator.h - Times of a plan ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The inner loop of the search: finds the earliest times of a plan, starting at
+// The inner loop of the search. Finds the earliest times of a plan, starting at
 // the first change, and stops as soon as they are too late.
 //
 //===----------------------------------------------------------------------===//
@@ -13,19 +13,19 @@
 
 namespace pipesched::optimize {
 
-/// An objective that has to be computed from the start.
+/// Returned if the objective must be computed from the start.
 inline constexpr int64_t kUndecided = -1;
 
 /// Times the cells of rows. RowCopies times their copies and counts memory.
 ///
-/// A new plan is timed row by row, each until a message is missing. After a
-/// change of one row, that row is timed again, and so is every other row from
-/// the first message that arrives at another time and moves its cell. Timing of
-/// a row stops where nothing changes any more. Rows with copies are timed in
-/// the order of time, each until a message that may still change. So all times
-/// are final, and the first that is too late rejects the plan. The cost is
-/// linear in the cells that are timed; only the first evaluations allocate
-/// memory.
+/// A new plan is timed row by row, each row until a message is missing. After a
+/// change of one row, that row is timed again. Every other row is timed again
+/// from the first message that arrives at another time and moves its cell.
+/// Timing of a row stops where nothing changes any more. Rows with copies are
+/// timed in the order of time, each row until a message that may still change.
+/// So all times are final, and the first that is too late rejects the plan. The
+/// cost is linear in the cells that are timed; only the first evaluations
+/// allocate memory.
 template <typename Clock, bool Copies>
 class Evaluator : RowCopies<Clock> {
 public:
@@ -36,34 +36,36 @@ public:
   /// worker, which may be empty.
   int64_t evaluate(const Plan &plan, int64_t limit,
                    llvm::ArrayRef<int64_t> offsets = {});
-  /// The same for a plan that differs from the one kept last only at positions
+  /// The same for a plan that differs from the last kept plan only at positions
   /// [`begin`, `end`) of one row. Does not update the origins of traced times.
   int64_t evaluateFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                        uint32_t end, int64_t limit);
-  /// The same for the period, with rows that start as in the evaluation kept
-  /// last. kUndecided: the period may depend on later starts of rows.
+  /// The same for the period, if rows start as in the last kept evaluation.
+  /// kUndecided: the period may depend on later starts of rows.
   int64_t periodFrom(const Plan &plan, uint32_t worker, uint32_t begin,
                      uint32_t end, int64_t limit);
-  /// Raises offsets after evaluate() as far as no time changes, so that more
+  /// After evaluate(), raises offsets as far as no time changes, so that more
   /// changes of a row stay within the next limit. A first cell that waits for a
   /// message still waits for one tick.
   void startLate(const Plan &plan, std::vector<int64_t> &offsets);
-  /// Makes the last evaluation the start of evaluateFrom(), or drops it. Before
-  /// evaluateFrom(), call one of them after each evaluation, with the evaluated
-  /// plan unchanged.
+  /// keep() makes the last evaluation the base of evaluateFrom(); drop()
+  /// discards it. Call one of them after each evaluation before evaluateFrom(),
+  /// with the evaluated plan unchanged.
   void keep();
   void discard();
 
-  /// End of a row in the plan evaluated last.
+  /// End of a row in the last evaluated plan.
   Clock endOfRow(uint32_t worker) const { return clocks[worker]; }
-  /// End of the cell at a position of that plan, which must be unchanged.
+  /// End of the cell at a position of the last evaluated plan, which must be
+  /// unchanged.
   Clock endAt(uint32_t position) const {
     uint32_t cell = evaluated->tokens[position].cell;
     return cell == kNone ? Clock() : current.ends[cell];
   }
 
-  /// The rows of a feasible plan, for rows that start at `offsets`: with a join
-  /// where a cell waits for memory, and reloads where they are issued.
+  /// Returns the rows of a feasible plan for rows that start at `offsets`: with
+  /// a join where a cell waits for memory, and with reloads at their issue
+  /// points.
   std::vector<Row> rowsOf(const Plan &plan,
                           llvm::ArrayRef<int64_t> offsets = {});
 
@@ -90,8 +92,8 @@ private:
   using Base::rowStates;
   using Base::settle;
 
-  /// Through: the row is timed. Late: the plan is rejected. Broken: it has to
-  /// be timed from the start.
+  /// Through: the row is timed. Late: the plan is rejected. Broken: the plan
+  /// must be timed from the start.
   enum class Walk { Through, Late, Broken };
   static constexpr bool kIsTraced = std::is_same_v<Clock, TracedTime>;
 
@@ -123,9 +125,9 @@ private:
   uint32_t takeUp(const Plan &plan, uint32_t worker);
   Walk walkAgain(const Plan &plan, uint32_t worker, int64_t limit);
   Walk repair(const Plan &plan, uint32_t worker, int64_t limit);
-  /// Whether a cell that is timed again can only get later.
+  /// Whether the times of cells that are timed again can only increase.
   bool areFinal() const { return Copies || numEarlier == 0; }
-  // Changes in the order of time.
+  // Functions for changes in the order of time.
   void setLookahead();
   void findReordered(const Plan &plan);
   int64_t startBefore(const Plan &plan, uint32_t worker, uint32_t pos) const;
@@ -138,7 +140,7 @@ private:
   Row rowOf(const Plan &plan, uint32_t worker) const;
 
   /// Whether all compute takes time. Then a cell that waits for itself gets
-  /// later each time its row is timed, so that such a cycle is noticed.
+  /// later each time its row is timed, so that the cycle is detected.
   bool isTimed = true;
   std::vector<Sent> sent;                  ///< by kind
   Tails<Clock> tails;                      ///< of the plan that was kept
@@ -155,15 +157,15 @@ private:
   /// Cells that have ended by this time keep their times.
   int64_t changeTime = 0;
   int64_t reorderedUntil = 0; ///< cells that start later keep their tails
-  int64_t reorderedFrom = 0;  ///< when the first of `changedRow` that changed
-                              ///< places started
-  uint32_t reorderedEnd = 0;  ///< after the last of them
+  int64_t reorderedFrom =
+      0; ///< start of the first reordered cell of `changedRow`
+  uint32_t reorderedEnd = 0; ///< position after the last reordered cell
   uint32_t numDirty = 0, numEarlier = 0;
   uint64_t numWalked = 0;
   // State of repairInOrder().
-  int64_t lookahead = 0;  ///< from a start to the end of a cell that waits
+  int64_t lookahead = 0;  ///< from a start to the end of a waiting cell
   int64_t othersFrom = 0; ///< the least `time` of other dirty rows
-  bool isCyclic = false;  ///< a cell that was final would change
+  bool isCyclic = false;  ///< a final time would change
 };
 
 extern template class Evaluator<int64_t, false>;

@@ -1,7 +1,7 @@
 //===- Period.cpp - Steps without a barrier -------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Policy iteration on the starts of rows.
+// Computes the period by policy iteration on the starts of rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ PeriodEvaluator<Copies>::PeriodEvaluator(const Encoding &encoding)
       lengths(encoding.numWorkers), visits(encoding.numWorkers) {}
 
 /// Delays rows that would start before their previous step ends. Returns
-/// whether any was delayed.
+/// whether a row was delayed.
 template <bool Copies>
 bool PeriodEvaluator<Copies>::delayRows(int64_t period) {
   bool hasDelayed = false;
@@ -32,8 +32,8 @@ bool PeriodEvaluator<Copies>::delayRows(int64_t period) {
   }
   if (!hasDelayed)
     return false;
-  // Change all starts only now, because the lengths are of paths from the old
-  // starts.
+  // Change all starts only now, because the lengths belong to paths from the
+  // old starts.
   for (uint32_t worker = 0; worker < encoding.numWorkers; ++worker)
     offsets[worker] =
         std::max(offsets[worker], evaluator.endOfRow(worker).time - period);
@@ -83,7 +83,7 @@ int64_t PeriodEvaluator<Copies>::evaluate(const Plan &plan, int64_t limit) {
         evaluator.startLate(plan, offsets);
       return period;
     }
-    // At the new period a row may be delayed by another row than before.
+    // At the new period, another row may delay a row than before.
     if (hasCycle(period))
       std::fill(origins.begin(), origins.end(), kNone);
   }

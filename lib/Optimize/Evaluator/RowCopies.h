@@ -1,9 +1,9 @@
 //===- RowCopies.h - Copies and memory of rows ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The starts and ends of the copies of a row, and the times of memory for its
-// cells: at given times, or at any times. Members are in the header so that
-// they are inlined.
+// Computes the times of the copies of a row, and delays its cells until there
+// is memory, for given times or for any times. Members are in the header so
+// that they are inlined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +20,14 @@ inline constexpr int64_t kInfeasible = std::numeric_limits<int64_t>::max();
 /// Cells of a row run one after the other, each as early as its message, its
 /// reload and memory allow. Memory is counted along the row: the next cell can
 /// use memory that compute has freed. A cell that lacks memory waits for
-/// offloads that are before it, in the order of their queue. A reload counts as
-/// memory from its place in the row on, which is safe even if it starts later.
-/// It is issued there, or after the first later compute cell at whose end
-/// memory is free, or as soon as an offload has freed enough.
+/// earlier offloads, in the order of their queue. The memory of a reload counts
+/// from its place in the row on, which is safe even if it starts later. It is
+/// issued there, or after the first later compute cell at whose end memory is
+/// free, or as soon as an offload has freed enough.
 ///
-/// If memory has to suffice at any times (Encoding::anyTimes), an offload
-/// counts until a cell or a reload waits for it; times only decide where a
-/// reload is issued.
+/// If memory must suffice for any times (Encoding::anyTimes), an offload counts
+/// until a cell or a reload waits for it; times only decide where a reload is
+/// issued.
 template <typename Clock>
 class RowCopies {
 protected:
@@ -35,28 +35,31 @@ protected:
       : encoding(encoding), rowStates(encoding.numWorkers),
         dirt(encoding.numWorkers) {}
 
-  /// Copies and memory of one row at one place.
+  /// The state of copies and memory of one row at one position.
   struct CopyState {
     Clock clock = {}; ///< end of the compute so far
     Clock offloadsUntil = {}, reloadsUntil = {};
     int64_t level = 0; ///< memory, including all reloads so far
-    uint32_t firstOffload = 0, endOffloads = 0; ///< memory not freed yet
-    uint32_t nextStart = 0; ///< first reload that may start later; for memory
-                            ///< at any times: that waits for more offloads
-                            ///< than the row has awaited
-    uint32_t firstReload = 0, endReloads = 0; ///< not issued yet
+    /// Offloads whose memory is not freed yet.
+    uint32_t firstOffload = 0, endOffloads = 0;
+    uint32_t nextStart =
+        0; ///< first reload that may start later; if memory must suffice for
+           ///< any times: first reload that waits for more offloads than the
+           ///< row has awaited
+    uint32_t firstReload = 0,
+             endReloads = 0; ///< reloads that are not issued yet
 
     bool operator==(const CopyState &other) const;
   };
-  /// `ends` are by cell, everything else by position: the entries of a row
-  /// start where its tokens start.
+  /// `ends` are by cell, all others by position: the entries of a row start
+  /// where its tokens start.
   struct Arrays {
     std::vector<Clock> ends;
     std::vector<CopyState> states;        ///< before the cell, at checkpoints
     std::vector<Token> offloads, reloads; ///< in the order of the row
     /// By reload: the number of offloads that end before it.
     std::vector<uint32_t> needs;
-    std::vector<uint32_t> places; ///< by cell of a D: its place in `offloads`
+    std::vector<uint32_t> places; ///< by cell of a D: its index in `offloads`
   };
   /// A value that was overwritten while a row was timed.
   template <typename Value>
@@ -64,12 +67,12 @@ protected:
     uint32_t place;
     Value value;
   };
-  /// The changed positions of a row that has to be timed again. Timing may stop
+  /// The changed positions of a row that must be timed again. Timing may stop
   /// only after the last of them.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
-    // The numbers of first copies that may have changed, and of the offloads
-    // that these wait for.
+    // The indices of the first copies that may have changed, and of the first
+    // offloads that these wait for.
     uint32_t offloads = 0, reloads = 0, needs = 0;
     bool isEarlier = false; ///< a message arrives earlier
     int64_t time = 0;       ///< cells that started earlier are not timed again
@@ -111,7 +114,7 @@ protected:
   template <bool Again>
   void startReload(const Plan &plan, uint32_t worker, uint32_t pos, Clock start,
                    Token waitsFor);
-  // Memory at any times.
+  // Functions for memory that must suffice for any times.
   void awaitOffloads(uint32_t worker, uint32_t numEnded);
   void learnFrom(uint32_t worker, Token reload);
   int64_t mostHeld(uint32_t worker) const;
@@ -131,7 +134,7 @@ protected:
   std::vector<Before<uint32_t>> changedNeeds, changedPlaces;
   std::vector<Dirt> dirt; ///< by worker
   // For Evaluator::rowsOf(), by position: the offload that a cell or a reload
-  // waits for, and where a reload is issued.
+  // waits for, and the issue point of a reload.
   bool recording = false;
   std::vector<Token> joins;
   std::vector<uint32_t> issues;
@@ -166,7 +169,7 @@ bool RowCopies<Clock>::list(std::vector<Token> &copies,
   return Again;
 }
 
-/// Drops copies that have ended by `now`, so that two states with the same
+/// Removes copies that have ended by `now`, so that two states with the same
 /// future compare equal.
 template <typename Clock>
 void RowCopies<Clock>::settle(uint32_t worker, Clock now) {
@@ -219,8 +222,8 @@ void RowCopies<Clock>::takeOffloads(uint32_t worker, int64_t time) {
   }
 }
 
-/// The same, but the cell also joins the offloads whose memory it takes or that
-/// it waits for.
+/// The same, but the cell also joins the offloads whose memory it uses or for
+/// which it waits.
 template <typename Clock>
 void RowCopies<Clock>::joinOffloads(uint32_t worker, uint32_t pos, int64_t room,
                                     int64_t time) {
@@ -239,7 +242,7 @@ void RowCopies<Clock>::joinOffloads(uint32_t worker, uint32_t pos, int64_t room,
   }
 }
 
-/// Drops the issued reloads that start by `time` from the list of later ones.
+/// Removes the issued reloads that start by `time` from the list of later ones.
 template <typename Clock>
 void RowCopies<Clock>::startReloads(uint32_t worker, int64_t time) {
   CopyState &state = rowStates[worker];
@@ -265,7 +268,8 @@ int64_t RowCopies<Clock>::notStarted(uint32_t worker) const {
 }
 
 /// Delays the compute cell until there is memory for it and for the reloads
-/// that are issued but start later. False: the offloads do not free enough.
+/// that are issued but start later. Returns false if the offloads do not free
+/// enough.
 template <typename Clock>
 bool RowCopies<Clock>::waitForMemory(uint32_t worker, uint32_t pos,
                                      int64_t room, Clock &start) {
@@ -274,8 +278,8 @@ bool RowCopies<Clock>::waitForMemory(uint32_t worker, uint32_t pos,
   const Token *reloads = &current.reloads[encoding.rowBegins[worker]];
   while (true) {
     startReloads(worker, timeOf(start));
-    // Memory must suffice now and whenever one of these reloads starts; until
-    // then offloads may free more.
+    // Memory must suffice now, and whenever one of these reloads starts; until
+    // then offloads may free more memory.
     int64_t level = state.level - notStarted(worker);
     uint32_t offload = state.firstOffload;
     auto freeUntil = [&](int64_t time) {
@@ -317,7 +321,7 @@ bool RowCopies<Clock>::isIssued(const Plan &plan, uint32_t worker,
 }
 
 /// Delays an I until its reload ends. `now` is the end of the compute so far.
-/// False: the reload never ends.
+/// Returns false if the reload never ends.
 template <typename Clock>
 template <bool Again>
 bool RowCopies<Clock>::waitForReload(const Plan &plan, uint32_t worker,
@@ -335,8 +339,8 @@ bool RowCopies<Clock>::waitForReload(const Plan &plan, uint32_t worker,
 }
 
 /// Delays a compute cell until its reload has ended and there is memory for it.
-/// False: that never happens. No branch depends only on the type of the cell,
-/// because the processor predicts such branches badly.
+/// Returns false if that never happens. No branch depends only on the type of
+/// the cell, because processors predict such branches badly.
 template <typename Clock>
 template <bool Again>
 bool RowCopies<Clock>::admit(const Plan &plan, uint32_t worker, uint32_t pos,
@@ -360,7 +364,7 @@ bool RowCopies<Clock>::admit(const Plan &plan, uint32_t worker, uint32_t pos,
 /// Issues the next reload if there is memory for it when it starts, at `from`
 /// or later. Counts `held` in addition to the level, minus the memory that has
 /// been offloaded by then. The reload may wait for offloads that end before
-/// `until`; with `mustWait` it is issued only if it does.
+/// `until`; with `mustWait` it is issued only if it waits for one.
 template <typename Clock>
 template <bool Again>
 bool RowCopies<Clock>::issueReload(const Plan &plan, uint32_t worker,
@@ -434,8 +438,8 @@ void RowCopies<Clock>::issueReloads(const Plan &plan, uint32_t worker,
 }
 
 /// Issues reloads after a compute cell that runs from `begin` to `now`. For the
-/// first of them, offloads make room while the cell runs: they are issued ahead
-/// of the cell, and only a join keeps them from starting earlier.
+/// first of them, offloads make room while the cell runs: these reloads are
+/// issued before the cell, and only a join delays them.
 template <typename Clock>
 template <bool Again>
 void RowCopies<Clock>::issueBehind(const Plan &plan, uint32_t worker,
@@ -483,13 +487,13 @@ void RowCopies<Clock>::runCopy(const Plan &plan, uint32_t worker, uint32_t pos,
 //===----------------------------------------------------------------------===//
 // Memory at any times
 //
-// The order of the rows has to keep the capacity at any times. An offload
-// counts as held until the row, or a reload, waits for it; so the joins that a
-// plan needs follow from its order (AnyTimeMemory.h has the exact peak of rows
-// with joins; the count here is never below it).
+// The order of the rows must keep memory within the capacity for any times. An
+// offload counts as held until the row, or a reload, waits for it. So the joins
+// that a plan needs follow from its order. The count here is never below the
+// exact peak of rows with joins, which AnyTimeMemory.h computes.
 //===----------------------------------------------------------------------===//
 
-/// Notes that the row has waited for the first `numEnded` offloads.
+/// Records that the row has waited for the first `numEnded` offloads.
 template <typename Clock>
 void RowCopies<Clock>::awaitOffloads(uint32_t worker, uint32_t numEnded) {
   CopyState &state = rowStates[worker];
@@ -502,7 +506,7 @@ void RowCopies<Clock>::awaitOffloads(uint32_t worker, uint32_t numEnded) {
     ++state.nextStart;
 }
 
-/// Notes that the row has waited for a reload, and so for the offloads for
+/// Records that the row has waited for a reload, and so for the offloads for
 /// which the reload waits.
 template <typename Clock>
 void RowCopies<Clock>::learnFrom(uint32_t worker, Token reload) {
@@ -513,9 +517,9 @@ void RowCopies<Clock>::learnFrom(uint32_t worker, Token reload) {
       return awaitOffloads(worker, current.needs[begin + i]);
 }
 
-/// The most that compute, offloads and issued reloads can hold, and the memory
-/// reserved for reloads that are not issued. A reload that waits for offloads
-/// counts only in states in which these have ended.
+/// Returns the most that compute, offloads and issued reloads can hold, and the
+/// memory reserved for reloads that are not issued. A reload that waits for
+/// offloads counts only in states in which these have ended.
 template <typename Clock>
 int64_t RowCopies<Clock>::mostHeld(uint32_t worker) const {
   const CopyState &state = rowStates[worker];
@@ -535,8 +539,8 @@ int64_t RowCopies<Clock>::mostHeld(uint32_t worker) const {
   return most;
 }
 
-/// Delays the compute cell until the end of enough offloads to make room for it
-/// at any times. False: there are not enough.
+/// Delays the compute cell until enough offloads have ended to make room for it
+/// at any times. Returns false if there are not enough.
 template <typename Clock>
 bool RowCopies<Clock>::joinForMemory(uint32_t worker, uint32_t pos,
                                      int64_t room, Clock &start) {
@@ -554,7 +558,7 @@ bool RowCopies<Clock>::joinForMemory(uint32_t worker, uint32_t pos,
   return true;
 }
 
-/// Finds the offloads that the next reload has to join, for room at any times,
+/// Finds the offloads that the next reload must join to have room at any times,
 /// and delays its `start` until they end. Arguments as for issueReload.
 template <typename Clock>
 template <bool Again>
@@ -565,8 +569,8 @@ bool RowCopies<Clock>::joinForReload(uint32_t worker, int64_t held,
   const uint32_t begin = encoding.rowBegins[worker];
   const uint32_t place = begin + state.firstReload;
   Token own = encoding.sibling(current.reloads[place], CellType::Offload);
-  // The offloads for which the reload waits even without a join. A reload ahead
-  // of a cell is not held by the joins of that cell.
+  // The offloads for which the reload waits even without a join. The joins of a
+  // cell do not delay a reload before it.
   uint32_t known = current.places[own.cell] + 1;
   if (state.firstReload > 0)
     known = std::max(known, current.needs[place - 1]);

@@ -1,7 +1,7 @@
 //===- Tails.cpp - Longest chains after cells -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads rows backward: whole, or from a change until nothing changes.
+// Reads rows backward: whole rows, or from a change until nothing changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +37,9 @@ Tails<Clock>::Tails(const Encoding &encoding)
       tails(encoding.numCells), ends(encoding.numWorkers, 0),
       dirt(encoding.numWorkers) {}
 
-/// The tail of a cell. `behind` is the time from the start of the next compute
-/// cell of its row to the end of the step. kUnknown if the tail of the cell
-/// that waits for its message is unknown.
+/// Returns the tail of a cell. `behind` is the time from the start of the next
+/// compute cell of its row to the end of the step. kUnknown if the cell that
+/// waits for its message has an unknown tail.
 template <typename Clock>
 Clock Tails<Clock>::tailOf(Token token, Clock behind) const {
   const Sent &message = sent[token.kind];
@@ -51,8 +51,8 @@ Clock Tails<Clock>::tailOf(Token token, Clock behind) const {
   return later(behind, after(tail, message.delay + message.duration));
 }
 
-/// Time to the end of the step from the start of the first compute cell at
-/// `pos` or later.
+/// Returns the time from the start of the first compute cell at `pos` or later
+/// to the end of the step.
 template <typename Clock>
 Clock Tails<Clock>::behind(const Plan &plan, uint32_t worker,
                            uint32_t pos) const {
@@ -66,7 +66,7 @@ Clock Tails<Clock>::behind(const Plan &plan, uint32_t worker,
 }
 
 /// Goes backward along a row as far as the tails of other rows are known.
-/// Returns whether it moved.
+/// Returns whether it advanced.
 template <typename Clock>
 bool Tails<Clock>::goBack(const Plan &plan, uint32_t worker) {
   uint32_t &pos = dirt[worker].end;

@@ -14,7 +14,7 @@
 namespace pipesched::optimize {
 
 /// A time, and the row whose start determines it; for a tail, the row at whose
-/// end it ends.
+/// end the chain ends.
 struct TracedTime {
   int64_t time = 0;
   uint32_t origin = 0;
@@ -40,7 +40,7 @@ inline void setTime(int64_t &clock, int64_t time, uint32_t) { clock = time; }
 inline void setTime(TracedTime &clock, int64_t time, uint32_t worker) {
   clock = {time, worker};
 }
-/// A time that the start or end of the worker's row determines.
+/// Returns a time that the start or end of the worker's row determines.
 template <typename Clock>
 Clock clockOf(int64_t time, uint32_t worker) {
   Clock clock;
@@ -50,19 +50,19 @@ Clock clockOf(int64_t time, uint32_t worker) {
 
 /// The message that cells of a kind send.
 struct Sent {
-  uint32_t distance = 0;   ///< to the cell that waits for it
-  uint32_t worker = kNone; ///< of that cell; kNone: none waits
+  uint32_t distance = 0;   ///< to the waiting cell
+  uint32_t worker = kNone; ///< worker of the waiting cell; kNone: no cell waits
   int64_t delay = 0;
-  int64_t duration = 0; ///< of that cell
+  int64_t duration = 0; ///< duration of the waiting cell
 };
 
-/// The messages of all kinds, by kind.
+/// Returns the messages of all kinds of cells.
 std::vector<Sent> sentMessages(const Encoding &encoding);
 
 /// By cell: the least time from its end to the end of the last cell that rows
-/// and messages allow, without regard to copies and memory. Plans must be
-/// feasible. Rows may have offsets: then a tail is the largest of the times to
-/// the end of a row less its offset.
+/// and messages allow, ignoring copies and memory. Plans must be feasible. If
+/// rows have offsets, a tail is the largest time to the end of a row minus the
+/// offset of that row.
 template <typename Clock>
 class Tails {
 public:
@@ -70,13 +70,13 @@ public:
 
   /// `offsets`, by worker, may be empty.
   void compute(const Plan &plan, llvm::ArrayRef<int64_t> offsets);
-  /// Updates tails after cells of [`begin`, `end`) of a row have changed
-  /// places, been added or been removed.
+  /// Updates tails after cells of [`begin`, `end`) of a row were reordered,
+  /// added or removed.
   void update(const Plan &plan, uint32_t worker, uint32_t begin, uint32_t end);
   Clock operator[](uint32_t cell) const { return tails[cell]; }
 
 private:
-  /// Positions of a row whose tails have to be updated, the last one first.
+  /// Positions of a row whose tails must be updated, the last one first.
   struct Dirt {
     uint32_t begin = kNone, end = 0;
   };

@@ -64,8 +64,8 @@ private:
 
 } // namespace
 
-/// "stage 3", or "slice 2 on stage 3 of path 1" if there are slices and several
-/// paths.
+/// Returns "stage 3", or "slice 2 on stage 3 of path 1" if there are slices and
+/// several paths.
 std::string ProblemCheck::nameOf(int64_t stage) const {
   int64_t path = 0;
   while (stage >= placement.stageOffset(path) + placement.getNumStages(path))
@@ -104,9 +104,10 @@ llvm::Error ProblemCheck::run() {
   return checkSums();
 }
 
-/// Slices of a microbatch are compared with each other.
+/// Limits the number of slices too, because the slices of a microbatch are
+/// compared with each other.
 llvm::Error optimize::checkSize(int64_t numPairs, int64_t numSlices) {
-  // F, I, W, D and U, and as many joins and idle entries.
+  // F, I, W, D and U, and the same number of joins and idle entries.
   constexpr int64_t kCellsOfPair = 9;
   constexpr int64_t maxPairs = kMaxTableCells / kCellsOfPair;
   constexpr int64_t maxSlicePairs = int64_t(1) << 26;
@@ -122,8 +123,8 @@ llvm::Error optimize::checkSize(int64_t numPairs, int64_t numSlices) {
 }
 
 llvm::Error optimize::checkTime(const Problem &problem, double limitSeconds) {
-  // Bounds, encoding, the first schedule and its proof, measured from 10^5 to
-  // 10^7 cells.
+  // Time for bounds, encoding, the first schedule and its proof, measured from
+  // 10^5 to 10^7 cells.
   constexpr double kSecondsPerCell = 5e-6;
   int64_t numCells = 0;
   (problem.techniques.phases() & kCostedPhases).forEach([&](Phase) {
@@ -159,8 +160,8 @@ llvm::Error ProblemCheck::checkLengths() const {
   return llvm::Error::success();
 }
 
-/// Checks the memory that slices of a path leave for each other: never below 0,
-/// and 0 in the end.
+/// Checks the memory that slices of a path leave for each other: it is never
+/// below 0, and 0 at the end.
 llvm::Error ProblemCheck::checkLeft(int64_t path) const {
   int64_t numSlices = problem.numSlices;
   for (int64_t s = 0; s < placement.getNumStages(path); ++s) {
@@ -247,9 +248,9 @@ llvm::Error ProblemCheck::checkMemory(int64_t stage) const {
   return llvm::Error::success();
 }
 
-/// No chain is longer than all cells and messages one after the other, and no
-/// worker ever holds more than all activations at once. With these limits sums
-/// of a head, a duration and a tail stay within 64 bits.
+/// Checks sums. No chain is longer than all cells and messages one after the
+/// other, and no worker ever holds more than all activations at once. With
+/// these limits, sums of a head, a duration and a tail fit 64 bits.
 llvm::Error ProblemCheck::checkSums() const {
   uint64_t time = 0, memory = 0;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
@@ -334,7 +335,7 @@ Placement optimize::joinSlices(const Problem &problem) {
 //===----------------------------------------------------------------------===//
 
 /// The least memory that an activation takes while later stages of the same
-/// microbatch run on its worker. `isSame`: while a later slice runs on its
+/// microbatch run on its worker. With `isSame`, while a later slice runs on its
 /// stage, which needs its keys and values.
 static int64_t leastHeld(const StageFacts &facts, Techniques techniques,
                          bool isSame) {
@@ -343,8 +344,7 @@ static int64_t leastHeld(const StageFacts &facts, Techniques techniques,
   return techniques.recompute ? facts.checkpoint : facts.activation;
 }
 
-/// Largest memory of one microbatch on a stage. An I may leave more memory held
-/// than it found.
+/// Largest memory of one microbatch on a stage. An I may make memory grow.
 static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
   int64_t growth = techniques.splitBackward ? -facts.freedByInputGrad : 0;
   return facts.activation + std::max<int64_t>(growth, 0) +
@@ -352,8 +352,7 @@ static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
 }
 
 namespace {
-/// The memory that one microbatch that runs by itself needs on the workers of a
-/// path.
+/// The memory that a microbatch that runs alone needs on the workers of a path.
 class LonePath {
 public:
   LonePath(const Problem &problem, int64_t path)
@@ -367,9 +366,9 @@ public:
   void raise(std::vector<int64_t> &least);
 
 private:
-  /// For the slices so far: the memory that they hold while later stages run,
-  /// and while later slices of this stage do. For the others: the memory that
-  /// their backwards leave.
+  /// Sums over the slices so far: the memory that they hold while later stages
+  /// run, and while later slices of this stage run. Over the other slices: the
+  /// memory that their backwards leave.
   struct StageSums {
     int64_t held = 0, heldHere = 0, left = 0;
   };
@@ -389,8 +388,8 @@ private:
 };
 } // namespace
 
-/// A slice of a stage runs while all slices up to it, on all stages up to its
-/// own, hold the memory that they need: they have run before it, and their
+/// While a slice runs on a stage, all slices up to it hold the memory that they
+/// need on all stages up to its own: they have run before it, and their
 /// backwards come after its backward.
 void LonePath::raise(std::vector<int64_t> &least) {
   for (int64_t slice = 0; slice < problem.numSlices; ++slice) {
@@ -411,8 +410,8 @@ void LonePath::raise(std::vector<int64_t> &least) {
 }
 
 /// The schedule that runs one microbatch at a time needs the least memory. On
-/// each worker, each stage has to run F while the stages before it hold the
-/// part that they cannot offload or recompute.
+/// each worker, each stage must run F while earlier stages hold the part that
+/// they cannot offload or recompute.
 ///
 ///   F s0      | activation
 ///   F s1      | held s0 | activation

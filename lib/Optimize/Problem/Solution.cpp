@@ -1,7 +1,8 @@
 //===- Solution.cpp - Times and memory of rows ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The checks of tables find out whether rows can run, and StepSweep finds when.
+// Uses the checks of tables to find out whether rows can run, and StepSweep to
+// find their times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +22,14 @@ using llvm::formatv;
 //===----------------------------------------------------------------------===//
 // Steps that follow each other without a barrier
 //
-// The order of cells is found once; each run is one sweep over them. The period
-// is the largest ratio of length to steps of any cycle through the clocks
-// (Dantzig, Blattner & Rao 1967). The search raises it from cycle to cycle.
+// The order of cells is found once; each run is one sweep over them. A cycle
+// through the clocks has a ratio: its length divided by its number of steps.
+// The period is the largest such ratio (Dantzig, Blattner & Rao 1967). The
+// search raises it from cycle to cycle.
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A time, and the clock whose value before the step determines it.
+/// A time, and the clock that determines it: by its value before the step.
 struct Moment {
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
 
@@ -44,16 +46,16 @@ struct Moment {
   }
 };
 
-/// The clocks that a step passes to the next, by worker: when its compute queue
-/// and its copy queues are free, and until when joins hold the next compute
-/// cell or U.
+/// The clocks that a step passes to the next, by worker: the times from which
+/// its compute queue and its copy queues are free, and the time until which
+/// joins hold the next compute cell or U.
 enum StepClock : uint8_t { Compute, Offloads, Reloads, Hold };
 constexpr unsigned kNumStepClocks = 4;
 
-/// The cells of a table in an order in which they can run. Besides its queue,
-/// each waits for:
+/// The cells of a table in an order in which they can run. In addition to its
+/// queue, each cell waits for:
 ///
-///   F, B, I   the message from the stage before or after; B and I: own U
+///   F, B, I   the message from the previous or next stage; B and I: own U
 ///   R         own U
 ///   D         own F, and its message
 ///   U, d, u   a copy
@@ -64,15 +66,15 @@ public:
   StepSweep(const Problem &problem, const TableView &table,
             const CellIndex &index);
 
-  /// Runs one step. Updates `clocks`, by worker and StepClock, from before to
-  /// after it.
+  /// Runs one step. `clocks`, by worker and StepClock, are the clocks before it
+  /// and are updated to those after it.
   void run(llvm::MutableArrayRef<Moment> clocks);
 
   uint32_t getNumClocks() const { return numClocks; }
   /// Times of the last run by flat index. A join starts when its copy ends.
   llvm::ArrayRef<Moment> getStarts() const { return starts; }
   llvm::ArrayRef<Moment> getEnds() const { return ends; }
-  /// The time for which the busiest compute queue runs in a step.
+  /// The total time of cells on the busiest compute queue in a step.
   int64_t getBusiest() const { return busiest; }
 
 private:
@@ -118,7 +120,7 @@ constexpr int64_t kMaxClock = int64_t(1) << 61;
 // One step
 //===----------------------------------------------------------------------===//
 
-/// Whether joins before a cell hold it: compute cells and reloads.
+/// Whether joins before a cell delay it: true for compute cells and reloads.
 static bool isHeld(Cell cell) {
   return cell.isCompute() || cell.is(Phase::Reload);
 }
@@ -186,7 +188,7 @@ int64_t StepSweep::delayOf(Cell cell) const {
 
 Moment StepSweep::startOf(const Step &step,
                           llvm::ArrayRef<Moment> clocks) const {
-  Moment start = clocks[Compute]; // a copy is issued then at the earliest
+  Moment start = clocks[Compute]; // copies are issued at this time or later
   if (step.cell.isCopy())
     start.waitFor(clocks[copyClockOf(step.cell)]);
   if (isHeld(step.cell))
@@ -226,8 +228,8 @@ void StepSweep::run(llvm::MutableArrayRef<Moment> clocks) {
 namespace {
 
 /// Looks for times x of the clocks such that a step that starts with x ends
-/// with at most x + period. Raises x from 0 as in the algorithm of Bellman and
-/// Ford:
+/// with at most x + period. Like the algorithm of Bellman and Ford, it raises x
+/// from 0:
 ///
 ///   x[j] = x[parent[j]] + length[j] - period
 ///
@@ -238,8 +240,9 @@ public:
       : sweep(sweep), period(period), times(sweep.getNumClocks(), 0),
         edges(times.size()), clocks(times.size()) {}
 
-  /// Nothing: the period is long enough, or `isOver`. Otherwise the least
-  /// period, in ticks, that is long enough for the cycle that was found.
+  /// Returns nothing if the period is long enough, or if `isOver`. Otherwise
+  /// returns the least period, in ticks, that is long enough for the cycle that
+  /// was found.
   std::optional<int64_t> run();
   bool isOver() const {
     return llvm::any_of(times, [](int64_t time) { return time > kMaxClock; });
@@ -275,7 +278,7 @@ void SteadySearch::setClocks() {
     clocks[clock] = {times[clock], clock};
 }
 
-/// Runs one step. Returns whether any time had to be raised.
+/// Runs one step. Returns whether a time had to be raised.
 bool SteadySearch::raise() {
   setClocks();
   sweep.run(clocks);
@@ -327,9 +330,9 @@ std::optional<int64_t> SteadySearch::run() {
   return std::nullopt;
 }
 
-/// The least period in whole ticks, and clocks that a step delays by at most
-/// one period. Needs a makespan of at most kMaxClock. Nothing if clocks exceed
-/// that.
+/// Returns the least period in whole ticks, and clocks that a step delays by at
+/// most one period. Needs a makespan of at most kMaxClock. Returns nothing if
+/// clocks exceed kMaxClock.
 static std::optional<SteadyClocks> findSteadyClocks(StepSweep &sweep) {
   SteadyClocks steady;
   steady.period = sweep.getBusiest();
@@ -356,8 +359,8 @@ static const PhaseSet kKnownPhases =
         .phases() |
     Phase::Backward;
 
-/// Why a cell that a table may have is not allowed in a problem; empty if it is
-/// allowed.
+/// Returns why a cell that a table may have is not allowed in a problem; empty
+/// if it is allowed.
 static llvm::StringRef whyNoPart(Cell cell, Techniques techniques) {
   if (cell.isPerPath())
     return "is no part of the problem, which ends with the backwards";
@@ -384,7 +387,7 @@ static llvm::Error checkRow(const Problem &problem, int64_t row,
   return llvm::Error::success();
 }
 
-/// The rows as a table, after all checks.
+/// Returns the rows as a table, after all checks.
 static llvm::Expected<TableView> makeView(const Problem &problem,
                                           ArrayRef<ArrayRef<Cell>> rows) {
   if (llvm::Error error = checkProblem(problem))
@@ -410,7 +413,7 @@ static llvm::Expected<TableView> makeView(const Problem &problem,
 // Times
 //===----------------------------------------------------------------------===//
 
-/// Takes starts and makespan from the last run of a sweep.
+/// Copies starts and makespan from the last run of a sweep.
 static void fillTimes(const StepSweep &sweep, Solution &solution) {
   solution.starts.clear();
   const Moment *start = sweep.getStarts().begin();
@@ -437,7 +440,8 @@ static void startAtZero(Solution &solution) {
   solution.makespan -= first;
 }
 
-/// The times of the first step; if `isSteady`, of one of many steps.
+/// Returns the times of the first step or, if `isSteady`, of a step in steady
+/// state.
 static llvm::Expected<Solution>
 timeStep(const Problem &problem, ArrayRef<ArrayRef<Cell>> rows, bool isSteady) {
   llvm::Expected<TableView> view = makeView(problem, rows);
@@ -484,7 +488,7 @@ llvm::Expected<Solution> optimize::steadyState(const Problem &problem,
 
 namespace {
 
-/// A worker holds `amount` more bytes from the time `at` on.
+/// From the time `at` on, a worker holds `amount` more bytes.
 struct Change {
   int64_t at, amount;
 
@@ -572,8 +576,8 @@ public:
   RowPeak findPeak();
 
 private:
-  /// For one stage and microbatch: offloads that have ended when its D, or its
-  /// U, has.
+  /// For one stage and microbatch: the number of offloads that have ended when
+  /// its D, or its U, has ended.
   struct Pair {
     bool isRecomputed = false;
     uint32_t offload = 0, reload = 0;
@@ -594,7 +598,7 @@ private:
 
 } // namespace
 
-/// Runs a compute cell, which waits for its U and for joins.
+/// Runs a compute cell. It waits for its U and for joins.
 void AnyTimeRow::add(Cell cell, int64_t atStart, int64_t atEnd) {
   memory.await(std::max(std::exchange(joined, 0), pairOf(cell).reload));
   memory.change(atStart);
@@ -631,7 +635,7 @@ void AnyTimeRow::visit(Cell cell) {
                     facts.returnedBySlice(cell.getPhase());
     if (cell.is(Phase::Forward) && pairOf(cell).isRecomputed)
       atEnd += facts.checkpoint - facts.activation;
-    // An I that leaves more than it found takes it at its start.
+    // An I that makes memory grow allocates at its start.
     int64_t left = std::max<int64_t>(0, atEnd);
     add(cell, atStart + left, atEnd - left);
   }

@@ -1,8 +1,8 @@
 //===- VerifySolution.cpp - Checks of solutions ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks the starts only by the rules of the problem, without the code that
-// found them. Only the period is computed by that code (steadyState).
+// Checks the starts by the rules of the problem, without the code that found
+// them. Only the period is recomputed by that code (steadyState).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ using llvm::formatv;
 
 namespace {
 
-/// When a cell runs; false if the solution does not have it.
+/// The start and end of a cell; converts to false if the solution does not have
+/// the cell.
 struct Span {
   int64_t start = -1, end = -1;
 
@@ -73,7 +74,7 @@ private:
   const Problem &problem;
   const Placement &placement;
   const Solution &solution;
-  std::vector<PairSpans> pairs; ///< Placement::pairOf
+  std::vector<PairSpans> pairs; ///< by Placement::pairOf
 };
 
 } // namespace
@@ -98,7 +99,7 @@ llvm::Error SolutionCheck::checkShape() const {
   return llvm::Error::success();
 }
 
-/// The problem must allow the phase of the cell.
+/// Checks that the problem allows the phase of the cell.
 llvm::Error SolutionCheck::checkPhase(int64_t worker, int64_t i) const {
   Cell cell = solution.rows[worker][i];
   bool isAllowed = problem.techniques.phases().contains(cell.getPhase());
@@ -109,8 +110,7 @@ llvm::Error SolutionCheck::checkPhase(int64_t worker, int64_t i) const {
   return llvm::Error::success();
 }
 
-/// Checks one cell by itself: its phase, its worker, and that it starts at 0 or
-/// later.
+/// Checks one cell: its phase, its worker, and that it starts at 0 or later.
 llvm::Error SolutionCheck::checkCell(int64_t worker, int64_t i) const {
   Cell cell = solution.rows[worker][i];
   if (llvm::Error error = checkPhase(worker, i))
@@ -177,7 +177,7 @@ llvm::Error SolutionCheck::checkPairs() const {
   return llvm::Error::success();
 }
 
-/// A stage and microbatch must have all its cells and no others.
+/// Checks that a stage and microbatch have all their cells and no others.
 llvm::Error SolutionCheck::checkCells(int64_t stage, int64_t microbatch) const {
   const PairSpans &pair = at(stage, microbatch);
   int64_t s = stage - placement.stageOffset(placement.pathOf(microbatch));
@@ -206,7 +206,8 @@ llvm::Error SolutionCheck::checkCells(int64_t stage, int64_t microbatch) const {
                            Cell(s, Phase::Offload, microbatch)));
 }
 
-/// Every cell of a stage and microbatch must start after its dependences.
+/// Checks that every cell of a stage and microbatch starts after its
+/// dependences.
 llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
   int64_t path = placement.pathOf(microbatch);
   int64_t s = stage - placement.stageOffset(path);
@@ -247,9 +248,10 @@ llvm::Error SolutionCheck::checkWaits(int64_t stage, int64_t microbatch) const {
                delayFrom(stage + 1, problem.stages[stage + 1].gradientDelay));
 }
 
-/// F of a slice must follow F of the slice before it; I, B and W must follow
-/// those of the slice after it. Keys and values are on the device from F on,
-/// while forwards of later slices and while backwards read them.
+/// Checks the order of slices. F of a slice must follow F of the previous
+/// slice; I, B and W must follow the same cell of the next slice. Keys and
+/// values must be on the device from F on, while forwards of later slices and
+/// backwards read them.
 llvm::Error SolutionCheck::checkSlices(int64_t stage,
                                        int64_t microbatch) const {
   int64_t numSlices = problem.numSlices, slice = microbatch % numSlices;
@@ -290,9 +292,9 @@ llvm::Error SolutionCheck::checkSlices(int64_t stage,
 // Queues
 //===----------------------------------------------------------------------===//
 
-/// Each queue of a worker must run its cells one at a time in the order of the
-/// row. Copies are issued at their place, and joins hold the next compute cell
-/// or reload.
+/// Checks that each queue of a worker runs its cells one at a time in the order
+/// of the row. Copies are issued at their place, and joins hold the next
+/// compute cell or reload.
 llvm::Error SolutionCheck::checkRow(int64_t worker) const {
   int64_t compute = 0, hold = 0, copies[2] = {0, 0};
   for (auto [i, cell] : llvm::enumerate(solution.rows[worker])) {
@@ -355,7 +357,7 @@ llvm::Error SolutionCheck::run() {
 
 namespace {
 
-/// A cell adds `amount` to the memory of its worker, from `at` on.
+/// From `at` on, a cell adds `amount` to the memory of its worker.
 struct MemoryEvent {
   int64_t at, amount;
   Cell cell;
@@ -364,7 +366,7 @@ struct MemoryEvent {
 } // namespace
 
 /// Adds the memory that a cell allocates at its start and frees at its end.
-/// `isRecomputed`: its stage and microbatch have an R.
+/// `isRecomputed` states whether its stage and microbatch have an R.
 static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
                       bool isRecomputed, std::vector<MemoryEvent> &events) {
   const PhaseMemory &memory = traitsOf(cell.getPhase()).memory;
@@ -380,8 +382,8 @@ static void addEvents(const StageFacts &facts, Cell cell, int64_t start,
     events.push_back({end, atEnd, cell});
 }
 
-/// No worker may exceed its capacity. Memory that is freed at a time can be
-/// used at that time, so events that free come first.
+/// Checks that no worker exceeds its capacity. Memory that is freed at a time
+/// can be used at that time, so events that free come first.
 static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
                                int64_t worker) {
   const Placement &placement = problem.placement;
@@ -415,7 +417,7 @@ static llvm::Error checkMemory(const Problem &problem, const Solution &solution,
   return llvm::Error::success();
 }
 
-/// Checks the capacity in the same way, but for any times of copies.
+/// Checks the capacity in the same way for any times of copies.
 static llvm::Error checkAnyTimeMemory(const Problem &problem,
                                       const Solution &solution) {
   std::vector<RowPeak> peaks = anyTimePeaks(problem, solution.rows);
@@ -444,8 +446,8 @@ static llvm::Error checkMemory(const Problem &problem,
 // Period
 //===----------------------------------------------------------------------===//
 
-/// The period must equal the steady state's. If it is the objective, the steady
-/// state must keep all rules too, memory included.
+/// Checks that the period equals that of the steady state. If the period is the
+/// objective, the steady state must satisfy all rules too, including memory.
 static llvm::Error checkPeriod(const Problem &problem,
                                const Solution &solution) {
   std::vector<ArrayRef<Cell>> rows(solution.rows.begin(), solution.rows.end());

@@ -10,7 +10,8 @@
 //   checksum <64 digits>              of all lines before
 //
 // It is written to a temporary file that is renamed, so that readers see either
-// an old entry or a new one. Writers take turns, so that the better one stays.
+// an old entry or a new one. Only one writer at a time compares and replaces an
+// entry, so that the better entry is kept.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,7 +98,8 @@ std::string optimize::cacheKey(const Problem &problem) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// A name without line breaks or other characters that cannot be printed.
+/// Returns a name without line breaks or other characters that cannot be
+/// printed.
 static std::string onOneLine(StringRef name) {
   std::string line = name.str();
   std::replace_if(
@@ -138,7 +140,7 @@ static std::string printEntry(const Problem &problem, const CacheEntry &entry) {
 
 namespace {
 /// Reads lines `key value` of an entry in their order. After any failure the
-/// entry is not used.
+/// whole entry is unusable.
 class EntryReader {
 public:
   explicit EntryReader(StringRef text) : rest(text) {}
@@ -198,7 +200,7 @@ private:
 };
 } // namespace
 
-/// The text before the checksum, if the checksum is right.
+/// Returns the text before the checksum if the checksum is correct.
 static std::optional<StringRef> takeChecked(StringRef text) {
   constexpr StringRef kKey = "checksum ";
   size_t at = text.rfind(kKey);
@@ -209,7 +211,7 @@ static std::optional<StringRef> takeChecked(StringRef text) {
   return found == hashOf(body) ? std::optional(body) : std::nullopt;
 }
 
-/// Reads an entry, without the times of its rows: settle() computes them.
+/// Reads an entry without the times of its rows, which settle() computes.
 static std::optional<CacheEntry> parseEntry(StringRef text, StringRef key,
                                             size_t numWorkers,
                                             int64_t &objective) {
@@ -239,8 +241,8 @@ static std::optional<CacheEntry> parseEntry(StringRef text, StringRef key,
   return entry;
 }
 
-/// Times the rows. False if they break a rule or have another objective than
-/// the entry says.
+/// Computes the times of the rows. Returns false if rows violate a rule, or
+/// have another objective than the entry states.
 static bool settle(const Problem &problem, int64_t objective,
                    SolverResult &result) {
   const std::vector<Row> &rows = result.solution.rows;
@@ -296,7 +298,8 @@ std::optional<CacheEntry> Cache::find(const Problem &problem,
   return std::nullopt;
 }
 
-/// Whether a limit is at most the other. 0, no limit, is the largest.
+/// Whether a limit is at most the other limit. 0 means no limit and is the
+/// largest.
 static bool isWithin(uint64_t limit, uint64_t other) {
   return other == 0 || (limit != 0 && limit <= other);
 }
@@ -315,8 +318,9 @@ static bool isBetter(const Problem &problem, const CacheEntry &entry,
 }
 
 namespace {
-/// Lets one writer at a time use a folder: by a mutex within this process, and
-/// by a lock on a file between processes, if the file system supports locks.
+/// Lets one writer at a time use a folder: with a mutex within this process,
+/// and with a lock on a file between processes, if the file system supports
+/// locks.
 class WriterLock {
 public:
   explicit WriterLock(StringRef directory) : guard(mutex) {
@@ -364,7 +368,7 @@ Error Cache::store(const Problem &problem, const CacheEntry &entry) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Solving with it
+// Solving with a cache
 //===----------------------------------------------------------------------===//
 
 /// Whether the entry makes a search with these options unnecessary.

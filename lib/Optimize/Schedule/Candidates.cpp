@@ -67,7 +67,8 @@ Error pipesched::checkLimits(const optimize::SolverOptions &options) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A number of microbatches with its costs; the schedule's own has no size.
+/// A number of microbatches with its costs. The schedule's own number has no
+/// size.
 struct SizeOption {
   std::optional<int64_t> size;
   int64_t numMicrobatches;
@@ -99,8 +100,8 @@ readSeed(const ScheduleStart &start) {
   return seeds;
 }
 
-/// Whether rows of one placement are valid on the other: all paths run through
-/// the same workers and take the same microbatches.
+/// Whether rows of one placement are valid on the other, because all paths run
+/// through the same workers and take the same microbatches.
 static bool haveSameRows(const Placement &a, const Placement &b) {
   auto isSamePath = [](const Path &path, const Path &other) {
     return path.workers == other.workers && path.takes == other.takes;
@@ -118,7 +119,8 @@ listPlacements(ArrayRef<PlacementKind> kinds) {
   return {kinds.begin(), kinds.end()};
 }
 
-/// Why the costs hold for one microbatch size only; empty if they do not.
+/// Returns why the costs are valid for only one microbatch size; empty if they
+/// are not limited to one.
 static StringRef whyOneSize(const CostInputs &costs) {
   if (costs.profile)
     return "has a profile, whose times are those of one microbatch size";

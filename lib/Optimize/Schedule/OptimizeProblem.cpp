@@ -26,7 +26,7 @@ static bool isTimed(const CostInputs &costs, Phase phase) {
 
 static bool givesCopies(const CostInputs &costs) {
   if (costs.model && costs.system)
-    return true; // otherwise computeStageCosts reports the error
+    return true; // if it is too large, computeStageCosts reports the error
   return isTimed(costs, Phase::Offload) && isTimed(costs, Phase::Reload);
 }
 
@@ -53,7 +53,7 @@ static Error checkCosts(const CostInputs &costs,
   return Error::success();
 }
 
-/// A D frees the output of its F, so it waits until that has been sent: under
+/// A D frees the output of its F, so it waits until the output is sent: under
 /// transport `delay`, until it has arrived.
 static void delayOffloads(Problem &problem) {
   const Placement &placement = problem.placement;
@@ -67,14 +67,14 @@ static void delayOffloads(Problem &problem) {
 }
 
 namespace {
-/// A global stage of a placement and a slice of its microbatches, which
-/// together are a stage of the problem.
+/// A global stage of a placement together with a slice of its microbatches: one
+/// stage of the problem.
 struct SlicedStage {
   int64_t stage, slice;
 };
 } // namespace
 
-/// By stage of the problem: by path, slice and stage of the path.
+/// Lists the stages of the problem: by path, slice and stage of the path.
 static std::vector<SlicedStage> placesOf(const Placement &placement) {
   std::vector<SlicedStage> places;
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
@@ -116,8 +116,8 @@ static Error addCellTimes(const Placement &placement, const CostInputs &costs,
                           stage.gradientDelay))
       return formatError("has a message of more than 2^63 - 1 ps");
   }
-  // If W takes no time, a separate cell gains nothing: right after its I it
-  // frees the rest no later than anywhere else.
+  // If W takes no time, a separate W gains nothing: right after its I it frees
+  // the rest as early as possible.
   if (llvm::all_of(problem.stages, [](const StageFacts &stage) {
         return stage.weightGrad == 0;
       }))
@@ -139,7 +139,7 @@ pipesched::budgetFor(const CostInputs &costs, const ProblemOptions &options) {
   return std::nullopt;
 }
 
-/// Counts each activation as one, with room for `most` of them or for all.
+/// Counts each activation as one unit, with room for `most` of them or for all.
 static void countActivations(std::optional<int64_t> most, Problem &problem) {
   for (StageFacts &stage : problem.stages)
     stage.activation = 1;
@@ -163,7 +163,7 @@ static Expected<int64_t> bytesOf(const MemoryBudget &budget,
   return facts.capacityBytes;
 }
 
-/// Sets the capacity: the part of the budget that is left for activations.
+/// Sets the capacity: the part of the budget that remains for activations.
 static Error addCapacity(const Placement &placement, const MemoryFacts &facts,
                          int64_t budget, Problem &problem) {
   int64_t numWorkers = placement.getNumWorkers();
@@ -173,7 +173,8 @@ static Error addCapacity(const Placement &placement, const MemoryFacts &facts,
     persistent[placement.workerOf(index)] += CheckedInt(stage.weightBytes) +
                                              stage.gradientBytes +
                                              stage.optimizerBytes;
-  // Gradients that a backward leaves to other slices are counted one by one.
+  // Gradients that a backward leaves to other slices are counted slice by
+  // slice.
   for (SlicedStage place : placesOf(placement)) {
     const StageMemory &stage = facts.memoryOf(place.stage, place.slice);
     int64_t own =

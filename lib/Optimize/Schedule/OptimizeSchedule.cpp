@@ -1,8 +1,8 @@
-//===- OptimizeSchedule.cpp - The best schedule under costs ---------------===//
+//===- OptimizeSchedule.cpp - The best schedule for given costs -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Solves one candidate after the other and continues with the best. Then solves
-// that one again without each of its techniques.
+// Solves the candidates one after the other and continues with the best one.
+// Then solves the best one again without each of its techniques.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,10 +65,10 @@ int64_t OptimizedSchedule::objective() const {
 
 namespace {
 /// A part of the limits. Times are whole milliseconds because a cache stores no
-/// finer ones; so the same request finds its entry again.
+/// fractions of them; so the same request finds its entry again.
 struct Budget {
   double milliseconds = 0;  ///< may be infinite
-  uint64_t evaluations = 0; ///< 0: no limit, or none left
+  uint64_t evaluations = 0; ///< 0: no limit, or none remain
 
   static Budget of(const SolverOptions &options) {
     return {std::floor(options.timeLimitSeconds * 1000),
@@ -86,7 +86,7 @@ struct Budget {
 };
 } // namespace
 
-/// Keeps the limit on evaluations that the caller set, even if little is left.
+/// Keeps the limit on evaluations that the caller set, even if few remain.
 static SolverOptions within(SolverOptions options, const Budget &budget) {
   options.timeLimitSeconds = budget.milliseconds / 1000;
   if (options.maxEvaluations > 0)
@@ -98,9 +98,9 @@ static bool isInterrupted(const SolverOptions &options) {
   return options.interrupted && *options.interrupted;
 }
 
-/// The share of the limits that candidates get if the rest is used to explain
-/// techniques, and the part of this share that several candidates divide among
-/// them in their first turn.
+/// The share of the limits for candidates if the rest is used to explain
+/// techniques, and the part of this share that several candidates divide in
+/// their first turn.
 static constexpr double kMainShare = 0.75, kFirstRound = 0.5;
 
 //===----------------------------------------------------------------------===//
@@ -136,7 +136,7 @@ public:
 
 private:
   void prepare(const Budget &budget);
-  /// The first budget of each possible candidate.
+  /// The first budget of each candidate that has a problem.
   Budget firstTurn(const Budget &budget) const {
     return possible.size() > 1
                ? budget.share(kFirstRound / double(possible.size()))
@@ -189,14 +189,14 @@ Expected<SolverResult> ScheduleOptimizer::solve(const Problem &problem,
   return result;
 }
 
-/// Whether capacities count bytes, and not activations.
+/// Whether capacities count bytes rather than activations.
 static bool isInBytes(const CostInputs &costs, const ProblemOptions &options) {
   std::optional<MemoryBudget> budget = budgetFor(costs, options);
   return budget && budget->unit != MemoryBudget::Unit::Activations;
 }
 
 /// Makes problems and bounds. A single candidate needs no bound. A candidate
-/// that is too large for its first turn is not tried.
+/// that is too large for its first turn is not searched.
 void ScheduleOptimizer::prepare(const Budget &budget) {
   trials.reserve(candidates.size());
   for (const ScheduleCandidate &candidate : candidates) {
@@ -229,7 +229,8 @@ void ScheduleOptimizer::prepare(const Budget &budget) {
   for (Trial *trial : possible)
     trial->bound = quickBound(trial->problem).value;
   llvm::sort(possible, [](const Trial *a, const Trial *b) {
-    return std::pair(a->bound, a) < std::pair(b->bound, b); // as given
+    // in the given order
+    return std::pair(a->bound, a) < std::pair(b->bound, b);
   });
 }
 
@@ -288,7 +289,8 @@ void ScheduleOptimizer::goOn(const Budget &budget) {
   known = std::move(*result);
 }
 
-/// An error with the reasons of all candidates, or one if all are the same.
+/// Returns an error with the reasons of all candidates, or one reason if all
+/// are the same.
 Error ScheduleOptimizer::noSchedule() const {
   llvm::StringRef first = trials.front().outcome.reason;
   auto isAlike = [&](const Trial &trial) {
@@ -339,7 +341,7 @@ void ScheduleOptimizer::tryWithout(const Budget &budget) {
 // The whole search
 //===----------------------------------------------------------------------===//
 
-/// Checks the result by the rules for any schedule, which share no code with
+/// Checks the result by the rules for all schedules, which share no code with
 /// the optimizer.
 Error ScheduleOptimizer::verify() const {
   TableView table;

@@ -1,7 +1,7 @@
 //===- Heuristics.cpp - Construction of plans -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// List scheduling, and schedules of one microbatch after the other.
+// List scheduling, and schedules that run one microbatch after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@ static int64_t residence(const Encoding &encoding, uint32_t stage) {
          encoding.facts(stage, CellType::InputGrad).allocates;
 }
 
-/// Draws the number of microbatches that each stage may have in flight: the
-/// later the stage on its path the fewer, linearly and with a random slope; or
-/// no limit.
+/// Draws the number of microbatches that each stage may have in flight. Either
+/// it decreases linearly along the path with a random slope, or there is no
+/// limit.
 static void drawQuota(const Encoding &encoding, DispatchRule &rule,
                       Random &random) {
   double slope = 3 * std::exp2(-5 * random.unit());
@@ -78,8 +78,8 @@ DispatchRule optimize::drawRule(const Encoding &encoding,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A time for each worker. A change takes the logarithm of their number, and so
-/// does finding the first.
+/// A time for each worker. Changing a time, and finding the first one, take
+/// time logarithmic in the number of workers.
 class Clocks {
 public:
   explicit Clocks(uint32_t count)
@@ -94,7 +94,7 @@ public:
     for (least[node] = time; (node /= 2) > 0;)
       least[node] = std::min(least[2 * node], least[2 * node + 1]);
   }
-  /// The worker with the least time; on a tie the one with the lowest number.
+  /// Returns the worker with the least time; on ties the lowest number.
   uint32_t first() const {
     uint32_t node = 1;
     while (node < numLeaves)
@@ -152,7 +152,7 @@ private:
 };
 } // namespace
 
-/// Whether the slice that comes before this one has its cell of a kind.
+/// Whether the previous slice already has its cell of this kind.
 bool Dispatcher::isSliceDue(const KindFacts &kind, uint32_t rank) const {
   bool isForward = kind.type == CellType::Forward;
   uint32_t slice = encoding.sliceOf[kind.stage];
@@ -163,7 +163,7 @@ bool Dispatcher::isSliceDue(const KindFacts &kind, uint32_t rank) const {
   return next[encoding.kindOf(stage, kind.type)] > rank;
 }
 
-/// When the next cell of a kind can start. kNever: it cannot start yet.
+/// Returns when the next cell of a kind can start. kNever: it cannot start yet.
 int64_t Dispatcher::startOf(uint32_t worker, uint32_t index) const {
   const KindFacts &kind = encoding.kinds[index];
   uint32_t rank = next[index], first = kind.stage * kNumCellTypes;
@@ -290,16 +290,16 @@ private:
 
   const Encoding &encoding;
   uint32_t begin, end; ///< stages, of the first slice
-  /// By slice and stage: the way in which an activation leaves the device
-  /// between F and I. Forward: it stays.
+  /// By slice and stage: how an activation leaves the device between F and I.
+  /// Forward: it stays.
   std::vector<CellType> leaving;
 };
 } // namespace
 
-/// An activation has to leave the device if its worker cannot keep one of each
-/// of its stages and slices on the path, unless it is used next. Slices of a
-/// stage leave together, since later ones need their keys and values; where
-/// they do not fit side by side, they are recomputed.
+/// An activation must leave the device if its worker cannot keep one for each
+/// of its stages and slices on the path, unless it is used next. The slices of
+/// a stage leave together, because later slices need their keys and values. If
+/// they do not fit together, they are recomputed.
 void LoneMicrobatch::setLeaving() {
   std::vector<int64_t> total(encoding.numWorkers);
   std::vector<uint32_t> last(encoding.numWorkers, kNone);
@@ -377,17 +377,17 @@ Plan optimize::runOneByOne(const Encoding &encoding) {
 // Plans that fit the memory
 //
 // Reads each row once and counts its memory. If memory does not suffice,
-// decides which activations to offload or recompute, and where they come back.
+// decides which activations to offload or recompute, and where they return.
 // Then writes the row.
 //
 //   F0  F1  F2  I0  W0  F3  I1   ...         room for two
-//   F0  D0? F1  F2: F0, F1 or the last to be used goes out
+//   F0  D0? F1  F2: F0, F1 or the last to be used is evicted
 //===----------------------------------------------------------------------===//
 
-/// Most activations to look at ahead of time for reloads that are due.
+/// Limit on the activations that are examined in advance for due reloads.
 static constexpr unsigned kReloadsAhead = 32;
-/// The ticks of freed memory that outweigh one tick by which an offload is
-/// late.
+/// The number of ticks by which freed memory is worth more than one tick of a
+/// late offload.
 static constexpr double kLatePenalty = 4;
 
 namespace {
@@ -396,13 +396,13 @@ struct Activation {
   Token forward;
   uint32_t from = 0, until = 0;      ///< positions of F and I
   CellType back = CellType::Forward; ///< Reload or Recompute if it is evicted
-  uint32_t backAt = kNone;           ///< it comes back before this position
+  uint32_t backAt = kNone;           ///< it returns before this position
 };
 
-/// Activations that can be evicted, the most valuable first; on a tie the first
+/// Activations that can be evicted, the most valuable first; on ties the first
 /// added. An activation whose offload would end too late has a penalty. All
-/// penalties fall at the same rate with time, so the order of late activations
-/// does not change. An activation changes heaps once it is no longer late.
+/// penalties decrease at the same rate, so the order of late activations does
+/// not change. An activation moves to the other heap when it is no longer late.
 class Victims {
 public:
   /// Numbers come in ascending order.
@@ -412,9 +412,9 @@ public:
     ready.push({-readyAt, number, value});
   }
 
-  /// Takes the best activation that `isUsable`, and drops activations that are
-  /// no longer `isThere`. `now` never decreases. Takes the logarithm of their
-  /// number for each better activation that is not usable.
+  /// Removes and returns the best activation that `isUsable`, and drops
+  /// activations that are no longer `isThere`. `now` never decreases. Takes
+  /// logarithmic time for each better activation that is not usable.
   template <typename IsThere, typename IsUsable>
   std::optional<uint32_t> take(double now, IsThere &&isThere,
                                IsUsable &&isUsable);
@@ -482,7 +482,7 @@ private:
   std::vector<Activation> activations; ///< in order of F
   Victims victims;
   // By position from `begin`: the activation that an I uses, and whether it is
-  // evicted and not back yet.
+  // evicted and has not returned.
   std::vector<uint32_t> usedAt;
   llvm::BitVector awaited;
 };
@@ -517,8 +517,7 @@ std::optional<uint32_t> Victims::take(double now, IsThere &&isThere,
   return found;
 }
 
-/// The memory that evicting an activation frees, and that bringing it back
-/// takes.
+/// The memory that evicting an activation frees, which returning it takes.
 int64_t RowFitter::gainOf(const Activation &activation) const {
   uint32_t stage = stageOf(activation);
   return activation.back == CellType::Recompute
@@ -527,8 +526,8 @@ int64_t RowFitter::gainOf(const Activation &activation) const {
 }
 
 /// Evicts activations that are needed after position `until`, starting with the
-/// one needed last. Stops if evicting would delay the cell at `pos` for longer
-/// than it is worth.
+/// one that is needed last. Stops if evicting would delay the cell at `pos`
+/// more than it is worth.
 bool RowFitter::makeRoom(int64_t bytes, uint32_t pos, uint32_t until) {
   auto isThere = [&](uint32_t number) {
     return activations[number].until >= pos &&
@@ -543,8 +542,8 @@ bool RowFitter::makeRoom(int64_t bytes, uint32_t pos, uint32_t until) {
     if (!victim)
       return false;
     Activation &activation = activations[*victim];
-    // A copy of a slice has to wait for the last F of its microbatch, and so
-    // frees nothing for the slices between.
+    // A copy of a slice must wait for the last F of its microbatch, so it frees
+    // nothing for the slices in between.
     bool isSliced = encoding.numSlices > 1;
     if (isSliced && !encoding.recompute)
       return false;
@@ -567,9 +566,9 @@ bool RowFitter::fetch(Activation &activation, uint32_t pos) {
   return true;
 }
 
-/// Issues the reloads that are due, in the order in which they are needed, and
-/// recomputes as late as possible. False: there is no room for one that is
-/// needed now.
+/// Issues the due reloads in the order in which they are needed, and recomputes
+/// as late as possible. Returns false if there is no room for an activation
+/// that is needed now.
 bool RowFitter::bringBack(uint32_t pos) {
   int64_t ahead = 0;
   int next = awaited.find_first_in(pos - begin, end - begin);
@@ -606,7 +605,8 @@ void RowFitter::hold(uint32_t pos) {
 bool RowFitter::decide() {
   for (uint32_t pos = begin; pos < end; ++pos) {
     const KindFacts &kind = factsAt(pos);
-    bool isOut = kind.type > CellType::WeightGrad; // D, U or R of the plan
+    // D, U or R of the plan exists
+    bool isOut = kind.type > CellType::WeightGrad;
     if (isOut || !bringBack(pos) || !makeRoom(kind.allocates, pos, pos))
       return false;
     level += kind.allocates - kind.frees;
@@ -657,14 +657,14 @@ std::optional<Plan> optimize::fitMemory(const Encoding &encoding,
 //===----------------------------------------------------------------------===//
 // Patterns that repeat
 //
-// Extends a plan by repeating the part in its middle that recurs:
+// Extends a plan by repeating the recurring part in its middle:
 //
 //   F0 F1 | I0 W0 F2 | I1 W1 F3 | I2 W2 I3 W3       from 0, count 1
-//   F0 F1 | I0 W0 F2 | I1 W1 F3 | I2 W2 F4 | ...    one microbatch more
+//   F0 F1 | I0 W0 F2 | I1 W1 F3 | I2 W2 F4 | ...    one more microbatch
 //===----------------------------------------------------------------------===//
 
 /// Whether [`begin`, `end`) has exactly `count` F, I and W of each stage of the
-/// worker, and of every other kind `count` or none.
+/// worker, and `count` or none of every other kind.
 static bool isPattern(const Encoding &encoding, const Plan &plan,
                       uint32_t worker, uint32_t begin, uint32_t end,
                       uint32_t count) {

@@ -13,10 +13,10 @@
 using namespace pipesched;
 using namespace pipesched::optimize;
 
-/// Evaluations between two calls of shouldStop; fewer if they would time more
-/// than kStopCells cells.
+/// Number of evaluations between two calls of shouldStop; fewer if they would
+/// time more than kStopCells cells.
 static constexpr uint64_t kStopInterval = 256, kStopCells = uint64_t(1) << 22;
-/// Accepted plans between two searches for the critical path.
+/// Number of accepted plans between two searches for the critical path.
 static constexpr uint32_t kTraceInterval = 16;
 
 template <typename Objective>
@@ -30,8 +30,8 @@ int64_t Annealing<Objective>::offer(const Plan &other) {
   return value;
 }
 
-/// The position in the row of a cell that ends at `time` and may delay the one
-/// at `pos`: compute or a copy before it, an offload that frees memory, or
+/// Returns the position of a cell that ends at `time` and may delay the cell at
+/// `pos`: an earlier compute cell or copy, an offload that frees memory, or
 /// compute after a reload that is issued later than its place. kNone: there is
 /// no such cell.
 template <typename Objective>
@@ -54,9 +54,9 @@ uint32_t Annealing<Objective>::endingAt(uint32_t worker, uint32_t pos,
   return kNone;
 }
 
-/// The position of the cell that determines the start of the one at `pos`: it
-/// sends its message, is its copy, runs before it in the row or in a queue, or
-/// frees its memory. kNone at the start of a row.
+/// Returns the position of the cell that determines the start of the cell at
+/// `pos`: it sends its message, is its copy, precedes it in the row or in a
+/// queue, or frees its memory. kNone at the start of a row.
 template <typename Objective>
 uint32_t Annealing<Objective>::waitOf(uint32_t worker, uint32_t pos) const {
   Token token = plan.tokens[pos];
@@ -87,7 +87,8 @@ void Annealing<Objective>::trace() {
   critical.clear();
   uint32_t worker = objective.lastRow();
   uint32_t pos = encoding.rowBegins[worker] + plan.sizes[worker] - 1;
-  // Limit the length of the path: its ends decrease only if copies take time.
+  // Limit the length of the path, because ends decrease along it only if copies
+  // take time.
   while (pos != kNone && critical.size() < plan.tokens.size()) {
     worker = encoding.kinds[plan.tokens[pos].kind].worker;
     critical.push_back({worker, pos});
@@ -111,7 +112,7 @@ std::pair<uint32_t, uint32_t> Annealing<Objective>::drawPlace() {
           encoding.rowBegins[worker] + random.below(plan.sizes[worker])};
 }
 
-/// How much of the way from `begin` to `end` is after `now`, from 0 to 1.
+/// The part of the way from `begin` to `end` that is after `now`, from 0 to 1.
 static double shareOf(double now, double begin, double end) {
   return now < end ? (now - begin) / (end - begin) : 1;
 }
@@ -130,8 +131,8 @@ bool Annealing<Objective>::run(const Plan &from, const Cooling &cooling,
   const double begun = stopper.getProgress();
   double temperature = cooling.from;
   while (true) {
-    // Every 4096 draws count as one evaluation, so that a run ends even if none
-    // of them changes the plan.
+    // 4096 draws count as one evaluation, so that a run ends even if no draw
+    // changes the plan.
     if (evaluations - asked >= interval || ++draws % 4096 == 0) {
       evaluations += draws % 4096 == 0;
       numEvaluations += evaluations - asked;
@@ -184,7 +185,7 @@ template class optimize::Annealing<PeriodEvaluator<true>>;
 /// The furthest move of a cell, and the longest block, in cells.
 static constexpr uint32_t kFarthest = 24, kLongestBlock = 4;
 
-/// Whether two cells of a row may change places: `later` does not depend on
+/// Whether two cells of a row may be exchanged: `later` does not depend on
 /// `earlier`, neither directly nor through two cells of another worker's row.
 bool Mover::areFree(const Plan &plan, Token earlier, Token later) const {
   const KindFacts &a = encoding.kinds[earlier.kind];
@@ -208,8 +209,8 @@ void Mover::save(const Plan &plan, uint32_t from, uint32_t to) {
   saved.assign(plan.tokens.begin() + from, plan.tokens.begin() + to);
 }
 
-/// Whether there is memory for the compute cells of [`begin`, `end`) when all
-/// offloads before them are over. Reloads may wait for memory.
+/// Whether there is memory for the compute cells of [`begin`, `end`) if all
+/// earlier offloads have ended. Reloads may wait for memory.
 bool Mover::fits(const Plan &plan) const {
   for (uint32_t pos = begin; pos < end; ++pos) {
     const KindFacts &kind = encoding.kinds[plan.tokens[pos].kind];
@@ -220,8 +221,8 @@ bool Mover::fits(const Plan &plan) const {
   return true;
 }
 
-/// Updates the plan after tokens of [`begin`, `last`) have changed places.
-/// False: the memory does not suffice, and the change is undone.
+/// Updates the plan after tokens of [`begin`, `last`) were reordered. Returns
+/// false if memory does not suffice; the change is then undone.
 bool Mover::apply(Plan &plan, uint32_t last) {
   isWholeRow = false;
   end = last;
@@ -250,7 +251,7 @@ void Mover::undo(Plan &plan) const {
 // Changes of order
 //===----------------------------------------------------------------------===//
 
-/// The number of places, at most `most`, that a cell can move.
+/// The number of places, at most `most`, by which a cell can move.
 uint32_t Mover::reach(const Plan &plan, uint32_t position, uint32_t most,
                       bool isForward) const {
   uint32_t rowBegin = encoding.rowBegins[worker];
@@ -331,9 +332,10 @@ void Mover::replace(Plan &plan, Token from, Token to) {
   plan.tokens[position] = to;
 }
 
-/// Exchanges the backwards of two microbatches on one stage. The first now runs
-/// later and the second earlier, so the copies or R that brought the second
-/// back now serve the first. False: one is offloaded, the other recomputed.
+/// Exchanges the backwards of two microbatches on one stage. The first then
+/// runs later and the second earlier, so the copies or R that restored the
+/// second now serve the first. Returns false if one is offloaded and the other
+/// recomputed.
 bool Mover::relabel(Plan &plan, Token first, Token second) {
   auto of = [&](Token token, CellType type) {
     return encoding.sibling(token, type);
@@ -391,7 +393,8 @@ bool Mover::drawRelabel(Plan &plan, uint32_t position, Random &random) {
   return isValid;
 }
 
-/// Whether every replaced cell is in order with the others of its microbatch.
+/// Whether every replaced cell is in order relative to the other cells of its
+/// microbatch.
 bool Mover::areOrdered(const Plan &plan) const {
   return llvm::all_of(patches, [&](const Patch &patch) {
     return plan.isOrdered(encoding, plan.tokens[patch.position]);
@@ -418,22 +421,23 @@ bool Mover::draw(Plan &plan, uint32_t row, uint32_t position, Random &random) {
 // Moves of evictions
 //
 // Moves that decide which activations are offloaded or recomputed. Most such
-// changes are of no use by themselves: an activation that is kept takes memory
-// from forwards, and one that is evicted frees memory that no forward uses yet.
-// Therefore a move may also change the order of the row around it.
+// changes alone are useless: a kept activation takes memory from forwards, and
+// an evicted one frees memory that no forward uses yet. Therefore a move may
+// also change the order of the row around it.
 //===----------------------------------------------------------------------===//
 
-/// The largest distance of two microbatches of a stage in an exchange of
-/// evictions.
+/// The largest distance between two microbatches of a stage that exchange an
+/// eviction.
 static constexpr uint32_t kFarthestTransfer = 4;
-/// A new reload or R is fewer than this many cells ahead of its I.
+/// A new reload or R is inserted fewer than this many cells before its I.
 static constexpr uint32_t kMostAhead = 4;
-/// How far a forward moves at most into memory that has become free.
+/// The largest distance by which a forward moves into memory that has become
+/// free.
 static constexpr uint32_t kFarthestPull = 12;
-/// The most cells that wait for memory at a time.
+/// The largest number of cells that wait for memory at the same time.
 static constexpr size_t kMostDelayed = 24;
 
-/// How the activation comes back: Reload, Recompute, or Forward if it stays.
+/// How the activation returns: Reload, Recompute, or Forward if it stays.
 CellType Mover::evictionOf(const Plan &plan, Token forward) const {
   for (CellType back : {CellType::Reload, CellType::Recompute})
     if (plan.has(encoding.sibling(forward, back)))
@@ -447,7 +451,7 @@ CellType Mover::drawKind(Random &random) const {
   return isOffload ? CellType::Reload : CellType::Recompute;
 }
 
-/// Inserts a cell into the row. Positions of the plan stay as they were.
+/// Inserts a cell into the row without updating the positions of the plan.
 void Mover::insert(Plan &plan, uint32_t position, Token token) {
   auto tokens = plan.tokens.begin();
   uint32_t rowEnd = encoding.rowBegins[worker] + plan.sizes[worker];
@@ -490,8 +494,8 @@ void Mover::evict(Plan &plan, Token forward, CellType back, Random &random) {
   plan.refreshRow(encoding, worker);
 }
 
-/// Moves a forward that is between F and I of this microbatch to an earlier
-/// place, into the memory that the eviction frees.
+/// Moves a forward between F and I of this microbatch to an earlier place, into
+/// the memory that the eviction frees.
 void Mover::pullForward(Plan &plan, Token forward, Random &random) {
   uint32_t from = plan.positions[forward.cell] + 1;
   uint32_t until =
@@ -512,7 +516,7 @@ void Mover::pullForward(Plan &plan, Token forward, Random &random) {
 }
 
 /// Delays each compute cell for which memory does not suffice, and the cells
-/// that depend on it, until memory suffices. False: it never does.
+/// that depend on it, until memory suffices. Returns false if it never does.
 bool Mover::delayForMemory(Plan &plan) {
   ordered.clear();
   delayed.clear();
@@ -554,8 +558,8 @@ bool Mover::delayForMemory(Plan &plan) {
 }
 
 /// Accepts the row, in which the eviction of two microbatches may have changed.
-/// If it needs too much memory, cells may be delayed. False: delays do not
-/// help, or slices are out of order, and the change is undone.
+/// If it needs too much memory, cells may be delayed. Returns false if delays
+/// do not help or slices are out of order; the change is then undone.
 bool Mover::applyEviction(Plan &plan, Token first, Token second,
                           Random &random) {
   isWholeRow = true;
@@ -575,7 +579,7 @@ bool Mover::applyEviction(Plan &plan, Token first, Token second,
   return false;
 }
 
-/// Starts or stops to evict a microbatch.
+/// Starts or stops evicting a microbatch.
 bool Mover::drawToggle(Plan &plan, Token forward, Random &random) {
   save(plan, plan.positions[forward.cell],
        encoding.rowBegins[worker] + plan.sizes[worker]);
@@ -589,9 +593,9 @@ bool Mover::drawToggle(Plan &plan, Token forward, Random &random) {
   return applyEviction(plan, forward, forward, random);
 }
 
-/// Evicts a microbatch in place of another one near it on the same stage; if
-/// both techniques are allowed, perhaps the same one in another way. False:
-/// neither of the two is evicted, or both are.
+/// Evicts a microbatch instead of another one near it on the same stage. If
+/// both techniques are allowed, it may instead change the technique of one
+/// microbatch. Returns false if neither of the two is evicted, or both are.
 bool Mover::drawTransfer(Plan &plan, Token forward, Random &random) {
   const KindFacts &kind = encoding.kinds[forward.kind];
   uint32_t distance = 1 + random.below(kFarthestTransfer);

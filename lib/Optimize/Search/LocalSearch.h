@@ -13,7 +13,7 @@
 
 namespace pipesched::optimize {
 
-/// Evaluates the makespan of plans; has the interface of PeriodEvaluator.
+/// Evaluates the makespan of plans, with the interface of PeriodEvaluator.
 template <bool Copies>
 class MakespanEvaluator : public Evaluator<int64_t, Copies> {
 public:
@@ -33,26 +33,27 @@ private:
   const Encoding &encoding;
 };
 
-/// A change of a plan that can be undone. In one row, neighbouring blocks or
-/// two cells change places, or copies and recompute of a microbatch are added,
-/// removed, or given to another one; then forwards may move earlier into the
-/// memory that this frees, or later until they fit. In all rows of a path, two
-/// microbatches change places in the backwards; that helps only if one of them
-/// then stays offloaded for longer than the other. Apart from that, cells of
-/// one stage and phase keep their order.
+/// A change of a plan that can be undone. Changes in one row: neighbouring
+/// blocks or two cells are exchanged; or copies and recompute of a microbatch
+/// are added, removed, or moved to another microbatch, after which forwards may
+/// move earlier into the freed memory, or later until they fit. A change in all
+/// rows of a path: two microbatches are exchanged in the backwards, which helps
+/// only if one of them then stays offloaded longer. Otherwise, cells of one
+/// stage and phase keep their order.
 class Mover {
 public:
   explicit Mover(const Encoding &encoding)
       : encoding(encoding), sent(sentMessages(encoding)) {}
 
-  /// Draws a change near `position` of the worker's row and makes it. False:
-  /// the plan is unchanged, since the change would break an order or exceed the
-  /// memory even if every cell waited for all offloads before it.
+  /// Draws a change near `position` of the worker's row and makes it. Returns
+  /// false if the plan is unchanged, because the change would violate an order,
+  /// or exceed the memory even if every cell waited for all earlier offloads.
   bool draw(Plan &plan, uint32_t worker, uint32_t position, Random &random);
   void undo(Plan &plan) const;
 
   uint32_t getWorker() const { return worker; }
-  /// The first position at which the row differs, and one past the last.
+  /// The first position at which the row differs; getEnd() is one past the
+  /// last.
   uint32_t getBegin() const { return begin; }
   uint32_t getEnd() const { return end; }
   /// Whether the change may be anywhere in any row.
@@ -66,7 +67,7 @@ private:
   bool drawInsertion(Plan &plan, uint32_t position, Random &random);
   bool drawBlock(Plan &plan, uint32_t position, Random &random);
   bool drawExchange(Plan &plan, uint32_t position, Random &random);
-  // Which activations are offloaded or recomputed.
+  // Draws a change of the offloaded or recomputed activations.
   bool drawEviction(Plan &plan, uint32_t position, Random &random);
   bool drawToggle(Plan &plan, Token forward, Random &random);
   bool drawTransfer(Plan &plan, Token forward, Random &random);
@@ -102,24 +103,24 @@ private:
 /// The length of an annealing run and the fall of its temperature.
 struct Cooling {
   double from = 0, to = 0;       ///< temperatures, in ticks
-  double until = 1;              ///< the progress at which it ends
-  uint64_t leastEvaluations = 0; ///< it does not end before
+  double until = 1;              ///< progress at which it ends
+  uint64_t leastEvaluations = 0; ///< it does not end before this many
 };
 
-/// Says when a search has to stop; searches ask every few hundred evaluations.
+/// Decides when a search must stop; searches ask every few hundred evaluations.
 class Stopper {
 public:
   virtual ~Stopper() = default;
   /// `evaluations` counts evaluations since the last call; `best` is the best
   /// objective of this search.
   virtual bool shouldStop(uint64_t evaluations, int64_t best) = 0;
-  /// The share of the limits that is used, from 0 to 1.
+  /// The used share of the limits, from 0 to 1.
   virtual double getProgress() const = 0;
-  /// The progress at which the search has to stop for now.
+  /// The progress at which the search must stop for now.
   virtual double getEnd() const { return 1; }
 };
 
-/// Annealing runs. The best plan of all runs is kept.
+/// Runs annealing, and keeps the best plan of all runs.
 template <typename Objective>
 class Annealing {
 public:
@@ -129,7 +130,7 @@ public:
 
   /// Returns the objective of a plan, and keeps the plan if it is the best.
   int64_t offer(const Plan &plan);
-  /// Anneals from a feasible plan. False: the search has to stop.
+  /// Anneals from a feasible plan. Returns false if the search must stop.
   bool run(const Plan &from, const Cooling &cooling, Stopper &stopper);
 
   const Plan &getBest() const { return best; }

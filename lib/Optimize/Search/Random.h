@@ -23,11 +23,11 @@ public:
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
   }
-  /// In [0, bound); `bound` is above 0.
+  /// Returns a number in [0, bound); `bound` is above 0.
   uint32_t below(uint32_t bound) {
     return uint32_t((next() >> 32) * uint64_t(bound) >> 32);
   }
-  /// In [0, 1).
+  /// Returns a number in [0, 1).
   double unit() { return double(next() >> 11) * 0x1p-53; }
   bool chance(double probability) { return unit() < probability; }
 

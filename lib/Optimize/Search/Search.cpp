@@ -15,48 +15,46 @@ using namespace pipesched;
 using namespace pipesched::optimize;
 
 namespace {
-/// The number of plans that the first runs start with, the most of these with
-/// one origin, and the number of plans kept for later runs.
+/// The number of plans with which the first runs start, the largest number of
+/// these with one origin, and the number of plans kept for later runs.
 constexpr size_t kNumStarts = 8, kMostAlike = 4, kPoolSize = 8;
-/// The product of the list schedules of a search, its cells and its workers.
+/// The number of list schedules of a search, times its cells, times its
+/// workers.
 constexpr uint64_t kConstructionWork = 40'000'000;
-/// The product of the ways to repeat the middle of a plan and its cells.
+/// The number of ways to repeat the middle of a plan, times its cells.
 constexpr double kRepeatWork = 20e6;
-/// Lengths of the first runs and of the last ones as shares of a generation,
-/// and the number of runs after which the length has doubled. No run has fewer
+/// Lengths of the first and of the last runs as shares of a generation, and the
+/// number of runs after which the length has doubled. No run has fewer
 /// evaluations than kLeastRun.
 constexpr double kFirstShare = 0.01, kLastShare = 0.15, kDoubled = 4;
 constexpr uint64_t kLeastRun = 4000;
-/// Evaluations per cell that a generation takes, and the least share of the
-/// limits. After the last generation the best plans of all generations get the
-/// rest of the limits.
+/// Evaluations per cell in a generation, and the least share of the limits.
+/// After the last generation, the best plans of all generations get the rest of
+/// the limits.
 constexpr double kGenerationWork = 1300;
 constexpr double kLeastGeneration = 0.12, kAllGenerations = 0.75;
 /// The number of plans of a generation that are kept for the end, and the run
-/// from which on they are annealed, for as long as the last plans of a
-/// generation.
+/// from which they are annealed, for as long as the last plans of a generation.
 constexpr size_t kNumElite = 3;
 constexpr uint64_t kLateRun = 16;
-/// The largest number of cells of the plans that are kept for later
-/// generations.
+/// The limit on cells of plans that are kept for later generations.
 constexpr uint64_t kMostKept = 1'000'000;
-/// Range of temperatures at the start of a run, and that at its end, in mean
+/// Range of temperatures at the start of a run and at its end, in mean
 /// durations of a cell; the least temperature at the end, in ticks.
 constexpr double kCoolest = 0.03, kHottest = 0.3, kFrozen = 0.01;
 constexpr double kLeastTicks = 0.3;
 constexpr uint64_t kMinConstructions = 4, kMaxConstructions = 1500;
-/// Large problems get fewer list schedules than this only if these take more
-/// than a share of the limits.
+/// Large problems get fewer list schedules than this only if these would take
+/// more than a share of the limits.
 constexpr uint64_t kUsualConstructions = 64;
 constexpr double kConstructionShare = 0.6;
-/// The product of the ways in which a plan and its cells are fitted to the
-/// memory.
+/// The number of ways in which a plan is fitted to the memory, times its cells.
 constexpr uint64_t kFitWork = 1'600'000;
 constexpr uint64_t kMinFits = 1, kMaxFits = 12;
 
-/// A smaller problem is solved first if it saves at least this many
-/// microbatches; it has enough microbatches to fill the pipeline. Its search
-/// gets this share of the limits.
+/// A smaller problem is solved first if it has at least this many fewer
+/// microbatches and still enough to fill the pipeline. Its search gets this
+/// share of the limits.
 constexpr int64_t kLeastMore = 12;
 constexpr double kSmallerShare = 0.15;
 
@@ -120,19 +118,19 @@ private:
 
   const Encoding &encoding;
   Annealing<Objective> annealing;
-  Evaluator<int64_t, false> unbounded; ///< times without regard to memory
+  Evaluator<int64_t, false> unbounded; ///< ignores memory
   std::vector<Entry> starts, pool;     ///< the best first
   std::string origin;
   bool isNested = false, isOneGeneration = false;
   std::vector<Candidate> candidates; ///< all that were offered
-  std::vector<Entry> elite;          ///< the best of earlier generations
+  std::vector<Entry> elite;          ///< the best plans of earlier generations
   uint64_t number = 0;               ///< of the next run of this generation
   double generationBegin = 0, generationEnd = 1; ///< progress
   double annealedFrom = -1; ///< progress at the start of the first run
 };
 } // namespace
 
-/// Inserts an entry unless it is there already. Keeps the best `most`, the best
+/// Inserts an entry unless it is already there. Keeps the best `most`, the best
 /// first.
 template <typename Objective>
 void SearchOf<Objective>::insert(std::vector<Entry> &entries, Entry entry,
@@ -214,7 +212,7 @@ void SearchOf<Objective>::addFitted(const Plan &plan, const std::string &name,
   for (uint32_t pos = 0; pos < ends.size(); ++pos)
     ends[pos] = unbounded.endAt(pos);
   Random &random = annealing.getRandom();
-  auto mustStop = [&] { // only once there is a plan
+  auto mustStop = [&] { // only after there is a plan
     int64_t best = annealing.getBestObjective();
     return best != kInfeasible && stopper.shouldStop(0, best);
   };
@@ -266,7 +264,7 @@ double SearchOf<Objective>::meanDuration() const {
 }
 
 /// List schedules may use more memory than the workers have if offload or
-/// recompute can free it.
+/// recompute can reduce it.
 template <typename Objective>
 std::vector<int64_t> SearchOf<Objective>::drawCapacity() {
   std::vector<int64_t> capacity = encoding.capacity;
@@ -290,7 +288,7 @@ void SearchOf<Objective>::constructOne(Stopper &stopper) {
 }
 
 /// Adds the plan with its middle repeated, in all possible ways; if there are
-/// too many, in some that are evenly spread.
+/// too many ways, in an evenly spread selection.
 template <typename Objective>
 void SearchOf<Objective>::addRepeated(const Encoding &smaller, const Plan &plan,
                                       Stopper &stopper) {
@@ -309,8 +307,8 @@ void SearchOf<Objective>::addRepeated(const Encoding &smaller, const Plan &plan,
     }
 }
 
-/// Solves a problem with fewer microbatches, then repeats the part of its rows
-/// that recurs.
+/// Solves a problem with fewer microbatches, then repeats the recurring part of
+/// its rows.
 template <typename Objective>
 void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
   const Placement &placement = encoding.problem.placement;
@@ -319,7 +317,7 @@ void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
   int64_t more = (most - least) / kLeastMore * kLeastMore;
   if (more <= 0 || placement.getNumPaths() > 1)
     return;
-  isOneGeneration = true; // its starts cost too much to find them again
+  isOneGeneration = true; // finding its starts again takes too long
   Path path;
   path.workers = placement.getPath(0).workers;
   Problem problem = encoding.problem;
@@ -343,7 +341,7 @@ void SearchOf<Objective>::constructFromSmaller(Stopper &stopper) {
     addRepeated(smaller, entry.plan, stopper);
 }
 
-/// Adds random list schedules. False: the search has to stop.
+/// Adds random list schedules. Returns false if the search must stop.
 template <typename Objective>
 bool SearchOf<Objective>::constructMany(Stopper &stopper) {
   uint64_t work = uint64_t(encoding.numCells) * encoding.numWorkers;
@@ -370,8 +368,8 @@ void SearchOf<Objective>::construct(Stopper &stopper) {
 // Annealing
 //===----------------------------------------------------------------------===//
 
-/// First takes every start in turn, then plans of the pool, the better the more
-/// often.
+/// Returns every start in turn first, then plans of the pool; better plans are
+/// drawn more often.
 template <typename Objective>
 const typename SearchOf<Objective>::Entry &SearchOf<Objective>::drawEntry() {
   if (number < starts.size())
@@ -404,8 +402,8 @@ bool SearchOf<Objective>::runOnce(double until, Stopper &stopper) {
   return goesOn;
 }
 
-/// Keeps the best plans of this generation and starts another one; after the
-/// last, continues with the best of all.
+/// Keeps the best plans of this generation and starts the next one. After the
+/// last generation, continues with the best of all.
 template <typename Objective>
 void SearchOf<Objective>::endGeneration(Stopper &stopper) {
   double now = stopper.getProgress();
@@ -422,15 +420,15 @@ void SearchOf<Objective>::endGeneration(Stopper &stopper) {
     number = kLateRun;
     return;
   }
-  start(); // so that there is a plan
+  start(); // ensures that there is a plan
   for (const Candidate &candidate : candidates)
     if (!stopper.shouldStop(0, annealing.getBestObjective()))
       readCandidate(candidate, stopper);
   constructMany(stopper);
 }
 
-/// Decides the length of a generation by the evaluations so far. The first one
-/// has started with the search.
+/// Sets the length of a generation by the evaluations so far. The first
+/// generation starts with the search.
 template <typename Objective>
 void SearchOf<Objective>::setGeneration(double progress) {
   double all = double(annealing.getNumEvaluations()) /
@@ -455,7 +453,7 @@ void SearchOf<Objective>::anneal(Stopper &stopper) {
     double share = std::min(kFirstShare * std::exp2(double(number) / kDoubled),
                             kLastShare) *
                    (generationEnd - generationBegin);
-    // Make the run longer if only a short one would remain at the end.
+    // Lengthen the run if only a short one would remain at the end.
     goesOn = runOnce(end - now < 1.5 * share ? end : now + share, stopper);
   }
 }

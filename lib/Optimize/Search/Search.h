@@ -1,7 +1,7 @@
 //===- Search.h - One search of many ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One search: heuristics, then annealing runs until it has to stop.
+// One search: first heuristics, then annealing runs until it must stop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,20 +35,20 @@ public:
   /// Adds the plan that runs one microbatch after the other, which is feasible
   /// if any plan is.
   virtual void start() = 0;
-  /// Adds the plan. A plan that exceeds the memory is fitted to it.
+  /// Adds the plan. If it exceeds the memory, it is changed to fit.
   virtual void offer(const Candidate &candidate, Stopper &stopper) = 0;
   /// Offers random list schedules.
   virtual void construct(Stopper &stopper) = 0;
-  /// Anneals until it has to stop, in runs that grow longer.
+  /// Anneals until it must stop, in runs of increasing length.
   virtual void anneal(Stopper &stopper) = 0;
 
   virtual int64_t getBestObjective() const = 0;
-  /// The best plan, then others to continue with, the best first.
+  /// Returns the best plan, then others to continue with, the best first.
   virtual std::vector<RankedPlan> getPlans() const = 0;
-  /// The rows of a plan. If the period is the objective, cells have the joins
-  /// for which they wait in steady state. The memory has to suffice for
-  /// the first step too, so a second version follows if the first step needs
-  /// other joins.
+  /// Returns the rows of a plan. If the period is the objective, cells have the
+  /// joins that they need in steady state. The memory must suffice for the
+  /// first step too, so a second version follows if the first step needs other
+  /// joins.
   virtual std::vector<std::vector<Row>> rowsOf(const Plan &plan) = 0;
 };
 

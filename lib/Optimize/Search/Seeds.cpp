@@ -1,7 +1,7 @@
-//===- Seeds.cpp - Schedules of families ----------------------------------===//
+//===- Seeds.cpp - Schedules of families as seeds -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The schedules of the families that a problem allows.
+// Makes the schedules of the families that a problem allows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static int64_t pathOf(const Placement &placement, int64_t globalStage) {
   return path;
 }
 
-/// Durations as slots, for families that ask for them.
+/// Returns durations as slots, for families that use them.
 static std::vector<StageSlots> slotsOf(const Problem &problem) {
   std::vector<StageSlots> slots;
   // The first slice represents all.
@@ -68,7 +68,7 @@ int64_t optimize::leastActivations(const Problem &problem) {
   return least;
 }
 
-/// The options to try a family with, and the name of each variant.
+/// The options with which a family is tried, and the name of each variant.
 static std::vector<std::pair<std::string, FamilyOptions>>
 variantsOf(const Family &family, const Problem &problem) {
   FamilyOptions options;
@@ -95,7 +95,8 @@ variantsOf(const Family &family, const Problem &problem) {
   return variants;
 }
 
-/// The row without overlap and idle slots, which a problem does not have.
+/// Returns the row without overlap and idle slots, because problems have
+/// neither.
 static Row plainRow(const Row &row) {
   Row plain;
   plain.reserve(row.size());
@@ -113,7 +114,7 @@ static bool hasPhase(const std::vector<Row> &rows, Phase phase) {
   return false;
 }
 
-/// The rows with backwards split or whole as the problem asks for. Empty if
+/// Returns the rows with split or whole backwards as in the problem. Empty if
 /// that is not possible.
 static std::vector<Row> adapt(const Problem &problem, Table table) {
   for (Row &row : table.rows)
@@ -134,7 +135,7 @@ static std::vector<Row> adapt(const Problem &problem, Table table) {
   return {};
 }
 
-/// Whether the rows break no rule. An order made for gradients after I may
+/// Whether the rows violate no rule. An order made for gradients after I may
 /// deadlock if gradients come after W.
 static bool canRun(const Problem &problem, const Placement &placement,
                    ArrayRef<Row> rows) {
@@ -152,8 +153,8 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem,
     return seeds;
   const Placement placement = joinSlices(problem);
   for (const Family &family : families()) {
-    // Cells run one at a time here: its order is interleaved 1F1B's with one
-    // forward more than needed.
+    // Without overlapped pairs its order is interleaved 1F1B's with one
+    // unneeded forward.
     if (family.name == "combined-1f1b")
       continue;
     for (auto &[name, options] : variantsOf(family, problem)) {
@@ -191,6 +192,6 @@ std::vector<Seed> optimize::familySeeds(const Problem &problem,
             options.setupSeconds >= options.timeLimitSeconds);
   };
   std::vector<Seed> seeds = familySeeds(problem, mustStop);
-  (void)mustStop(); // for the time of the last one
+  (void)mustStop(); // updates the time of the last one
   return seeds;
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads the seeds, then runs the searches and proofs of a portfolio. Values
-// that its tasks read often are atomic; values that change seldom are under a
-// lock.
+// that its tasks read often are atomic; values that change rarely are protected
+// by a lock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,21 +27,22 @@ using llvm::Expected;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The best solution so far and its origin. Among equally good solutions the
-/// first one offered stays.
+/// The best solution so far and its origin. Among equally good solutions, the
+/// first one offered is kept.
 class BestSolution {
 public:
   explicit BestSolution(const Problem &problem) : problem(problem) {}
 
   explicit operator bool() const { return solution.has_value(); }
-  /// kInfeasible: there is no solution yet.
+  /// kInfeasible if there is no solution yet.
   int64_t getObjective() const {
     return solution ? objectiveOf(problem, *solution) : kInfeasible;
   }
   const std::string &getOrigin() const { return origin; }
   Solution take() { return std::move(*solution); }
 
-  /// Times the rows, and takes them if they are better and keep all rules.
+  /// Computes the times of rows, and keeps the rows if they are better and
+  /// satisfy all rules.
   void offer(llvm::ArrayRef<Row> rows, llvm::StringRef origin);
   void offer(Solution offered, llvm::StringRef origin);
 
@@ -55,9 +56,9 @@ private:
 /// search i has rank i + 1.
 ///
 /// With a limit on evaluations the result must not depend on which task is
-/// faster. Therefore the bound that tasks compare with changes only between
-/// rounds, and a task that reaches its goal stops only tasks of higher ranks,
-/// whose results of this round are then ignored.
+/// faster. Therefore the bound with which tasks compare changes only between
+/// rounds. A task that reaches its goal stops only tasks of higher ranks, and
+/// the results of these in this round are ignored.
 class SharedState {
 public:
   static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
@@ -75,24 +76,24 @@ public:
   /// Whether evaluations are limited.
   bool isRepeatable() const { return options.maxEvaluations > 0; }
 
-  /// Whether the objective is the bound or within the gap that was asked for.
+  /// Whether the objective equals the bound or is within the requested gap.
   bool isGoal(int64_t objective) const;
-  /// Starts a round. No task may run meanwhile.
+  /// Starts a round. No task may run at the same time.
   void startRound();
   /// Records that a task has a solution with this objective.
   void tell(uint32_t rank, int64_t objective);
-  /// Records that the proof has ended; its best known solution has this
-  /// objective.
+  /// Records that the proof has ended, with the objective of its best known
+  /// solution.
   void endProof(int64_t known);
-  /// Records that no schedule is below `value`. Running tasks see it only if
-  /// results need not be repeatable.
+  /// Records that no schedule is below `value`. Running tasks see the new bound
+  /// only if results need not be repeatable.
   void raiseBound(int64_t value, llvm::StringRef name);
   /// The best lower bound. Only a proof may ask for it while tasks run.
   int64_t getBound() {
     std::lock_guard<std::mutex> guard(lock);
     return bound;
   }
-  /// Whether the task of that rank has to end its round.
+  /// Whether the task of that rank must end its round.
   bool mustStop(uint32_t rank) const;
   /// The least rank of this round that has reached the goal, or kNoRank.
   uint32_t getFirstDone() const { return firstDone; }
@@ -101,7 +102,7 @@ public:
   /// Reports progress if the last report is long enough ago.
   void report();
 
-  /// Writes the bound, times and counts.
+  /// Stores the bound, times and counts in the result.
   void fill(SolverResult &result);
 
   const SolverOptions &options;
@@ -111,10 +112,10 @@ private:
 
   const Clock::time_point start = Clock::now();
   std::atomic<int64_t> best = std::numeric_limits<int64_t>::max();
-  std::atomic<int64_t> goalBound = 0; ///< tasks compare with it
+  std::atomic<int64_t> goalBound = 0; ///< the bound with which tasks compare
   std::atomic<uint64_t> evaluations = 0;
   std::atomic<uint32_t> firstDone = kNoRank;
-  // Under the lock.
+  // All members below are protected by the lock.
   std::mutex lock;
   int64_t bound = 0;
   std::string boundName;
@@ -239,17 +240,17 @@ namespace {
 ///   round 2   proof, search 0 .. search n-1          until 35 %
 ///   round 3   proof, search 0 .. search n-1          until all is used
 ///
-/// If evaluations are limited, only their number determines the number of
-/// searches, and each gets an equal share. Then neither the number of threads
-/// nor their speed changes the result. Otherwise there is one search per
-/// thread.
+/// If evaluations are limited, their number alone determines the number of
+/// searches, and each search gets an equal share. So neither the number of
+/// threads nor their speed changes the result. Otherwise there is one search
+/// per thread.
 class Portfolio {
 public:
   Portfolio(const Encoding &encoding, SharedState &shared, BestSolution &best);
   ~Portfolio();
 
   /// Searches from these plans until a limit or the goal is reached. Solutions
-  /// go to `best`.
+  /// are offered to `best`.
   void run(llvm::ArrayRef<Candidate> candidates);
 
 private:
@@ -274,12 +275,12 @@ private:
 
 /// More threads than this are not used.
 static constexpr unsigned kMostThreads = 256;
-/// With a limit on evaluations, time does not suffice if, after this share of
-/// it, fewer than this part of the evaluations that should be done by then are
+/// With a limit on evaluations, time is too short if, after the first share of
+/// it, less than the second share of the evaluations planned until then is
 /// done.
 static constexpr double kTimeToTell = 0.25, kTooFew = 0.5;
-/// With a limit on evaluations: the largest number of searches, and the
-/// evaluations needed for each further search.
+/// With a limit on evaluations: the largest number of searches, and the number
+/// of evaluations for each additional search.
 static constexpr uint64_t kMostSearches = 16;
 static constexpr uint64_t kEvaluationsPerSearch = 500'000;
 /// Work of a proof, per evaluation and cell of the problem.
@@ -287,7 +288,7 @@ static constexpr double kProofWorkPerCell = 0.5;
 
 namespace {
 /// The share of its limits up to which each search runs in this round, and the
-/// share of all limits that the proof alongside them gets.
+/// share of all limits for the proof that runs at the same time.
 struct Round {
   double until, proofShare;
 };
@@ -322,18 +323,19 @@ struct Portfolio::Task final : Stopper {
   uint32_t rank;
   std::unique_ptr<Search> search;
   uint64_t evaluations = 0, mostEvaluations = 0;
-  /// Limit on its own time; 0: only the limit on the time of all.
+  /// Limit on its own time; 0: only the common time limit.
   double mostSeconds = 0;
-  double secondsBefore = 0;    ///< in earlier rounds
-  double begun = 0;            ///< this round, in shared.seconds()
-  double until = 1;            ///< share of the limits
-  mutable double progress = 0; ///< of limited evaluations; never falls
+  double secondsBefore = 0; ///< in earlier rounds
+  double begun = 0;         ///< start of this round, in shared.seconds()
+  double until = 1;         ///< share of the limits
+  /// Part of the limited evaluations; never decreases.
+  mutable double progress = 0;
 };
 
-/// The progress goes by evaluations if they are limited, so that results do not
-/// depend on the machine. It goes by time only if time clearly does not suffice
-/// for the evaluations. Without a time limit only seeds and heuristics run,
-/// which have no progress.
+/// Returns the progress in evaluations if they are limited, so that results do
+/// not depend on the machine. Returns the progress in time only if time is
+/// clearly too short for the evaluations. Without a time limit only seeds and
+/// heuristics run, which have no progress.
 double Portfolio::Task::getProgress() const {
   double limit = shared.options.timeLimitSeconds;
   if (limit <= 0)
@@ -409,7 +411,7 @@ Portfolio::Portfolio(const Encoding &encoding, SharedState &shared,
   for (uint32_t number = 0; number < count; ++number) {
     tasks.push_back(std::make_unique<Task>(shared, number + 1));
     tasks.back()->mostEvaluations = all / count + (number < all % count);
-    // Searches that take turns on a thread share its time.
+    // Searches that alternate on a thread share its time.
     if (numThreads < count)
       tasks.back()->mostSeconds = shared.options.timeLimitSeconds *
                                   (numThreads - proofShare) / double(count);
@@ -462,7 +464,7 @@ void Portfolio::prove(double share) {
   shared.endProof(known);
 }
 
-/// Takes the best plan of a search that beats `best` and keeps all rules.
+/// Takes the best plan of a search that beats `best` and satisfies all rules.
 void Portfolio::takePlans(Search &search) {
   for (const RankedPlan &plan : search.getPlans())
     if (plan.objective < best.getObjective())
@@ -470,8 +472,8 @@ void Portfolio::takePlans(Search &search) {
         best.offer(rows, plan.origin);
 }
 
-/// Merges the results of a round. If results have to be repeatable, it skips
-/// the tasks after the first that has reached the goal, since their progress
+/// Merges the results of a round. If results must be repeatable, it skips the
+/// tasks after the first one that reached the goal, because their progress
 /// depends on timing.
 void Portfolio::merge() {
   if (proven)
@@ -485,7 +487,7 @@ void Portfolio::merge() {
   }
 }
 
-/// False: this was the last round.
+/// Returns false if this was the last round.
 bool Portfolio::runRound(double until, double proofShare) {
   shared.startRound();
   unsigned numProofs = isProofDue(proofShare) && best;
@@ -518,7 +520,7 @@ void Portfolio::run(llvm::ArrayRef<Candidate> plans) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Turns seeds into plans to start from, and keeps the best that fits the
+/// Turns seeds into starting plans, and keeps the best one that fits the
 /// memory.
 class SeedReader {
 public:
@@ -557,8 +559,9 @@ void SeedReader::offerRows(const Plan &plan, llvm::StringRef name) {
     best.offer(evaluation.rowsOf(plan), name);
 }
 
-/// Split backwards and ordered microbatches make no schedule without copies and
-/// recompute worse. For other schedules the original rows are offered as well.
+/// Without copies and recompute, split backwards and ordered microbatches never
+/// make a schedule worse. For other schedules the original rows are offered as
+/// well.
 void SeedReader::read(const Seed &seed) {
   std::optional<Plan> plan = planOf(encoding, seed.rows);
   bool isPeriod = encoding.problem.objective == Objective::Period;
@@ -578,7 +581,7 @@ void SeedReader::read(const Seed &seed) {
 }
 
 /// Reads the seeds, and the best rows that fixed rules make of them if these
-/// are better. When the time is over, one that fits the memory is enough.
+/// are better. After the time is over, one plan that fits the memory is enough.
 static void readSeeds(const Problem &problem, ArrayRef<Seed> seeds,
                       const SharedState &shared, const BestSolution &best,
                       SeedReader &reader) {

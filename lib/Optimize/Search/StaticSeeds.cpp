@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Tries seeds in ascending order of their objective, and stops at the first
-// that is no better than the best rows found.
+// seed that is no better than the best rows found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ using llvm::consumeError;
 using llvm::Expected;
 using llvm::Twine;
 
-/// The size from which timing all variants of the seeds, a dozen each, takes
-/// seconds.
+/// For larger problems, timing all variants of the seeds, a dozen each, would
+/// take seconds.
 static constexpr int64_t kMaxPairs = int64_t(1) << 14;
 
 static bool hasExtras(const Seed &seed) {
@@ -115,7 +115,8 @@ void StaticSearch::tryAll(const Seed &seed) {
   if (problem.techniques.recompute)
     for (bool skipAdjacent : {true, false})
       recompute(seed, skipAdjacent);
-  // These rules offload each slice right after its F, but later slices need it.
+  // These rules offload each slice right after its F, but later slices need it
+  // on the device.
   if (!problem.techniques.offload || problem.numSlices > 1)
     return;
   llvm::SmallVector<int64_t, 2> limits = {0};

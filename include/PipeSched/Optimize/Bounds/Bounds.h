@@ -1,8 +1,8 @@
 //===- Bounds.h - Lower bounds and proofs -----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lower bounds on makespan and period, and exact search (docs/Optimize.md, the
-// bounds with their proofs).
+// Lower bounds on makespan and period, and exact search. docs/Optimize.md
+// describes the bounds and proves them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ struct Bound {
   std::string name;
 };
 
-/// The best of the bounds that need no search. Takes well under a second for a
-/// thousand cells.
+/// Returns the best of the bounds that need no search. Takes well under a
+/// second for a thousand cells.
 Bound quickBound(const Problem &problem);
 
 /// The limits at which a proof stops. With only a limit on work, the same
@@ -34,7 +34,8 @@ struct ProofLimits {
   llvm::function_ref<bool()> mustStop = nullptr; ///< may be null
 };
 
-/// The result of exact search. `lowerBound` holds even if it was stopped.
+/// The result of exact search. `lowerBound` is valid even if the search was
+/// stopped.
 struct Proof {
   Bound lowerBound;
   /// A solution better than `upperBound`, if one was found.
@@ -44,9 +45,8 @@ struct Proof {
 /// Raises the lower bound towards `upperBound`, the objective of a known
 /// solution: first destructive bounds by propagation (rows as paths, memory
 /// arcs), then branch and bound; for small problems with copies or
-/// recomputation also a search from event to event. For the period only the
-/// quick bound is computed. `knownBound` is a lower bound that was proven
-/// before.
+/// recomputation also a search from event to event. For the period it computes
+/// only the quick bound. `knownBound` is a lower bound that is already proven.
 Proof prove(const Problem &problem, int64_t upperBound,
             const ProofLimits &limits, int64_t knownBound = 0);
 

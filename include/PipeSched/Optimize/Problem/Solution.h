@@ -1,7 +1,7 @@
-//===- Solution.h - A schedule that was found -------------------*- C++ -*-===//
+//===- Solution.h - Solutions of the optimizer ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Rows of a schedule, and when each of their cells runs.
+// Rows of a schedule with the times of their cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,18 +12,18 @@
 
 namespace pipesched::optimize {
 
-/// Rows with D and U at their issue points, and joins where a cell waits for
-/// memory that a copy frees. So the timeline of the schedule (transport
-/// `delay`) has the times of the optimizer, to the tick.
+/// Rows with D and U at their issue points, and with joins where a cell waits
+/// for memory that a copy frees. So the timeline of the schedule (transport
+/// `delay`) reproduces the times of the optimizer exactly.
 struct Solution {
   std::vector<Row> rows;                    ///< by worker
   std::vector<std::vector<int64_t>> starts; ///< by worker and index in the row;
-                                            ///< a join: when its copy ends
+                                            ///< for a join: the end of its copy
   int64_t makespan = 0;
   int64_t period = 0; ///< rounded up to a tick
 };
 
-/// The makespan or the period, as the problem asks for, in ticks.
+/// Returns the objective of the problem, makespan or period, in ticks.
 inline int64_t objectiveOf(const Problem &problem, const Solution &solution) {
   return problem.objective == Objective::Makespan ? solution.makespan
                                                   : solution.period;
@@ -36,18 +36,19 @@ inline int64_t objectiveOf(const Problem &problem, const Solution &solution) {
 llvm::Expected<Solution> timeRows(const Problem &problem,
                                   llvm::ArrayRef<llvm::ArrayRef<Cell>> rows);
 
-/// Times the rows as one of many steps that follow each other without a
-/// barrier, at intervals of `period`. On each worker the step takes at most a
-/// period from its first start to its last end, so its memory equals that of
-/// all steps. `makespan` is of this one step. Errors: as for timeRows.
+/// Computes the times of rows in steady state: one of many steps that follow
+/// each other without a barrier, at intervals of `period`. On each worker the
+/// step takes at most a period from its first start to its last end, so its
+/// memory equals the memory of all steps together. `makespan` is of this one
+/// step. Errors: as for timeRows.
 llvm::Expected<Solution> steadyState(const Problem &problem,
                                      llvm::ArrayRef<llvm::ArrayRef<Cell>> rows);
 
-/// The largest memory of each worker over the step. Needs timed rows.
+/// The largest memory of each worker during the step. Needs timed rows.
 std::vector<int64_t> peakMemory(const Problem &problem,
                                 const Solution &solution);
 
-/// The most that a row can hold, and the first cell with which it does.
+/// The most memory that a row can hold, and the first cell at which it does.
 struct RowPeak {
   int64_t amount = 0;
   Cell cell;
@@ -59,9 +60,9 @@ std::vector<RowPeak> anyTimePeaks(const Problem &problem,
                                   llvm::ArrayRef<Row> rows);
 
 /// Checks a solution; shares no code with the search. Errors: a rule of the
-/// problem that the solution breaks, with row and cell; a capacity that is
-/// exceeded, with time, place and amount. If the period is the objective, the
-/// memory of steadyState is checked as well.
+/// problem that the solution violates, with row and cell; a capacity that is
+/// exceeded, with time, place and amount. If the period is the objective, also
+/// checks the memory of steadyState.
 llvm::Error verifySolution(const Problem &problem, const Solution &solution);
 
 } // namespace pipesched::optimize

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Placements and microbatch sizes to try for a schedule, and the search over
-// all of them (docs/Optimize.md, the pass). Needs no IR: the pass converts
+// all of them (docs/Optimize.md, the pass). It needs no IR: the pass converts
 // schedules from and to IR.
 //
 //===----------------------------------------------------------------------===//
@@ -17,8 +17,8 @@ namespace pipesched {
 /// The schedule to improve.
 struct ScheduleStart {
   std::string name;
-  TableView table;      ///< its rows are ignored for a problem
-  bool hasRows = false; ///< false: a problem
+  TableView table;      ///< for a problem, its rows are ignored
+  bool hasRows = false; ///< false for a problem
   CostInputs costs;
 };
 
@@ -26,39 +26,40 @@ struct ScheduleStart {
 using ResizeFunction = llvm::function_ref<llvm::Expected<ModelFacts>(
     const ModelFacts &model, int64_t size)>;
 
-/// Choices that may vary besides the rows.
+/// Choices that may vary in addition to the rows.
 struct CandidateOptions {
   std::vector<PlacementKind> placements; ///< empty: the paths of the schedule
   int64_t chunks = 2, waves = 2;         ///< of the placements
-  std::vector<int64_t> microbatchSizes;  ///< in sequences; empty: the one given
-  ResizeFunction resizeModel = nullptr;  ///< needed with microbatchSizes
+  /// In sequences; empty: the schedule's own size.
+  std::vector<int64_t> microbatchSizes;
+  ResizeFunction resizeModel = nullptr; ///< needed with microbatchSizes
 };
 
 /// Reads `linear`, `interleaved`, `v` and `wave`. Errors: an unknown name, with
-/// the closest; one that is listed twice.
+/// the closest one; a name that is listed twice.
 llvm::Expected<std::vector<PlacementKind>>
 parsePlacementKinds(llvm::ArrayRef<std::string> names);
 
-/// Errors: a time limit that is neither none nor 0 to 10^7 seconds; a gap
-/// outside 0 to 1; no limit at all.
+/// Checks limits. Errors: a time limit that is neither absent nor from 0 to
+/// 10^7 seconds; a gap outside 0 to 1; no limit at all.
 llvm::Error checkLimits(const optimize::SolverOptions &options);
 
-/// All pairs of a placement and a microbatch size, named "placement v,
+/// Returns all pairs of a placement and a microbatch size, named "placement v,
 /// microbatch size 2". Candidates on the paths of the schedule start from its
 /// rows, without idle slots and pairs. Error messages continue "the schedule ".
-/// Errors: rows that break a rule (ViolationError), or have G or O cells;
-/// several paths that do not say which microbatches they take; microbatch sizes
-/// that the costs or the batch do not allow; a placement that does not exist.
+/// Errors: rows that violate a rule (ViolationError), or have G or O cells;
+/// several paths without assigned microbatches; microbatch sizes that the costs
+/// or the batch do not allow; a placement that does not exist.
 llvm::Expected<std::vector<ScheduleCandidate>>
 listCandidates(const ScheduleStart &start, const CandidateOptions &options);
 
 /// The result of a search over candidates.
 struct OptimizedStart {
   ScheduleCandidate chosen; ///< the best candidate
-  OptimizedSchedule best;   ///< its schedule, and times of the others
+  OptimizedSchedule best;   ///< its schedule, and the objectives of the others
 };
 
-/// The best schedule of any candidate. Errors: as for listCandidates and
+/// Finds the best schedule of all candidates. Errors: as for listCandidates and
 /// optimizeSchedule.
 llvm::Expected<OptimizedStart> optimizeStart(const ScheduleStart &start,
                                              const CandidateOptions &candidates,
@@ -74,10 +75,9 @@ struct OptimizationSummary {
   int64_t lowerBoundPs = 0; ///< of the objective
   std::string bound;        ///< name of that bound
   optimize::Status status = optimize::Status::TimeLimit;
-  std::string origin; ///< the method that found the schedule
-  int64_t startPs =
-      0;             ///< objective of the best rows to start from; 0: none fits
-  std::string start; ///< name of these rows
+  std::string origin;  ///< the method that found the schedule
+  int64_t startPs = 0; ///< objective of the best seed rows; 0: none fits
+  std::string start;   ///< name of these rows
   double seconds = 0, secondsToBest = 0;
   uint64_t evaluations = 0;
   std::vector<Alternative> others, without; ///< as in OptimizedSchedule

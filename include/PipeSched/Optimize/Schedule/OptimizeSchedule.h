@@ -1,7 +1,7 @@
-//===- OptimizeSchedule.h - The best schedule under costs -------*- C++ -*-===//
+//===- OptimizeSchedule.h - The best schedule for given costs ---*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds rows for paths and costs that are verified within the budget, and the
+// Finds verified rows for paths and costs within the memory budget, and the
 // gain of each choice and technique (docs/Optimize.md, the pass).
 //
 //===----------------------------------------------------------------------===//
@@ -17,37 +17,38 @@ namespace pipesched {
 //===----------------------------------------------------------------------===//
 // Problems from costs
 //
-// Ticks are picoseconds, units are bytes or activations.
+// Ticks are picoseconds. Memory is in bytes or activations.
 //===----------------------------------------------------------------------===//
 
 struct ProblemOptions {
   optimize::Objective objective = optimize::Objective::Makespan;
   optimize::Techniques techniques;
   GradientAfter gradientAfter = GradientAfter::InputGrad;
-  /// Nothing: the memory of the system if a model and a system with a memory
+  /// If absent: the memory of the system, if a model and a system with a memory
   /// are attached; otherwise no limit.
   std::optional<MemoryBudget> memory;
-  /// When the budget has to be kept.
+  /// The times for which the budget must suffice.
   MemoryTimes memoryTimes = MemoryTimes::Any;
 };
 
-/// The budget under these options and costs. Nothing: there is no limit.
+/// Returns the budget under these options and costs, or nothing if there is no
+/// limit.
 std::optional<MemoryBudget> budgetFor(const CostInputs &costs,
                                       const ProblemOptions &options);
 
 /// Makes the problem. Times follow transport `delay`: a message takes its
-/// occupancy and its latency. Capacity is the budget less parameters,
+/// occupancy and its latency. The capacity is the budget minus parameters,
 /// gradients, optimizer state and the working memory of backwards that
-/// recompute by themselves; without a limit each activation of the worker has
-/// room. If an activation is recomputed, its F takes the whole of it until F
-/// ends; verifyMemory counts only the checkpoint. So the result of the
-/// optimizer is within the budget.
+/// recompute without R cells; without a limit, all activations of the worker
+/// fit. If an activation is recomputed, its F takes all of it until F ends,
+/// whereas verifyMemory counts only the checkpoint. So results of the optimizer
+/// are within the budget.
 ///
-/// Needs a placement that is assigned. Errors: as for computeStageCosts and
+/// Needs an assigned placement. Errors: as for computeStageCosts and
 /// computeMemoryFacts; a budget in bytes without a model, or the system's
 /// budget if the system has none; a budget that the parameters already exceed,
 /// with the worker; copies without times in profile or system; `recompute` with
-/// a model whose backwards recompute by themselves.
+/// a model whose backwards recompute without R cells.
 llvm::Expected<optimize::Problem> makeProblem(const Placement &placement,
                                               const CostInputs &costs,
                                               const ProblemOptions &options);
@@ -56,7 +57,7 @@ llvm::Expected<optimize::Problem> makeProblem(const Placement &placement,
 // The best schedule
 //===----------------------------------------------------------------------===//
 
-/// Placements of one path that a schedule may be tried on.
+/// Placements of one path that can be tried for a schedule.
 enum class PlacementKind : uint8_t { Linear, Interleaved, V, Wave };
 
 template <>
@@ -68,65 +69,70 @@ struct EnumNames<PlacementKind> {
       {PlacementKind::Wave, "wave", "Down and up the workers several times"}};
 };
 
-/// Errors: as for Placement::create and of the placement.
+/// Returns a placement of this kind. Errors: as for Placement::create and for
+/// the placement.
 llvm::Expected<Placement> placeBy(PlacementKind kind, int64_t numWorkers,
                                   int64_t numMicrobatches, int64_t chunks,
                                   int64_t waves, int64_t numSlices = 1);
 
 struct OptimizeOptions {
   ProblemOptions problem;
-  optimize::SolverOptions solver; ///< its limits are for all searches together
+  optimize::SolverOptions solver; ///< its limits apply to all searches together
   std::string cacheDirectory;     ///< empty: no cache
-  /// Solve again without each technique, within a quarter of the limits.
+  /// Whether to solve again without each technique, within a quarter of the
+  /// limits.
   bool explain = true;
 };
 
-/// The choices of a candidate; nothing if there was no choice.
+/// The choices of a candidate; absent if there was no choice.
 struct CandidateChoice {
   std::optional<PlacementKind> placement;
   std::optional<int64_t> microbatchSize; ///< in sequences
 
-  /// "placement v, microbatch size 2"; empty if nothing was to be chosen.
+  /// Returns "placement v, microbatch size 2"; empty if there was no choice.
   std::string str() const;
 };
 
-/// One way to run the same step: these paths, and microbatches of these costs.
+/// One way to run the same step: these paths, and microbatches with these
+/// costs.
 struct ScheduleCandidate {
   std::string name; ///< differs from all other names: "placement v"
   Placement placement;
   CostInputs costs;
-  std::vector<optimize::Seed> seeds; ///< rows to start from
+  std::vector<optimize::Seed> seeds; ///< rows from which the search starts
   CandidateChoice choice = {};
 };
 
-/// The objective that another choice gives.
+/// The objective of another choice.
 struct Alternative {
   std::string name; ///< of a candidate, or of an option of the pass: "offload"
-  /// The objective in ps. Nothing: there is no schedule, and `reason` says why.
+  /// The objective in ps. Nothing: there is no schedule, and `reason` states
+  /// why.
   std::optional<int64_t> objective;
-  bool isBound = false; ///< not searched; `objective` is a lower bound
+  bool isBound = false; ///< not searched: `objective` is a lower bound
   std::string reason;
   CandidateChoice choice = {}; ///< of a candidate
 };
 
 struct OptimizedSchedule {
-  size_t candidate = 0; ///< index of the best one
+  size_t candidate = 0; ///< index of the best candidate
   optimize::Problem problem;
   optimize::SolverResult result;
-  std::vector<Alternative> others;   ///< the other candidates, in their order
-  std::vector<Alternative> without;  ///< the best one without each technique
+  std::vector<Alternative> others; ///< the other candidates, in their order
+  /// The best candidate without each technique.
+  std::vector<Alternative> without;
   std::vector<std::string> warnings; ///< of the cache
 
   /// Objective of the solution, in ps.
   int64_t objective() const;
 };
 
-/// The best schedule of any candidate within the budget; its rows pass
-/// verifyTable and verifyMemory. Needs a candidate.
+/// Finds the best schedule of any candidate within the budget; its rows pass
+/// verifyTable and verifyMemory. Needs at least one candidate.
 ///
-/// Candidates share the limits. The one with the least lower bound comes first.
-/// A candidate is not searched if it has no schedule, or if its bound is no
-/// better than a schedule that was found. All get equal parts of half of the
+/// Candidates share the limits, in ascending order of their lower bounds. A
+/// candidate is not searched if it has no schedule, or if its bound is no
+/// better than a schedule already found. All get equal parts of half of the
 /// limits; the best gets the rest. Errors: as for makeProblem and solve, if
 /// every candidate has one.
 llvm::Expected<OptimizedSchedule>

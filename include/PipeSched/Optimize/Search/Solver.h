@@ -1,7 +1,7 @@
 //===- Solver.h - Search for schedules --------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Constructive heuristics, seeds, local search, bounds and exact search after
+// Runs constructive heuristics, seeds, local search, bounds and exact search in
 // one call (docs/Optimize.md, the methods).
 //
 //===----------------------------------------------------------------------===//
@@ -21,9 +21,9 @@ namespace pipesched::optimize {
 
 enum class Status : uint8_t {
   Optimal,     ///< proven: the schedule meets the lower bound
-  GapReached,  ///< within the requested gap
-  TimeLimit,   ///< the best that was found within the limits
-  Interrupted, ///< the best that was found before the search was stopped
+  GapReached,  ///< within the gap of the options
+  TimeLimit,   ///< the best schedule found within the limits
+  Interrupted, ///< the best schedule found before the search was stopped
 };
 
 } // namespace pipesched::optimize
@@ -57,8 +57,9 @@ struct SolverOptions {
   /// The time limit. 0: only seeds and heuristics. A finite limit makes the
   /// result depend on the machine.
   double timeLimitSeconds = kNoTimeLimit;
-  double setupSeconds = 0; ///< the part of them that making seeds took
-  double gap = 0;          ///< stop at best <= (1 + gap) x lower bound
+  /// The part of the time limit that making seeds took.
+  double setupSeconds = 0;
+  double gap = 0; ///< stop at best <= (1 + gap) x lower bound
   uint64_t seed = 0;
   /// 0: no limit. With only this limit the same input gives the same result on
   /// any machine and with any number of threads.
@@ -66,7 +67,7 @@ struct SolverOptions {
   llvm::ThreadPoolInterface *pool = nullptr; ///< null: the caller's thread
   unsigned threads = 0; ///< the most threads of the pool to use; 0: all
   /// May be set at any time, also by a signal handler. The search then stops
-  /// with the best schedule so far.
+  /// and returns the best schedule so far.
   const std::atomic<bool> *interrupted = nullptr;
   /// Called a few times a second, by one thread at a time.
   llvm::function_ref<void(const Progress &)> report = nullptr;
@@ -79,12 +80,14 @@ struct SolverResult {
   Status status = Status::TimeLimit;
   double seconds = 0, secondsToBest = 0;
   uint64_t evaluations = 0;
-  std::string origin;   ///< the finder of the best: a seed's name, a heuristic
-  int64_t bestSeed = 0; ///< objective of the best seed; 0: none fits
+  /// What found the best schedule: the name of a seed or a heuristic.
+  std::string origin;
+  /// Objective of the best seed; 0 if no seed fits the memory.
+  int64_t bestSeed = 0;
   std::string bestSeedName;
 };
 
-/// Rows to start from, for example the rows of a family.
+/// Rows from which the search starts, for example the rows of a family.
 struct Seed {
   std::string name;
   std::vector<Row> rows;
@@ -92,20 +95,21 @@ struct Seed {
 
 /// Schedules of every family that the placement and the techniques allow, with
 /// whole backwards split if allowed. Includes schedules that exceed the memory.
-/// Once there is one, `mustStop` is asked before each further one.
+/// After the first schedule, `mustStop` is called before each further one.
 std::vector<Seed> familySeeds(const Problem &problem,
                               llvm::function_ref<bool()> mustStop = nullptr);
 
-/// The same within the limits of a search: its time, if it has any, and its
-/// interrupt. Adds its own time to `setupSeconds`.
+/// The same within the limits of a search: its time, if limited, and its
+/// interrupt. Adds the time it takes to `setupSeconds`.
 std::vector<Seed> familySeeds(const Problem &problem, SolverOptions &options);
 
 /// Finds a schedule. It is never worse than a seed that fits the memory, nor
-/// than one with offload or recompute by fixed rules, unless the search is
-/// interrupted or its time is over while it reads them. The fixed rules are not
-/// tried on problems of more than 16384 stages times microbatches. Without a
-/// time limit the result depends only on the arguments, and not on `pool` and
-/// `threads`. Errors: as for checkProblem, checkCapacity and checkTime.
+/// than a seed with offload or recompute by fixed rules, unless the search is
+/// interrupted or runs out of time while it reads the seeds. The fixed rules
+/// are not tried on problems of more than 16384 stages times microbatches.
+/// Without a time limit the result depends only on the arguments, and not on
+/// `pool` and `threads`. Errors: as for checkProblem, checkCapacity and
+/// checkTime.
 llvm::Expected<SolverResult> solve(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds,
                                    const SolverOptions &options);
