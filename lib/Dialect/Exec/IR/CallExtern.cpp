@@ -1,7 +1,7 @@
 //===- CallExtern.cpp - Calls of other compilers' code --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The order of operands, effects and checks of exec.call_extern.
+// The order of operands, the effects and the checks of exec.call_extern.
 //
 //===----------------------------------------------------------------------===//
 

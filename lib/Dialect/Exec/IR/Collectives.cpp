@@ -1,8 +1,8 @@
 //===- Collectives.cpp - Checks of a program's collectives ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The instructions are sorted by name, so that instructions of one group are
-// neighbours, and groups that share blocks are easy to find.
+// Sorts the instructions by name, so that instructions of one group are
+// adjacent, and groups that share blocks are easy to find.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +27,12 @@ protected:
   InstructionOpInterface opOf(const CollectiveEnd &end) const {
     return cast<InstructionOpInterface>(ops[end.instruction]);
   }
-  /// The bytes that an end states.
+  /// The bytes that one end of a collective states.
   std::optional<int64_t> bytesOf(const CollectiveEnd &end) const {
     auto work = dyn_cast<WorkOpInterface>(ops[end.instruction]);
     return work ? work.getMessageBytes() : std::nullopt;
   }
-  /// Emits an error at one end, with a note at the other.
+  /// Emits an error at one end, with a note at the other end.
   LogicalResult emitPair(const CollectiveEnd &end, const Twine &message,
                          const CollectiveEnd &other, const Twine &note) const;
 
@@ -56,7 +56,7 @@ private:
   const Placement &placement;
   const ParameterSets &sets;
   const Replicas &replicas;
-  const CollectiveEnd *last = nullptr; ///< its blocks end last so far
+  const CollectiveEnd *last = nullptr; ///< the end whose blocks end last so far
 };
 } // namespace
 
@@ -100,7 +100,7 @@ LogicalResult BlockGroupVerifier::verifyStage(const CollectiveEnd &end) const {
                     << " reduces the others";
 }
 
-/// program_c11, program_c16: a worker is in a group once.
+/// program_c11, program_c16: a worker occurs only once in a group.
 LogicalResult GroupVerifier::verifyWorkers(Group group,
                                            const Twine &what) const {
   for (auto [first, second] : llvm::zip(group, group.drop_front()))
@@ -110,9 +110,9 @@ LogicalResult GroupVerifier::verifyWorkers(Group group,
   return success();
 }
 
-/// program_c11: a worker reduces the same blocks once, and different
-/// all-reduces share no blocks, since the holders of shared blocks would have
-/// both.
+/// program_c11: a worker reduces the same blocks only once. Different
+/// all-reduces share no blocks, because holders of shared blocks would take
+/// part in both.
 LogicalResult BlockGroupVerifier::verifyOnce(Group group) {
   if (failed(verifyWorkers(group, "reduces " + str(group.front().name.blocks))))
     return failure();
@@ -128,7 +128,7 @@ LogicalResult BlockGroupVerifier::verifyOnce(Group group) {
   return success();
 }
 
-/// program_c12, program_c16: all state the same bytes.
+/// program_c12, program_c16: all members state the same bytes.
 LogicalResult GroupVerifier::verifyBytes(Group group) const {
   auto describe = [&](const CollectiveEnd &end) -> std::string {
     std::optional<int64_t> bytes = bytesOf(end);
@@ -193,7 +193,7 @@ class UnitGroupVerifier : GroupVerifier {
 public:
   using GroupVerifier::GroupVerifier;
 
-  /// Checks program_c16 against the workers that have to meet, ascending.
+  /// Checks program_c16 against the workers that must meet, in ascending order.
   LogicalResult verify(Group group, ArrayRef<int64_t> workers) const {
     std::string name = describeGroup(group.front().name);
     if (failed(verifyWorkers(group, "meets the others for " + name)) ||

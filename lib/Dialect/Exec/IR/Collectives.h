@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Checks that the collectives of all workers match, and that each block of a
-// worker is stepped and reduced once, after all of its gradients.
+// worker is updated and reduced once, after all of its gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ mlir::LogicalResult verifyBlockGroups(llvm::ArrayRef<CollectiveEnd> ends,
                                       const ParameterSets &sets);
 
 /// Checks program_c16 of collectives that are grouped by microbatch, sorted by
-/// name. `workersOf` lists the workers that a microbatch has to meet,
+/// name. `workersOf` lists the workers that must meet for a microbatch,
 /// ascending.
 mlir::LogicalResult verifyUnitGroups(
     llvm::ArrayRef<CollectiveEnd> ends, llvm::ArrayRef<mlir::Operation *> ops,

@@ -39,7 +39,7 @@ void pipesched::exec::ExecDialect::initialize() {
 
 namespace pipesched::exec {
 namespace {
-/// An instruction waits for a token once.
+/// Removes repeated operands: an instruction waits for a token once.
 struct DropRepeatedWaits final
     : OpInterfaceRewritePattern<InstructionOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -62,7 +62,7 @@ struct DropRepeatedWaits final
   }
 };
 
-/// Two waits, one right after the other, hold the same instruction.
+/// Merges two adjacent waits, because both hold the same instruction.
 struct MergeWaits final : OpRewritePattern<WaitOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -115,9 +115,9 @@ static void nameByTraits(OpAsmSetValueNameFn setName, Operation *op, Cell cell,
 // Result names
 //===----------------------------------------------------------------------===//
 
-/// The stage of the first cell that the worker around `op` computes, or -1.
-/// Results of this stage are named without it. Rows start with the receives of
-/// their first cell, so a search of bounded length nearly always finds it.
+/// Returns the stage of the first cell that the worker around `op` computes, or
+/// -1. Names of results omit this stage. Rows start with the receives of their
+/// first cell, so a search of bounded length nearly always finds it.
 static int64_t homeStage(Operation *op) {
   constexpr unsigned kSearchLength = 64;
   Block *block = op->getBlock();
@@ -135,7 +135,8 @@ static int64_t homeStage(Operation *op) {
   return -1;
 }
 
-/// The number of a cell in the name of a result: `4`, or `4_1` of a slice.
+/// Returns the number of a cell for the name of a result: `4`, or `4_1` for a
+/// slice.
 static std::string numberOf(Operation *op, Cell cell) {
   CellName name = nameCell(op, cell);
   if (!name.hasSlice())
@@ -177,7 +178,7 @@ void SendOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
              cell.getStage());
 }
 
-/// Names a receive by the stage that needs the message.
+/// Names a receive after the stage that needs the message.
 void RecvOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   Cell cell = getCell();
   if (cell.is(Phase::Forward))
@@ -186,7 +187,7 @@ void RecvOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
     nameResult(setName, *this, "g", cell, cell.getStage() - 1);
 }
 
-/// Names a result as the table of instructions says.
+/// Names a result by the table of instructions.
 static void nameByTraits(OpAsmSetValueNameFn setName, Operation *op, Cell cell,
                          InstructionKind kind) {
   StringRef prefix = traitsOf(kind).resultName;
@@ -199,8 +200,8 @@ static void nameByTraits(OpAsmSetValueNameFn setName, Operation *op, Cell cell,
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// The phases that the cell of an instruction may have: for messages the phases
-/// that make messages between stages.
+/// Returns the phases that the cell of an instruction may have; for messages,
+/// the phases that make messages between stages.
 static PhaseSet phasesOf(InstructionKind kind) {
   if (traitsOf(kind).role == InstructionRole::Message)
     return phasesWith([](const PhaseTraits &traits) {
@@ -209,8 +210,8 @@ static PhaseSet phasesOf(InstructionKind kind) {
   return phasesOfKind(kind) - kJoinPhases;
 }
 
-/// compute_c1, send_c1, recv_c1, offload_c1, reload_c1, all_reduce_c1, and of
-/// other collectives
+/// compute_c1, send_c1, recv_c1, offload_c1, reload_c1, all_reduce_c1, and
+/// those of other collectives
 static LogicalResult verifyPhase(InstructionOpInterface op, Cell cell) {
   PhaseSet wanted = phasesOf(op.getInstructionKind());
   if (!cell.isIn(wanted))
@@ -243,7 +244,8 @@ static LogicalResult verifyCells(InstructionOpInterface op) {
   return success();
 }
 
-/// Whether a token comes from a compute with a cell that `wanted` accepts.
+/// Whether a token is the result of a compute with a cell that `wanted`
+/// accepts.
 static bool isOfCompute(Value token, llvm::function_ref<bool(Cell)> wanted) {
   auto op = token.getDefiningOp<InstructionOpInterface>();
   if (!op || op.getInstructionKind() != InstructionKind::Compute)
@@ -311,7 +313,7 @@ static LogicalResult verifyUnitMember(InstructionOpInterface op) {
                << "; add the token of 'compute " << nameCell(op, need).str()
                << "' of this worker to 'after'";
   });
-  // A table has either B, or I and W, of the phases that it uses.
+  // Of the phases that it uses, a table has either B, or I and W.
   PhaseSet uses = traitsOf(cell.getPhase()).order.uses;
   bool waits = uses.isEmpty();
   uses.forEach([&](Phase phase) {
@@ -355,8 +357,8 @@ static LogicalResult verifyNotNegative(Operation *op, StringRef fact,
   return success();
 }
 
-/// compute_c3, send_c4, offload_c2, reload_c2, all_reduce_c4, and of other
-/// collectives
+/// compute_c3, send_c4, offload_c2, reload_c2, all_reduce_c4, and those of
+/// other collectives
 static LogicalResult verifyWork(Operation *op) {
   auto work = dyn_cast<WorkOpInterface>(op);
   if (!work)

@@ -119,9 +119,9 @@ namespace {
 ///   sends                         (0F0, 0 -> 1, 1)
 ///   receives                                            (0F0, 0 -> 1, 2)
 ///
-/// Once all lists are sorted by name, no two neighbours in `runs` may be equal,
-/// and `sends` and `receives` must be the same list. Collectives.h checks
-/// collectives. Offloads look for the sends that they have to wait for.
+/// After sorting by name, no two neighbours in `runs` may be equal, and `sends`
+/// and `receives` must be equal lists. Collectives.h checks collectives. For
+/// offloads, the verifier finds the sends that they must wait for.
 class ProgramVerifier {
 public:
   explicit ProgramVerifier(ProgramOp program)
@@ -159,7 +159,7 @@ private:
 
   ProgramOp program;
   int64_t numWorkers, numMicrobatches = 0, numSlices, numPaths = 0;
-  std::optional<Placement> placement; ///< none: no paths
+  std::optional<Placement> placement; ///< absent if there are no paths
   std::vector<WorkerOp> byNumber;
   std::vector<Operation *> ops;
   std::vector<RunCell> runs, offloads;
@@ -169,8 +169,8 @@ private:
 };
 } // namespace
 
-/// program_c2, program_c3, program_c17: sizes are in range, also undeclared
-/// ones.
+/// program_c2, program_c3, program_c17: sizes are in range, even if they are
+/// not declared.
 LogicalResult ProgramVerifier::verifySizes() {
   if (numWorkers < 1 || numWorkers > kMaxWorkers)
     return pipe::emitTableError(program)
@@ -395,8 +395,8 @@ LogicalResult ProgramVerifier::verifyOnce(ArrayRef<MessageEnd> ends) {
                           " to worker " + Twine(repeated->destination));
 }
 
-/// program_c5: where the two sorted lists first differ, the smaller name is a
-/// message without a partner.
+/// program_c5: at the first difference of the two sorted lists, the smaller
+/// name is a message without a partner.
 LogicalResult ProgramVerifier::verifyPaired() {
   auto [send, recv] = std::mismatch(
       sends.begin(), sends.end(), receives.begin(), receives.end(),
@@ -477,8 +477,8 @@ LogicalResult ProgramVerifier::verifyPerPath() {
   return verifyBlockGroups(reductions, ops, *placement, *sets);
 }
 
-/// The workers that have to meet for a microbatch: the workers of its path, or
-/// all that run cells if there are no paths.
+/// Returns the workers that must meet for a microbatch: the workers of its
+/// path, or all workers with cells if there are no paths.
 SmallVector<int64_t> ProgramVerifier::workersOf(int64_t path) const {
   SmallVector<int64_t> workers;
   if (placement) {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Sweeps over the instructions: an O or an all-reduce marks the stages whose
-// parameters it steps or reduces, and no later gradient may be of a marked one.
+// parameters it updates or reduces, and no later gradient may be of a marked
+// stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +66,7 @@ LogicalResult StepVerifier::verifyGradient(const RunCell &run) const {
   return diagnostic;
 }
 
-/// Visits the cells of one op: one, or two that are overlapped.
+/// Visits the cells of one op: one cell, or two overlapped cells.
 LogicalResult StepVerifier::visitCells(ArrayRef<RunCell> cells) {
   for (const RunCell &run : cells) {
     if (!run.cell.is(Phase::Optimizer))
@@ -88,7 +89,7 @@ LogicalResult StepVerifier::visitCells(ArrayRef<RunCell> cells) {
 }
 
 /// Calls `visit` with the stages that hold some of the blocks, which `stage`
-/// owns; a stage that holds several sets of them is visited several times.
+/// owns. A stage that holds several sets of them is visited several times.
 template <typename Visit>
 void StepVerifier::forEachUser(int64_t stage, BlockSpan blocks,
                                Visit &&visit) const {
@@ -100,8 +101,9 @@ void StepVerifier::forEachUser(int64_t stage, BlockSpan blocks,
         visit(user);
 }
 
-/// Whether an instruction waits for a compute of its worker or for a later one,
-/// which ends later: computes run in the order of the worker.
+/// Whether an instruction waits for a compute of its worker, or for a later
+/// compute. Computes run in the order of the worker, so a later compute ends
+/// later.
 static bool waitsFor(InstructionOpInterface op, Operation *compute) {
   return llvm::any_of(op.getWaits(), [&](Value token) {
     auto other = token.getDefiningOp<InstructionOpInterface>();

@@ -1,7 +1,7 @@
 //===- BytecodeVersion.cpp - Versions of bytecode -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MLIR asks for the version of each dialect when it starts to write a file.
+// MLIR requests the version of each dialect when it starts to write a file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,8 @@ using namespace pipesched;
 
 void VersionedBytecode::writeVersion(DialectBytecodeWriter &writer) const {
   pipe::dropWrittenCells();
-  // A writer of versions cannot fail: the file is written without properties.
+  // The writer of versions cannot return an error: the file is written without
+  // properties.
   if (writer.getBytecodeVersion() < bytecode::kNativePropertiesEncoding)
     emitError(UnknownLoc::get(getContext()))
         << "version " << writer.getBytecodeVersion()

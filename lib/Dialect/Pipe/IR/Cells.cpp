@@ -1,8 +1,8 @@
 //===- Cells.cpp - Cells in text, attributes and bytecode -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every large schedule reads and prints its cells here. Cells are therefore
-// read from the source text itself, without an allocation per cell.
+// Every large schedule is read and printed here. Therefore cells are read from
+// the source text itself, without an allocation per cell.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace pipesched::pipe {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Reads the digits at the front of `text` and drops them. A number above
-/// `limit` no longer grows, so that none overflows.
+/// Reads the digits at the front of `text` and removes them. A number above
+/// `limit` stops growing, so that it cannot overflow.
 static int64_t takeNumber(StringRef &text, int64_t limit) {
   int64_t value = 0;
   size_t length = 0;
@@ -64,8 +64,8 @@ SlicesInText::SlicesInText(int64_t numSlices) : outer(slicesInText) {
 
 SlicesInText::~SlicesInText() { slicesInText = outer; }
 
-/// Emits the error in the slice in `text`, the text of a cell, or in its
-/// microbatch; `rest` is the text after its microbatch.
+/// Emits an error at the slice in `text`, the text of a cell, or at its
+/// microbatch; `rest` is the text after the microbatch.
 static ParseResult emitSliceError(AsmParser &parser, SMLoc loc, StringRef text,
                                   StringRef rest, bool isPerPath) {
   int64_t numSlices = slicesInText;
@@ -89,7 +89,7 @@ static ParseResult emitSliceError(AsmParser &parser, SMLoc loc, StringRef text,
                                << Cell::kMaxMicrobatches / numSlices - 1;
 }
 
-/// Emits why `number` + `word` is not a cell.
+/// Emits the reason why `number` + `word` is not a cell.
 static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
                                  StringRef word) {
   std::string text = (number + word).str();
@@ -122,7 +122,7 @@ static ParseResult emitCellError(AsmParser &parser, SMLoc loc, StringRef number,
                                << Cell::kMaxMicrobatches;
 }
 
-/// Parses the tokens of something that is not a cell, and emits why.
+/// Parses tokens that are not a cell, and emits the reason.
 static ParseResult parseNoCell(AsmParser &parser, SMLoc loc) {
   const char *begin = loc.getPointer(), *end = begin;
   while (llvm::isDigit(*end))
@@ -142,8 +142,8 @@ static ParseResult parseNoCell(AsmParser &parser, SMLoc loc) {
   return emitCellError(parser, loc, number, word);
 }
 
-/// Reads the digits at `text` and moves after them. The source text ends with a
-/// zero, so the first character that is not a digit can always be read.
+/// Reads the digits at `text` and advances after them. The source text ends
+/// with a zero, so the first character that is not a digit can always be read.
 static int64_t scanNumber(const char *&text, int64_t limit) {
   int64_t value = 0;
   for (; llvm::isDigit(*text); ++text)
@@ -152,7 +152,7 @@ static int64_t scanNumber(const char *&text, int64_t limit) {
   return value;
 }
 
-/// Reads `.1` after a microbatch, moves after it and returns the unit; -1 if
+/// Reads `.1` after a microbatch, advances after it and returns the unit; -1 if
 /// there is no such slice.
 static int64_t scanSlice(const char *&text, int64_t microbatch,
                          int64_t numSlices) {
@@ -165,13 +165,13 @@ static int64_t scanSlice(const char *&text, int64_t microbatch,
   return microbatch * numSlices + slice;
 }
 
-/// Whether the lexer would read a character as a part of the word before it.
+/// Whether the lexer would read a character as a part of the preceding word.
 static bool continuesWord(char c) {
   return llvm::isAlnum(c) || c == '_' || c == '.' || c == '$';
 }
 
 namespace {
-/// The phases by their letters, Idle for other characters.
+/// The phases by their letters; Idle for all other characters.
 struct PhasesByLetter {
   PhasesByLetter() {
     for (unsigned letter = 0; letter < phases.size(); ++letter)
@@ -214,10 +214,10 @@ static const char *scanCell(const char *text, const PhasesByLetter &phases,
   return text;
 }
 
-/// Moves the parser over a cell that has been read from the text. MLIR's lexer
-/// makes two tokens of it, an integer and a word. A list of dimensions may be
-/// one integer, and reads it without an APInt, which would take longer than the
-/// rest.
+/// Advances the parser over a cell that has been read from the text. MLIR's
+/// lexer makes two tokens of it, an integer and a word. The integer is parsed
+/// as a list of dimensions, which avoids an APInt that would take longer than
+/// all other work.
 static ParseResult skipCell(AsmParser &parser) {
   SmallVector<int64_t, 1> stage;
   StringRef word;
@@ -236,8 +236,8 @@ ParseResult parseCell(AsmParser &parser, Cell &cell) {
   return parseNoCell(parser, loc);
 }
 
-/// Parses cells as long as each is followed by exactly one space. Only the text
-/// determines the cells, so the parser is just moved over them.
+/// Parses cells as long as each is followed by exactly one space. The cells are
+/// read from the text only, so the parser is just advanced over them.
 static ParseResult parseSpacedCells(AsmParser &parser,
                                     std::vector<Cell> &cells) {
   const char *text = parser.getCurrentLocation().getPointer();
@@ -283,7 +283,7 @@ ParseResult parseCells(AsmParser &parser, std::vector<Cell> &cells) {
   return success();
 }
 
-/// Longest printed cell, its separator included.
+/// The longest printed cell, including its separator.
 static constexpr size_t kMaxCellText = 32;
 
 static char *writeNumber(char *out, uint64_t value) {
@@ -367,7 +367,7 @@ Attribute cellsToAttribute(MLIRContext *context, ArrayRef<Cell> cells) {
   return DenseI64ArrayAttr::get(context, bits);
 }
 
-/// Whether the last cell overlaps a next one. No row may end so.
+/// Whether the last cell overlaps a next one. No row may end this way.
 static bool endsOpen(ArrayRef<Cell> cells) {
   return !cells.empty() && cells.back().overlapsNext();
 }
@@ -443,8 +443,8 @@ static uint64_t storedBits(ArrayRef<char> blob, size_t i) {
 }
 
 /// Whether all stored cells have the same bits in memory as in the file, and
-/// none is an idle entry, which has more to check. A loop without an exit
-/// becomes a loop over vectors.
+/// none is an idle entry, which needs more checks. The loop has no early exit,
+/// so it is vectorized.
 static bool areAsInMemory(ArrayRef<char> blob) {
   if constexpr (!kCodesAreNumbers ||
                 llvm::endianness::native != llvm::endianness::little)

@@ -1,7 +1,7 @@
 //===- Editing.cpp - Interfaces for editors of rows -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The places of cells in text.
+// Stores and finds the places of cells in the text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,13 +14,13 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 namespace {
-/// Walks over the words of a row, which ends with its bracket.
+/// Walks over the words of a row up to its closing bracket.
 class Words {
 public:
   Words(const char *text, unsigned line, unsigned column)
       : at(text), line(line), column(column) {}
 
-  /// Goes to the next word. False at the end of the row.
+  /// Advances to the next word. Returns false at the end of the row.
   bool next(std::pair<unsigned, unsigned> &place) {
     while (llvm::isSpace(*at) || *at == '+' || *at == '/')
       if (*at == '/')

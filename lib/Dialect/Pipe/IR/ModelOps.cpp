@@ -1,8 +1,8 @@
 //===- ModelOps.cpp - Models as ops and as facts --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifiers of models, and the conversion between ops and ModelFacts. Ids such
-// as model_c2 refer to the constraints in the op's description.
+// Verifiers of models, and conversions between ops and ModelFacts. Ids such as
+// model_c2 refer to the constraints in the op's description.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-// The enums of the ops have the values of the enums of the facts.
+// The enums of the ops must have the values of the enums of the facts.
 static_assert(int(KernelEngine::Matrix) == int(Engine::Matrix) &&
               int(KernelEngine::Vector) == int(Engine::Vector) &&
               int(KernelEngine::Link) == int(Engine::Link) &&
@@ -158,7 +158,7 @@ private:
   size_t numRuns = 0;
   int64_t layers = 0;
   BlockOp previous;
-  llvm::StringMap<BlockOp> byName; ///< the last block of each name
+  llvm::StringMap<BlockOp> byName; ///< the last block with each name
 };
 } // namespace
 
@@ -212,13 +212,13 @@ LogicalResult ModelOp::verifyRegions() {
   return success();
 }
 
-/// The work of a phase as an attribute; null without work.
+/// Returns the work of a phase as an attribute; null without work.
 static WorkAttr workAttr(MLIRContext *context, const Work &work) {
   return work.isZero() ? WorkAttr()
                        : WorkAttr::get(context, work.flops, work.bytes);
 }
 
-/// Null if all parameters are active.
+/// Returns null if all parameters are active.
 static IntegerAttr activeParametersAttr(Builder &builder,
                                         const BlockFacts &facts) {
   return facts.activeParameters
@@ -226,7 +226,7 @@ static IntegerAttr activeParametersAttr(Builder &builder,
              : IntegerAttr();
 }
 
-/// Null if the accelerators of a worker divide all bytes.
+/// Returns null if all bytes are sharded over the accelerators of a worker.
 static DenseI64ArrayAttr wholeBytesAttr(Builder &builder,
                                         const WholeBytes &whole) {
   if (whole == WholeBytes())
@@ -235,7 +235,8 @@ static DenseI64ArrayAttr wholeBytesAttr(Builder &builder,
       {whole.activation, whole.weightGrad, whole.recomputed});
 }
 
-/// The work of a phase that may be absent; null if it is, or is not work.
+/// Returns the work of a phase that may be absent; null if it is absent, or is
+/// not work.
 static WorkAttr workAttr(MLIRContext *context,
                          const std::optional<Work> &work) {
   return work ? workAttr(context, *work) : WorkAttr();
@@ -287,7 +288,7 @@ static void buildBlock(OpBuilder &builder, Location loc,
         kernel.logitsGrad);
 }
 
-/// The last block of a name before `index`, or null.
+/// Returns the last block with a name before `index`, or null.
 static const BlockFacts *findAbove(const ModelFacts &facts, size_t index,
                                    StringRef name) {
   while (index-- > 0)
@@ -296,7 +297,8 @@ static const BlockFacts *findAbove(const ModelFacts &facts, size_t index,
   return nullptr;
 }
 
-/// Whether a block differs from the last one of its name at most in the count.
+/// Whether a block differs from the last block of its name at most in the
+/// count.
 static bool isRepeat(const ModelFacts &facts, size_t index) {
   const BlockFacts &block = facts.blocks[index];
   const BlockFacts *above = findAbove(facts, index, block.name);
@@ -539,7 +541,7 @@ static bool isCollective(KernelEngine engine) {
          engine == KernelEngine::Context;
 }
 
-/// kernel_c1 to kernel_c9; the last one except for the part that needs the
+/// kernel_c1 to kernel_c9, except for the part of kernel_c9 that needs the
 /// model.
 LogicalResult KernelOp::verify() {
   std::optional<WorkAttr> phases[] = {getForward(),    getInputGrad(),

@@ -41,7 +41,7 @@ void PipeDialect::initialize() {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Writes neighbouring idle slots as one entry.
+/// Merges neighbouring idle slots into one entry.
 struct MergeIdleSlots final : OpRewritePattern<WorkerOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -63,7 +63,8 @@ struct MergeIdleSlots final : OpRewritePattern<WorkerOp> {
   }
 };
 
-/// A schedule without a cell is a problem: there is something to fill.
+/// Drops empty rows: a schedule without cells is a problem that a pass can
+/// fill.
 struct DropEmptyRows final : OpRewritePattern<ScheduleOp> {
   using OpRewritePattern::OpRewritePattern;
 

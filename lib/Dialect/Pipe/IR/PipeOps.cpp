@@ -29,7 +29,7 @@ CellName pipe::nameCell(Operation *op, Cell cell) {
 // Placement
 //===----------------------------------------------------------------------===//
 
-/// Emits an error about one path at its op, any other at the owner.
+/// Emits an error about one path at its op, and all other errors at the owner.
 static LogicalResult emitPlacementError(Operation *owner,
                                         ArrayRef<PathOp> paths,
                                         llvm::Error error) {
@@ -88,7 +88,8 @@ int64_t ScheduleOp::getNumMicrobatches() { return getMicrobatches(); }
 
 int64_t ScheduleOp::getNumSlices() { return getSlices(); }
 
-/// Parses the body of a schedule, whose cells name slices if it has several.
+/// Parses the body of a schedule. Its cells name slices if microbatches have
+/// several.
 static ParseResult parseRows(OpAsmParser &parser, Region &body,
                              int64_t slices) {
   return parseSlicedRegion(parser, ScheduleOp::getOperationName(), body,
@@ -306,8 +307,8 @@ Path PathOp::toPath() {
   return path;
 }
 
-/// path_c1, node_c1, edge_c1. The verifier of the owner checks ranges, which
-/// depend on it (loadPlacement).
+/// path_c1, node_c1, edge_c1. The verifier of the owner checks ranges, because
+/// they depend on the owner (loadPlacement).
 static LogicalResult verifyPlacementOwner(Operation *op) {
   if (isa_and_nonnull<PlacementOwnerOpInterface>(op->getParentOp()))
     return success();

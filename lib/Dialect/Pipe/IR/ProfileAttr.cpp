@@ -1,7 +1,7 @@
 //===- ProfileAttr.cpp - Measured times as an attribute -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The attribute keeps the canonical text; Facts/ProfileText.h has the grammar.
+// Stores the canonical text; Facts/ProfileText.h has the grammar.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ void ProfileAttr::print(AsmPrinter &printer) const {
   printer << "<\"" << getTimes() << "\">";
 }
 
-/// profile_c1, profile_c2. The text must also be the canonical one.
+/// profile_c1, profile_c2. The text must also be in canonical form.
 LogicalResult ProfileAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   StringRef times) {
   llvm::Expected<Profile> profile = parseProfile(times);

@@ -3,7 +3,7 @@
 //
 // Attributes for the speed at which hardware computes and moves bytes:
 // efficiency curves, engines and links. The devices of SystemAttrs.cpp consist
-// of these. One table of fields per attribute drives parser, printer and
+// of them. One table of fields per attribute drives parser, printer and
 // verifier.
 //
 //===----------------------------------------------------------------------===//
@@ -81,7 +81,8 @@ static ParseResult parseShare(AsmParser &parser, int64_t &partsPerMillion) {
 Attribute EfficiencyAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> points;
   SMLoc loc = parser.getCurrentLocation();
-  // A whole number followed by a colon is a size; else it is a flat share.
+  // A whole number followed by a colon is a size; otherwise it is a constant
+  // share.
   auto parsePoint = [&]() -> ParseResult {
     SMLoc pointLoc = parser.getCurrentLocation();
     int64_t size = 0, share = 0;
@@ -163,7 +164,7 @@ EfficiencyCurve EfficiencyAttr::toFacts() const {
 //===----------------------------------------------------------------------===//
 
 /// Makes an engine or a link from its first three fields: rate, latency and
-/// efficiency. `more` are the parameters that follow them.
+/// efficiency. `more` are the other parameters.
 template <typename SpecAttr, typename... More>
 static Attribute parseRate(AsmParser &parser, SMLoc loc,
                            const FieldValues &values, More... more) {

@@ -117,8 +117,8 @@ void pipe::storeSlots(ScheduleOp schedule, const Placement &placement,
       SlotsAttr::get(schedule.getContext(), placement, slots));
 }
 
-/// The location of a cell, of its row, or of the schedule, as far as they are
-/// known. Searches all rows, so it is only for diagnostics.
+/// Returns the location of a cell, else of its row, else of the schedule.
+/// Searches all rows, so it is only for diagnostics.
 static Location locationOf(ScheduleOp schedule,
                            const std::optional<CellRef> &at) {
   if (at)

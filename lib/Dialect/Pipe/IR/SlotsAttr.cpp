@@ -1,8 +1,8 @@
 //===- SlotsAttr.cpp - The lengths of cells in slots ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The text has numbers by name, lib/Schedule has lengths by stage. Each is
-// converted to the other; the text gets the shortest form.
+// The text has numbers by name, and lib/Schedule has lengths by stage. Converts
+// between the two; writes the shortest text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 /// Names in the order of the attribute's counts: the weight of stages, which
-/// has no name, phases with slots, and pairs.
+/// has no name; phases with slots; and pairs.
 static constexpr unsigned kWeight = 0, kPair = 1 + kComputePhases.size(),
                           kNumNames = kPair + 1;
 
-/// The phase of a name, except the names of weights and pairs.
+/// Returns the phase of a name, which must not be a weight or a pair.
 static Phase phaseOf(unsigned name) {
   PhaseSet left = kComputePhases;
   while (--name != 0)
@@ -161,7 +161,7 @@ LogicalResult SlotsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // From numbers to stages
 //===----------------------------------------------------------------------===//
 
-/// The number of stages of each path, or -1 if paths differ.
+/// Returns the number of stages of each path, or -1 if paths differ.
 static int64_t stagesOfEachPath(const Placement &placement) {
   int64_t stages = placement.getNumStages(0);
   for (int64_t path = 1; path < placement.getNumPaths(); ++path)
@@ -257,8 +257,8 @@ SlotsAttr::toStages(const Placement &placement) const {
 // From stages to numbers
 //===----------------------------------------------------------------------===//
 
-/// Keeps one number if all are equal, the numbers of one path if all paths have
-/// the same, else all.
+/// Keeps one number if all are equal, the numbers of one path if all paths are
+/// equal, else all numbers.
 static void shorten(SmallVectorImpl<int64_t> &numbers,
                     const Placement &placement) {
   if (llvm::all_equal(numbers)) {
@@ -275,7 +275,7 @@ static void shorten(SmallVectorImpl<int64_t> &numbers,
   numbers.truncate(each);
 }
 
-/// Whether an entry differs from the value that the others imply.
+/// Whether an entry differs from the value that the other entries imply.
 static bool isNeeded(unsigned name, ArrayRef<StageSlots> stages) {
   auto any = [&](auto condition) { return llvm::any_of(stages, condition); };
   bool needsBackward = any([](const StageSlots &slots) {

@@ -38,13 +38,13 @@ inline constexpr Field kLinkFields[] = {
     {"efficiency", FieldKind::Curve, false},
 };
 
-/// Values of fields in the order of their table; null: not given.
+/// Values of fields in the order of their table; null: absent.
 using FieldValues = llvm::SmallVector<mlir::Attribute, 10>;
 
-/// The field of this name or null.
+/// Returns the field with this name, or null.
 const Field *findField(llvm::ArrayRef<Field> table, llvm::StringRef name);
 
-/// "unknown field 'x' in worker_spec, the closest is 'y'".
+/// Returns "unknown field 'x' in worker_spec, the closest is 'y'".
 std::string unknownField(llvm::ArrayRef<Field> table, llvm::StringRef what,
                          llvm::StringRef name);
 

@@ -1,9 +1,9 @@
 //===- StageOps.cpp - Functions of stages ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Verifiers of the clauses that name functions, and of the attributes that give
-// the roles of arguments and results. pipe-verify-stages (lib/Stages) checks
-// functions against each other, since this takes all of them.
+// Verifiers of the clauses that name functions, and of the attributes with the
+// roles of arguments and results. pipe-verify-stages (lib/Stages) checks
+// functions against each other, because this needs all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ static constexpr RolePlace operator|(RolePlace a, RolePlace b) {
                                 static_cast<uint8_t>(b));
 }
 
-/// By role: the places in functions of each kind, in the order of
-/// StageFunctionKind.
+/// By role: whether it may be an argument or a result in functions of each
+/// kind, in the order of StageFunctionKind.
 static constexpr RolePlace N = RolePlace::Nowhere, A = RolePlace::Argument,
                            R = RolePlace::Result, AR = A | R;
 static constexpr RolePlace
@@ -226,7 +226,7 @@ bool pipe::isHeaderOp(Operation &op) {
 }
 
 LogicalResult pipe::verifyClauses(PlacementOwnerOpInterface owner) {
-  // Any number may be in the text; a dense map reserves some.
+  // Any number may be in the text, but a dense map reserves some numbers.
   std::map<int64_t, StageOp> stages;
   llvm::DenseMap<TypeID, Operation *> others;
   for (Operation &op : owner->getRegion(0).front()) {

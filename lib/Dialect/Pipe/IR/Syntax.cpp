@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Syntax of the gradient rule and of the family clause, and readers of numbers
-// that came with a version of bytecode.
+// that bytecode has only from some version on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,7 +107,8 @@ llvm::hash_code hashPathBackward(const PathBackward &backward) {
       llvm::hash_combine_range(backward.frozen.begin(), backward.frozen.end()));
 }
 
-/// The number of frozen stages and these; -1 for none.
+/// Writes the number of frozen stages and the stages; -1 if no stage has a
+/// backward.
 void writePathBackward(DialectBytecodeWriter &writer,
                        const PathBackward &backward) {
   writer.writeSignedVarInt(backward.isNone ? -1
@@ -356,7 +357,7 @@ static const char *skipSpace(const char *text) {
 }
 
 /// Whether the brace at `text` opens a dictionary: a key and one of `=`, `,`,
-/// `}` follow. The source ends in a zero byte.
+/// `}` follow. The source ends with a zero byte.
 static bool opensDictionary(const char *text) {
   if (*text != '{')
     return false;
@@ -394,7 +395,8 @@ void printFamily(OpAsmPrinter &printer, Operation *, StringAttr family,
     printer << ' ' << options;
 }
 
-/// schedule_c6, program_c8. After a family, `{}` would open the body.
+/// schedule_c6, program_c8. Empty options after a family are refused, because
+/// `{}` would open the body.
 LogicalResult verifyFamilyClause(Operation *op, StringAttr family,
                                  DictionaryAttr options) {
   if (!options)

@@ -38,7 +38,7 @@ constexpr Field kHardwareFields[] = {
     {"peak_share_ppm", FieldKind::Count, false},
 };
 constexpr Field kSourceField = {"source", FieldKind::Text, false};
-/// The greatest number of parts per million.
+/// One million: the largest number of parts per million.
 constexpr int64_t kWhole = 1000000;
 } // namespace
 
@@ -55,7 +55,8 @@ static FieldKind fieldKindOf(DeploymentKind kind) {
   llvm_unreachable("all kinds of options are handled");
 }
 
-/// The hardware, how a training is divided on it, and the source of both.
+/// Fields for the hardware, for how a training is distributed over it, and for
+/// the source of both.
 static ArrayRef<Field> workerFields() {
   static const SmallVector<Field> fields = [] {
     SmallVector<Field> made(ArrayRef<Field>{kHardwareFields});
@@ -105,8 +106,8 @@ static void printDevice(AsmPrinter &printer,
   printFields(printer, fields);
 }
 
-/// Repeats the checks of the parser, because bytecode and builders make
-/// attributes too.
+/// Repeats the checks of the parser, because bytecode and builders also make
+/// attributes.
 static LogicalResult verifyDevice(function_ref<InFlightDiagnostic()> emitError,
                                   ArrayRef<Field> table, StringRef what,
                                   ArrayRef<DataLayoutEntryInterface> entries) {
@@ -131,7 +132,7 @@ static LogicalResult verifyDevice(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// The value of a field; null: not given.
+/// Returns the value of a field; null if absent.
 template <typename DeviceAttr>
 static Attribute lookUp(DeviceAttr device, StringRef name) {
   auto key = StringAttr::get(device.getContext(), name);
@@ -169,8 +170,8 @@ void WorkerSpecAttr::print(AsmPrinter &printer) const {
   printDevice(printer, getFields());
 }
 
-/// worker_spec_c2, worker_spec_c4, worker_spec_c5: reads the value of an
-/// option, if it is given.
+/// worker_spec_c2, worker_spec_c4, worker_spec_c5: reads the value of an option
+/// if it is present.
 static LogicalResult readOption(function_ref<InFlightDiagnostic()> emitError,
                                 const DeploymentOption &option, Attribute value,
                                 Deployment &deployment) {
@@ -197,14 +198,14 @@ static LogicalResult readOption(function_ref<InFlightDiagnostic()> emitError,
     return success();
   InFlightDiagnostic diagnostic = emitError();
   diagnostic << "expected " << option.attribute;
-  if (option.least > 1) // else the kind of the field bounds it
+  if (option.least > 1) // otherwise the kind of the field bounds it
     diagnostic << " from " << option.least << " to " << option.most;
   else
     diagnostic << " of at most " << option.most;
   return diagnostic << ", found " << number;
 }
 
-/// worker_spec_c5: degrees divide their totals.
+/// worker_spec_c5: degrees must divide their totals.
 static LogicalResult
 verifyDeployment(function_ref<InFlightDiagnostic()> emitError,
                  function_ref<Attribute(StringRef)> find) {
@@ -280,7 +281,7 @@ FailureOr<Attribute> WorkerSpecAttr::query(DataLayoutEntryKey key) const {
   return queryField(*this, key);
 }
 
-/// Null without rates.
+/// Returns null if there are no rates.
 static ArrayAttr attentionRates(MLIRContext *context,
                                 ArrayRef<AttentionRates> rates) {
   SmallVector<Attribute> attributes;
@@ -289,7 +290,7 @@ static ArrayAttr attentionRates(MLIRContext *context,
   return rates.empty() ? ArrayAttr() : ArrayAttr::get(context, attributes);
 }
 
-/// Null for the default, which is not written.
+/// Returns null for the default, which is not written.
 static Attribute optionValue(Builder &builder, const DeploymentOption &option,
                              const Deployment &deployment) {
   if (!option.isGiven(deployment))

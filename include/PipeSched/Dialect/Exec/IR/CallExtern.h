@@ -1,7 +1,7 @@
 //===- CallExtern.h - Calls of other compilers' code ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The op exec.call_extern, which only the lowering of functions of stages uses.
+// The op exec.call_extern. Only the lowering of stage functions uses it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,9 @@
 //===- CompactOptional.h - Optional values without a flag -------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs have millions of instructions, and nearly all state no facts.
-// std::optional would take twice the size of these facts.
+// An optional without extra memory. Programs have millions of instructions, and
+// nearly all of them state no facts; std::optional would double the size of
+// these facts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +22,14 @@ template <typename T>
 struct AbsentFact {
   static constexpr T value() { return std::numeric_limits<T>::min(); }
 };
-/// For cells: bits without a phase.
+/// For cells: bits that are not a phase.
 template <>
 struct AbsentFact<Cell> {
   static constexpr Cell value() { return Cell::fromRaw(~uint64_t(0)); }
 };
 
-/// An optional of the size of its value. It cannot hold AbsentFact<T>, so code
-/// that reads facts from elsewhere has to refuse that value.
+/// An optional with the size of its value. It cannot hold AbsentFact<T>, so
+/// code that reads facts from outside must refuse that value.
 template <typename T>
 class CompactOptional {
 public:

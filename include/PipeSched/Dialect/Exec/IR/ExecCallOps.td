@@ -1,7 +1,7 @@
 //===- ExecCallOps.td - Calls of other compilers' code -----*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ops for calls of functions without a body while functions of stages are
+// Ops for calls of functions without a body, used while functions of stages are
 // lowered.
 //
 //===----------------------------------------------------------------------===//

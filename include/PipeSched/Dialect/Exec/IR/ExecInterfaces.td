@@ -1,8 +1,8 @@
 //===- ExecInterfaces.td - Interfaces of the exec dialect -*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Interfaces of instructions for loaders, cost models and lowerings: order, and
-// work.
+// Interfaces of instructions for loaders, cost models and lowerings: their
+// order and their work.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,7 +24,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 // Programs and workers
 //===----------------------------------------------------------------------===//
 
-/// As Pipe_SlicesProp; programs have slices from version 4 of bytecode on.
+/// As Pipe_SlicesProp. Bytecode has the slices of programs from version 4 on.
 def Exec_SlicesValueProp : IntProp<"int64_t"> {
   let summary = "slices of a microbatch";
   let writeToMlirBytecode = [{
@@ -207,7 +207,7 @@ def Exec_WorkerOp : Exec_Op<"worker", [
 // Instructions
 //===----------------------------------------------------------------------===//
 
-/// An optional fact of an instruction, in the space of the fact itself
+/// An optional fact of an instruction, without extra memory
 /// (CompactOptional.h).
 class Exec_OptionalProp<Property p> : OptionalProp<p> {
   let storageType = "::pipesched::exec::CompactOptional<" # p.storageType # ">";
@@ -216,7 +216,7 @@ class Exec_OptionalProp<Property p> : OptionalProp<p> {
 }
 
 /// A number that an instruction states. The lowest number of its type is
-/// refused, since it represents an absent number.
+/// refused, because it represents an absent number.
 class Exec_NumberProp<string type> : IntProp<type> {
   let optionalParser = "return parseFact($_parser, $_storage);";
   let convertFromAttribute = [{
@@ -235,7 +235,7 @@ class Exec_QueueWrite<string queue>
     : MemWrite<Resource<"::pipesched::exec::" # queue # "Queue">>;
 
 /// An instruction writes its queues as resources: the order of a queue is part
-/// of the program, so nothing may drop, merge or swap instructions.
+/// of the program, so no pass may drop, merge or swap instructions.
 class Exec_InstructionOp<string mnemonic, string kind, list<string> queues,
                          list<Trait> traits = []>
     : Exec_Op<mnemonic, [
@@ -249,8 +249,8 @@ class Exec_InstructionOp<string mnemonic, string kind, list<string> queues,
   }];
 }
 
-/// An instruction named by its cell, which others can wait for. The table of
-/// instructions gives the name of its result.
+/// An instruction of a cell, for which others can wait. The table of
+/// instructions defines the name of its result.
 class Exec_CellOp<string mnemonic, string kind, list<string> queues,
                   list<Trait> traits = []>
     : Exec_InstructionOp<mnemonic, kind, queues, [
@@ -270,10 +270,9 @@ class Exec_CellOp<string mnemonic, string kind, list<string> queues,
   }];
 }
 
-/// A collective, named by its cell. It may state the bytes of each worker of
-/// its group; `exec-assign-buffers` adds the places of the exchanged data. A
-/// collective that the table of instructions groups by microbatch has no other
-/// attributes.
+/// A collective of a cell. It may state the bytes of each worker of its group;
+/// `exec-assign-buffers` adds the places of the exchanged data. Collectives
+/// that are grouped by microbatch have no other attributes.
 class Exec_CollectiveOp<string mnemonic, string kind, list<string> queues,
                         list<Trait> traits = []>
     : Exec_CellOp<mnemonic, kind, queues, [

@@ -1,7 +1,7 @@
 //===- ExecShards.td - Collectives of shards ---------------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The collectives of a vocabulary that is spread over workers. ExecOps.td
+// The collectives of a vocabulary that is sharded over workers. ExecOps.td
 // includes this file after the class that they share.
 //
 //===----------------------------------------------------------------------===//

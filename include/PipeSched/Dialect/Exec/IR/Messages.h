@@ -1,10 +1,10 @@
 //===- Messages.h - Ends of messages and of collectives ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Names of messages and groups. The name of a message is the cell that produces
-// it and the two workers: sorted by name, the sends and the receives of a valid
-// program are the same list. The name of a group is in GroupName.h: sorted by
-// name, its instructions are neighbours.
+// Names of messages and groups. The name of a message consists of the cell that
+// produces it and the two workers. Sorted by name, the sends and the receives
+// of a valid program are equal lists. GroupName.h has the name of a group.
+// Sorted by name, the instructions of a group are adjacent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct MessageEnd {
   auto getName() const { return std::tie(cell, source, destination); }
 };
 
-/// Sorts by name; the ends of one name keep the order of their instructions.
+/// Sorts by name; ends with the same name keep the order of their instructions.
 inline void sortByName(std::vector<MessageEnd> &ends) {
   llvm::sort(ends, [](const MessageEnd &a, const MessageEnd &b) {
     return std::tie(a.cell, a.source, a.destination, a.instruction) <
@@ -48,7 +48,7 @@ struct CollectiveEnd {
   uint32_t instruction;
 };
 
-/// Sorts by name; the ends of one name are sorted by worker.
+/// Sorts by name; ends with the same name are sorted by worker.
 inline void sortByName(std::vector<CollectiveEnd> &ends) {
   llvm::sort(ends, [](const CollectiveEnd &a, const CollectiveEnd &b) {
     return std::tie(a.name, a.worker, a.instruction) <

@@ -1,8 +1,8 @@
 //===- BytecodeVersion.h - Versions of bytecode -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The version that both dialects write into bytecode. Files without one are
-// from before there were versions, and read as version 0.
+// The version that both dialects write into bytecode. Files without a version
+// are older than the first version and count as version 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace pipesched {
 ///   0   cells as PhaseTraits::code, stage, overlap and number (toStored)
 ///   1   the same, and the version is written
 ///   2   schedules with their number of slices
-///   3   kernels with the tokens that a token sees
+///   3   kernels with the number of tokens that a token attends to
 ///   4   programs with their number of slices
 ///   5   models with the entries of their vocabulary
 ///   6   blocks and kernels with the shard of a vocabulary
@@ -36,8 +36,8 @@ struct BytecodeVersion : mlir::DialectVersion {
   uint64_t number;
 };
 
-/// Reads a number of an op of a dialect, which files have from version `since`
-/// on; older ones have `before`.
+/// Reads a number of an op of a dialect. Files have it from version `since` on;
+/// in older files its value is `before`.
 template <typename DialectT>
 mlir::LogicalResult readSince(mlir::DialectBytecodeReader &reader,
                               uint64_t since, int64_t before, int64_t &number) {
@@ -50,8 +50,8 @@ mlir::LogicalResult readSince(mlir::DialectBytecodeReader &reader,
   return mlir::success();
 }
 
-/// Writes and reads the version; everything else is written by the properties
-/// of ops, and attributes as text.
+/// Writes and reads the version. The properties of ops write everything else,
+/// and attributes are written as text.
 struct VersionedBytecode : mlir::BytecodeDialectInterface {
   explicit VersionedBytecode(mlir::Dialect *dialect)
       : BytecodeDialectInterface(dialect) {}

@@ -16,9 +16,10 @@
 
 namespace pipesched::pipe {
 
-/// While one exists, the cells that this thread parses belong to a table whose
-/// microbatches have this many slices. A row does not know its schedule while
-/// it is parsed, because the op of the schedule is made after its rows.
+/// While an object of this class exists, the cells that this thread parses
+/// belong to a table with this many slices per microbatch. A row cannot look up
+/// its schedule while it is parsed, because the op of the schedule is created
+/// after its rows.
 class SlicesInText {
 public:
   explicit SlicesInText(int64_t numSlices);
@@ -42,14 +43,14 @@ inline void printCell(mlir::AsmPrinter &printer, Cell cell) {
 void printCells(mlir::AsmPrinter &printer, llvm::ArrayRef<Cell> cells,
                 int64_t numSlices = 1);
 
-/// For `custom<Cell>`, which emits one error; a property in a format would add
-/// a second one ("invalid value for property").
+/// For `custom<Cell>`. It emits one error; a property in a format would add a
+/// second one ("invalid value for property").
 void printCell(mlir::AsmPrinter &printer, mlir::Operation *op, Cell cell);
 
 using EmitErrorFn = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
-/// Converts a cell to an i64 attribute that holds its bits, and back. Errors:
-/// another kind of attribute; bits that are not a cell.
+/// Converts a cell to an i64 attribute with its bits, and back. Errors: another
+/// kind of attribute; bits that are not a cell.
 mlir::Attribute cellToAttribute(mlir::MLIRContext *context, Cell cell);
 mlir::LogicalResult cellFromAttribute(Cell &cell, mlir::Attribute attribute,
                                       EmitErrorFn emitError);
@@ -62,10 +63,10 @@ mlir::LogicalResult cellsFromAttribute(std::vector<Cell> &cells,
 
 /// Writes and reads a cell as a variable-length integer, and a row as a blob of
 /// 8 bytes per cell, little endian, in the form of toStored. MLIR refers to
-/// blobs until a file is written: `cells` must outlive the writing, and copies
-/// of rows are kept until this thread starts the next file (dropWrittenCells).
-/// Errors of reading: a size that is not a multiple of 8; bits that are not a
-/// cell.
+/// blobs until the file is written. So `cells` must outlive the writing, and
+/// copies of rows are kept until this thread starts the next file
+/// (dropWrittenCells). Errors of reading: a size that is not a multiple of 8;
+/// bits that are not a cell.
 void writeCell(mlir::DialectBytecodeWriter &writer, Cell cell);
 mlir::LogicalResult readCell(mlir::DialectBytecodeReader &reader, Cell &cell);
 void writeCells(mlir::DialectBytecodeWriter &writer,

@@ -1,8 +1,8 @@
 //===- Editing.h - Interfaces for editors of rows ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Interfaces of the dialect for people who write rows by hand: where each cell
-// is in the text, so that a diagnostic points at the cell, and further checks
+// Interfaces of the dialect for users who write rows by hand: the places of
+// cells in the text, so that diagnostics point at cells, and additional checks
 // while a schedule is edited.
 //
 //===----------------------------------------------------------------------===//
@@ -17,27 +17,28 @@
 
 namespace pipesched::pipe {
 
-/// The places in the text of the cells of rows. IR has no room for them: a row
-/// is one op with one location, its first word's.
+/// The places of the cells of rows in the text. IR cannot store them: a row is
+/// one op with one location, that of its first word.
 class CellPlaces : public mlir::DialectInterface::Base<CellPlaces> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CellPlaces)
   explicit CellPlaces(mlir::Dialect *dialect) : Base(dialect) {}
 
-  /// Longer rows have no places: no editor reads them cell by cell.
+  /// The places of longer rows are not stored, because no editor reads these
+  /// cell by cell.
   static constexpr size_t kMostCells = 4096;
 
-  /// Keeps the places of the cells of a row at `row`. `text` starts with its
-  /// bracket, and `bracket` is where that is.
+  /// Stores the places of the cells of a row whose location is `row`. `text`
+  /// starts with the bracket of the row, and `bracket` is its location.
   void keep(mlir::Location row, llvm::ArrayRef<Cell> cells, const char *text,
             mlir::FileLineColLoc bracket) const;
 
-  /// Copies the places of this context to another one: IR that is passed on as
-  /// bytecode keeps its locations.
+  /// Copies the places of this context to another context, because IR that is
+  /// passed on as bytecode keeps its locations.
   void copyTo(const CellPlaces &other) const;
 
-  /// The place of a cell, or of its row if it is not known: the row was not
-  /// read from text, or has changed since.
+  /// Returns the place of a cell, or of its row if the place is unknown: the
+  /// row was not read from text, or has changed since.
   mlir::Location find(WorkerOp row, size_t index) const;
 
   /// The same for all cells of a row.
@@ -57,8 +58,8 @@ private:
   mutable llvm::StringMap<Row> rows; ///< by "line:column file"
 };
 
-/// Where a cell is in the text, or the location of its row if that is not
-/// known.
+/// Returns the place of a cell in the text, or the location of its row if the
+/// place is unknown.
 mlir::Location locationOfCell(WorkerOp row, int64_t index);
 
 /// The same for all cells of a row, each under the name of the cell:

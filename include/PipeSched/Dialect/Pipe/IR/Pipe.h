@@ -1,8 +1,8 @@
 //===- Pipe.h - The pipe dialect --------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Dialect, attributes and ops of pipe, and the placement that paths define
-// together.
+// Dialect, attributes and ops of pipe, and the placement that the paths of a
+// schedule define.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,31 +39,32 @@ struct SystemFacts; // System.h
 
 namespace pipesched::pipe {
 
-/// The placement of the pipe.path, pipe.node and pipe.edge ops in the body of
-/// `owner`. Errors are emitted at the path or at `owner`: no path; a worker or
-/// microbatch that does not exist; a microbatch on no path or on several; those
-/// of nodes and edges.
+/// Returns the placement that the pipe.path, pipe.node and pipe.edge ops in the
+/// body of `owner` define. Errors are emitted at the path or at `owner`: no
+/// path; a worker or microbatch that does not exist; a microbatch on no path or
+/// on several; the errors of nodes and edges.
 mlir::FailureOr<Placement> loadPlacement(PlacementOwnerOpInterface owner);
 
-/// Whether an op of a schedule or program is in front of its rows: a path,
-/// or a clause that names functions.
+/// Whether an op of a schedule or program comes before its rows: a path, or a
+/// clause that names functions.
 bool isHeaderOp(mlir::Operation &op);
 
-/// Verifies that no stage has two clauses in the body of `owner`, and that
-/// there is at most one for data, target and loss each.
+/// Verifies that each stage has at most one clause in the body of `owner`, and
+/// that there is at most one clause each for data, target and loss.
 mlir::LogicalResult verifyClauses(PlacementOwnerOpInterface owner);
 
-/// Verifies that options are only with a family, and are not empty. The
-/// family need not be one of ours: a generator elsewhere may name itself.
+/// Verifies that options occur only with a family, and are not empty. The
+/// family need not be one of ours, because other generators may use their own
+/// names.
 mlir::LogicalResult verifyFamilyClause(mlir::Operation *op,
                                        mlir::StringAttr family,
                                        mlir::DictionaryAttr options);
 
-/// The name of a cell of `op`, which is in a schedule or a program: with
-/// its slice, if microbatches have several there.
+/// Returns the name of a cell of `op`, which is in a schedule or a program. The
+/// name includes the slice if microbatches have several slices.
 CellName nameCell(mlir::Operation *op, Cell cell);
 
-/// Like emitOpError, but never prints the op, whose rows may be long.
+/// Like emitOpError, but without printing the op, whose rows may be long.
 mlir::InFlightDiagnostic emitTableError(mlir::Operation *op);
 
 } // namespace pipesched::pipe

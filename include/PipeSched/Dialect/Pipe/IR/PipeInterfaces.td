@@ -1,9 +1,9 @@
 //===- PipeInterfaces.td - Interfaces of the pipe dialect --*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The interface of pipe.path to its parent op, so that schedules and programs
-// place stages with the same syntax, and the interface by which ops of other
-// dialects state their work.
+// The interface of pipe.path to its parent op, which lets schedules and
+// programs place stages with the same syntax, and the interface with which ops
+// of other dialects state their work.
 //
 //===----------------------------------------------------------------------===//
 

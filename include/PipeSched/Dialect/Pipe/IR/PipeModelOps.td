@@ -1,8 +1,8 @@
 //===- PipeModelOps.td - Models in facts -------------------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A model as blocks of kernels: FLOPs, bytes and parameters, no times. The
-// structs of Facts/Facts.h are its plain form.
+// A model as blocks of kernels: FLOPs, bytes and parameters, but no times.
+// Facts/Facts.h has the same data as plain structs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- PipeProfileAttrs.td - Measured times ----------------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The times of the phases of a stage, in the syntax of pipe-attach-profile. The
-// struct Profile of Facts/Facts.h is the plain form.
+// The times of the phases of a stage, in the syntax of pipe-attach-profile.
+// Profile of Facts/Facts.h has the same data as a plain struct.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ def Pipe_ProfileAttr : AttrDef<Pipe_Dialect, "Profile"> {
     - `profile_c2`: times are not negative, have a unit, and are whole
       picoseconds within 64 bits.
   }];
-  // The canonical text, which parseProfile and printProfile define.
+  // The canonical text, defined by parseProfile and printProfile.
   let parameters = (ins StringRefParameter<>:$times);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;

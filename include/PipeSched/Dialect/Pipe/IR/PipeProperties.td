@@ -63,8 +63,8 @@ def Pipe_CellsProp
   }];
 }
 
-/// Which cell of a split backward sends the gradient upstream, `I` (the
-/// default) or `W`. As an attribute: that letter as a string.
+/// The cell of a split backward that sends the gradient to the previous stage,
+/// `I` (the default) or `W`. As an attribute: that letter as a string.
 def Pipe_GradientAfterValueProp
     : Property<"::pipesched::GradientAfter", "gradient rule"> {
   let convertToAttribute = [{
@@ -111,8 +111,8 @@ def Pipe_SlicesValueProp : IntProp<"int64_t"> {
 }
 def Pipe_SlicesProp : DefaultValuedProp<Pipe_SlicesValueProp, "1">;
 
-/// Which stages of a path do not train: `none`, `frozen [0, 1]`; by default all
-/// train. As an attribute: an i64 array of the frozen stages, or the string
+/// The stages of a path that do not train: `none`, `frozen [0, 1]`; by default
+/// all train. As an attribute: an i64 array of the frozen stages, or the string
 /// "none". Bytecode has it from version 7 on.
 def Pipe_PathBackwardValueProp
     : Property<"::pipesched::PathBackward", "stages that do not train",
@@ -147,8 +147,9 @@ def Pipe_PathBackwardProp
     : DefaultValuedProp<Pipe_PathBackwardValueProp,
                         "::pipesched::PathBackward()">;
 
-/// The number of tokens that a token sees in a kernel, 0 (the default) if its
-/// work grows only with tokens. Bytecode has it from version 3 on.
+/// The number of tokens that a token attends to in a kernel; 0 (the default) if
+/// the work of the kernel grows only with the number of tokens. Bytecode has it
+/// from version 3 on.
 def Pipe_SeenValueProp : IntProp<"int64_t"> {
   let summary = "tokens that a token sees";
   let writeToMlirBytecode = [{
@@ -161,8 +162,8 @@ def Pipe_SeenValueProp : IntProp<"int64_t"> {
 }
 def Pipe_SeenProp : DefaultValuedProp<Pipe_SeenValueProp, "0">;
 
-/// The entries of the vocabulary of a model, 0 (the default) if they are not
-/// known. Bytecode has it from version 5 on.
+/// The number of entries of the vocabulary of a model; 0 (the default) if
+/// unknown. Bytecode has it from version 5 on.
 def Pipe_VocabularyValueProp : IntProp<"int64_t"> {
   let summary = "entries of a vocabulary";
   let writeToMlirBytecode = [{
@@ -203,14 +204,14 @@ class Pipe_ShardValueProp<string type, string summary>
   }];
 }
 
-/// The work of a kernel in S or T, `<5 flops, 80 bytes>`; nothing by default.
+/// The work of a kernel in S or T, `<5 flops, 80 bytes>`; none by default.
 def Pipe_ShardWorkProp
     : DefaultValuedProp<Pipe_ShardValueProp<"::pipesched::Work",
                                             "work of a shard">,
                         "::pipesched::Work()">;
 
-/// The bytes that the shard of a stage keeps and sends, `[40, 8, 16, 8]`;
-/// nothing by default.
+/// The bytes that the shard of a stage keeps and sends, `[40, 8, 16, 8]`; none
+/// by default.
 def Pipe_ShardBytesProp
     : DefaultValuedProp<Pipe_ShardValueProp<"::pipesched::ShardBytes",
                                             "bytes of a shard">,

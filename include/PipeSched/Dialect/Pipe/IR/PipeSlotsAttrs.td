@@ -1,8 +1,9 @@
 //===- PipeSlotsAttrs.td - The lengths of cells in slots ---*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The slot lengths that a schedule carries, so that reading its table needs no
-// cost model. StageSlots of Schedule/SlotLengths.h is the plain form.
+// The slot lengths that a schedule states, so that its table can be read
+// without a cost model. StageSlots of Schedule/SlotLengths.h has the same data
+// as a plain struct.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +48,8 @@ def Pipe_SlotsAttr : AttrDef<Pipe_Dialect, "Slots"> {
       number.
     - `slots_c2`: numbers of slots are 0 or more; weights are at most 2^61.
   }];
-  // Numbers by name, concatenated; `counts` has the number of values of each.
+  // Numbers of all names, concatenated; `counts` has the number of values of
+  // each name.
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$counts,
     ArrayRefParameter<"int64_t">:$numbers

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Devices of a DLTI target system: a worker with its engines and memory, and
-// the network between workers. The structs of Facts/Facts.h are the plain form.
+// the network between workers. Facts/Facts.h has the same data as plain
+// structs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +71,7 @@ def Pipe_EngineSpecAttr : Pipe_RateAttr<"EngineSpec", "engine_spec"> {
     - `engine_spec_c2`: there is no other field, and none twice.
     - `engine_spec_c3`: `fp8_efficiency` needs `fp8_flops_per_s`.
   }];
-  // A narrow rate of 0 means that there is none.
+  // A narrow rate of 0 means that there is no such rate.
   let parameters = (ins "int64_t":$flopsPerSecond, "int64_t":$latencyPs,
                         OptionalParameter<"EfficiencyAttr">:$efficiency,
                         "int64_t":$fp8FlopsPerSecond,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The bridge between ops and lib/Schedule: reads a schedule without copying its
-// rows, writes rows and paths back, and turns findings into diagnostics.
+// rows, writes rows and paths back, and turns violations into diagnostics.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,19 +33,19 @@ private:
   llvm::SmallVector<llvm::ArrayRef<Cell>> rows;
 };
 
-/// Errors: the microbatches of the schedule or program have slices, which
-/// `reader` does not support. Code that counts microbatches calls it, so that
-/// no unit is taken for a whole microbatch.
+/// Refuses slices. Errors: the microbatches of the schedule or program have
+/// slices, which `reader` does not support. Code that counts microbatches calls
+/// it, so that it does not mistake a unit for a whole microbatch.
 mlir::LogicalResult verifyUnsliced(PlacementOwnerOpInterface owner,
                                    llvm::StringRef reader);
 
-/// Errors: there are edges besides the chains of the paths, and `reader` ("an
-/// export takes") treats only these. Requires a path, or no edges.
+/// Refuses edges outside of the chains of the paths, which `reader` ("an export
+/// takes") does not support. Requires a path, or no edges.
 mlir::LogicalResult verifyChains(PlacementOwnerOpInterface owner,
                                  llvm::StringRef reader);
 
-/// The same, or some stage does not train, and `reader` ("an export takes")
-/// treats only stages that do.
+/// Refuses such edges, and stages that do not train, neither of which `reader`
+/// ("an export takes") supports.
 mlir::LogicalResult verifyTrainsAll(PlacementOwnerOpInterface owner,
                                     llvm::StringRef reader);
 
@@ -55,22 +55,22 @@ void storePaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);
 /// Replaces the rows of a schedule, one per worker, in the order of workers.
 void storeRows(ScheduleOp schedule, std::vector<Row> &&rows);
 
-/// The same for rows from outside, and drops the name of the family. Errors,
-/// emitted, after which all is as before: another number of rows than workers;
-/// rows that the schedule's verifier refuses.
+/// The same for rows from outside; also drops the name of the family. Errors,
+/// emitted, after which nothing has changed: another number of rows than
+/// workers; rows that the schedule's verifier refuses.
 mlir::LogicalResult replaceRows(ScheduleOp schedule, std::vector<Row> &&rows);
 
 /// Stores the lengths of cells in slots, or nothing if they take unit slots.
 void storeSlots(ScheduleOp schedule, const Placement &placement,
                 llvm::ArrayRef<StageSlots> slots);
 
-/// Emits a finding at its cell, else at the schedule. Notes are emitted at
-/// their cells; a note without one is emitted with the finding.
+/// Emits a violation at its cell, else at the schedule. Notes are emitted at
+/// their cells; a note without a cell is emitted with the violation.
 mlir::InFlightDiagnostic emitViolation(ScheduleOp schedule,
                                        const Violation &violation);
 
 /// Emits the error of a function of lib/Schedule or lib/Analysis: a
-/// ViolationError as a finding, any other error at the schedule.
+/// ViolationError as a violation, all other errors at the schedule.
 mlir::LogicalResult emitTableError(ScheduleOp schedule, llvm::Error error);
 
 } // namespace pipesched::pipe

@@ -53,8 +53,8 @@ enum class StageRole {
   Partials
 };
 
-/// The attribute alongside `pipe.param` that ties parameters of several stages:
-/// parameters with the same text as its value are one.
+/// The attribute next to `pipe.param` that ties parameters of several stages.
+/// Parameters whose attributes have the same text are one parameter.
 inline constexpr llvm::StringLiteral kTiedAttrName = "pipe.tied";
 
 /// Attributes of an op in a function that pipe-outline-stages cuts: the number
@@ -69,8 +69,8 @@ enum class RolePlace : uint8_t { Nowhere = 0, Argument = 1, Result = 2 };
 /// role (the table of docs/Stages.md).
 bool mayHaveRole(StageFunctionKind kind, StageRole role, RolePlace place);
 
-/// Whether several arguments or results of a function may have the role, which
-/// then have names: the names that the attribute states, else their positions.
+/// Whether several arguments or results of a function may have the role. They
+/// then have names: the name that the attribute states, else their position.
 bool isNamedRole(StageRole role);
 
 } // namespace pipesched::pipe

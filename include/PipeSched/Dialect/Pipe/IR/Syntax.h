@@ -1,8 +1,8 @@
 //===- Syntax.h - Syntax that pipe and exec share ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gradient rule and family clause, which pipe.schedule and exec.program both
-// write, and numbers that only newer bytecode has. Cells.h has the cells.
+// Gradient rule and family clause, which pipe.schedule and exec.program share,
+// and numbers that only newer bytecode has. Cells.h has the syntax of cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,16 +41,16 @@ mlir::LogicalResult readGradientAfter(mlir::DialectBytecodeReader &reader,
 /// BytecodeVersion::kSlices have 1.
 mlir::LogicalResult readSlices(mlir::DialectBytecodeReader &reader,
                                int64_t &slices);
-/// Parses the region of an op whose microbatches have `slices`, which its cells
-/// then name. Errors: below 1 slice.
+/// Parses the region of an op whose microbatches have `slices` slices, so that
+/// its cells name their slices. Errors: fewer than 1 slice.
 mlir::ParseResult parseSlicedRegion(mlir::OpAsmParser &parser,
                                     llvm::StringRef opName,
                                     mlir::Region &region, int64_t slices);
-/// Reads the tokens that a token sees in a kernel; files before
+/// Reads the number of tokens that a token attends to in a kernel; files before
 /// BytecodeVersion::kSeen have 0.
 mlir::LogicalResult readSeen(mlir::DialectBytecodeReader &reader,
                              int64_t &seen);
-/// Reads the entries of the vocabulary of a model; files before
+/// Reads the number of entries of the vocabulary of a model; files before
 /// BytecodeVersion::kVocabulary have 0.
 mlir::LogicalResult readVocabulary(mlir::DialectBytecodeReader &reader,
                                    int64_t &vocabulary);
@@ -99,9 +99,9 @@ void writePathBackward(mlir::DialectBytecodeWriter &writer,
 mlir::LogicalResult readPathBackward(mlir::DialectBytecodeReader &reader,
                                      PathBackward &backward);
 
-/// Parses `family "interleaved-1f1b" {group = 4}`, if it is present. The region
-/// that may follow also starts with a brace; the brace opens options if a key
-/// and one of `=`, `,`, `}` follow it.
+/// Parses `family "interleaved-1f1b" {group = 4}` if present. The region that
+/// may follow also starts with a brace. A brace opens options if it is followed
+/// by a key and one of `=`, `,`, `}`.
 mlir::OptionalParseResult parseFamily(mlir::OpAsmParser &parser,
                                       mlir::StringAttr &family,
                                       mlir::DictionaryAttr &options);

@@ -20,12 +20,12 @@ mlir::TargetSystemSpecInterface systemToAttribute(mlir::MLIRContext *context,
                                                   const SystemFacts &facts);
 
 /// Whether a target has an entry of this dialect. Other targets are for other
-/// compilers and say nothing of workers.
+/// compilers and do not describe workers.
 bool describesWorkers(mlir::TargetSystemSpecInterface target);
 
-/// Puts a system into a target, which may be null, in place of the system that
-/// it has; entries of other dialects stay. Errors: an entry of another dialect
-/// under a key of the system.
+/// Adds a system to a target, which may be null, and replaces a system that is
+/// already there; entries of other dialects stay. Errors: an entry of another
+/// dialect under a key of the system.
 mlir::FailureOr<mlir::TargetSystemSpecInterface>
 addSystem(mlir::TargetSystemSpecInterface target, mlir::MLIRContext *context,
           const SystemFacts &facts,
