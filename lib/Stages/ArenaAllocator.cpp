@@ -1,7 +1,7 @@
-//===- ArenaAllocator.cpp - The first piece that fits is taken ------------===//
+//===- ArenaAllocator.cpp - First-fit allocation --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// First fit, in time that grows with the number of free pieces.
+// Allocates by first fit, in time that grows with the number of free pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +10,7 @@
 
 using namespace pipesched;
 
-/// Joins a piece without readers with the unread pieces that it touches.
+/// Joins a piece without readers with adjacent pieces without readers.
 void ArenaAllocator::addUnread(int64_t begin, int64_t end) {
   auto next = unread.lower_bound(begin);
   if (next != unread.end() && next->first == end) {
@@ -52,7 +52,7 @@ static bool mayWaitFor(llvm::ArrayRef<uint32_t> readers,
   });
 }
 
-/// Finds the first pieces that touch and have `bytes` together, among pieces
+/// Finds the first adjacent pieces that have `bytes` together, among pieces
 /// without readers or whose readers may be waited for.
 std::optional<int64_t> ArenaAllocator::findRun(int64_t bytes,
                                                Classify classify) const {
@@ -77,8 +77,8 @@ std::optional<int64_t> ArenaAllocator::findRun(int64_t bytes,
   return std::nullopt;
 }
 
-/// The start of the last piece if it may be taken and ends with the arena; else
-/// the end of the arena.
+/// Returns the start of the last piece if it may be taken and reaches the end
+/// of the arena; otherwise the end of the arena.
 int64_t ArenaAllocator::findEndPiece(Classify classify) const {
   if (!unread.empty() && unread.rbegin()->second == size)
     return unread.rbegin()->first;
@@ -88,8 +88,8 @@ int64_t ArenaAllocator::findEndPiece(Classify classify) const {
   return size;
 }
 
-/// Takes the free pieces of a range, and lists their readers. The rest of the
-/// last piece keeps its own.
+/// Takes the free pieces of a range, and lists their readers. The unused rest
+/// of the last piece keeps its readers.
 ArenaAllocator::Taken ArenaAllocator::use(int64_t begin, int64_t end) {
   Taken taken{begin, {}};
   for (auto piece = unread.lower_bound(begin);

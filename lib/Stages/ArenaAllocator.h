@@ -1,8 +1,8 @@
-//===- ArenaAllocator.h - Offsets of tensors that live ----------*- C++ -*-===//
+//===- ArenaAllocator.h - Offsets of live tensors ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gives out pieces of an arena, and takes them back while messages or copies
-// may still be reading them.
+// Allocates pieces of an arena. A piece can be freed while messages or copies
+// may still be reading it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,13 @@
 
 namespace pipesched {
 
-/// An arena that grows. A free piece may have readers: instructions that have
-/// to end before it is written again.
+/// An arena that grows. A free piece may have readers: instructions that must
+/// end before the piece is written again.
 ///
 ///   | used | free | used | free, read by send 3 | free | used |
 ///
-/// Pieces are taken first from the free ones without readers, lowest address
-/// first; then from pieces whose readers all may be waited for; else the arena
-/// grows.
+/// Allocation uses free pieces without readers first, lowest address first;
+/// then pieces whose readers may all be waited for; otherwise the arena grows.
 class ArenaAllocator {
 public:
   static constexpr int64_t kAlignment = 64;
@@ -37,19 +36,19 @@ public:
     llvm::SmallVector<uint32_t, 2> readers; ///< to wait for
   };
 
-  /// The current state of a reader. `Done` only once noteDone() was called.
+  /// The current state of a reader. `Done` only after noteDone() was called.
   enum class Reader { Done, MayWaitFor, MayNotWaitFor };
   using Classify = llvm::function_ref<Reader(uint32_t reader)>;
 
-  /// Takes `bytes`, at most kMaxBytes, rounded up to the alignment. Must not be
-  /// called again once the arena is larger than kMaxBytes.
+  /// Allocates `bytes`, at most kMaxBytes, rounded up to the alignment. Must
+  /// not be called again once the arena is larger than kMaxBytes.
   Taken take(int64_t bytes, Classify classify);
 
-  /// Gives back a place of take() for the same number of bytes.
+  /// Frees a place that take() returned for the same number of bytes.
   void give(int64_t offset, int64_t bytes, llvm::ArrayRef<uint32_t> readers,
             Classify classify);
 
-  /// Notes that a reader has ended. It may be one that reads nothing.
+  /// Records that an instruction has ended, whether or not it is a reader.
   void noteDone(uint32_t reader);
 
   /// The size of the arena in bytes.
@@ -75,7 +74,8 @@ private:
   /// and pieces with readers.
   std::map<int64_t, int64_t> unread;
   std::map<int64_t, ReadPiece> read;
-  llvm::DenseSet<uint32_t> readers; ///< of any piece, and some of earlier ones
+  /// All readers of pieces, and some of earlier ones.
+  llvm::DenseSet<uint32_t> readers;
   int64_t size = 0;
 };
 

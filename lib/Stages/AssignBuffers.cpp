@@ -1,9 +1,9 @@
-//===- AssignBuffers.cpp - Where tensors are ------------------------------===//
+//===- AssignBuffers.cpp - Assignment of buffers --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Assigns the places of each row. Then proves that the waits for places close
-// no cycle; if they do, assigns them again without using any place that a
-// message may still read.
+// Assigns the places of each row, then proves that the waits for places close
+// no cycle. If they do, assigns again without reusing any place that a message
+// may still read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,10 +52,10 @@ struct RowBuffers {
   }
 };
 
-/// Sets the offsets of the versions of `row`, its use and its waits. A place is
-/// used again when its readers have ended or may be waited for: a send with
-/// `inFlight` later ones after it. Errors, emitted at the instruction: memory
-/// of more than 2^63 - 1 bytes.
+/// Sets the offsets of the versions of `row`, its memory use and its waits. A
+/// place is reused when its readers have ended or may be waited for: a send may
+/// be waited for if `inFlight` later sends follow it. Errors, emitted at the
+/// instruction: memory of more than 2^63 - 1 bytes.
 class RowAssigner {
 public:
   RowAssigner(const LoadedProgram &loaded, int64_t worker, int64_t inFlight,
@@ -94,19 +94,19 @@ private:
   std::vector<int64_t> sendNumber; ///< of sends: the number of earlier ones
   int64_t numSends = 0;
   std::vector<bool> isGiven;             ///< by version
-  int64_t activations = 0, messages = 0; ///< live bytes
+  int64_t activations = 0, messages = 0; ///< in live tensors
 };
 } // namespace
 
-/// Whether no instruction of the row needs its end, as long as places do not
-/// run out: its data is for other workers.
+/// Whether the data of an instruction is only for other workers. Then no
+/// instruction of the row needs its end, unless places run out.
 static bool isForOthers(const Instruction &instruction) {
   return instruction.is(InstructionKind::Send) ||
          instruction.is(InstructionKind::Reduce);
 }
 
-/// A send may be waited for once `inFlight` later sends, or sums for others,
-/// come after it.
+/// A send may be waited for if `inFlight` later sends, or sums for other
+/// workers, follow it.
 ArenaAllocator::Reader RowAssigner::classify(uint32_t reader) const {
   if (waits.hasEnded(reader))
     return Reader::Done;
@@ -121,7 +121,7 @@ void RowAssigner::noteEnd(uint32_t instruction) {
   host.noteDone(instruction);
 }
 
-/// Takes places for the results of an instruction.
+/// Allocates places for the results of an instruction.
 LogicalResult RowAssigner::take(uint32_t instruction) {
   for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
     TensorVersion &version = row.liveness.versions[number];
@@ -146,7 +146,7 @@ LogicalResult RowAssigner::take(uint32_t instruction) {
   return success();
 }
 
-/// Gives back the places that an instruction is the last to use.
+/// Frees the places whose last use is this instruction.
 void RowAssigner::give(uint32_t instruction) {
   for (uint32_t number : row.liveness.buffersOf(instruction - rowBegin)) {
     TensorVersion &version = row.liveness.versions[number];
@@ -223,13 +223,12 @@ private:
 };
 } // namespace
 
-/// Row by row, so that the tensors of only one row are in memory.
+/// Assigns row by row, so that only the tensors of one row are in memory.
 LogicalResult ProgramAssigner::assignRows(int64_t inFlight) {
   result = {};
   result.operandBegins.reserve(program.operandBegins.size());
   result.operandBegins.push_back(0);
-  // A row rarely has more tensors than this, and pages that are not used cost
-  // nothing.
+  // A row rarely has more tensors than this, and unused pages take no memory.
   result.operands.reserve(program.operands.size() +
                           program.instructions.size());
   result.offsets.reserve(4 * program.instructions.size());
@@ -285,7 +284,7 @@ llvm::Error ProgramAssigner::verifyFinishes() const {
 }
 
 /// Numbers the messages of each channel in the order of their sends. Messages
-/// of one tag must be received in that order, too.
+/// with the same tag must be received in that order, too.
 LogicalResult ProgramAssigner::assignTags() {
   constexpr int64_t numTags = 32768; // the guarantee of MPI (MPI 4.0, 8.1.2)
   std::vector<int32_t> &tags = result.tags;
@@ -363,8 +362,8 @@ pipesched::findBuffers(Operation *owner, const LoadedProgram &loaded,
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Writes buffers, tags and waits of one instruction into its op. The buffers
-/// of a pair's second half follow the first half's.
+/// Writes buffers, tags and waits of one instruction into its op. For a pair,
+/// the buffers of the second half follow those of the first half.
 static void storeInstruction(const LoadedProgram &loaded,
                              const BufferAssignment &assignment,
                              uint32_t instruction) {

@@ -1,10 +1,10 @@
 //===- CompareArenas.cpp - Arenas and predicted peaks ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads places from the ops, not from the assignment. Walks a row twice: over
-// its places, to the instruction at which the arena has its size; then with the
-// counts of the costs for each stage and microbatch, to that instruction and on
-// to the end.
+// Reads places from the ops instead of the assignment. Walks a row twice: first
+// over its places, up to the instruction at which the arena has its size; then
+// over the counts of the costs for each stage and microbatch, up to that
+// instruction and on to the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,11 +32,11 @@ struct FullArena {
   uint32_t instruction = 0;
   int64_t aligned = 0, live = 0, inFlight = 0, gaps = 0, largestGap = 0;
   int64_t grownBy = 0;
-  std::vector<uint32_t> versions; ///< that live
+  std::vector<uint32_t> versions; ///< the live ones
 };
 
-/// Puts tensors where the ops of a row say, and notes the last tensor of each
-/// place.
+/// Puts tensors at the places that the ops of a row state, and records the last
+/// tensor of each place.
 class ArenaWalk {
 public:
   ArenaWalk(const LoadedProgram &loaded, const RowLiveness &row, int64_t worker)
@@ -73,12 +73,14 @@ private:
   uint32_t rowBegin, rowEnd;
   std::vector<int64_t> offsets; ///< by version
   RowWaits waits;
-  std::map<int64_t, Tenant> tenants; ///< by start: the last tenant
+  /// By start: the last version at this place.
+  std::map<int64_t, Tenant> tenants;
 };
 } // namespace
 
-/// For a copy, `at` lists the place in the arena, the place in host memory and
-/// the bytes; for a pair, the places of its first half and then of its second.
+/// Finds the offsets of all versions. For a copy, `at` lists the place in the
+/// arena, the place in host memory and the bytes; for a pair, the places of its
+/// first half and then of its second.
 LogicalResult ArenaWalk::findOffsets() {
   offsets.assign(row.versions.size(), -1);
   size_t used = 0;
@@ -101,7 +103,7 @@ LogicalResult ArenaWalk::findOffsets() {
 }
 
 /// Puts a version at its offset. Parts of older versions that it does not cover
-/// stay.
+/// remain.
 void ArenaWalk::put(uint32_t version) {
   int64_t begin = offsets[version], end = endOf(version);
   auto at = tenants.lower_bound(begin);
@@ -185,25 +187,27 @@ FailureOr<FullArena> ArenaWalk::run(int64_t size) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The tensors that a stage keeps of a microbatch, as the memory analysis
-/// counts them:
+/// The set of tensors that a stage keeps of a microbatch, as the memory
+/// analysis counts them:
 ///
 ///   None | F: Kept, or Boundary with R in the row | R: Kept | I: ForWeight
 ///        | B, W: None
 ///
-/// and Host from D to U.
+/// From D to U it is Host.
 enum class Held { None, Boundary, Kept, ForWeight, Host };
 
 struct StageState {
-  Held held = Held::None, before = Held::None; ///< before: D moved it out
+  /// Before: the set when D moved it out.
+  Held held = Held::None, before = Held::None;
   bool isRecomputed = false;
   bool isSplit = false;
-  bool isWorking = false; ///< B or I runs
+  bool isWorking = false; ///< while B or I runs
   bool hasShard = false;  ///< from S to T
   Cell cell;
 };
 
-/// Walks a row with the costs of its stages, and explains a moment.
+/// Walks a row with the costs of its stages, and explains the memory at one
+/// instruction.
 class RowComparison {
 public:
   RowComparison(const LoadedProgram &loaded, const StageKernels &kernels,
@@ -217,7 +221,7 @@ public:
   void run(const FullArena &full, ArenaComparison &result);
 
 private:
-  /// A tensor of a stage and microbatch.
+  /// The name of a tensor of a stage and microbatch.
   struct Name {
     Cell cell; ///< phase F
     ActivationName tensor;
@@ -255,11 +259,11 @@ private:
   uint32_t rowBegin, rowEnd;
   std::vector<SmallVector<Name, 2>> names; ///< by version
   std::map<uint64_t, StageState> states;
-  int64_t held = 0; ///< as the costs say
+  int64_t held = 0; ///< according to the costs
 };
 } // namespace
 
-/// Names versions by their names in computes, and notes R and W of each cell.
+/// Names versions by their names in computes, and records R and W of each cell.
 void RowComparison::readRow() {
   for (uint32_t i = rowBegin; i < rowEnd; ++i) {
     if (!isCell(i))
@@ -411,7 +415,8 @@ void RowComparison::addOther(uint32_t version, ArenaComparison &result) const {
 void RowComparison::explain(const FullArena &full, ArenaComparison &result) {
   result.elsewhere = result.predicted - held;
   int64_t kept = 0;
-  std::map<uint64_t, SmallVector<ActivationName, 8>> counted; // as `states`
+  // by the same key as `states`
+  std::map<uint64_t, SmallVector<ActivationName, 8>> counted;
   for (const auto &[key, state] : states) {
     counted[key] = namesOf(state);
     for (ActivationName name : counted[key])
@@ -473,7 +478,7 @@ void RowComparison::run(const FullArena &full, ArenaComparison &result) {
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// The peaks that the memory analysis finds.
+/// Returns the peaks that the memory analysis predicts.
 static llvm::Expected<MemoryUsage> predict(const LoadedProgram &loaded,
                                            const CostInputs &costs,
                                            MemoryFacts &facts) {

@@ -44,7 +44,7 @@ private:
 };
 } // namespace
 
-/// Numbers that C takes by value in the same way as LLVM does.
+/// Whether C passes a number of this type by value in the same way as LLVM.
 static bool isNumberOfC(Type type) {
   return type.isInteger(32) || type.isInteger(64) || type.isF32() ||
          type.isF64();

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Walks the body of a function through loops, branches and calls. The work of
-// ops is in the tables of docs/StageCosts.md: FLOPs of scalar ops, bytes of
-// tensor ops, and for linalg the former times the loops around them.
+// ops follows the tables of docs/StageCosts.md: FLOPs of scalar ops and bytes
+// of tensor ops; for linalg, the FLOPs of the body times the number of loop
+// iterations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,7 @@ static int64_t elementBytes(Type type) {
                              : 0;
 }
 
-/// The sizes of a type may have no product that fits.
+/// Counts the elements of a type. The product of its sizes may not fit.
 static CheckedInt countElements(ShapedType type) {
   CheckedInt elements = 1;
   for (int64_t size : type.getShape())
@@ -69,7 +70,8 @@ std::optional<int64_t> pipesched::bytesOfTensor(Type type) {
   return bytes.isValid() ? std::optional(bytes.get()) : std::nullopt;
 }
 
-/// Bytes of a value that ops read from memory: 0 if it is not a tensor.
+/// Returns the bytes of a value that ops read from memory; 0 if it is not a
+/// tensor.
 static int64_t tensorBytes(Type type) {
   return bytesOfTensor(type).value_or(0);
 }
@@ -96,8 +98,9 @@ static bool computesNothing(Operation *op) {
          isa<arith::SelectOp>(op);
 }
 
-/// The FLOPs of `op` for one element if it computes one result element by
-/// element: an op of arith or math, a cast, a constant. Nothing for others.
+/// Returns the FLOPs of `op` per element if it computes one result element by
+/// element: an op of arith or math, a cast or a constant. Returns nothing for
+/// other ops.
 static std::optional<int64_t> elementwiseFlops(Operation *op) {
   if (!isa_and_present<arith::ArithDialect, math::MathDialect>(
           op->getDialect()))
@@ -107,8 +110,8 @@ static std::optional<int64_t> elementwiseFlops(Operation *op) {
   return isa<math::FmaOp>(op) ? 2 : op->getNumResults();
 }
 
-/// Whether the op has nothing to do with floats or tensors, but computes an
-/// index, an offset or the like.
+/// Whether the op involves neither floats nor tensors, because it computes an
+/// index, an offset or similar.
 static bool isBookkeeping(Operation *op) {
   auto isPlain = [](Type type) { return type.isIntOrIndex(); };
   return op->getNumRegions() == 0 && isPure(op) &&
@@ -117,10 +120,10 @@ static bool isBookkeeping(Operation *op) {
 }
 
 namespace {
-/// Adds up a region that runs once for each element.
+/// Sums the work of a region that runs once for each element.
 class BodyCounter {
 public:
-  /// Returns false at an op that is not known, which is then `unknown`.
+  /// Returns false at an unknown op, which is then `unknown`.
   bool count(Block &block, CheckedInt &flops, CheckedInt &bytes);
 
   Operation *unknown = nullptr;
@@ -131,7 +134,8 @@ private:
 };
 } // namespace
 
-/// The side with more FLOPs, or with more bytes if both have the same.
+/// Counts the side with more FLOPs, or with more bytes if both have the same
+/// FLOPs.
 bool BodyCounter::countIf(scf::IfOp op, CheckedInt &flops, CheckedInt &bytes) {
   std::pair<int64_t, int64_t> larger = {0, 0};
   for (Region *region : {&op.getThenRegion(), &op.getElseRegion()}) {
@@ -189,8 +193,9 @@ static bool multiplies(linalg::LinalgOp op) {
   });
 }
 
-/// inferContractionDims wants rows and columns (m and n). A product of a matrix
-/// and a vector has one of them: a loop that one input has and the other lacks.
+/// inferContractionDims needs rows and columns (m and n). A product of a matrix
+/// and a vector has only one of them: a loop that one input has and the other
+/// lacks.
 static bool hasRowsOrColumns(linalg::LinalgOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap left = maps[0], right = maps[1], result = maps.back();
@@ -201,16 +206,16 @@ static bool hasRowsOrColumns(linalg::LinalgOp op) {
   return false;
 }
 
-/// Whether the op multiplies and adds over common dimensions of its inputs, one
-/// of which has a separate dimension: a product of matrices, of a matrix and a
-/// vector, or a convolution. A dot product of vectors is not.
+/// Whether the op multiplies and adds over common dimensions of its inputs, and
+/// one input has another dimension: a product of matrices, of a matrix and a
+/// vector, or a convolution, but not a dot product of vectors.
 static bool isContraction(linalg::LinalgOp op) {
   if (linalg::isaContractionOpInterface(op))
     return multiplies(op) && hasRowsOrColumns(op);
   return linalg::isaConvolutionOpInterface(op) && multiplies(op);
 }
 
-/// Reads the operands that the body uses and writes the results.
+/// Counts the operands that the body uses as reads, and the results as writes.
 static CheckedInt linalgBytes(linalg::LinalgOp op) {
   CheckedInt bytes = sumBytes(op->getResultTypes());
   for (OpOperand &operand : op->getOpOperands())
@@ -249,7 +254,8 @@ static CountedWork softmaxWork(linalg::SoftmaxOp op) {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-/// Bytes that ops of tensor move; nothing for ops that are not listed.
+/// Returns the bytes that a tensor op moves; nothing for ops that are not
+/// listed.
 static std::optional<CheckedInt> movedBytes(Operation *op) {
   using Bytes = std::optional<CheckedInt>;
   auto result = [&] { return sumBytes(op->getResultTypes()); };
@@ -300,7 +306,8 @@ static std::optional<CountedWork> generateWork(tensor::GenerateOp op,
                      elements * gathered + tensorBytes(op.getType())};
 }
 
-/// An op of arith or math on scalars, vectors or whole tensors.
+/// Returns the work of an op of arith or math on scalars, vectors or whole
+/// tensors.
 static CountedWork elementwiseWork(Operation *op, int64_t flops) {
   if (op->hasTrait<OpTrait::ConstantLike>())
     return {};
@@ -311,9 +318,9 @@ static CountedWork elementwiseWork(Operation *op, int64_t flops) {
           sumBytes(op->getOperandTypes()) + sumBytes(op->getResultTypes())};
 }
 
-/// The work of an op of linalg, tensor, arith or math, or of one that has
-/// neither floats nor tensors. Nothing for another op, or if its region holds
-/// one, which `unknown` is set to. All types are static.
+/// Returns the work of an op of linalg, tensor, arith or math, or of an op with
+/// neither floats nor tensors. Returns nothing for other ops, or if its region
+/// contains one, and sets `unknown` to that op. All types must be static.
 static std::optional<CountedWork> workOf(Operation *op, Operation *&unknown) {
   unknown = op;
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))
@@ -335,7 +342,7 @@ static std::optional<CountedWork> workOf(Operation *op, Operation *&unknown) {
 // Counter
 //===----------------------------------------------------------------------===//
 
-/// Collects the work of a block and its contents.
+/// Collects the work of a block and of the regions in it.
 class FunctionWorkAnalysis::Counter {
 public:
   explicit Counter(FunctionWorkAnalysis &analysis) : analysis(analysis) {}
@@ -434,7 +441,8 @@ static std::pair<double, double> sizeOf(ArrayRef<OpWork> ops) {
   return size;
 }
 
-/// Counts the side with more FLOPs, or with more bytes if both have the same.
+/// Counts the side with more FLOPs, or with more bytes if both have the same
+/// FLOPs.
 LogicalResult FunctionWorkAnalysis::Counter::countBranch(scf::IfOp op,
                                                          CheckedInt times) {
   Counter taken(analysis);
@@ -530,8 +538,8 @@ LogicalResult FunctionWorkAnalysis::Counter::count(Block &block,
 // FunctionWorkAnalysis
 //===----------------------------------------------------------------------===//
 
-/// The arguments that an op other than the return uses, and the results that
-/// are not arguments.
+/// Bytes of the arguments that an op other than the return uses, and of the
+/// results that are not arguments.
 static CheckedInt signatureBytes(func::FuncOp function) {
   CheckedInt bytes;
   for (BlockArgument argument : function.getArguments())
@@ -546,7 +554,7 @@ static CheckedInt signatureBytes(func::FuncOp function) {
   return bytes;
 }
 
-/// Adds up the ops. Returns false if a sum is over int64.
+/// Sums the work of all ops. Returns false if a sum exceeds int64.
 static bool addUp(FunctionWork &work) {
   CheckedInt contraction, vector, bytes;
   for (const OpWork &op : work.ops) {

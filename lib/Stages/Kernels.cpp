@@ -1,7 +1,8 @@
 //===- Kernels.cpp - Calls of a cell --------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lists the calls of each kernel and gives every argument and result its place.
+// Lists the calls of each kernel and assigns every argument and result its
+// source or destination.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,7 +88,7 @@ public:
     kernel.phase = phase;
   }
 
-  /// Nothing if a function is missing.
+  /// Returns nothing if a function is missing.
   std::optional<StageKernel> run();
 
 private:
@@ -140,7 +141,7 @@ unsigned KernelBuilder::sharedBufferOf(ActivationName name) {
   return index;
 }
 
-/// Residuals of forward that other slices read.
+/// Adds copies of the residuals of forward that other slices read.
 void KernelBuilder::addCopies() {
   for (auto [i, earlier] : llvm::enumerate(stage.earlier)) {
     unsigned residual =
@@ -224,8 +225,8 @@ void KernelBuilder::addLoss() {
     addWithTarget(functions.loss);
 }
 
-/// If no stage in front of this one is trained, no function gives the tensor
-/// that is sent after B or I, and none reads it.
+/// Adds a tensor that no function makes or reads: the gradient that is sent
+/// after B or I if no earlier stage trains.
 void KernelBuilder::addUnmade() {
   auto gives = [](const KernelCall &call) {
     return call.function->findResult(Role::InputGradient) != nullptr;
@@ -234,7 +235,7 @@ void KernelBuilder::addUnmade() {
     bufferOf({Role::InputGradient}, /*isResult=*/true);
 }
 
-/// The calls of B or I.
+/// Adds the calls of B or I.
 bool KernelBuilder::addBackward() {
   addLoss();
   bool isAdded = kernel.phase == Phase::InputGrad
@@ -245,8 +246,8 @@ bool KernelBuilder::addBackward() {
   return isAdded;
 }
 
-/// Adds the calls of a cell of the phase. Returns false if a function is
-/// missing, and for phases that run none.
+/// Adds the calls for a cell of the phase. Returns false if a function is
+/// missing, and for phases without functions.
 bool KernelBuilder::addCalls() {
   Phase phase = kernel.phase;
   if (phase == Phase::Forward && isFirst())
@@ -268,7 +269,7 @@ bool KernelBuilder::addCalls() {
           add(kind) || (phase == Phase::Recompute && add(Kind::Forward));
       if (phase == Phase::Forward)
         addCopies();
-      // O of a stage that is not trained runs nothing.
+      // O of a stage that does not train runs nothing.
       return isAdded || (phase == Phase::Optimizer && stage.gradients.empty());
     }
   return false;

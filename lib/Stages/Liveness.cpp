@@ -1,10 +1,10 @@
-//===- Liveness.cpp - From when to when tensors live ----------------------===//
+//===- Liveness.cpp - Lifetimes of tensors --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two walks over the row of a worker. Backward finds the tensors that a reload
-// must bring back: the tensors of its stage and microbatch that are read before
-// they are made again. Forward makes versions. Linear in instructions and their
-// tensors.
+// Walks twice over the row of a worker. The backward walk finds the tensors
+// that a reload must bring back: tensors of its stage and microbatch that are
+// read before they are made again. The forward walk creates versions. Linear in
+// instructions and their tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,12 @@ namespace {
 ///   | microbatch 0        | microbatch 1 | ..  |
 ///   | x y dx dy t r0 r1 . |
 ///
-/// A tensor that one stage of the worker hands to the next one of the same
-/// worker exists once, as the input of the later stage (or its output
-/// gradient). A stage with a shard of a vocabulary also has the last output,
-/// its gradient and the partials of shards. On the worker of the last stage the
-/// first two are its output and its output gradient.
+/// If two consecutive stages are on the worker, the tensor that one passes to
+/// the other exists once: as the input of the later stage, or its input's
+/// gradient as the output gradient of the earlier one. A stage with a shard of
+/// a vocabulary also has the last output, its gradient and the partials of
+/// shards. On the worker of the last stage, the first two are that stage's
+/// output and output gradient.
 class LivenessFinder {
 public:
   LivenessFinder(const LoadedProgram &loaded, const StageKernels &kernels,
@@ -47,14 +48,14 @@ private:
     Series tensors;
     int64_t bytes;
     bool isRead, isWritten, isActivation;
-    /// All slices of a microbatch have one tensor, which the slice `begunBy`
-    /// makes and others change in place; -1: others read it.
+    /// Whether all slices of a microbatch share one tensor. The slice `begunBy`
+    /// makes it and others change it in place; -1: others read it.
     bool isShared = false;
     int64_t begunBy = -1;
-    /// Stays in the arena: a collective may be changing it.
+    /// Whether it stays in the arena because a collective may be changing it.
     bool isPinned = false;
   };
-  /// The tensors that a stage hands on and takes along one path.
+  /// The tensors that a stage sends and receives along one path.
   struct Edges {
     Series output, inputGradient;
   };
@@ -82,7 +83,7 @@ private:
   }
   bool isHere(int64_t stage, int64_t path) const;
   int64_t lastStage() const { return kernels.getFunctions().stages.size() - 1; }
-  /// On a stage with a shard: its first tensor that other shards share.
+  /// For a stage with a shard: its first tensor that shards share.
   uint32_t firstOfShard(const Stage &stage) const {
     return 5 + stage.residuals.size() + stage.earlier.size() +
            stage.earlierGradients.size();
@@ -120,25 +121,26 @@ private:
   std::vector<uint32_t> begins, widths;
   std::vector<Edges> edges; ///< by path, then by stage
   uint32_t numTensors = 0;
-  bool hasTooMany = false;     ///< there are more tensors than numbers
-  std::vector<int64_t> ranked; ///< microbatches; empty: each is its own rank
+  bool hasTooMany = false; ///< whether there are more tensors than numbers
+  /// Microbatches in the row; empty: each is its own rank.
+  std::vector<int64_t> ranked;
 
   ArrayRef<Access> accesses; ///< of the current instruction
   uint32_t rank = 0;         ///< of the unit of the current instruction
   uint32_t firstRank = 0;    ///< of its microbatch
-  /// By path, stage, phase and kind of instruction, once they are listed.
+  /// By path, stage, phase and kind of instruction, filled on first use.
   std::vector<std::optional<SmallVector<Access, 4>>> known;
   /// By the first tensor of a stage and microbatch: the tensors that its reload
-  /// brings.
+  /// brings back.
   llvm::DenseMap<uint32_t, SmallVector<uint32_t>> moved;
   std::vector<uint32_t> current, inHost; ///< by tensor: its version, or none
   RowLiveness result;
 };
 } // namespace
 
-/// Numbers the microbatches that occur in the row. So memory grows with these,
-/// not with the microbatches that the program declares. Returns the number of
-/// ranks.
+/// Numbers the microbatches that occur in the row, so that memory grows with
+/// these and not with the microbatches that the program declares. Returns the
+/// number of ranks.
 uint32_t LivenessFinder::rankMicrobatches() {
   std::vector<int64_t> found;
   int64_t end = 0;
@@ -190,7 +192,7 @@ bool LivenessFinder::isHere(int64_t stage, int64_t path) const {
          placement.getPath(path).workers[stage] == worker;
 }
 
-/// The stage of a path whose shard is on this worker.
+/// Returns the stage of a path whose shard is on this worker.
 int64_t LivenessFinder::shardHere(int64_t path) const {
   ArrayRef<int64_t> shards = kernels.getFunctions().shards;
   const auto *found =
@@ -265,8 +267,8 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
       name.role == StageRole::Input || name.role == StageRole::Residual;
   Access access = {seriesOf(stage, path, name), bytes, isRead, isWritten,
                    isActivation};
-  // With shards, the collectives bring the last stage's output and its gradient
-  // to all.
+  // With shards, collectives send the last stage's output and its gradient to
+  // all workers.
   bool isLastOfShards =
       stage == lastStage() && !kernels.getFunctions().shards.empty();
   access.isPinned =
@@ -278,8 +280,9 @@ LivenessFinder::Access LivenessFinder::accessTo(int64_t stage, int64_t path,
   return access;
 }
 
-/// A tensor that slices share starts with the first F of a microbatch, its
-/// gradient with the first backward, which is of the last slice.
+/// Describes the access to a buffer. A tensor that slices share starts with the
+/// first F of a microbatch, its gradient with the first backward, which is of
+/// the last slice.
 LivenessFinder::Access
 LivenessFinder::accessTo(int64_t stage, int64_t path,
                          const KernelBuffer &buffer) const {
@@ -293,9 +296,9 @@ LivenessFinder::accessTo(int64_t stage, int64_t path,
   return access;
 }
 
-/// Lists the tensors that messages and computes read and write. `moved` lists
-/// them for copies. Sums touch only gradients, which live as long as the
-/// training.
+/// Lists the tensors that messages and computes read and write. `moved` has the
+/// tensors of copies. Sums of gradients access only gradients, which are
+/// persistent.
 FailureOr<SmallVector<LivenessFinder::Access, 4>>
 LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   SmallVector<Access, 4> listed;
@@ -337,8 +340,8 @@ LivenessFinder::listAccesses(uint32_t instruction, int64_t path) const {
   llvm_unreachable("covered switch");
 }
 
-/// Lists the exchanges of shards: a broadcast gives the output of the last
-/// stage to all other workers; sums change the result of a shard in place.
+/// Lists the tensors that shards exchange: a broadcast sends the output of the
+/// last stage to all other workers; sums change the result of a shard in place.
 SmallVector<LivenessFinder::Access, 4>
 LivenessFinder::listExchanged(uint32_t instruction, int64_t path) const {
   const StageFunctions &functions = kernels.getFunctions();
@@ -376,7 +379,7 @@ LivenessFinder::listReceived(uint32_t instruction, int64_t path) const {
 }
 
 /// Sets `accesses` and `rank`. All microbatches of a path have the same
-/// accesses, so they are listed once.
+/// accesses, so the accesses are listed once.
 LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
   auto [cell, peer, kind] = at(instruction);
   accesses = {};
@@ -406,18 +409,18 @@ LogicalResult LivenessFinder::findAccesses(uint32_t instruction) {
 }
 
 /// Finds the tensors that copies move. A tensor that is made between the
-/// offload and the reload, such as a gradient that arrives, is not moved. Nor
-/// is one whose receive is posted before the offload while it is unread: it may
-/// not have arrived yet.
+/// offload and the reload, such as a gradient that arrives, is not moved. A
+/// tensor is also not moved if its receive is posted before the offload and it
+/// is not read until then, because it may not have arrived.
 LogicalResult LivenessFinder::findMoved() {
   auto isCopy = [&](uint32_t i) { return at(i).is(InstructionRole::Copy); };
   if (llvm::none_of(llvm::seq(rowBegin, rowEnd), isCopy))
     return success();
   std::vector<bool> isRead(numTensors); // before it is made again
-  // By tensor that a reload seems to bring: the first of its microbatch.
+  // By tensor that a reload seems to bring back: the first tensor of its
+  // microbatch.
   std::vector<uint32_t> movedWith(numTensors, kNone);
-  // The same for tensors that an offload reads although no earlier compute
-  // does.
+  // The same for tensors that an offload reads and no earlier compute does.
   std::vector<uint32_t> movedUnread(numTensors, kNone);
   auto keep = [&](uint32_t tensor) {
     uint32_t first = std::exchange(movedWith[tensor], kNone);
@@ -428,7 +431,8 @@ LogicalResult LivenessFinder::findMoved() {
     if (failed(findAccesses(i)))
       return failure();
     for (const Access &access : accesses) {
-      // Not copied: other slices need it, or a collective may be changing it.
+      // Not copied, because other slices need it, or a collective may be
+      // changing it.
       if (access.isShared || access.isPinned)
         continue;
       uint32_t tensor = access.tensors.at(rank);
@@ -467,7 +471,7 @@ uint32_t LivenessFinder::makeVersion(uint32_t instruction, int64_t bytes,
   return result.versions.size() - 1;
 }
 
-/// "microbatch 3", or "slice 1 of microbatch 3".
+/// Returns "microbatch 3" or "slice 1 of microbatch 3".
 std::string LivenessFinder::describeUnit(int64_t unit) const {
   const Placement &placement = loaded.placement;
   std::string text =

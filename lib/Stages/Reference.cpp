@@ -1,8 +1,8 @@
 //===- Reference.cpp - The unpipelined model ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tensors are found by stage, role and name while a microbatch runs forward and
-// back.
+// Finds tensors by stage, role and name while a microbatch runs forward and
+// backward.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,12 +43,12 @@ ReferenceTensor pipesched::makeReferenceZeros(RankedTensorType type) {
   return tensor;
 }
 
-/// A tensor of a block that outlives it.
+/// Returns a tensor of a block; the block must outlive it.
 static ReferenceTensor tensorIn(char *block, const PersistentTensor &tensor) {
   return ReferenceTensor(ReferenceTensor(), block + tensor.offset);
 }
 
-/// A copy of `whole`, in which `part` has the place `number` of the first
+/// Returns a copy of `whole` in which `part` is at index `number` of the first
 /// dimension.
 static ReferenceTensor putPart(RankedTensorType type,
                                const ReferenceTensor &part,
@@ -62,8 +62,8 @@ static ReferenceTensor putPart(RankedTensorType type,
 
 namespace {
 
-/// The tensors of one stage at the current point of the step. Slices have each
-/// their own, but share parameters, their gradients and the tensors that they
+/// The tensors of one stage at the current point of the step. Each slice has
+/// its own, but slices share parameters, gradients and the tensors that they
 /// pass on.
 class StageValues {
 public:
@@ -150,8 +150,8 @@ ReferenceArgument StepRunner::argumentOf(const RoleValue &value,
 }
 
 /// Calls a function with the known tensors, and adds its results to them. A
-/// gradient is added to the sum so far, unless the function took that. Does
-/// nothing without a function.
+/// gradient is added to the old sum, unless the function takes the old sum.
+/// Does nothing if the function is null.
 void StepRunner::call(const StageFunction *function, StageValues &known) {
   if (!function)
     return;
@@ -221,8 +221,8 @@ void StepRunner::callShard(int64_t number, Kind kind) {
   call(function, known);
 }
 
-/// One shard after the other: first the partials, and then the gradients. The
-/// gradient of the last output is the sum over shards.
+/// Runs the shards one after the other: first for the partials, then for the
+/// gradients. The gradient of the last output is the sum over shards.
 void StepRunner::runShards() {
   auto numShards = static_cast<int64_t>(functions.shards.size());
   for (int64_t number = 0; number < numShards; ++number)
@@ -282,7 +282,8 @@ void StepRunner::runBackward() {
   }
 }
 
-/// Forwards of the slices in their order, then backwards in the reverse order.
+/// Runs the forwards of the slices in order, then the backwards in reverse
+/// order.
 void StepRunner::runMicrobatch() {
   beginSlices();
   for (int64_t each = 0; each < functions.numSlices; ++each) {
@@ -330,7 +331,7 @@ void StepRunner::end() {
   }
 }
 
-/// Gives all parameters that are one the sum of their gradients.
+/// Replaces the gradients of tied parameters by their sum.
 void StepRunner::sumTies() {
   for (const Tie &tie : functions.ties) {
     ReferenceTensor sum;

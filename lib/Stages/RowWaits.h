@@ -1,8 +1,8 @@
 //===- RowWaits.h - Completed waits of a row --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The instructions of a worker that have ended for sure, during a walk over its
-// row.
+// Tracks the instructions of a worker that have certainly ended, during a walk
+// over its row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,16 +15,16 @@
 
 namespace pipesched {
 
-/// Instructions are the program's. Keeps a reference to it.
+/// Instructions are numbered as in the program, which must outlive this object.
 class RowWaits {
 public:
   RowWaits(const Program &program, int64_t worker)
       : program(program), rowBegin(program.rowBegins[worker]),
         ended(program.rowBegins[worker + 1] - rowBegin) {}
 
-  /// Notes that the operands of an instruction have ended when it runs. A join
-  /// holds the next compute or reload. Calls `treat` for each instruction that
-  /// has ended.
+  /// Records that the operands of an instruction have ended when it runs. A
+  /// join holds the next compute or reload. Calls `treat` for each instruction
+  /// that has ended.
   void note(
       uint32_t instruction,
       llvm::function_ref<void(uint32_t ended)> treat = [](uint32_t) {}) {

@@ -1,8 +1,8 @@
-//===- StageFunctions.cpp - Signatures of functions of stages -------------===//
+//===- StageFunctions.cpp - Signatures of stage functions -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads roles and checks each function by itself. VerifyStages.cpp checks them
-// against each other.
+// Reads roles and checks each function separately. VerifyStages.cpp checks
+// functions against each other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -134,7 +134,7 @@ private:
 };
 } // namespace
 
-/// "is used as forward of a stage: argument 2 ..".
+/// Starts an error: "is used as forward of a stage: argument 2 ..".
 InFlightDiagnostic RoleReader::emitError() {
   InFlightDiagnostic diagnostic = emitTableError(function.op);
   diagnostic << "is used as " << enumName(function.kind) << ", but its "
@@ -143,7 +143,7 @@ InFlightDiagnostic RoleReader::emitError() {
   return diagnostic;
 }
 
-/// "pipe.param or pipe.input": the roles that may be here.
+/// Returns "pipe.param or pipe.input": the roles that are allowed here.
 static std::string describeRoles(Kind kind, RolePlace place) {
   SmallVector<std::string> names;
   for (const EnumName<Role> &entry : enumValues<Role>())
@@ -187,15 +187,15 @@ FailureOr<std::string> RoleReader::readTied(Role role,
   return tied ? tied.str() : std::string();
 }
 
-/// Whether compiled code stores the elements as their bits, one after the
-/// other. LLVM stores an i24 in four bytes and an f80 in sixteen.
+/// Whether compiled code stores elements without padding. LLVM stores an i24 in
+/// four bytes and an f80 in sixteen.
 static bool isStoredAsItsBits(Type element) {
   return element.isIntOrFloat() &&
          llvm::is_contained({8, 16, 32, 64}, element.getIntOrFloatBitWidth());
 }
 
-/// Whether the bytes and all strides are at most kMaxStageBytes; a size of 0
-/// makes no other size smaller.
+/// Whether the bytes and all strides are at most kMaxStageBytes. A size of 0
+/// does not hide other sizes that are too large.
 static bool hasFewBytes(RankedTensorType tensor) {
   CheckedInt bytes = tensor.getElementTypeBitWidth() / 8;
   for (int64_t size : tensor.getShape())
@@ -360,7 +360,8 @@ LogicalResult StageLoader::loadStage(StageOp op, Stage &stage) {
   return success();
 }
 
-/// Each path has this number of stages; there is a clause for each.
+/// Checks that each path has this number of stages, and that each stage has a
+/// clause.
 LogicalResult StageLoader::loadStages() {
   FailureOr<int64_t> numStages = countStages(owner);
   if (failed(numStages))

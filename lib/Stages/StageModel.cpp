@@ -1,7 +1,8 @@
 //===- StageModel.cpp - A model whose layers are stages -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Work by phase from FunctionWork, bytes from the signatures of functions.
+// Work by phase comes from FunctionWork, bytes from the signatures of
+// functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ static CheckedInt sumTensorBytes(const RangeT &tensors) {
   return bytes;
 }
 
-/// Bytes that the slices of a microbatch pass on, together.
+/// Total bytes that the slices of a microbatch pass on.
 static int64_t bytesOfEarlier(const Stage &stage) {
   CheckedInt bytes = sumTensorBytes(stage.earlier);
   return bytes.get(); // at most kMaxStageBytes
@@ -43,8 +44,8 @@ namespace {
 /// The set of tensors that a stage holds for a microbatch.
 class HeldTensors {
 public:
-  /// Adds the `values` that outlive a phase: the input and the output of the
-  /// stage, residuals.
+  /// Adds those of `values` that outlive a phase: input and output of the
+  /// stage, and residuals.
   void add(ArrayRef<RoleValue> values) {
     for (const RoleValue &value : values)
       if (value.role == Role::Input || value.role == Role::Output ||
@@ -82,7 +83,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The phases that run a function; there may be several.
+/// The phases in which a function runs.
 struct KernelPhases {
   SmallVector<Work Kernel::*, 2> always;
   SmallVector<std::optional<Work> Kernel::*, 2> stated;
@@ -135,8 +136,8 @@ static void addKernel(StringRef function, StringRef what, const OpWork &op,
     kernel.*phase = op.run.work;
 }
 
-/// Merges ops into one kernel for each engine. The first kernel moves the bytes
-/// of all. All-reduces stay separate kernels.
+/// Merges ops into one kernel per engine. The first kernel moves the bytes of
+/// all. All-reduces stay separate kernels.
 static std::vector<OpWork> fuse(const FunctionWork &work) {
   std::vector<OpWork> fused;
   int64_t bytes = work.fusedBytes;
@@ -176,7 +177,7 @@ LogicalResult StageModelBuilder::addKernels(const StageFunction *function,
 
 /// Adds the work of adding gradients to their sums, for gradients that the
 /// function does not add itself. With fusion the function writes the new sum,
-/// so only reading the old sum is added.
+/// so only reading the old sum is counted.
 void StageModelBuilder::addAccumulation(const StageFunction &function,
                                         const KernelPhases &phases,
                                         BlockFacts &block) {
@@ -210,7 +211,7 @@ LogicalResult StageModelBuilder::addLossWork(const Stage &stage,
                         : success();
 }
 
-/// Adds a function, and in front of it the function that makes its target.
+/// Adds a function, and before it the function that makes its target.
 LogicalResult StageModelBuilder::addWithTarget(const StageFunction *function,
                                                const KernelPhases &phases,
                                                BlockFacts &block) {
@@ -249,9 +250,9 @@ LogicalResult StageModelBuilder::addWork(const Stage &stage,
   return success();
 }
 
-/// The tensors that a stage keeps of a microbatch until its backward: the
-/// tensors that the functions of the backward take, except the ones that I
-/// makes for W, and the output if the loss takes it.
+/// Returns the tensors that a stage keeps of a microbatch until its backward:
+/// those that the functions of the backward take, except tensors that I makes
+/// for W, and the output if the loss takes it.
 HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
   HeldTensors held;
   if (const StageFunction *weight = stage.get(Kind::WeightGradient)) {
@@ -267,9 +268,9 @@ HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
   return held;
 }
 
-/// The tensors that a stage keeps until R runs: the tensors that the backward
-/// needs and R does not make again, and the tensors that R itself takes.
-/// Without an R function the forward runs again.
+/// Returns the tensors that a stage keeps until R runs: those that the backward
+/// needs and R does not recompute, and those that R itself takes. Without an R
+/// function the forward runs again.
 static HeldTensors heldForRecompute(const Stage &stage, HeldTensors held) {
   const StageFunction *again = stage.get(Kind::Recompute);
   if (!again)
@@ -279,7 +280,8 @@ static HeldTensors heldForRecompute(const Stage &stage, HeldTensors held) {
   return held;
 }
 
-/// Bytes that a shard keeps for T, and bytes that collectives bring to it.
+/// Returns the bytes that a shard keeps for T, and the bytes that collectives
+/// send to it.
 ShardBytes StageModelBuilder::shardBytes(const Stage &stage) const {
   const StageFunction *backward = stage.get(Kind::ShardBackward);
   if (!backward)
@@ -339,12 +341,12 @@ LogicalResult StageModelBuilder::addBytes(const Stage &stage,
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// A slice is this many tokens of the model, a number that ranks may divide:
-/// functions do not know tokens.
+/// A slice counts as this many tokens of the model, a number with many
+/// divisors, because functions have no tokens.
 static constexpr int64_t kTokensOfSlice = 322560; // 2^10 x 3^2 x 5 x 7
 
-/// Makes one block of a microbatch from the block of a slice; analyses take the
-/// slices again (CostModel/Layers/Slices.h). The optimizer runs once.
+/// Makes one block of a microbatch from the block of a slice; analyses divide
+/// it into slices again (CostModel/Layers/Slices.h). The optimizer runs once.
 LogicalResult StageModelBuilder::joinSlices(const Stage &stage,
                                             BlockFacts &block) {
   bool isValid = true;
@@ -378,8 +380,9 @@ LogicalResult StageModelBuilder::joinSlices(const Stage &stage,
   return success();
 }
 
-/// Makes slices hold the tensors that they pass on until the microbatch has
-/// passed, and its gradients from the last slice on, like keys and values.
+/// Adds the tensors that slices pass on as if they were keys and values: they
+/// are held until the microbatch has finished, and their gradients from the
+/// last slice on.
 void StageModelBuilder::addKeys(const Stage &stage, BlockFacts &block) {
   int64_t bytes = bytesOfEarlier(stage);
   if (bytes == 0)

@@ -1,8 +1,8 @@
-//===- StageUses.cpp - Where functions of stages run ----------------------===//
+//===- StageUses.cpp - Uses of stage functions ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects uses by function, and writes numbers that follow each other as a
-// range: equal layers make many stages of one function.
+// Collects uses by function. Consecutive numbers become a range, because many
+// stages with equal layers use one function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ void StageUses::add(func::FuncOp function, StringRef what, int64_t stage) {
     uses[called.getOperation()][what.str()].push_back(stage);
 }
 
-/// "stage 3", "stages 0 to 2 and 5".
+/// Returns "stage 3" or "stages 0 to 2 and 5".
 static std::string describeStages(std::vector<int64_t> stages) {
   llvm::sort(stages);
   stages.erase(llvm::unique(stages), stages.end());

@@ -1,7 +1,8 @@
 //===- VerifyShards.cpp - Shards of a vocabulary --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The head of a model in shards, one on each worker (arXiv 2411.05288):
+// Verifies the head of a model in shards, one on each worker (arXiv
+// 2411.05288):
 //
 //   S  shard           last output  ->  partials, residuals
 //   Y                  partials of all shards, on all workers
@@ -91,7 +92,7 @@ LogicalResult ShardVerifier::verifyArgument(const StageFunction &function,
   return success();
 }
 
-/// The partials of the first shard are the partials of all.
+/// All shards must have the partials of the first shard.
 LogicalResult ShardVerifier::collectPartials(const Stage &stage) {
   const StageFunction &shard = *stage.get(Kind::Shard);
   bool isFirst = stage.number == functions.shards.front();
@@ -230,7 +231,7 @@ LogicalResult pipesched::verifyShardPlaces(const StageFunctions &functions,
     return success();
   for (PathOp op : owner->getRegion(0).front().getOps<PathOp>()) {
     Path path = op.toPath();
-    std::map<int64_t, int64_t> counts; // of shards, by worker
+    std::map<int64_t, int64_t> counts; // number of shards by worker
     for (auto [stage, worker] : llvm::enumerate(path.workers))
       counts[worker] += functions.shardOf(stage).has_value();
     for (auto [worker, count] : counts)
@@ -268,12 +269,12 @@ LogicalResult pipesched::verifyShardPhases(const StageFunctions &functions,
 //===----------------------------------------------------------------------===//
 // Slices
 //
-// A slice reads residuals of the slices before it, such as keys and values, and
-// its backward adds to their gradients. Without these gradients a model would
-// train as another one without a word, so that a stage must give them.
+// A slice reads residuals of earlier slices, such as keys and values, and its
+// backward adds to their gradients. Without these gradients a model would
+// silently train differently, so a stage must return them.
 //===----------------------------------------------------------------------===//
 
-/// Slices x the shape of the residual of forward.
+/// The type must be slices x the shape of the residual of forward.
 static LogicalResult verifyType(const Stage &stage, const NamedTensor &earlier,
                                 int64_t numSlices) {
   const RoleValue *residual =

@@ -1,9 +1,9 @@
 //===- VerifyStages.cpp - Functions of stages together --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A stage is consistent when all its functions mean the same tensor by one role
-// and name. A pipeline is consistent when the output of each stage is the input
-// of the next, and likewise for their gradients.
+// In a consistent stage, all functions use a role and name for the same tensor.
+// In a consistent pipeline, the output of each stage is the input of the next
+// one, and likewise for their gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -176,7 +176,7 @@ LogicalResult StageVerifier::collect(const StageFunction &function,
   return success();
 }
 
-/// It is enough that one function states the tie of a parameter.
+/// Only one function must state that a parameter is tied.
 LogicalResult StageVerifier::unifyTies(const StageFunction &function,
                                        const RoleValue &value,
                                        std::string &known) {
@@ -200,8 +200,8 @@ LogicalResult StageVerifier::collect(const StageFunction &function) {
   return success();
 }
 
-/// The samples that `data` and `target` read are parameters of their stage,
-/// which have no gradient.
+/// Collects the samples that `data` and `target` read. They are parameters of
+/// their stage without a gradient.
 LogicalResult StageVerifier::collectParams(const StageFunction *function) {
   if (!function)
     return success();
@@ -235,7 +235,8 @@ LogicalResult StageVerifier::verifyGradients() {
       failed(verifyShape(stage.inputGradient, stage.input, "input")));
 }
 
-/// Every residual that a function takes comes from one of `definers`.
+/// Verifies that every residual that a function takes comes from one of
+/// `definers`.
 LogicalResult StageVerifier::verifyResidualUses(const StageFunction &function,
                                                 ArrayRef<Kind> definers) {
   auto isDefined = [&](const RoleValue &value) {
@@ -362,8 +363,9 @@ static LogicalResult verifyNeighbours(const Stage &stage, const Stage &next) {
   return success();
 }
 
-/// Gives a type to a gradient that a message brings and that one stage or both
-/// do not know. If no stage in front is trained, it is one number.
+/// Sets the type of a gradient that a message carries and that one or both
+/// stages do not define. If no earlier stage trains, the type is a single
+/// number.
 static void completeGradient(Stage &stage, Stage &next) {
   if (!next.inputGradient)
     next.inputGradient =
@@ -384,7 +386,7 @@ static LogicalResult verifySame(const StageFunction &function, Role role,
 }
 
 /// The loss may return a gradient that the backward of the last stage does not
-/// take. That gradient needs a place, too.
+/// take. This gradient needs a place, too.
 static LogicalResult verifyLoss(StageFunctions &functions) {
   Stage &last = functions.stages.back();
   if (!functions.loss)
@@ -486,7 +488,7 @@ static LogicalResult collectTies(StageFunctions &functions) {
 //===----------------------------------------------------------------------===//
 
 /// Every tensor is laid out once, so offsets in the persistent blocks fit if
-/// the sum over all stages does.
+/// the sum over all stages fits.
 static LogicalResult verifyBytes(ArrayRef<Stage> stages) {
   int64_t total = 0;
   auto add = [&](RankedTensorType type) {

@@ -1,8 +1,8 @@
 //===- VerifyStages.h - Functions of stages together ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks functions of a pipeline against each other; fills in the tensors that
-// they share.
+// Checks functions of a pipeline against each other, and fills in the tensors
+// that they share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,26 +13,27 @@
 
 namespace pipesched {
 
-/// The number of stages of each path of `owner`; without paths, the number of
-/// its clauses. Errors: paths of different length or with different splits.
+/// Returns the number of stages of each path of `owner`, or without paths the
+/// number of its clauses. Errors: paths of different length or with different
+/// splits.
 mlir::FailureOr<int64_t> countStages(pipe::PlacementOwnerOpInterface owner);
 
-/// Sets the tensors of every stage from the roles of its functions and verifies
-/// that functions agree, within a stage and from stage to stage.
+/// Sets the tensors of every stage from the roles of its functions, and
+/// verifies that functions agree, within a stage and from stage to stage.
 mlir::LogicalResult verifyStageFunctions(StageFunctions &functions);
 
-/// Verifies the tensors that slices of a microbatch pass on in a stage whose
-/// tensors are set. Errors: a pipe.earlier that is not slices x the residual of
-/// its name, or whose gradient a backward does not give; a gradient without it,
-/// or of another shape.
+/// Verifies the tensors that slices of a microbatch pass on, in a stage whose
+/// tensors are set. Errors: a pipe.earlier that is not slices x the residual
+/// with its name, or whose gradient a backward does not return; a gradient
+/// without a pipe.earlier, or of another shape.
 mlir::LogicalResult verifyEarlier(const Stage &stage, int64_t numSlices);
 
-/// Sets the tensors of the shards of a vocabulary and verifies them, once the
-/// tensors of all stages are set. Errors: a stage with one of `shard` and
+/// Sets and verifies the tensors of the shards of a vocabulary. The tensors of
+/// all stages must be set. Errors: a stage with only one of `shard` and
 /// `shard_backward`; shards without a loss; tensors that differ from the last
-/// output, from the target or from another shard's; partials that no shard
-/// gives; a gradient of the last output that only some shards give, or that the
-/// loss gives as well.
+/// output, from the target or from those of another shard; partials that no
+/// shard returns; a gradient of the last output that only some shards return,
+/// or that the loss also returns.
 mlir::LogicalResult verifyShards(StageFunctions &functions);
 
 /// Verifies that every worker of each path of `owner` has one shard, if there
@@ -41,12 +42,12 @@ mlir::LogicalResult verifyShardPlaces(const StageFunctions &functions,
                                       pipe::PlacementOwnerOpInterface owner);
 
 /// Verifies that a stage with these phases has a shard if S runs, and that its
-/// function gives the tensors that Z sums.
+/// function returns the tensors that Z sums.
 mlir::LogicalResult verifyShardPhases(const StageFunctions &functions,
                                       const Stage &stage, PhaseSet phases);
 
-/// Verifies that data, or target, gives each slice its own: it takes pipe.slice
-/// if there are several.
+/// Verifies that a function for data or target takes pipe.slice if there are
+/// several slices, so that each slice gets its own samples.
 mlir::LogicalResult verifyTellsSlices(const StageFunction &function,
                                       int64_t numSlices);
 

@@ -1,9 +1,9 @@
 //===- CompareArenas.h - Arenas and predicted peaks -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The memory analysis predicts, from the costs of stages, the most that the
-// activations of a worker need. The arena holds these activations and more.
-// This function explains the difference (docs/Buffers.md).
+// Explains why an arena is larger than the predicted memory. The memory
+// analysis predicts, from the costs of stages, the largest size of a worker's
+// activations. The arena holds these activations and more (docs/Buffers.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,25 +16,25 @@
 namespace pipesched {
 
 /// Why the arena of a worker is larger than the predicted peak. In bytes, at
-/// the instruction at which the arena has grown to its size:
+/// the instruction at which the arena reached its size:
 ///
 ///   predicted                     the peak of the memory analysis
 ///   - elsewhere                   excess of that peak over this moment
 ///   - unknown                     counted by costs, not kept by functions
 ///   = kept                        the tensors that functions keep now
-///   - handedOver - missing        of these, tensors there only once, or not
+///   - handedOver - missing        of these, tensors stored once, or not stored
 ///   + ahead + outputs + gradients + passing + slices
 ///   = live                        the tensors in the arena
 ///   + alignment + inFlight + gaps
 ///   = arena
 struct ArenaComparison {
   int64_t predicted = 0;
-  std::optional<Cell> peakCell; ///< where the analysis has its peak
+  std::optional<Cell> peakCell; ///< the cell at which the analysis has its peak
   /// The same peak if copies start and end at their places in the row. It
   /// equals `predicted` in a row without copies.
   int64_t peakInRow = 0;
-  uint32_t instruction = 0; ///< at which the arena has grown; an index in the
-                            ///< program
+  uint32_t instruction =
+      0; ///< at which the arena reached its size; an index in the program
 
   int64_t elsewhere = 0; ///< negative only in rows with copies
   int64_t unknown = 0;
@@ -44,26 +44,28 @@ struct ArenaComparison {
   int64_t handedOver = 0;
   int64_t missing = 0;   ///< the second half of an overlapped pair
   int64_t ahead = 0;     ///< inputs whose F has not started
-  int64_t outputs = 0;   ///< of F, until they are sent
+  int64_t outputs = 0;   ///< of F, until sent
   int64_t gradients = 0; ///< of inputs and outputs, and targets
   int64_t passing = 0;   ///< used only by this instruction
-  /// Tensors that the slices of a microbatch pass on, whole from its first F to
-  /// its last backward, without the part that costs count.
+  /// Tensors that the slices of a microbatch pass on. They exist from the first
+  /// F of the microbatch to its last backward. Without the part that costs
+  /// count.
   int64_t slices = 0;
   int64_t live = 0;
-  int64_t alignment = 0;  ///< to 64 bytes
-  int64_t inFlight = 0;   ///< sends or copies may still be reading
-  int64_t gaps = 0;       ///< free, but too small for the last allocation
-  int64_t largestGap = 0; ///< of touching free bytes; less than `grownBy`
-  int64_t grownBy = 0;    ///< aligned bytes of the tensor for which it grew
+  int64_t alignment = 0; ///< to 64 bytes
+  int64_t inFlight = 0;  ///< sends or copies may still be reading
+  /// Free, but too small for the tensor that made the arena grow.
+  int64_t gaps = 0;
+  int64_t largestGap = 0; ///< of adjacent free bytes; less than `grownBy`
+  int64_t grownBy = 0; ///< aligned bytes of the tensor that made the arena grow
   int64_t arena = 0;
 };
 
-/// Compares the arenas of a program that has its buffers with the peaks that
+/// Compares the arenas of a program with assigned buffers with the peaks that
 /// `costs` predict for its workers, in their order. The timeline is that of the
 /// system or profile among the costs, else of unit slots; it matters only for
 /// copies. Requires a model among the costs. Errors, emitted: a program without
-/// functions of stages or buffers; costs that do not cover it.
+/// functions of stages or buffers; costs that do not cover the program.
 mlir::FailureOr<std::vector<ArenaComparison>>
 compareArenas(exec::ProgramOp program, const CostInputs &costs);
 

@@ -1,8 +1,8 @@
 //===- FunctionWork.h - FLOPs and bytes of a function -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Counts the FLOPs and bytes of a function on tensors, op by op, contractions
-// and everything else separately. docs/StageCosts.md has the rules.
+// Counts the FLOPs and bytes of a function on tensors op by op, separately for
+// contractions and for all other ops. docs/StageCosts.md has the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace pipesched {
 
-/// Runs of ops of one name that do equal work.
+/// Runs of ops with the same name and equal work.
 struct OpWork {
   std::string name; ///< of the op, such as linalg.matmul
   EngineWork run;   ///< one run, its bytes without fusion
@@ -28,27 +28,28 @@ struct OpWork {
 struct FunctionWork {
   std::vector<OpWork> ops; ///< ops with FLOPs or bytes, by first run
   int64_t contractionFlops = 0, vectorFlops = 0;
-  /// Every op reads its operands from memory and writes its results to it. The
-  /// payload of ops on Engine::Link is not among them.
+  /// Bytes if every op reads its operands from memory and writes its results to
+  /// it. The payload of ops on Engine::Link is not included.
   int64_t unfusedBytes = 0;
-  /// One kernel reads the arguments that are used and writes the results; not
-  /// more than `unfusedBytes`.
+  /// Bytes if one kernel reads all used arguments and writes the results; at
+  /// most `unfusedBytes`.
   int64_t fusedBytes = 0;
 };
 
-/// The bytes of a tensor in memory: whole bytes for each element, 8 for an
-/// index. Nothing if it is not a ranked tensor of static shape whose elements
-/// are numbers, or if the bytes are over int64.
+/// Returns the bytes of a tensor in memory: whole bytes for each element, 8 for
+/// an index. Returns nothing if it is not a ranked tensor of static shape whose
+/// elements are numbers, or if the bytes exceed int64.
 std::optional<int64_t> bytesOfTensor(mlir::Type type);
 
-/// The work of functions; each is counted once, even if it is called several
-/// times.
+/// The work of functions. Each function is counted once, even if it is called
+/// several times.
 class FunctionWorkAnalysis {
 public:
-  /// Errors, emitted at the op: a dynamic or unranked tensor, or a memref; an
-  /// op that has no known work and no StageWorkOpInterface; a loop whose bounds
-  /// are not constant; a recursive call, or one of a function without a body;
-  /// work over int64. Calls on the way to the op are attached as notes.
+  /// Counts the work of a function. Errors, emitted at the op: a dynamic or
+  /// unranked tensor, or a memref; an op that has no known work and no
+  /// StageWorkOpInterface; a loop whose bounds are not constant; a recursive
+  /// call, or a call of a function without a body; work over int64. Notes list
+  /// the calls that lead to the op.
   mlir::FailureOr<FunctionWork> compute(mlir::func::FuncOp function);
 
 private:
@@ -57,7 +58,8 @@ private:
   mlir::FailureOr<FunctionWork> count(mlir::func::FuncOp function);
 
   llvm::DenseMap<mlir::Operation *, FunctionWork> known;
-  llvm::SetVector<mlir::Operation *> open;    ///< being counted, by call depth
+  /// Functions being counted, by call depth.
+  llvm::SetVector<mlir::Operation *> open;
   llvm::SmallVector<mlir::Operation *> calls; ///< the calls in progress
 };
 

@@ -1,9 +1,9 @@
 //===- Kernels.h - Calls of a cell ------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A kernel has the work of the cells of one stage and phase: calls of the
+// A kernel does the work of the cells of one stage and phase: calls of the
 // stage's functions, and the tensors that these read and write. Assignment of
-// buffers, lowering and the arguments of `buffers` in exec follow its order.
+// buffers, lowering and the arguments of `buffers` in exec use its order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,13 +14,13 @@
 
 namespace pipesched {
 
-/// A tensor of a stage and microbatch, in the arena of its worker.
+/// The name of a tensor of a stage and microbatch, in the arena of its worker.
 struct ActivationName {
   /// Input, Output, their gradients, Residual, Target; Earlier or its gradient,
-  /// which the slices of a microbatch share; LastOutput, its gradient and
-  /// Partials, of a shard.
+  /// which the slices of a microbatch share; or, for a shard, LastOutput, its
+  /// gradient and Partials.
   pipe::StageRole role;
-  unsigned index = 0; ///< of named roles: into their list of Stage
+  unsigned index = 0; ///< for named roles: index into their list of Stage
 
   bool isShared() const {
     return role == pipe::StageRole::Earlier ||
@@ -36,7 +36,7 @@ struct ActivationName {
 mlir::RankedTensorType typeOf(const StageFunctions &functions,
                               const Stage &stage, ActivationName name);
 
-/// Where an argument of a call comes from, or a result goes to.
+/// The source of an argument of a call, or the destination of a result.
 struct KernelOperand {
   enum class Kind {
     Buffer,   ///< StageKernel::buffers[index]
@@ -47,7 +47,7 @@ struct KernelOperand {
     Microbatch,
     Slice,
     Step,
-    Shard ///< its number
+    Shard ///< the number of the shard
   };
   Kind kind;
   unsigned index = 0;
@@ -58,17 +58,17 @@ struct KernelCall {
   llvm::SmallVector<KernelOperand> arguments, results; ///< as the function's
 
   /// Whether a result that is a gradient, or an EarlierGradient, is the new
-  /// sum, since the function takes the sum so far; else it is to be added to
-  /// the sum.
+  /// sum, because the function takes the old sum. Otherwise the result must be
+  /// added to the sum.
   bool givesSum(unsigned result) const;
-  /// Whether a result is the part of one shard of its buffer, which has the
-  /// parts of all shards and is zero elsewhere.
+  /// Whether a result is the part of one shard of its buffer. The buffer has
+  /// the parts of all shards, and other places are zero.
   bool givesPartial(unsigned result) const;
 };
 
-/// Creates the value that all slices share, `whole`, with the residual of one
-/// slice in its place. The shape of `whole` is slices x the shape of
-/// `residual`.
+/// Creates a copy of `whole`, the value that all slices share, with the
+/// residual of one slice in its place. The shape of `whole` is slices x the
+/// shape of `residual`.
 mlir::Value putSlice(mlir::OpBuilder &builder, mlir::Location loc,
                      mlir::Value residual, mlir::Value whole,
                      mlir::OpFoldResult slice);
@@ -83,11 +83,12 @@ struct KernelBuffer {
   mlir::RankedTensorType type;
   int64_t bytes;       ///< of its elements
   bool isRead = false; ///< before the kernel writes it
-  /// In full; if slices share it, a part.
+  /// Written completely; if slices share it, a part.
   bool isWritten = false;
 
-  /// If slices share it and this kernel changes it: the slice whose cell starts
-  /// it at zero. F runs from the first slice on, the backward from the last.
+  /// If slices share the buffer and this kernel changes it: the slice whose
+  /// cell zeroes it first. F runs from the first slice on, the backward from
+  /// the last.
   std::optional<int64_t> begunBy(int64_t numSlices) const {
     if (!name.isShared() || !isWritten)
       return std::nullopt;
@@ -98,7 +99,7 @@ struct KernelBuffer {
 /// The functions of F, R, B, I, W or O of a stage, in order:
 ///
 ///   F   data (first stage), forward
-///   R   recompute, or forward where there is none
+///   R   recompute, or forward if there is none
 ///   B   target and loss (last stage), backward, or I's and W's functions
 ///   I   target and loss (last stage), input_gradient
 ///   W   weight_gradient
@@ -107,8 +108,8 @@ struct StageKernel {
   const Stage *stage = nullptr;
   Phase phase = Phase::Forward;
   llvm::SmallVector<KernelCall> calls;
-  /// The activations that the kernel touches, each once, in the order in which
-  /// its calls name them. Arguments come before results.
+  /// The activations that the kernel accesses, each once, in the order of its
+  /// calls. Arguments come before results.
   llvm::SmallVector<KernelBuffer> buffers;
   llvm::SmallVector<KernelCopy, 2> copies;
 
@@ -119,7 +120,7 @@ struct StageKernel {
 /// The kernels of all stages. Keeps a reference to `functions`.
 class StageKernels {
 public:
-  /// `functions` must have passed loadStageFunctions.
+  /// Needs `functions` that loadStageFunctions returned.
   explicit StageKernels(const StageFunctions &functions);
 
   const StageFunctions &getFunctions() const { return functions; }

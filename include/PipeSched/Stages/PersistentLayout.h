@@ -1,10 +1,10 @@
 //===- PersistentLayout.h - State of a worker between steps -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The persistent block of a worker: one piece of memory with the parameters,
-// the state of the optimizer, the gradients and the losses. It is the state
-// file of a run, and compiled programs address it by these offsets
-// (docs/Lowering.md).
+// The layout of the persistent block of a worker: one piece of memory with the
+// parameters, the state of the optimizer, the gradients and the losses. It is
+// also the format of the state file of a run, and compiled programs use its
+// offsets (docs/Lowering.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,12 @@ namespace pipesched {
 /// Tensors and slots of compiled programs start at multiples of this.
 inline constexpr int64_t kSlotAlignment = 64;
 
-/// A size or offset, rounded up to the next multiple of kSlotAlignment.
+/// Returns a size or offset rounded up to the next multiple of kSlotAlignment.
 inline constexpr int64_t alignToSlot(int64_t bytes) {
   return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
 }
 
-/// Bytes of the elements, one after the other. Only of tensors of functions
+/// Returns the bytes of the elements of a tensor. Only for tensors of functions
 /// that loadStageFunctions has accepted: the bytes are at most kMaxStageBytes.
 int64_t bytesOf(mlir::RankedTensorType type);
 
@@ -48,47 +48,46 @@ struct PersistentTensor {
   int64_t stage;
   /// An index into Stage::params, states or gradients, by kind; 0 for Loss.
   unsigned index;
-  std::string name; ///< as its argument's; for Loss "loss"
-  /// The type. The loss has one number per microbatch of the step, in their
-  /// order.
+  std::string name; ///< the name of its argument; for Loss "loss"
+  /// The type. The loss has one number per microbatch of the step, in order.
   mlir::RankedTensorType type;
   int64_t offset, bytes; ///< the offset is a multiple of kSlotAlignment
 };
 
-/// Gradients of one element type, one after the other: all of them together
-/// are `bytes / sizeof(element)` numbers. The gaps between tensors are zero in
-/// each block that began as zeros.
+/// Gradients of one element type that are adjacent: together they are `bytes /
+/// sizeof(element)` numbers. The gaps between tensors stay zero in each block
+/// that started as zeros.
 struct GradientRun {
   int64_t stage;
   mlir::Type elementType;
   int64_t offset, bytes; ///< both multiples of kSlotAlignment
-  /// Whether these are gradients of tied parameters, which are also added up
-  /// among workers of other stages.
+  /// Whether these are gradients of tied parameters, which are also summed with
+  /// other stages.
   bool isTied = false;
 };
 
-/// The block of one worker. For each stage number that the worker holds by any
+/// The block of one worker. For each stage number that the worker holds on any
 /// path, in ascending order and once: parameters, states, gradients (grouped by
-/// element type); at the end, on a worker of the last stage, the losses of all
+/// element type). At the end, on a worker of the last stage: the losses of all
 /// microbatches of the step.
 struct PersistentLayout {
   std::vector<PersistentTensor> tensors; ///< by offset
   std::vector<GradientRun> runs;         ///< by offset
   int64_t bytes = 0;                     ///< a multiple of kSlotAlignment
 
-  /// The tensor, or null if the worker does not hold it.
+  /// Returns the tensor, or null if the worker does not hold it.
   const PersistentTensor *find(PersistentKind kind, int64_t stage,
                                unsigned index = 0) const;
-  /// The offset of the first tensor of a stage, without the losses; 0 if the
+  /// Returns the offset of the first tensor of a stage, except losses; 0 if the
   /// worker holds none.
   int64_t beginOf(int64_t stage) const;
-  /// The runs of a stage: one per element type of its gradients, with gradients
-  /// of tied parameters separate.
+  /// The runs of a stage: one per element type of its gradients. Gradients of
+  /// tied parameters have separate runs.
   llvm::ArrayRef<GradientRun> runsOf(int64_t stage) const;
 };
 
-/// The blocks of all workers. Linear in the tensors and paths, not in the
-/// microbatches.
+/// Lays out the blocks of all workers. Linear in the tensors and paths,
+/// independent of the microbatches.
 std::vector<PersistentLayout> layOutPersistent(const StageFunctions &functions,
                                                const Placement &placement);
 

@@ -1,7 +1,7 @@
 //===- Reference.h - The unpipelined model ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A step of the model without pipeline, workers or messages, by the same
+// Runs a step of the model without pipeline, workers or messages, with the same
 // functions. Runs of schedules are compared with it, so it shares neither
 // buffers nor kernels with them: each call makes new tensors.
 //
@@ -19,14 +19,15 @@
 
 namespace pipesched {
 
-/// One block with all tensors of a model, as on a worker with every stage.
+/// Lays out one block with all tensors of a model, as for a worker that holds
+/// every stage.
 PersistentLayout layOutReference(const StageFunctions &functions,
                                  int64_t numMicrobatches);
 
-/// The bytes of a tensor, which do not change. Null: there is none.
+/// The bytes of a tensor, which do not change. Null: no tensor.
 using ReferenceTensor = std::shared_ptr<char>;
 
-/// A tensor of zeros, which starts at a multiple of kSlotAlignment.
+/// Returns a tensor of zeros that starts at a multiple of kSlotAlignment.
 ReferenceTensor makeReferenceZeros(mlir::RankedTensorType type);
 
 /// An argument of a function: a tensor, or a number.
@@ -35,7 +36,7 @@ struct ReferenceArgument {
   int64_t number = 0;
 };
 
-/// Who runs the functions.
+/// Runs the functions.
 class ReferenceCaller {
 public:
   virtual ~ReferenceCaller() = default;
@@ -48,16 +49,15 @@ public:
 };
 
 /// Runs a step: updates parameters and states of `block`, laid out by `layout`,
-/// and writes gradients and losses of the step. `functions` have data.
-/// Parameters and states of stages without an update, or of all if `updates` is
-/// false, do not change. Whole backwards are preferred to backwards in two
-/// parts, and recompute functions do not run.
+/// and writes gradients and losses of the step. `functions` must have data.
+/// Parameters and states of stages without an update do not change, and if
+/// `updates` is false, none do. Whole backwards are preferred to split
+/// backwards, and recompute functions do not run.
 void runReferenceStep(ReferenceCaller &caller, const StageFunctions &functions,
                       const PersistentLayout &layout, int64_t numMicrobatches,
                       bool updates, int64_t step, char *block);
 
-/// Writes the parameters of the stages that have an init function, and nothing
-/// else.
+/// Writes only the parameters of stages that have an init function.
 void runReferenceInit(ReferenceCaller &caller, const StageFunctions &functions,
                       const PersistentLayout &layout, char *block);
 

@@ -1,7 +1,8 @@
-//===- StageFusion.h - Which ops of a function share a kernel ---*- C++ -*-===//
+//===- StageFusion.h - Fusion of the ops of a function ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The two bounds on the fusion of compilers (docs/StageCosts.md, "Fusion").
+// The two extremes of compiler fusion, as bounds (docs/StageCosts.md,
+// "Fusion").
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,10 +13,11 @@
 
 namespace pipesched {
 
-/// Which ops of a function share a kernel.
+/// How the ops of a function are grouped into kernels.
 enum class StageFusion : uint8_t {
   None, ///< each op is a separate kernel
-  Full  ///< all of them, which reads arguments and writes results once
+  /// All ops are one kernel, which reads arguments and writes results once.
+  Full
 };
 
 template <>

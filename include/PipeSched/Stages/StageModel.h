@@ -1,8 +1,8 @@
 //===- StageModel.h - A model whose layers are stages -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Derives the facts of a pipeline from the functions of its stages, so that
-// everything that reads a pipe.model works on them (docs/StageCosts.md).
+// Derives the facts of a pipeline from the functions of its stages, so that all
+// tools that read a pipe.model can be used (docs/StageCosts.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,10 @@ namespace pipesched {
 
 /// A model with one layer per stage: kernels of F, I, W, B, R and O, bytes of
 /// parameters, activations, checkpoints and messages. The function of data
-/// counts with F of the first stage; the functions of target and loss count
-/// with B and I of the last. If microbatches have slices, functions run for
-/// each, and the model covers all of them; its sequence length only gives their
-/// number. Errors, emitted: as for FunctionWorkAnalysis; sums over int64.
+/// belongs to F of the first stage; the functions of target and loss belong to
+/// B and I of the last. If microbatches have slices, functions run once per
+/// slice, and the model covers all slices; its sequence length only states
+/// their number. Errors, emitted: as for FunctionWorkAnalysis; sums over int64.
 mlir::FailureOr<ModelFacts> makeStageModel(const StageFunctions &functions,
                                            StageFusion fusion,
                                            int64_t microbatchSize = 1);

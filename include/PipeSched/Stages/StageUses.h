@@ -1,8 +1,8 @@
-//===- StageUses.h - Where functions of stages run --------------*- C++ -*-===//
+//===- StageUses.h - Uses of stage functions --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Functions outlive the schedule that names them. A text on each of them says
-// for errors which stages it belongs to.
+// Functions are still there when the schedule that names them is gone. So each
+// function gets a text with the stages that it belongs to, for error messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@ namespace pipesched {
 /// The attribute of a function that describes its uses.
 inline constexpr llvm::StringLiteral kStageUsesName = "stages";
 
-/// Collects the uses of functions and writes them on these.
+/// Collects the uses of functions and writes them on the functions.
 class StageUses {
 public:
-  /// `function` runs as `what`, a phase ("F") or a clause ("init"), of `stage`;
-  /// so does everything that it calls.
+  /// Records that `function` runs as `what`, a phase ("F") or a clause
+  /// ("init"), of `stage`, and so do all functions that it calls.
   void add(mlir::func::FuncOp function, llvm::StringRef what, int64_t stage);
 
   /// Sets the attribute of each function, after its existing text:
@@ -40,8 +40,8 @@ private:
   mlir::SymbolTableCollection symbols;
 };
 
-/// "function 'embed' (F of stages 0 to 2)", without the part in parentheses if
-/// uses are not known.
+/// Returns "function 'embed' (F of stages 0 to 2)", without the part in
+/// parentheses if uses are unknown.
 std::string describeWithStages(mlir::func::FuncOp function);
 
 } // namespace pipesched
