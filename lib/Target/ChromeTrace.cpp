@@ -1,8 +1,8 @@
 //===- ChromeTrace.cpp - Timelines for Perfetto ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Perfetto sorts events by time and keeps the file's order among equals, so
-// each flow event directly follows the slice that it belongs to.
+// Perfetto sorts events by time and keeps the order of the file among equals,
+// so each flow event directly follows its slice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@ using llvm::json::OStream;
 namespace {
 
 constexpr int64_t kPsPerUs = 1000000;
-/// Below the lanes of a worker, and in a separate process.
+/// The thread of idle slices, after the lanes of a worker, and the thread of
+/// the critical path, in a separate process.
 constexpr int64_t kIdleThread = kNumLanes, kPathThread = kNumLanes + 1;
 
 /// A slice of a thread: [startPs, startPs + durationPs). The threads of a
@@ -32,16 +33,16 @@ struct Slice {
   int64_t startPs, durationPs;
 };
 
-/// The numbers of the processes of a result in the file: worker w has `first +
-/// w * step`.
+/// The process numbers of a result in the file: worker w has `first + w *
+/// step`.
 struct ProcessOrder {
   int64_t first, step;
 
   int64_t placeOf(int64_t worker) const { return first + worker * step; }
 };
 
-/// Writes the events of one result; `firstPid` and `firstFlow` distinguish the
-/// results of one file.
+/// Writes the events of one result; `firstPid` and `firstFlow` keep the results
+/// of one file distinct.
 class TraceWriter {
 public:
   TraceWriter(llvm::raw_ostream &os, const NamedEvaluation &result,
@@ -108,7 +109,7 @@ static void writeUs(OStream &json, StringRef key, int64_t ps) {
   json.attributeEnd();
 }
 
-/// Writes one event per line; its JSON stream escapes names.
+/// Writes one event on a line; its JSON stream escapes names.
 template <typename Fields>
 void TraceWriter::writeEvent(Fields fields) {
   os << (isFirstEvent ? "\n" : ",\n");
@@ -164,8 +165,8 @@ void TraceWriter::findConsumers() {
         consumerOf[edge.task()] = task;
 }
 
-/// The message that a receiving task delivers: the task itself or, if sends and
-/// receives are separate tasks, its send.
+/// Returns the message that a receiving task delivers: the task itself or, if
+/// sends and receives are separate tasks, its send.
 static uint32_t messageOf(const TaskGraph &graph, uint32_t task) {
   if (graph.kind[task] != InstructionKind::Recv)
     return task;
@@ -245,7 +246,8 @@ void TraceWriter::writeFlow(StringRef phase, uint32_t message,
   });
 }
 
-/// A cell on a compute or copy queue, and the messages it needed.
+/// Writes a cell on a compute or copy queue, and the ends of the messages that
+/// it needed.
 void TraceWriter::writeWork(uint32_t task, int64_t worker, Lane lane) {
   Slice slice{firstPid + worker, lane, execution.timeline.startPs[task],
               execution.times.occupancyPs[task]};
@@ -278,8 +280,8 @@ void TraceWriter::writeReceive(uint32_t task, uint32_t message) {
   writeFlow(isConsumed ? "t" : "f", message, slice);
 }
 
-/// Writes a collective. Without occupancy it is shown at its end, as a receive
-/// is.
+/// Writes a collective. Without occupancy it is shown at its end, like a
+/// receive.
 void TraceWriter::writeMember(uint32_t task, int64_t worker) {
   int64_t durationPs = execution.times.occupancyPs[task];
   writeSlice(task, {firstPid + worker, traitsOf(graph.kind[task]).lane,
@@ -291,7 +293,7 @@ void TraceWriter::writeMember(uint32_t task, int64_t worker) {
 void TraceWriter::writeTransfer(uint32_t task) {
   const InstructionTraits &traits = traitsOf(graph.kind[task]);
   switch (traits.role) {
-  case InstructionRole::Compute: // written by row
+  case InstructionRole::Compute: // written row by row
   case InstructionRole::Join:
     return;
   case InstructionRole::Collective:
@@ -344,7 +346,7 @@ void TraceWriter::writeMemoryCounters() {
 // Causes of idle time, and the critical path
 //===----------------------------------------------------------------------===//
 
-/// "the message 0F0 from worker 0", "1F0".
+/// Returns "the message 0F0 from worker 0" or "1F0".
 std::string TraceWriter::describe(uint32_t task) const {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -359,8 +361,8 @@ std::string TraceWriter::describe(uint32_t task) const {
   return text;
 }
 
-/// One slice per idle span, named by its cause. It names the next cell and the
-/// dependence of that cell.
+/// Writes one slice per idle span, with its cause as name. It states the next
+/// cell and the dependence of that cell.
 void TraceWriter::writeIdle() {
   TaskEnds ends(graph, execution.times, execution.timeline);
   for (auto [worker, spans] : llvm::enumerate(listIdle(

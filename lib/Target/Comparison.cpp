@@ -1,8 +1,8 @@
-//===- Comparison.cpp - Schedules side by side, as text -------------------===//
+//===- Comparison.cpp - Comparison of schedules as text -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Two tables, a line that explains their columns, and the findings, which are
-// functions of the entries; ratios that print the same count as equal.
+// functions of the entries. Ratios with the same text count as equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,15 +50,15 @@ static std::string listNames(ArrayRef<const ComparisonEntry *> entries) {
 // Speed
 //===----------------------------------------------------------------------===//
 
-/// Every entry knows its microbatch size.
+/// Whether every entry has a microbatch size.
 static bool knowsSequences(ArrayRef<ComparisonEntry> entries) {
   return llvm::all_of(entries, [](const ComparisonEntry &entry) {
     return entry.microbatchSize > 0;
   });
 }
 
-/// The sequences of a step, or its microbatches if any entry lacks a microbatch
-/// size.
+/// Returns the sequences of a step, or its microbatches if an entry has no
+/// microbatch size.
 static std::vector<uint64_t> workPerStep(ArrayRef<ComparisonEntry> entries) {
   bool inSequences = knowsSequences(entries);
   std::vector<uint64_t> work;
@@ -68,7 +68,8 @@ static std::vector<uint64_t> workPerStep(ArrayRef<ComparisonEntry> entries) {
   return work;
 }
 
-/// Work per time of each entry, relative to the best; 0 for an empty step.
+/// Returns work per time of each entry, relative to the best; 0 for an empty
+/// step.
 static std::vector<double> relativeSpeeds(ArrayRef<ComparisonEntry> entries) {
   std::vector<uint64_t> work = workPerStep(entries);
   std::vector<double> speeds;
@@ -120,7 +121,7 @@ struct Cause {
 };
 } // namespace
 
-/// A cause of idle time as a person reads it: `queue order`.
+/// Returns a cause of idle time as words: `queue order`.
 static std::string nameOfCause(const IdleCause &cause) {
   std::string name = cause.key.str();
   llvm::replace(name, '_', ' ');
@@ -132,7 +133,8 @@ static std::string formatRange(double least, double most) {
   return from == to ? from : from + " to " + to;
 }
 
-/// Fill and drain count together: both are the ramps of the pipeline.
+/// Returns the cause with the most idle time. Fill and drain count together,
+/// because both are ramps of the pipeline.
 static Cause dominantCause(const ComparisonEntry &entry) {
   Cause ramps{"fill and drain", 0}, dominant{"nothing", 0};
   for (auto [cause, ratio] : llvm::zip_equal(kIdleCauses, entry.idleByCause)) {
@@ -167,8 +169,8 @@ static void findCauses(ArrayRef<ComparisonEntry> entries,
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// The bytes that an entry needs above its capacity. It fits if this is 0 or
-/// less. Nothing if it is not known.
+/// Returns the bytes that an entry needs above its capacity. It fits if this is
+/// 0 or less. Nothing if unknown.
 static std::optional<int64_t> missingBytes(const ComparisonEntry &entry) {
   if (!entry.memory || entry.capacityBytes == 0)
     return std::nullopt;
@@ -184,7 +186,8 @@ static std::string describeNeed(const ComparisonEntry &entry) {
          formatGiB(entry.memory->peakActivationBytes) + " for activations";
 }
 
-/// Lists the schedules that do not fit, and the one of them closest to fitting.
+/// Lists the schedules that do not fit, and which of them is closest to
+/// fitting.
 static void findWhoDoesNotFit(ArrayRef<ComparisonEntry> entries,
                               std::vector<Finding> &findings) {
   Group tooLarge;
@@ -208,7 +211,7 @@ static void findWhoDoesNotFit(ArrayRef<ComparisonEntry> entries,
                                               ": " + describeNeed(closest)});
 }
 
-/// Names the fastest schedule that fits, if the overall fastest does not.
+/// Names the fastest schedule that fits, if the fastest of all does not fit.
 static void findFastestThatFits(ArrayRef<ComparisonEntry> entries,
                                 std::vector<Finding> &findings) {
   std::vector<double> speeds = relativeSpeeds(entries);
@@ -225,7 +228,7 @@ static void findFastestThatFits(ArrayRef<ComparisonEntry> entries,
                         "fastest that fits: " + printableName(best->name)});
 }
 
-/// The part of a sentence on equal steps that compares their memory.
+/// Returns the part of a sentence on equal steps that compares their memory.
 static std::string compareMemory(const Group &group) {
   auto peak = [](const ComparisonEntry *entry) {
     return entry->memory->peakBytes();
@@ -263,18 +266,17 @@ static void findEqualSteps(const Group &comparable,
 
 namespace {
 
-/// A level of abstraction and the bubble ratio that it gives.
+/// A level of abstraction and its bubble ratio.
 struct Level {
   StringRef name;
   std::optional<double> (*ratio)(const ComparisonEntry &);
 };
 
-/// The opinion of a level about a pair of entries, if it knows both.
+/// The order of a pair of entries at one level, if it has both.
 struct Opinion {
   StringRef level;
-  int order;                 ///< -1: the first idles less; 0: both print the
-                             ///< same
-  std::string first, second; ///< ratios as they print
+  int order; ///< -1: the first idles less; 0: both have the same text
+  std::string first, second; ///< ratios as text
 };
 
 } // namespace
@@ -310,7 +312,8 @@ static bool differ(ArrayRef<Opinion> opinions) {
   });
 }
 
-/// Says "table puts a (20.00 %) before b (25.00 %)"; all `levels` agree on it.
+/// Returns "table puts a (20.00 %) before b (25.00 %)"; all `levels` agree on
+/// it.
 static std::string describe(ArrayRef<Opinion> levels, const ComparisonEntry &a,
                             const ComparisonEntry &b) {
   const Opinion &opinion = levels.front();
@@ -328,7 +331,8 @@ static std::string describe(ArrayRef<Opinion> levels, const ComparisonEntry &a,
   return text + (isOne ? " puts " : " put ") + first + " before " + second;
 }
 
-/// One clause per opinion; neighbouring levels with the same numbers share one.
+/// Writes one clause per level; neighbouring levels with the same numbers share
+/// one.
 static std::string describeAll(ArrayRef<Opinion> opinions,
                                const ComparisonEntry &a,
                                const ComparisonEntry &b) {
@@ -378,7 +382,7 @@ static void findDisagreements(ArrayRef<Group> groups,
 }
 
 //===----------------------------------------------------------------------===//
-// All
+// All findings
 //===----------------------------------------------------------------------===//
 
 static std::vector<Group> groupComparable(ArrayRef<ComparisonEntry> entries) {
@@ -434,13 +438,14 @@ private:
 
   std::vector<Align> aligns;
   std::vector<size_t> widths;
-  std::vector<std::vector<std::string>> rows; ///< the first is the titles
+  std::vector<std::vector<std::string>> rows; ///< the first one has the titles
 };
 } // namespace
 
 static size_t displayWidth(llvm::StringRef text) {
   int width = llvm::sys::unicode::columnWidthUTF8(text);
-  return width < 0 ? text.size() : width; // unprintable text: any width will do
+  // unprintable text, for which any width is fine
+  return width < 0 ? text.size() : width;
 }
 
 TextTable::TextTable(llvm::ArrayRef<Column> columns) {

@@ -1,7 +1,7 @@
 //===- DescriptionTranslation.cpp - Models and executions for the tool ----===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exports descriptions as PipeSched's JSON; writes nothing after an error.
+// Exports descriptions as PipeSched's JSON. Writes nothing after an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,8 @@ struct DescriptionOptions {
 
 } // namespace
 
-/// Created at the first registration; LLVM requires options to outlive parsing.
+/// Created at the first registration, because LLVM requires options to outlive
+/// parsing.
 static DescriptionOptions &descriptionOptions() {
   static DescriptionOptions instance;
   return instance;

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Numbers the tasks of a timeline as drawings need them, and copies the results
-// of the analyses for them.
+// of analyses by these numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,8 +52,8 @@ private:
 
 } // namespace
 
-/// Cells come by row, all other tasks by worker, kind and start, so that tasks
-/// of a queue are neighbours.
+/// Cells come first, by row; all other tasks follow by worker, kind and start,
+/// so that tasks of a queue are adjacent.
 void ColumnWriter::numberItems() {
   columns.rowBegins = graph.rowBegins;
   taskOf = graph.rowTasks;
@@ -135,7 +135,7 @@ static void addMemory(DrawingColumns &columns, const MemoryTrace &trace) {
 // Facts
 //===----------------------------------------------------------------------===//
 
-/// The meaning of stage numbers, in the order of the numbers.
+/// Writes the meaning of stage numbers, in the order of the numbers.
 static void writeStages(OStream &json, const Picture &picture) {
   const Placement &placement = *picture.placement;
   json.attributeArray("stages", [&] {
@@ -151,13 +151,13 @@ static void writeStages(OStream &json, const Picture &picture) {
   });
 }
 
-/// The phases by their codes, with a colour for each shade.
+/// Writes the phases by their codes, with a colour for each shade.
 static void writePhases(OStream &json, const Picture &picture) {
   PhaseSet inUse = phasesOf(picture) & kCostedPhases;
   json.attributeArray("phases", [&] {
     for (unsigned code = 0; code <= kMaxPhaseCode; ++code)
       json.object([&] {
-        // A code without a phase is not drawn.
+        // Codes without a phase are not drawn.
         Phase phase = phaseFromCode(code).value_or(Phase::Idle);
         json.attribute("letter", enumName(phase));
         json.attribute("name", enumMeaning(phase));
@@ -183,7 +183,7 @@ static void writeNames(OStream &json, llvm::StringRef key) {
   });
 }
 
-/// The properties of transfer kinds that the page needs.
+/// Writes the properties of transfer kinds that the page needs.
 static void writeKinds(OStream &json) {
   json.attributeArray("kinds", [&] {
     for (const EnumName<InstructionKind> &kind :
@@ -242,7 +242,7 @@ static std::string writeFacts(const NamedEvaluation &result,
 }
 
 //===----------------------------------------------------------------------===//
-// All of it
+// All columns
 //===----------------------------------------------------------------------===//
 
 DrawingColumns ColumnWriter::write() {

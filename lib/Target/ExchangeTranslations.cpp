@@ -81,15 +81,17 @@ struct ExchangeOptions {
 };
 } // namespace
 
-/// Created at the first registration; LLVM requires options to outlive parsing.
+/// Created at the first registration, because LLVM requires options to outlive
+/// parsing.
 static ExchangeOptions &exchangeOptions() {
   static ExchangeOptions instance;
   return instance;
 }
 
-/// The schedule that `option` names, or the only one if it is empty. Errors,
-/// emitted: none; several, with notes at each and the option that selects one.
-/// `holder` names the thing that holds only one schedule: "a CSV file".
+/// Returns the schedule that `option` names, or the only one if the option is
+/// empty. Errors, emitted: no schedule; several, with notes at each and the
+/// option that selects one. `holder` is the name of a format that holds only
+/// one schedule: "a CSV file".
 static FailureOr<pipe::ScheduleOp>
 selectSchedule(Operation *root, const llvm::cl::opt<std::string> &option,
                StringRef holder) {
@@ -136,7 +138,8 @@ static LogicalResult verifyForExport(pipe::ScheduleOp schedule,
 // PyTorch
 //===----------------------------------------------------------------------===//
 
-/// The file's name without folder and ending; `schedule` for standard input.
+/// Returns the file's name without folder and extension; `schedule` for
+/// standard input.
 static StringRef nameOfSchedule(StringRef file) {
   StringRef stem = llvm::sys::path::stem(file);
   return stem.empty() || file == "-" || file == "<stdin>" ? "schedule" : stem;

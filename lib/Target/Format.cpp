@@ -1,7 +1,7 @@
 //===- Format.cpp - Numbers and names as text -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Exact decimals are computed from integers; only numbers for people are
+// Exact decimals are computed from integers; only numbers for users are
 // rounded.
 //
 //===----------------------------------------------------------------------===//
@@ -21,7 +21,7 @@ static std::string formatFixed(double value, int decimals) {
 }
 
 std::string pipesched::formatDouble(double value) {
-  char buffer[32]; // the longest shortest form has 24 characters
+  char buffer[32]; // the longest result has 24 characters
   auto result = std::to_chars(buffer, buffer + sizeof(buffer), value);
   std::string text(buffer, result.ptr);
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
@@ -97,7 +97,7 @@ std::string pipesched::printableName(llvm::StringRef name) {
 
 std::string pipesched::shorten(llvm::StringRef text, size_t length) {
   auto isStart = [](char c) { return (c & 0xc0) != 0x80; };
-  size_t kept = 0, end = 0; // `end` is the place of the ellipsis
+  size_t kept = 0, end = 0; // `end` is the position of the ellipsis
   for (size_t i = 0; i < text.size(); ++i) {
     if (!isStart(text[i]))
       continue;

@@ -1,7 +1,7 @@
 //===- Format.h - Numbers and names as text ---------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How all exports print times, sizes, ratios and names of cells.
+// The format of times, sizes, ratios and names of cells in all exports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,8 +12,8 @@
 
 namespace pipesched {
 
-/// The shortest decimal that reads back as the same double. `value` must be
-/// finite.
+/// Returns the shortest decimal that reads back as the same double. `value`
+/// must be finite.
 std::string formatDouble(double value);
 
 /// Prints value / unit exactly, without trailing zeros: (1500000, 1000000) is
@@ -24,28 +24,29 @@ struct TimeUnit {
   int64_t ps;
   llvm::StringLiteral name;
 };
-/// The largest of s, ms, us, ns, ps that does not exceed `ps`.
+/// Returns the largest of s, ms, us, ns, ps that does not exceed `ps`.
 TimeUnit timeUnitFor(int64_t ps);
 
-/// Four digits and a unit: 59.32 ms.
+/// Returns four digits and a unit: 59.32 ms.
 std::string formatTime(int64_t ps);
-/// Two digits after the point: 34.51 %.
+/// Returns two digits after the point: 34.51 %.
 std::string formatPercent(double ratio);
-/// Two digits after the point, in GiB.
+/// Returns two digits after the point, in GiB.
 std::string formatGiB(int64_t bytes);
 
 /// Prints the cell of a task, or both cells of a pair: `2F0+1B3`.
 void printTask(llvm::raw_ostream &os, const TaskGraph &graph, uint32_t task);
-/// The second cell of a pair, if the task is one.
+/// Returns the second cell if the task is a pair.
 std::optional<Cell> overlappedCell(const TaskGraph &graph, uint32_t task);
 
-/// The smallest of 1, 2, 5 times a power of ten that is at least `atLeast`.
+/// Returns the smallest of 1, 2, 5 times a power of ten that is at least
+/// `atLeast`.
 int64_t niceStep(double atLeast);
 
-/// A name in valid UTF-8 on one line (printableText).
+/// Returns a name in valid UTF-8 on one line (printableText).
 std::string printableName(llvm::StringRef name);
 
-/// Cuts valid UTF-8 to at most `length` code points; if it cuts, the last one
+/// Cuts valid UTF-8 to at most `length` code points. After a cut, the last one
 /// is an ellipsis.
 std::string shorten(llvm::StringRef text, size_t length);
 

@@ -1,7 +1,7 @@
 //===- ModelSummaryJson.cpp - A model in a few numbers, as JSON -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Keys are in the order of docs/Models.md; callers rely on every key.
+// Keys are in the order of docs/Models.md; callers rely on all of them.
 //
 //===----------------------------------------------------------------------===//
 

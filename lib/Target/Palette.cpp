@@ -1,7 +1,7 @@
 //===- Palette.cpp - Colours of phases ------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Shades between the hue and the tint that the table of phases gives.
+// Computes shades between the hue and the tint in the table of phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,7 @@
 using namespace pipesched;
 
 bool Colour::isDark() const {
-  // Rec. 601 luma; full hues are below the threshold, tints above.
+  // Rec. 601 luma; full hues are below the threshold, tints above it.
   return 299 * red + 587 * green + 114 * blue < 145 * 1000;
 }
 

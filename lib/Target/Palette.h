@@ -1,8 +1,8 @@
 //===- Palette.h - Colours of phases ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The shades of the hues that the table of phases gives, for pictures, pages
-// and terminals.
+// The shades of the hues in the table of phases, for pictures, pages and
+// terminals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,13 @@ struct Colour {
   bool isDark() const;
 };
 
-/// The closest of the 6 x 6 x 6 colours that terminals number 16 to 231.
+/// Returns the closest of the 6 x 6 x 6 colours with the terminal numbers 16 to
+/// 231.
 uint8_t nearestAnsi(Colour colour);
 
-/// The colour of a phase. Shade 0 is the full hue, the last of `numShades` the
-/// lightest tint (white text on chunk 0, black text on the last, as in these
-/// papers).
+/// Returns the colour of a phase. Shade 0 is the full hue, the last of
+/// `numShades` is the lightest tint (white text on chunk 0, black text on the
+/// last chunk, as in the zero-bubble papers).
 Colour phaseColour(Phase phase, int shade, int numShades);
 
 inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Colour colour) {

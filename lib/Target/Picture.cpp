@@ -20,7 +20,7 @@ using namespace pipesched;
 //===----------------------------------------------------------------------===//
 
 /// Numbers the stages of each worker: path by path, in the order of the path.
-/// Slices have separate shades, and stages then have none.
+/// If there are slices, they have the shades and stages have none.
 static void assignShades(Picture &picture) {
   const Placement &placement = *picture.placement;
   std::vector<int> stagesOnWorker(placement.getNumWorkers());
@@ -148,7 +148,7 @@ MemoryTrace pipesched::traceMemoryOf(const NamedEvaluation &result) {
                                  isInBytes ? *execution.memoryFacts : units)};
 }
 
-/// The bytes that costs and memory say of the cell of a task.
+/// Returns the bytes of a task by the costs and memory of its cell.
 static int64_t impliedBytes(const NamedEvaluation &result, uint32_t task) {
   const Execution &execution = result.getExecution();
   const StageCosts &costs = execution.stageCosts;
@@ -197,8 +197,8 @@ std::vector<int64_t> pipesched::movedBytesOf(const NamedEvaluation &result) {
 // Slots
 //===----------------------------------------------------------------------===//
 
-/// The boxes of one row. `start` has the slots at which its cells start. Phases
-/// that take no slot have no box.
+/// Returns the boxes of one row. `start` has the first slot of each cell.
+/// Phases without slots have no box.
 template <typename Slots>
 static std::vector<Box> boxesOfRow(const Slots &lengths,
                                    llvm::ArrayRef<Cell> row,
@@ -324,7 +324,7 @@ static bool canJoin(const Box &, const Box &) { return true; }
 static bool canJoin(const Bar &a, const Bar &b) { return a.lane == b.lane; }
 
 /// Replaces each run of short items by `merge(run)`; returns whether any run
-/// has several. Items are sorted by `begin`.
+/// has several items. Items are sorted by `begin`.
 ///
 ///   |--least--|
 ///   [][] [][][]  [      ] []      three runs, of five, one and one

@@ -1,8 +1,8 @@
 //===- Picture.h - Contents of a drawing ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Boxes and bars along one axis (slots or picoseconds), without any geometry of
-// the page. All drawings start from here, in any format.
+// Boxes and bars along one axis (slots or picoseconds), without page geometry.
+// All drawings in all formats are made from these.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,13 +13,13 @@
 
 namespace pipesched {
 
-/// A compute cell or an overlapped pair in [`begin`, `end`), or a run of them
-/// that are too short to draw separately.
+/// A compute cell or an overlapped pair in [`begin`, `end`), or a run of
+/// several that are too short to draw separately.
 struct Box {
   int64_t begin, end;
   Cell cell;
   std::optional<Cell> second;
-  int64_t numMore = 0; ///< further boxes of the run
+  int64_t numMore = 0; ///< number of additional boxes in the run
 };
 
 /// A message, all-reduce or copy. It holds its queue in [`begin`, `release`)
@@ -28,10 +28,10 @@ struct Bar {
   int64_t begin, release, end;
   Cell cell;
   Lane lane;
-  int64_t numMore = 0; ///< further bars of the run
+  int64_t numMore = 0; ///< number of additional bars in the run
 };
 
-/// A copy or a join, drawn alongside the row from slot `at` on.
+/// A copy or a join, drawn below the row from slot `at` on.
 struct Mark {
   int64_t at;
   Cell cell;
@@ -40,29 +40,28 @@ struct Mark {
   Lane lane() const;
 };
 
-/// How shades distinguish stages that share a worker.
+/// What the shades distinguish on a worker.
 enum class ShadeKind : uint8_t {
-  None,  ///< one stage per worker
-  Slice, ///< not at all: shades are slices of a microbatch
-  Chunk, ///< one path, several stages per worker
-  Path,  ///< several paths, one stage of each per worker
-  Stage  ///< several of both: the n-th stage that the placement puts on the
+  None,  ///< nothing: one stage per worker
+  Slice, ///< slices of a microbatch, not stages
+  Chunk, ///< stages: one path, several stages per worker
+  Path,  ///< stages: several paths, one stage of each per worker
+  Stage  ///< stages: several of both; the n-th stage of the placement on the
          ///< worker
 };
 
 struct Picture {
   std::string title, subtitle;
   bool isInSlots = false;
-  int64_t length = 0;                 ///< slots or ps
-  std::vector<std::vector<Box>> rows; ///< by worker
-  std::vector<std::vector<Bar>>
-      bars; ///< by worker; bars of no length are left out
-  std::vector<std::vector<Mark>> marks; ///< by worker, in slots only
+  int64_t length = 0;                   ///< slots or ps
+  std::vector<std::vector<Box>> rows;   ///< by worker
+  std::vector<std::vector<Bar>> bars;   ///< by worker; without bars of length 0
+  std::vector<std::vector<Mark>> marks; ///< by worker; only in slots
   const Placement *placement = nullptr;
-  std::vector<int> shadeOf; ///< by global stage: its number among the
-                            ///< stages of its worker
+  /// By global stage: its index among the stages of its worker.
+  std::vector<int> shadeOf;
   int numShades = 1;
-  int numDigits = 1; ///< of the highest microbatch, with its slice
+  int numDigits = 1; ///< of the highest microbatch, including its slice
   ShadeKind shadeKind = ShadeKind::None;
 
   int shade(Cell cell) const {
@@ -71,7 +70,7 @@ struct Picture {
     return cell.isPerPath() ? 0 : int(placement->sliceOf(cell.getUnit()));
   }
   CellName nameOf(Cell cell) const { return placement->nameOf(cell); }
-  /// The microbatch of a cell, and its slice: `3`, `3.1`.
+  /// Returns the microbatch of a cell, and its slice: `3`, `3.1`.
   std::string numberOf(Cell cell) const;
 };
 
@@ -87,30 +86,30 @@ llvm::Expected<std::vector<Picture>>
 picturesOfSlots(llvm::ArrayRef<const NamedTable *> tables);
 
 /// Merges boxes, or bars, that are shorter than `least` and start within
-/// `least` of the first into one, so that a drawing has no more items than it
-/// has room for. A run has the colour of the phase that takes most of it.
-/// Returns whether it merged any.
+/// `least` of the first one, so that a drawing has no more items than fit. A
+/// run has the colour of the phase that takes most of it. Returns whether it
+/// merged any.
 bool mergeShort(Picture &picture, int64_t least);
 
 /// Memory over time, by worker.
 struct MemoryTrace {
-  bool isInBytes = false; ///< false: in activations, as without a model
+  bool isInBytes = false; ///< false: in activations, without a model
   std::vector<std::vector<MemorySample>> samples;
 };
 
-/// The activations that each worker holds, in bytes, or counted as one each
-/// without a model.
+/// Returns the activations that each worker holds, in bytes, or without a model
+/// as a number of activations.
 MemoryTrace traceMemoryOf(const NamedEvaluation &result);
 
 /// By task: the bytes of a message or a copy, or the bytes that each worker of
-/// a collective sends; 0 if they are not known.
+/// a collective sends; 0 if unknown.
 std::vector<int64_t> movedBytesOf(const NamedEvaluation &result);
 
-/// The phases that are drawn.
+/// Returns the drawn phases.
 PhaseSet phasesOf(llvm::ArrayRef<Picture> pictures);
 
-/// "dark to light: chunk 0 to 1", or empty if each worker has one stage and
-/// microbatches have no slices.
+/// Returns "dark to light: chunk 0 to 1", or an empty text if each worker has
+/// one stage and microbatches have no slices.
 std::string describeShades(llvm::ArrayRef<Picture> pictures);
 
 } // namespace pipesched

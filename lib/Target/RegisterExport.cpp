@@ -1,7 +1,8 @@
 //===- RegisterExport.cpp - Exports that read IR --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MLIR's own registration parses before we see the text.
+// Needed because MLIR's own registration parses the text before we can change
+// it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// Schedules and programs, and the functions of their stages.
+/// Registers the dialects of schedules and programs, and of the functions of
+/// their stages.
 static void insertDialects(DialectRegistry &registry) {
   registry.insert<DLTIDialect, exec::ExecDialect, pipe::PipeDialect>();
   registry.insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
@@ -39,8 +41,8 @@ static bool wantsExplicitModule() {
   return found != known.end() && found->second->getNumOccurrences() > 0;
 }
 
-/// The sources to parse: the given ones, or IR that means the same. Null after
-/// an error.
+/// Returns the sources to parse: the given sources, or equivalent IR. Null
+/// after an error.
 static std::shared_ptr<llvm::SourceMgr>
 readableSources(const std::shared_ptr<llvm::SourceMgr> &sources,
                 MLIRContext *context) {

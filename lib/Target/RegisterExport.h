@@ -1,8 +1,8 @@
 //===- RegisterExport.h - Exports that read IR ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Like mlir::TranslateFromMLIRRegistration, with our dialects, and for IR whose
-// names have any characters (Adapter/PrintableDiagnostics.h).
+// Like mlir::TranslateFromMLIRRegistration, but with our dialects, and for IR
+// whose names contain any characters (Adapter/PrintableDiagnostics.h).
 //
 //===----------------------------------------------------------------------===//
 

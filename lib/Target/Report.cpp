@@ -1,8 +1,8 @@
 //===- Report.cpp - The report as JSON ------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One function per section of the contract. Objects are indented but arrays
-// are on one line, so that people can read reports with many workers.
+// One function per section of the contract. Objects are indented, but each
+// array is on one line, so that reports with many workers are readable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -176,7 +176,7 @@ static void writeCriticalPath(OStream &json, const Placement &placement,
                  llvm::count_if(path, hasRole(InstructionRole::Copy)));
 }
 
-/// Writes lists by worker, each of one part of the exchanges of a resource.
+/// Writes one list by worker for each part of the exchanges of a resource.
 static void
 writeExchanges(OStream &json, ArrayRef<Exchange> workers,
                ArrayRef<std::pair<StringRef, int64_t Exchange::*>> keys) {
@@ -187,8 +187,8 @@ writeExchanges(OStream &json, ArrayRef<Exchange> workers,
               });
 }
 
-/// Writes the exchanges with experts and among ranks of workers, each if there
-/// is any.
+/// Writes the exchanges with experts and between ranks of workers, if there are
+/// any.
 static void writeUsedExchanges(OStream &json, const Traffic &traffic) {
   auto isUsed = [&](Resource resource) {
     return llvm::any_of(traffic.exchanges[resource],
@@ -243,7 +243,7 @@ static void writeExecution(OStream &json, const NamedEvaluation &result) {
   });
 }
 
-/// Writes one entry per worker, which `get` takes from its memory.
+/// Writes one entry per worker; `get` returns it from the memory of the worker.
 template <typename Get>
 static void writePerWorker(OStream &json, StringRef key,
                            const MemoryUsage &memory, Get get) {

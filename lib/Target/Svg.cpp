@@ -1,4 +1,4 @@
-//===- Svg.cpp - Schedules as papers draw them ----------------------------===//
+//===- Svg.cpp - Drawings of schedules as in papers -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One page, from top to bottom: a legend, then for each picture a heading, rows
@@ -8,7 +8,7 @@
 //   legend     |  [] F forward   [] B backward   == send/receive
 //   heading    |  one_f_one_b  1f1b · 4 workers × 4 microbatches · ...
 //   worker 0   |  [0][1][2][3]      [0 ][1 ][2 ][3 ]
-//              |     === ===           lanes of bars, where there are any
+//              |     === ===           lanes of bars, if there are any
 //   us         0       5       10      axis
 //
 //===----------------------------------------------------------------------===//
@@ -51,16 +51,16 @@ struct Layout {
   static constexpr double kLane = 4, kRowGap = 3, kWorkerGap = 6;
   static constexpr double kMinPlot = 960, kMaxPlot = 3200, kPerCell = 20;
 
-  double left = 76; ///< of the plot
+  double left = 76; ///< left edge of the plot
   double plotWidth = kMinPlot;
   double rowHeight = 24;
   double pxPerUnit = 1;
-  /// Lanes that any picture uses are reserved in all pictures.
+  /// A lane that one picture uses is reserved in all pictures.
   bool usesLane[kNumLanes] = {};
 
   explicit Layout(ArrayRef<Picture> pictures);
 
-  /// The slots or ps that a pixel covers, rounded up.
+  /// Returns the slots or ps per pixel, rounded up.
   int64_t pixel() const {
     return static_cast<int64_t>(std::ceil(1 / pxPerUnit));
   }
@@ -80,7 +80,7 @@ struct Layout {
   double pictureHeight(const Picture &picture) const {
     return kHeading + rowsHeight(picture) + kAxis + kGap;
   }
-  /// Sizes of the rows that all pictures have for one worker.
+  /// Returns the height of the rows of one worker in all pictures.
   double workerHeight(size_t numPictures) const {
     return rowPitch() * static_cast<double>(numPictures) + kWorkerGap;
   }
@@ -173,9 +173,9 @@ private:
   raw_ostream &os;
   std::vector<Picture> pictures;
   Layout layout;
-  PhaseSet phases; ///< that are drawn
+  PhaseSet phases; ///< the drawn phases
   int numShades = 1;
-  bool hasRuns = false; ///< some cells narrower than a pixel are merged
+  bool hasRuns = false; ///< whether some cells narrower than a pixel are merged
   std::vector<LegendItem> legend;
   int numLegendLines = 1;
 };
@@ -290,7 +290,7 @@ void Page::writeLegend() {
     double x = item.x, y = Layout::kTop + Layout::kLegendLine * item.line;
     for (int shade = 0; shade < item.numSwatches; ++shade) {
       os << "<rect class=\"" << item.style;
-      if (item.style != 'i') // idle has no shades
+      if (item.style != 'i') // idle entries have no shades
         os << shade;
       os << "\" x=\"" << Px{x} << "\" y=\"" << Px{y} << "\" width=\""
          << Px{Layout::kSwatch - 1} << "\" height=\"" << Px{Layout::kSwatch - 1}
@@ -326,8 +326,8 @@ void Page::writeAxis(const Picture &picture, double top, double bottom) {
      << Px{bottom + 4} << "\"/>\n";
 }
 
-/// Writes the microbatch. The largest number of the picture decides the size,
-/// so that equal cells have equal text; cells that are too narrow have no
+/// Writes the microbatch. The largest number of the picture determines the text
+/// size, so that equal cells have equal text; cells that are too narrow have no
 /// number.
 void Page::writeNumber(const Picture &picture, Cell cell, double x, double y,
                        double width, double height, bool isOnDark) {
@@ -350,7 +350,7 @@ void Page::writeNumber(const Picture &picture, Cell cell, double x, double y,
   os << "</text>\n";
 }
 
-/// Writes the text that a viewer shows under the pointer.
+/// Writes the text that a viewer shows at the pointer.
 void Page::writeSpan(const Picture &picture, int64_t begin, int64_t end) {
   if (picture.isInSlots)
     os << "slots " << begin << " to " << end;
@@ -362,7 +362,7 @@ void Page::writeCell(const Picture &picture, const Box &box, Cell cell,
                      double top, double height) {
   int shade = picture.shade(cell);
   double x = layout.x(box.begin), width = layout.x(box.end) - x;
-  double gap = std::min(0.8, width / 8); // separates neighbours
+  double gap = std::min(0.8, width / 8); // a gap between neighbours
   os << "<rect class=\"" << phaseLetter(cell.getPhase()) << shade << "\" x=\""
      << Px{x} << "\" y=\"" << Px{top} << "\" width=\"" << Px{width - gap}
      << "\" height=\"" << Px{height} << "\"><title>" << picture.nameOf(cell);
@@ -390,7 +390,8 @@ void Page::writeBox(const Picture &picture, const Box &box, double top) {
      << "\" height=\"" << Px{layout.rowHeight} << "\"/>\n";
 }
 
-/// Bars have full colour while the queue is held, and are faint until arrival.
+/// Bars have full colour while the queue is held, and a faint colour until
+/// arrival.
 void Page::writeBars(const Picture &picture, int64_t worker, double top) {
   for (const Bar &bar : picture.bars[worker]) {
     double y = top + layout.laneOffset(bar.lane);
@@ -416,8 +417,8 @@ void Page::writeBars(const Picture &picture, int64_t worker, double top) {
 }
 
 /// Copies and joins have a position in the row but no length. They are short
-/// bars from their slot on, side by side if they share a slot; joins are
-/// fainter.
+/// bars that start at their slot, next to each other if they share a slot;
+/// joins are fainter.
 void Page::writeMarks(const Picture &picture, int64_t worker, double top) {
   constexpr double kLength = 5, kApart = 7;
   double free[kNumLanes] = {};

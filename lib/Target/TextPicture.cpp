@@ -1,13 +1,13 @@
 //===- TextPicture.cpp - The table in a terminal --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Folds a picture into panels of slots, each with a ruler above:
+// Folds a picture into panels of slots, each below a ruler:
 //
 //      slot  0              5              10
 //   worker 0  F0 F1 F2 F3 ·  ·  ·  ·  ·  ·  B0─── B1───
 //   worker 1  ·  F0 F1 F2 ·  ·  ·  ·  B0─── F3 B1─── B2
 //
-// A cell takes the columns of its slots; the last of them is blank.
+// A cell takes the columns of its slots; the last of these is blank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ using llvm::StringRef;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A line of text, without blanks at its end; columns count from its start.
+/// A line of text without trailing blanks; columns count from its start.
 class TextLine {
 public:
   TextLine(llvm::raw_ostream &os, bool hasColours)
@@ -47,7 +47,8 @@ public:
     column = written = 0;
   }
   int64_t getColumn() const { return column; }
-  /// Writes blanks up to a column; nothing if the line has passed it.
+  /// Moves to a column by writing blanks; does nothing if the line is already
+  /// past it.
   void moveTo(int64_t to) { column = std::max(column, to); }
 
   enum Style { Plain, Bold, Faint };
@@ -99,7 +100,7 @@ static std::string repeatText(StringRef text, int64_t count) {
 //===----------------------------------------------------------------------===//
 // The legend
 //
-// Puts as many items on a line as fit. Items of phases come in the order of
+// Each line has as many items as fit. Items of phases come in the order of
 // their codes.
 //===----------------------------------------------------------------------===//
 
@@ -126,7 +127,7 @@ private:
 
 } // namespace
 
-/// Writes an item on this line, or on the next if this one is full.
+/// Starts an item on this line, or on the next line if it does not fit.
 void Legend::startItem(int64_t columns) {
   constexpr int64_t kApart = 3;
   if (line.getColumn() == 0)
@@ -167,7 +168,7 @@ void Legend::write(bool withStage) {
 }
 
 /// Writes the meaning of the letters and signs of the pictures, item by item.
-/// `withStage`: cells are named with their stage.
+/// `withStage` states whether names of cells contain their stage.
 static void writeTextLegend(raw_ostream &os, ArrayRef<Picture> pictures,
                             const TextPictureOptions &options, bool withStage) {
   Legend(os, pictures, options).write(withStage);
@@ -194,9 +195,9 @@ static TextRange clip(TextRange range, int64_t size) {
   return {std::min(range.begin, size), std::min(range.end, size)};
 }
 
-/// The parts of a range that are drawn: all of it, or `first` and `last` items
+/// Returns the drawn parts of a range: all of it, or `first` and `last` items
 /// at its ends. The last part starts at a multiple of `step` if it is longer
-/// than that.
+/// than `step`.
 static llvm::SmallVector<TextRange, 2>
 leaveOutMiddle(TextRange all, int64_t first, int64_t last, int64_t step) {
   if (all.end - all.begin <= first + last)
@@ -211,7 +212,7 @@ leaveOutMiddle(TextRange all, int64_t first, int64_t last, int64_t step) {
 // Names of cells
 //===----------------------------------------------------------------------===//
 
-/// The label of a cell: `F0`, or `2F0` if workers have several stages.
+/// Returns the label of a cell: `F0`, or `2F0` if workers have several stages.
 static std::string labelOf(CellName named, bool withStage) {
   Cell cell = named.cell;
   std::string name = named.str();
@@ -241,7 +242,8 @@ struct Scale {
   int64_t columns(int64_t slots) const {
     return slots / slotsPerColumn * columnsPerSlot;
   }
-  /// The whole slots that fit in `columns`; at least the slots of one column.
+  /// Returns the whole slots that fit in `columns`, at least the slots of one
+  /// column.
   int64_t slots(int64_t columns) const {
     return std::max<int64_t>(columns / columnsPerSlot, 1) * slotsPerColumn;
   }
@@ -249,8 +251,8 @@ struct Scale {
 
 } // namespace
 
-/// The narrowest scale in which every cell has room for its name. If that would
-/// make the mean cell wide, short cells get no name instead.
+/// Returns the narrowest scale in which every cell has room for its name. If
+/// the mean cell would then be too wide, short cells get no name instead.
 static Scale scaleOf(const Picture &picture, bool withStage) {
   constexpr double kWidest = 24; // columns of the mean cell
   // A hundred lines of kMaxWidth columns must stay below 2^62 slots.
@@ -341,14 +343,14 @@ TextPicture::TextPicture(raw_ostream &os, const Picture &picture,
   chooseRanges();
 }
 
-/// The columns of a line. A wider one would lead beyond 64 bits.
+/// The columns of a line, limited because a wider line would exceed 64 bits.
 int64_t TextPicture::pageWidth() const {
   constexpr int64_t kMaxWidth = TextPictureOptions::kMaxWidth;
   return options.width > 0 ? std::min(options.width, kMaxWidth) : kMaxWidth;
 }
 
-/// The slots that fit on a line; lines that are long enough end at a tick of
-/// the ruler.
+/// Returns the slots that fit on a line; a line that is long enough ends at a
+/// tick of the ruler.
 int64_t TextPicture::slotsThatFit() const {
   int64_t slots = scale.slots(pageWidth() - left);
   int64_t step = tickStep();
@@ -428,8 +430,8 @@ void TextPicture::writeRuler(TextRange slots) {
   }
 }
 
-/// Writes a dot per slot, or per column if slots are shorter, except for the
-/// last column.
+/// Writes a dot per slot, or per column if slots are shorter. The last column
+/// stays blank.
 void TextPicture::writeIdle(TextLine &line, TextRange idle, int64_t origin) {
   int64_t begin = left + scale.columns(idle.begin - origin);
   int64_t end = left + scale.columns(idle.end - origin);
@@ -455,8 +457,8 @@ static std::string fitLabel(const Box &box, StringRef label, int64_t columns) {
   return letters.substr(0, std::max<int64_t>(columns, 0));
 }
 
-/// Writes the name of a cell, and then a rule up to its end (with colours the
-/// colour shows the length). Both halves of a pair have their own.
+/// Writes the name of a cell, and then a rule up to its end; with colours, the
+/// colour shows the length instead. Each half of a pair has its own.
 void TextPicture::writePiece(TextLine &line, const Box &box, StringRef label,
                              int64_t columns) {
   bool isLong = box.end - box.begin > 1;
@@ -500,7 +502,7 @@ void TextPicture::writeBox(TextLine &line, const Box &box, TextRange slots) {
 }
 
 /// Copies and joins take no slots. They have a separate line and start at the
-/// slot in which they are issued, side by side if they share a slot.
+/// slot of their issue, next to each other if they share a slot.
 void TextPicture::writeMarks(int64_t worker, Lane lane, TextRange slots) {
   auto isDrawn = [&](const Mark &mark) {
     return mark.lane() == lane && mark.at >= slots.begin && mark.at < slots.end;

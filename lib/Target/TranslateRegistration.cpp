@@ -1,8 +1,8 @@
 //===- TranslateRegistration.cpp - Exports of the tool --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every export evaluates all that it needs before it writes the first byte, so
-// a failure leaves no partial output.
+// Every export evaluates all its inputs before it writes the first byte, so a
+// failure leaves no partial output.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,8 @@ struct Options {
 
 } // namespace
 
-/// Created at the first registration; LLVM requires options to outlive parsing.
+/// Created at the first registration, because LLVM requires options to outlive
+/// parsing.
 static Options &translateOptions() {
   static Options instance;
   return instance;
@@ -146,8 +147,8 @@ forEachResult(Operation *root,
   return result;
 }
 
-/// Evaluates everything at once, for drawings on one scale. Errors: there is
-/// nothing to draw.
+/// Evaluates all schedules and programs at once, for drawings on one scale.
+/// Errors: there is nothing to draw.
 static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
   std::vector<NamedEvaluation> results;
   if (failed(forEachResult(root, [&](NamedEvaluation &&result) {
@@ -161,9 +162,9 @@ static FailureOr<std::vector<NamedEvaluation>> evaluateAll(Operation *root) {
   return std::move(results);
 }
 
-/// All schedules at or below `root`, in order; programs alongside them are
-/// skipped. The results refer to their rows. Errors, emitted: as for loadTable,
-/// after trying all schedules; only programs; neither schedules nor programs.
+/// Returns all schedules at or below `root`, in order; programs are skipped.
+/// The results refer to their rows. Errors, emitted: as for loadTable, after
+/// trying all schedules; only programs; neither schedules nor programs.
 static FailureOr<std::vector<NamedTable>> loadSlotTables(Operation *root) {
   SmallVector<Operation *> found = findEvaluables(root);
   if (found.empty())

@@ -13,14 +13,14 @@
 
 namespace pipesched {
 
-/// How viewers list the workers of several schedules.
+/// The order in which viewers list the workers of several schedules.
 enum class TraceOrder {
-  Schedules, ///< all workers of a schedule, then workers of the next
+  Schedules, ///< all workers of a schedule, then those of the next schedule
   Workers    ///< a worker of all schedules, then the next worker
 };
 
-/// Writes one trace; workers of later schedules become further processes. One
-/// event per line; times in microseconds, exact to the picosecond.
+/// Writes one trace; workers of later schedules become additional processes.
+/// One event per line; times in microseconds, exact to the picosecond.
 ///
 ///   pid  worker        tid  0 compute  1 send  2 receive  3 offload  4 reload
 ///                           5 all-reduce  6 idle
@@ -29,11 +29,12 @@ enum class TraceOrder {
 ///
 /// If receives hold the row (blocking), a flow ends at the receive. A message
 /// without occupancy is an instant event: at its start on the send thread, at
-/// its arrival on the receive thread. The idle thread has a slice per cause of
-/// each gap, which names the dependence of the next cell; they add up to the
-/// report's idle time. Slices on the critical path have the argument
-/// `critical`. After the workers of a schedule comes a process with only the
-/// path, whose slices add up to the step. Linear in tasks and edges.
+/// its arrival on the receive thread. The idle thread has a slice for each gap
+/// and cause, which names the dependence of the next cell. These slices add up
+/// to the report's idle time. Slices on the critical path have the argument
+/// `critical`. A separate process after the workers of a schedule shows only
+/// the critical path, whose slices add up to the step. Linear in tasks and
+/// edges.
 void writeChromeTrace(llvm::raw_ostream &os,
                       llvm::ArrayRef<const NamedEvaluation *> results,
                       TraceOrder order = TraceOrder::Schedules);

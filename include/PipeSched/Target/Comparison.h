@@ -1,8 +1,8 @@
-//===- Comparison.h - Schedules side by side, as text -----------*- C++ -*-===//
+//===- Comparison.h - Comparison of schedules as text -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Tables for people: the fastest schedule, the causes of idle time, the
-// schedules that fit in memory; then findings from the numbers, such as
+// Tables for users: the fastest schedule, the causes of idle time, the
+// schedules that fit in memory; then findings from these numbers, such as
 // rankings that differ between levels.
 //
 //===----------------------------------------------------------------------===//
@@ -14,22 +14,23 @@
 
 namespace pipesched {
 
-/// The numbers of one result in a comparison. Ratios are shares of workers
+/// The numbers of one result in a comparison. Ratios are fractions of workers
 /// times makespan.
 struct ComparisonEntry {
   std::string name, family;
   int64_t workers = 0, microbatches = 0;
   int64_t slices = 1;         ///< of a microbatch
-  int64_t microbatchSize = 0; ///< 0: not known
+  int64_t microbatchSize = 0; ///< 0: unknown
   int64_t stepPs = 0;
   double idle = 0;
-  std::array<double, kNumIdleCauses> idleByCause = {}; ///< as kIdleCauses
+  /// In the order of kIdleCauses.
+  std::array<double, kNumIdleCauses> idleByCause = {};
   double exposed = 0; ///< part of the step that free messages would save
   std::optional<double> tableBubble, formulaBubble;
-  /// The bottleneck worker's; absent without a model.
+  /// Of the bottleneck worker; absent without a model.
   std::optional<WorkerMemory> memory;
   int64_t bottleneckWorker = 0;
-  int64_t capacityBytes = 0; ///< 0: not known
+  int64_t capacityBytes = 0; ///< 0: unknown
 };
 
 ComparisonEntry summarizeForComparison(const NamedEvaluation &result);
@@ -60,15 +61,15 @@ struct EnumNames<FindingKind> {
        "How many pairs change their order between the three"}};
 };
 
-/// One sentence about a notable result of a comparison.
+/// One sentence about a notable result of the comparison.
 struct Finding {
   FindingKind kind;
   std::string text; ///< without a final period
 };
 
-/// Who is fastest, why workers idle, equal steps, who does not fit, and pairs
-/// whose order differs between formula, table and execution (of entries with
-/// the same workers and the same work).
+/// Finds the fastest entry, causes of idle time, equal steps, entries that do
+/// not fit, and pairs whose order differs between formula, table and execution
+/// (among entries with the same workers and the same work).
 std::vector<Finding> findFindings(llvm::ArrayRef<ComparisonEntry> entries);
 
 /// Writes aligned tables and findings; writes nothing if there are no entries.

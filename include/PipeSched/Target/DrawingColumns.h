@@ -1,8 +1,8 @@
 //===- DrawingColumns.h - A timeline as columns -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The contents of a drawing of a timeline, as columns of numbers, for drawings
-// that are made elsewhere: the page of `pipesched` and its readers in Python.
+// The contents of a drawing of a timeline as columns of numbers, for drawings
+// that other programs make: the page of `pipesched` and its readers in Python.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 namespace pipesched {
 
-/// A timeline as structure of arrays. Its items are numbered from 0: first the
+/// A timeline as structure of arrays. Items are numbered from 0: first the
 /// cells (an overlapped pair is one), worker by worker in row order, then
 /// messages, copies and all-reduces, sorted by worker, kind and start.
 ///
@@ -28,8 +28,8 @@ struct DrawingColumns {
   std::vector<uint32_t> rowBegins; ///< by worker, and the end of the cells
   std::vector<int8_t> kind;        ///< an InstructionKind
   std::vector<int32_t> worker;     ///< for a Send the source
-  /// For a Send the destination, for a Recv the source, for an all-reduce its
-  /// number; else kNone.
+  /// The destination of a Send, the source of a Recv, the number of an
+  /// all-reduce; else kNone.
   std::vector<int32_t> peer;
   std::vector<int32_t> stage; ///< numbered over all paths, path by path
   std::vector<int8_t> phase;
@@ -41,10 +41,10 @@ struct DrawingColumns {
   /// An item holds its queue from start to release; its data arrives at end.
   std::vector<int64_t> startPs, releasePs, endPs;
   /// The bytes of a message or a copy, or the bytes that each worker of a
-  /// collective sends; 0 if they are not known.
+  /// collective sends; 0 if unknown.
   std::vector<int64_t> bytes;
-  /// The item whose release or end was the start of this one, the first if
-  /// there are several; kNone: it waited for nothing.
+  /// The item whose release or end determined the start of this item, the first
+  /// one if there are several; kNone: it waited for nothing.
   std::vector<int32_t> awaited;
   std::vector<int32_t> criticalPath; ///< items, first to last
   /// By number of the all-reduce: its workers (CSR).
@@ -58,11 +58,11 @@ struct DrawingColumns {
   std::vector<int64_t> idleBeginPs, idleEndPs;
 
   /// Activations that a worker holds from memoryPs on (CSR by worker): bytes,
-  /// or a number of activations without a model.
+  /// or without a model a number of activations.
   std::vector<uint32_t> memoryBegins;
   std::vector<int64_t> memoryPs, memoryHeld;
 
-  /// One JSON object: the meaning of the numbers above (`writeFacts` in the
+  /// One JSON object that explains the numbers above (`writeFacts` in the
   /// source lists its keys).
   std::string facts;
 
@@ -70,8 +70,8 @@ struct DrawingColumns {
   size_t getNumCells() const { return rowBegins.back(); }
 };
 
-/// Linear in tasks and edges, except for sorting. The columns do not refer to
-/// `result`.
+/// Returns the columns of a result; they do not refer to `result`. Linear in
+/// tasks and edges, except for sorting.
 DrawingColumns drawingColumnsOf(const NamedEvaluation &result);
 
 } // namespace pipesched

@@ -12,9 +12,9 @@
 
 namespace pipesched {
 
-/// The layout of a schedule, with or without rows, without a line end. Errors,
-/// emitted at the schedule: more than one path, or one that does not visit all
-/// workers in order, repeatedly; layers that are not known or cannot be
+/// Returns the layout of a schedule, with or without rows, without a newline.
+/// Errors, emitted at the schedule: more than one path, or a path that does not
+/// visit all workers in order, repeatedly; layers that are unknown or cannot be
 /// divided.
 mlir::FailureOr<std::string> exportMegatronLayout(pipe::ScheduleOp schedule);
 

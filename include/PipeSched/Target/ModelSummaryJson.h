@@ -14,9 +14,9 @@
 
 namespace pipesched {
 
-/// Writes one object; `notes` list assumptions and omissions of a reader, and
-/// `attention` the kernels of the model. FLOPs and kernels that are not known
-/// are null.
+/// Writes one object. `notes` lists assumptions and omissions of a reader, and
+/// `attention` states the kernels of the model. Unknown FLOPs and kernels are
+/// null.
 void writeModelSummary(llvm::json::OStream &json, const ModelSummary &summary,
                        llvm::ArrayRef<std::string> notes,
                        std::optional<Attention> attention);

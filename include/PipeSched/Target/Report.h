@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // All numbers of one schedule as one JSON object: formula, table, execution,
-// memory. Keys are a contract: new ones may be added, but none is renamed or
-// ever absent.
+// memory. The keys are a contract: new keys may be added, but none is renamed
+// or left out.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,8 +15,8 @@ namespace pipesched {
 
 /// Exports a schedule as rules. Errors, emitted at the schedule or its rows
 /// before anything is written: no rows; a table that `verifyTable` rejects or
-/// that rules cannot express. Warnings say where Shardy would deviate from the
-/// schedule.
+/// that rules cannot express. Warnings report where Shardy would deviate from
+/// the schedule.
 mlir::LogicalResult exportShardyRules(pipe::ScheduleOp schedule,
                                       const ShardyRulesOptions &options,
                                       llvm::raw_ostream &os);

@@ -1,4 +1,4 @@
-//===- Svg.h - Schedules as papers draw them --------------------*- C++ -*-===//
+//===- Svg.h - Drawings of schedules as in papers ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Draws schedules as rows of coloured cells over slots or over time. All
@@ -17,8 +17,8 @@ namespace pipesched {
 enum class SvgVariant {
   Timed, ///< the timeline, with messages as thin bars below the rows
   Slots, ///< the table in its slots; for schedules only
-  Rows   ///< all timelines in one: the rows of a worker below each other, in
-         ///< the order of the headings
+  Rows   ///< all timelines in one: the rows of a worker are adjacent, in the
+         ///< order of the headings
 };
 
 template <>

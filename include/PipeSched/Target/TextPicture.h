@@ -1,7 +1,7 @@
 //===- TextPicture.h - The table in a terminal ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Draws schedules as papers do, but with letters: one row per worker, columns
+// Draws schedules as in papers, but with letters: one row per worker, columns
 // of text for each slot, folded to the width of a terminal.
 //
 //===----------------------------------------------------------------------===//
@@ -13,7 +13,7 @@
 
 namespace pipesched {
 
-/// Slots or workers from `begin` to `end`, without `end`.
+/// Slots or workers from `begin` to `end` - 1.
 struct TextRange {
   int64_t begin = 0;
   int64_t end = std::numeric_limits<int64_t>::max();
@@ -24,13 +24,14 @@ llvm::Expected<TextRange> parseTextRange(llvm::StringRef text);
 
 struct TextPictureOptions {
   static constexpr int64_t kDefaultWidth = 120;
-  /// The width that 0 means: enough for one panel, except in extreme cases.
+  /// The width for the value 0: enough for one panel, except in extreme cases.
   static constexpr int64_t kMaxWidth = int64_t(1) << 16;
 
-  int64_t width = kDefaultWidth; ///< columns, up to kMaxWidth, which 0 is too
-  bool hasColours = false;       ///< from the 256 ANSI colours
-  /// The drawn ranges. Absent: everything, or the ends of a large table, with a
-  /// line that names the omitted part.
+  /// Columns, up to kMaxWidth; 0 means kMaxWidth.
+  int64_t width = kDefaultWidth;
+  bool hasColours = false; ///< whether to use the 256 ANSI colours
+  /// The drawn ranges. If absent: everything, or the ends of a large table,
+  /// with a line that names the omitted part.
   std::optional<TextRange> slots, workers;
 };
 

@@ -16,9 +16,9 @@
 
 namespace pipesched {
 
-/// Imports a module with one schedule, which has the name of the file without
-/// folder and ending. Returns null after an error, which is emitted at its line
-/// and column of `file`, as are warnings.
+/// Imports a module with one schedule. Its name is the name of the file without
+/// folder and extension. Returns null after an error. Errors and warnings are
+/// emitted at their line and column of `file`.
 mlir::OwningOpRef<mlir::ModuleOp> importTorchCsv(mlir::MLIRContext *context,
                                                  llvm::StringRef text,
                                                  llvm::StringRef file,
