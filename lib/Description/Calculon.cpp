@@ -1,8 +1,9 @@
 //===- Calculon.cpp - Calculon's application and system files -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The files of github.com/calculon-ai/calculon. docs/Models.md lists fields
-// without a counterpart; a model's notes name the ones that its file uses.
+// Reads the files of github.com/calculon-ai/calculon. docs/Models.md lists
+// fields without a counterpart; the notes of a model list those that its file
+// uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +30,9 @@ bool pipesched::isCalculonApplication(const json::Object &file) {
          file.get("seq_size");
 }
 
-/// Calculon counts parameters as in GPT: biases everywhere, two LayerNorms, a
-/// table of 51,200 tokens that embedding and head share, and learned positions.
+/// Calculon counts parameters as for GPT: biases in all layers, two LayerNorms,
+/// a table of 51,200 tokens that embedding and head share, and learned
+/// positions.
 Architecture pipesched::readCalculonApplication(const json::Value &file,
                                                 StringRef path,
                                                 FileErrors &errors) {
@@ -66,8 +68,9 @@ bool pipesched::isCalculonSystem(const json::Object &file) {
   return file.get("mem1") || file.get("processing_mode");
 }
 
-/// Reads `[[size, efficiency], ...]` by falling sizes. A share holds from its
-/// size up to the next, so each jump becomes a slope that is one unit wide.
+/// Reads `[[size, efficiency], ...]` with descending sizes. A share is valid
+/// from its size up to the next, so each jump becomes a slope with a width of
+/// one unit.
 static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
                                  double scale) {
   EfficiencyCurve curve;
@@ -103,7 +106,7 @@ static EfficiencyCurve readSteps(FieldReader &reader, StringRef name,
   return curve;
 }
 
-/// Reads the rate of `{"float8": {...}}`, or 0 without it.
+/// Reads the rate of `{"float8": {...}}`; 0 if absent.
 static int64_t readFp8Rate(const json::Object &types, const std::string &path,
                            FileErrors &errors,
                            std::vector<std::string> &notes) {
@@ -169,7 +172,7 @@ static LinkFacts readCalculonMemory(FieldReader &parent, StringRef name,
 }
 
 namespace {
-/// A network, with the properties that have no counterpart here.
+/// A network, including properties without a counterpart in PipeSched.
 struct CalculonNetwork {
   LinkFacts link;
   int64_t size = 1;
@@ -196,8 +199,8 @@ static CalculonNetwork readNetwork(const json::Value &value, std::string path,
   return network;
 }
 
-/// Joins pods by the last network and their nodes by the second one, if sizes
-/// are such. Otherwise the last one joins all nodes.
+/// If the sizes allow pods, connects pods by the last network and the nodes of
+/// a pod by the second one. Otherwise the last network connects all nodes.
 static void addPods(llvm::ArrayRef<CalculonNetwork> networks,
                     HardwareFacts &facts) {
   HardwareFacts withPods = facts;
@@ -216,9 +219,9 @@ static void addPods(llvm::ArrayRef<CalculonNetwork> networks,
                               .str());
 }
 
-/// The first network joins the accelerators of a node, the last one joins
-/// nodes; a single network does both. If there are more than two, the networks
-/// in between join the nodes of a pod.
+/// Reads networks. The first network connects the accelerators of a node, the
+/// last one connects nodes; a single network does both. If there are more than
+/// two, the networks in between connect the nodes of a pod.
 static void readNetworks(FieldReader &reader, HardwareFacts &facts) {
   const json::Value *value = reader.require("networks");
   if (!value)
@@ -275,7 +278,7 @@ HardwareFacts pipesched::readCalculonSystem(const json::Value &file,
 }
 
 //===----------------------------------------------------------------------===//
-// As options
+// Options for passes
 //===----------------------------------------------------------------------===//
 
 std::string CalculonExecution::schedulePipeline() const {
@@ -351,7 +354,7 @@ static void readBatch(FieldReader &reader, CalculonExecution &execution) {
   execution.microbatches = execution.globalBatch / step;
 }
 
-/// Notes the features that a file turns on and PipeSched does not model.
+/// Adds notes about features that a file enables and PipeSched does not model.
 static void readRest(FieldReader &reader, CalculonExecution &execution) {
   auto note = [&](StringRef text) { execution.notes.push_back(text.str()); };
   auto noteFlag = [&](StringRef name, StringRef text) {
@@ -376,7 +379,8 @@ static void readRest(FieldReader &reader, CalculonExecution &execution) {
   if (type != "float16" && type != "bfloat16")
     note("datatype: the bytes of an element are the model's, not those of " +
          type);
-  // The model decides about fusion, and networks have fixed roles.
+  // These flags have no effect: the model decides about fusion, and networks
+  // have fixed roles.
   reader.flag("fused_activation", true);
   bool tensorAcross = reader.integer("tensor_par_net", 0, 0) != 0;
   bool pipelineWithin = reader.integer("pipeline_par_net", 0, 1) == 0;

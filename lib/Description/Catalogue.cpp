@@ -1,8 +1,8 @@
 //===- Catalogue.cpp - Descriptions by name and from files ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The shipped descriptions are embedded, so an installed tool needs no data
-// folder.
+// The shipped descriptions are embedded, so that an installed tool needs no
+// data folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ llvm::ArrayRef<EmbeddedFile> pipesched::embeddedModels() { return kModels; }
 // By name
 //===----------------------------------------------------------------------===//
 
-/// The aliases of a shipped description, which is known to be readable.
+/// Returns the aliases of a shipped description, which must be valid.
 static std::vector<std::string> readAliasesOf(const EmbeddedFile &file) {
   llvm::json::Value value = llvm::cantFail(parseJson(file.text, file.name));
   FileErrors errors(file.name);
@@ -43,8 +43,8 @@ static std::vector<std::string> readAliasesOf(const EmbeddedFile &file) {
 }
 
 namespace {
-/// The shipped descriptions of one kind, and the aliases of each, which are
-/// read when a name is first looked for among them.
+/// The shipped descriptions of one kind with their aliases, which are read when
+/// a name is first looked up.
 class Shelf {
 public:
   explicit Shelf(llvm::ArrayRef<EmbeddedFile> files) : files(files) {}
@@ -78,7 +78,7 @@ static llvm::Error unknownName(Shelf &shelf, StringRef what, StringRef name) {
                    nameHint(name, isClose ? all : names));
 }
 
-/// Finds a description by its name or an alias, in any case of letters.
+/// Finds a description by its name or an alias, ignoring case.
 static llvm::Expected<const EmbeddedFile *>
 findFile(Shelf &shelf, StringRef what, StringRef name) {
   for (const EmbeddedFile &file : shelf.getFiles())
@@ -94,13 +94,13 @@ findFile(Shelf &shelf, StringRef what, StringRef name) {
 }
 
 namespace {
-/// A cache of shipped descriptions, which never change: reading one takes
-/// longer than many computations with it. All threads share it.
+/// A cache of shipped descriptions, which all threads share. They never change,
+/// and reading one takes longer than many computations with it.
 template <typename Facts>
 class ShippedFacts {
 public:
-  /// A copy of the result of `read` for a file and an `argument` (0: none).
-  /// Errors: as for `read`, each time.
+  /// Returns a copy of the result of `read` for a file and an `argument` (0:
+  /// none). Errors: as for `read`, each time.
   llvm::Expected<Facts> get(const EmbeddedFile &file, int64_t argument,
                             llvm::function_ref<llvm::Expected<Facts>()> read) {
     std::pair key(&file, argument);
@@ -121,7 +121,7 @@ public:
 
 private:
   static constexpr size_t kMost = 64;
-  std::mutex mutex; ///< guards the next
+  std::mutex mutex; ///< guards the next member
   std::map<std::pair<const EmbeddedFile *, int64_t>, Facts> known;
 };
 } // namespace

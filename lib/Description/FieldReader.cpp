@@ -1,7 +1,7 @@
 //===- FieldReader.cpp - Strict reading of JSON objects -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks types and ranges. Repeated keys are found in the text, because
+// Checks types and ranges. Repeated keys are detected in the text, because
 // llvm::json keeps only the last one.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ namespace json = llvm::json;
 // Text
 //===----------------------------------------------------------------------===//
 
-/// The value of a string literal that is known to parse.
+/// Returns the value of a string literal, which must be valid.
 static std::string valueOf(StringRef literal) {
   if (!literal.contains('\\'))
     return literal.drop_front().drop_back().str();
@@ -54,8 +54,8 @@ static llvm::Error checkKeys(StringRef text, StringRef file) {
   return llvm::Error::success();
 }
 
-/// llvm::json says "[line:column, byte=n]: message", where n bytes have been
-/// read: usually the last of them is the wrong one.
+/// Converts an error of llvm::json, "[line:column, byte=n]: message", where n
+/// bytes have been read. Usually the last of these is the wrong one.
 static llvm::Error parseError(StringRef text, StringRef file,
                               llvm::Error error) {
   std::string what = llvm::toString(std::move(error));
@@ -228,8 +228,8 @@ unsigned FieldReader::choice(StringRef name, llvm::ArrayRef<StringRef> words,
 void FieldReader::finish() {
   if (!object)
     return;
-  // Objects are hash tables; report the first unknown field by name, so that
-  // the result is deterministic.
+  // Objects are hash tables, so report the alphabetically first unknown field
+  // to be deterministic.
   StringRef unknown;
   for (const auto &field : *object) {
     StringRef name = field.first;
@@ -287,7 +287,7 @@ void ConfigReader::report(StringRef name, const Twine &message) {
   errors.report(pathOf(name), message);
 }
 
-/// The name under which the file has a field, for messages.
+/// Returns the name that the file uses for a field, for messages.
 static StringRef nameIn(const json::Object &object, const FieldNames &names) {
   for (StringRef name : names)
     if (object.get(name))

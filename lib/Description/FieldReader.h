@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads each field of an object by name, type and range; fields that were never
-// read are errors. Only the first error is kept, so readers need not check
-// after each field.
+// read are errors. Only the first error is kept, so readers need not check for
+// errors after each field.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,12 @@
 
 namespace pipesched {
 
-/// Parses JSON text in which no object has a key twice. Errors,
-/// "<file>:<line>:<column>: <message>": any other text; more than 64 nested
-/// values.
+/// Parses JSON text without repeated keys. Errors, "<file>:<line>:<column>:
+/// <message>": any other text; more than 64 nested values.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                             llvm::StringRef file);
 
-/// The text of a value, for messages; a long one is cut.
+/// Returns the text of a value for messages; a long text is cut.
 std::string textOf(const llvm::json::Value &value);
 
 /// The first error of a file, "<file>: <field path>: <message>".
@@ -53,23 +52,26 @@ public:
               FileErrors &errors);
 
   FileErrors &getErrors() { return errors; }
-  /// Full path of a field.
+  /// Returns the full path of a field.
   std::string pathOf(llvm::StringRef name) const;
 
-  /// The value of a field, or null; the field counts as known from now on.
+  /// Returns the value of a field, or null; from now on the field counts as
+  /// known.
   const llvm::json::Value *find(llvm::StringRef name);
-  /// The same for a required field. `finish` reports a missing field after
-  /// unknown ones, because one of them is probably its misspelling.
+  /// The same for a required field. `finish` reports missing fields after
+  /// unknown ones, because an unknown field is probably a misspelling of a
+  /// missing one.
   const llvm::json::Value *require(llvm::StringRef name);
 
-  /// Reads a text; it is required if there is no `otherwise`.
+  /// Reads a text; required if `otherwise` is absent.
   std::string text(llvm::StringRef name,
                    std::optional<llvm::StringRef> otherwise = std::nullopt);
   bool flag(llvm::StringRef name, bool otherwise);
-  /// Reads a whole number from `least` on; required if there is no `otherwise`.
+  /// Reads a whole number of at least `least`; required if `otherwise` is
+  /// absent.
   int64_t integer(llvm::StringRef name, int64_t least,
                   std::optional<int64_t> otherwise = std::nullopt);
-  /// Reads a number above 0 (at least 0 if that is its default), times `scale`,
+  /// Reads a number above 0 (or at least 0 if 0 is its default), times `scale`,
   /// rounded to the nearest whole number.
   int64_t scaled(llvm::StringRef name, double scale,
                  std::optional<int64_t> otherwise = std::nullopt);
@@ -89,10 +91,10 @@ public:
   /// Whether there was no error so far, so that values can be compared.
   bool isSound() const { return missing.empty() && !errors.any(); }
 
-  /// Reports fields that were never read and required ones that are missing.
-  /// Call it last.
+  /// Reports fields that were never read, and missing required fields. Must be
+  /// called last.
   void finish();
-  /// The same, but fields that were never read are allowed.
+  /// The same, but allows fields that were never read.
   void finishWithNotes();
 
 private:
@@ -106,13 +108,13 @@ private:
   llvm::StringRef missing; ///< the first required field that is absent
 };
 
-/// A number times `scale` as int64. Reports at `path` a value that is not a
-/// number, not above (or at) 0, not finite, or too large.
+/// Returns a number times `scale` as int64. Reports at `path` a value that is
+/// not a number, not above 0 (or at least 0), not finite, or too large.
 int64_t scaleNumber(const llvm::json::Value &value, double scale,
                     bool isZeroAllowed, const llvm::Twine &path,
                     FileErrors &errors);
 
-/// Names of one field, the usual one first. They must be constants.
+/// Alternative names of one field, the usual one first. They must be constants.
 class FieldNames {
 public:
   FieldNames(const char *name) : one(name) {}
@@ -141,17 +143,18 @@ public:
                FileErrors &errors)
       : object(object), path(path.str()), errors(errors) {}
 
-  /// Sets the value of a field for files that do not have it.
+  /// Sets the value of a field if the file does not have it.
   void setDefault(llvm::StringRef name, llvm::json::Value value);
 
-  /// The value under the first of the names that has one, else a default, else
+  /// Returns the value of the first name that has one, else a default, else
   /// null.
   const llvm::json::Value *find(const FieldNames &names);
   /// Whether the file itself has the field.
   bool has(const FieldNames &names);
 
   std::optional<int64_t> integer(const FieldNames &names, int64_t least);
-  /// The same, but required; `finish` reports all missing fields together.
+  /// The same for a required field; `finish` reports all missing fields
+  /// together.
   int64_t require(const FieldNames &names, int64_t least);
   bool flag(const FieldNames &names, bool otherwise);
   llvm::StringRef text(const FieldNames &names, llvm::StringRef otherwise = "");
@@ -159,7 +162,8 @@ public:
   double number(const FieldNames &names);
   /// A list of whole numbers of at least 0, or nothing.
   std::optional<std::vector<int64_t>> integers(const FieldNames &names);
-  /// A nested object, to be read by its own reader; owned by the file's value.
+  /// Returns a nested object, for a separate reader; the value of the file owns
+  /// it.
   const llvm::json::Object *child(const FieldNames &names);
 
   void report(llvm::StringRef name, const llvm::Twine &message);

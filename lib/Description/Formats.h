@@ -1,4 +1,4 @@
-//===- Formats.h - Files of inputs, by format -------------------*- C++ -*-===//
+//===- Formats.h - Input files by format ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // PipeSched's own files and files of other tools; fields decide the format.
@@ -15,16 +15,16 @@ namespace pipesched {
 
 inline constexpr double kTera = 1e12, kGiga = 1e9, kMega = 1e6;
 
-/// Fields of PipeSched's own files, docs/schemas/*.schema.json.
+/// Read the fields of PipeSched's own files, docs/schemas/*.schema.json.
 Architecture readModelFields(const llvm::json::Value &file, SourceRule rule,
                              FileErrors &errors);
 HardwareFacts readSystemFields(const llvm::json::Value &file, Rates rates,
                                SourceRule rule, FileErrors &errors);
-/// Times of stages. Errors name an entry of a list by its index, from 0.
+/// Reads times of stages. Errors name an entry of a list by its index, from 0.
 Profile readTimesFields(const llvm::json::Value &file, FileErrors &errors);
 
-/// Hugging Face's config.json. `sequence` is the length to train with, or 0 if
-/// it was not given. The notes list assumptions and omissions.
+/// Hugging Face's config.json. `sequence` is the length for training, or 0 if
+/// it is not given. The notes list assumptions and omissions.
 bool isHuggingFaceConfig(const llvm::json::Object &file);
 Architecture readHuggingFace(const llvm::json::Object &file,
                              llvm::StringRef path, int64_t sequence,
@@ -38,8 +38,8 @@ bool isCalculonSystem(const llvm::json::Object &file);
 HardwareFacts readCalculonSystem(const llvm::json::Value &file,
                                  llvm::StringRef path, FileErrors &errors);
 
-/// The name of a model or system whose file gives none: the file's stem, or its
-/// folder's name if the stem says nothing ("config").
+/// Returns a name for a model or system whose file has none: the stem of the
+/// file name, or the name of its folder if the stem is generic ("config").
 std::string nameOfFile(llvm::StringRef path);
 
 /// Reads the list `aliases`, other names of a description; empty if absent.
@@ -47,9 +47,9 @@ std::vector<std::string> readAliases(FieldReader &reader);
 
 /// Finishes the reader of a whole file and reports its errors first; then
 /// checks `sources`, an object from field paths ("memory" or
-/// "memory.capacity_gb") to texts. Errors: a path that leads nowhere; if
-/// sources are required, a number with a source neither at its own path nor at
-/// one above.
+/// "memory.capacity_gb") to texts. Errors: a path without a value; if sources
+/// are required, a number with a source neither at its own path nor at a path
+/// above.
 void finishWithSources(FieldReader &reader, const llvm::json::Value &file,
                        SourceRule rule);
 

@@ -148,7 +148,7 @@ const ModelFamily *pipesched::findModelFamily(StringRef modelType) {
 }
 
 //===----------------------------------------------------------------------===//
-// Models that cannot be planned
+// Unsupported models
 //===----------------------------------------------------------------------===//
 
 static constexpr StringRef kTwoStacks[] = {"bart",       "blenderbot",
@@ -279,8 +279,7 @@ llvm::ArrayRef<ModelDefault> pipesched::modelDefaults() { return kDefaults; }
 //===----------------------------------------------------------------------===//
 
 // Fields with these prefixes or suffixes concern generation, training, files or
-// positions without parameters.
-// Words with a space between them.
+// positions without parameters. The list is separated by spaces.
 static constexpr llvm::StringLiteral kIgnoredPrefixes =
     "_ attn_implementation auto_map aux_loss beam bad_words begin_suppress "
     "decoder_start diversity encoder_no exponential_decay forced_ id2label "

@@ -1,7 +1,7 @@
 //===- HuggingFaceFamilies.h - Tables of model types ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A config.json gives sizes; its `model_type` decides the norms, biases and
+// A config.json gives sizes; its `model_type` determines the norms, biases and
 // gates.
 //
 //===----------------------------------------------------------------------===//
@@ -22,7 +22,7 @@ enum ModelTraits : unsigned {
   kMlpBias = 1u << 4,
   kHeadBias = 1u << 5,
   kAllBiases = kQkvBias | kOutputBias | kMlpBias,
-  /// `attention_bias` means only the biases of queries, keys and values.
+  /// `attention_bias` applies only to the biases of queries, keys and values.
   kNarrowBias = 1u << 6,
   kParallel = 1u << 7,   ///< attention and MLP run in parallel
   kSharedNorm = 1u << 8, ///< attention and MLP share one norm
@@ -34,8 +34,8 @@ enum ModelTraits : unsigned {
   kExpertBiases = 1u << 14,
   kRouterBias = 1u << 15,
   kSharedGate = 1u << 16,
-  kSharedExpert = 1u << 17, ///< one, as wide as another expert
-  kQkNormOff = 1u << 18,    ///< absent unless the file turns it on
+  kSharedExpert = 1u << 17, ///< one shared expert, as wide as the others
+  kQkNormOff = 1u << 18,    ///< off unless the file enables it
   kFourfold = 1u << 19,     ///< by default the MLP is 4 hidden wide
 };
 
@@ -52,23 +52,23 @@ struct ModelFamily {
 /// The family of a `model_type`, or null.
 const ModelFamily *findModelFamily(llvm::StringRef modelType);
 
-/// Why models of a `model_type` are not supported, as words that follow the
-/// type; empty if they are.
+/// Returns why models of a `model_type` are not supported, as words that follow
+/// the type; empty if they are supported.
 llvm::StringRef reasonUnsupported(llvm::StringRef modelType);
 
-/// A field that no cost model covers: its value, if it turns anything on,
-/// changes the cost of attention or the number of layers that a token passes.
+/// A field that no cost model covers. If its value enables anything, it changes
+/// the cost of attention or the number of layers that a token passes.
 struct UnmodelledField {
   llvm::StringLiteral name, why;
 };
 llvm::ArrayRef<UnmodelledField> unmodelledFields();
 
-/// The value of a number that files of a family may leave out.
+/// The default of a number that files of a family may omit.
 struct ModelDefault {
   llvm::StringLiteral type, field;
   int64_t value;
-  /// Only for nested configurations, which leave out values that equal the
-  /// default of their class.
+  /// Only for nested configurations, which omit values that equal the default
+  /// of their class.
   bool isNestedOnly;
 };
 llvm::ArrayRef<ModelDefault> modelDefaults();

@@ -33,7 +33,7 @@ static constexpr StringRef kConvolutionBias[] = {"mamba_conv_bias",
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The mixer of a layer, or of a layer of one part that part.
+/// The mixer of a layer; for a layer with one part, that part.
 enum class Part { Attention, Linear, Mlp, Experts, Unknown };
 } // namespace
 
@@ -66,8 +66,8 @@ bool pipesched::isLinearWord(StringRef word) {
   return partOfWord(word) == Part::Linear;
 }
 
-/// The layers whose word says that they have a recurrence, or nothing if the
-/// file has no list of words.
+/// Returns the layers whose word in `layer_types` means a recurrence, or
+/// nothing if the file has no such list.
 std::optional<LayerSet> HuggingFaceReader::readLinearWords() {
   const json::Value *value = config.find(kWords);
   const json::Array *words = value ? value->getAsArray() : nullptr;
@@ -90,10 +90,10 @@ std::optional<LayerSet> HuggingFaceReader::readLinearWords() {
 }
 
 //===----------------------------------------------------------------------===//
-// Before sizes are read
+// Preparation before sizes are read
 //===----------------------------------------------------------------------===//
 
-/// Fields by which an unknown model_type shows that it has recurrences.
+/// Whether a field of an unknown model_type indicates recurrences.
 static bool namesRecurrence(StringRef field) {
   static constexpr StringRef names[] = {"hybrid_override_pattern",
                                         "linear_attn_config",
@@ -107,7 +107,8 @@ static bool namesRecurrence(StringRef field) {
          field.starts_with("linear_num_");
 }
 
-/// Reads fields that families name differently, or leave out.
+/// Reads fields whose names differ between families, or that some families
+/// omit.
 void HuggingFaceReader::prepareLinear() {
   if (family.type.empty()) {
     for (const std::string &name : config.unusedNames())
@@ -136,7 +137,7 @@ void HuggingFaceReader::prepareLinear() {
 // Families
 //===----------------------------------------------------------------------===//
 
-/// Qwen3-Next and Qwen3.5: one layer in four has attention, whose output is
+/// Qwen3-Next and Qwen3.5: every fourth layer has attention, whose output is
 /// gated.
 void HuggingFaceReader::readGatedDelta() {
   LinearAttention &linear = arch.linear.emplace();
@@ -162,7 +163,7 @@ void HuggingFaceReader::readStateSpace() {
   linear.convolution = config.integer(kTaps, 1).value_or(4);
   linear.chunk = config.integer(kChunk, 1).value_or(256);
   linear.convolutionBias = config.flag(kConvolutionBias, true);
-  // Bamba and Granite have the first, Mamba-2 and Nemotron-H the second.
+  // Bamba and Granite have the first field, Mamba-2 and Nemotron-H the second.
   linear.projectionBias = config.flag("mamba_proj_bias", false);
   linear.projectionBias = config.flag("use_bias", linear.projectionBias);
   int64_t expand = config.integer(kExpand, 1).value_or(2);
@@ -178,7 +179,7 @@ void HuggingFaceReader::readStateSpace() {
         (CheckedInt(expand) * arch.hidden).get() / linear.valueHeads;
 }
 
-/// Mamba's own sizes, in Jamba's or in Mamba's names.
+/// Reads Mamba's own sizes, with the names of Jamba or of Mamba.
 void HuggingFaceReader::readMamba() {
   LinearAttention &linear = arch.linear.emplace();
   linear.recurrence = Recurrence::Mamba;
@@ -201,7 +202,8 @@ void HuggingFaceReader::readMamba() {
                         : config.integer(ranks, 1).value_or(1);
 }
 
-/// Layers that are only a recurrence, attention, an MLP or experts.
+/// Reads models whose layers are only a recurrence, attention, an MLP or
+/// experts.
 void HuggingFaceReader::readPattern() {
   StringRef pattern = config.text("hybrid_override_pattern");
   const json::Value *value = config.find(kWords);
@@ -262,7 +264,7 @@ void HuggingFaceReader::readShortConvolution() {
                             1, std::nullopt};
 }
 
-/// LFM2 takes two thirds of the width, times a factor, rounded up.
+/// LFM2 uses two thirds of the width, times a factor, rounded up.
 void HuggingFaceReader::adjustFeedforward() {
   bool isOn = config.flag("block_auto_adjust_ff_dim", true);
   double factor = config.has("block_ffn_dim_multiplier")

@@ -1,8 +1,8 @@
 //===- HuggingFaceReader.cpp - Reads a config.json ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads all but recurrences (HuggingFaceLinear.cpp); docs/Models.md lists the
-// fields.
+// Reads all fields except those of recurrences (HuggingFaceLinear.cpp);
+// docs/Models.md lists the fields.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ static constexpr StringRef kPredictionLayers[] = {
     "num_nextn_predict_layers", "num_mtp_modules", "num_mtp_layers",
     "mtp_num_layers", "mtp_num_hidden_layers"};
 
-/// The longest sequence that is assumed if no training length is given, because
+/// Limit on the assumed sequence length if no training length is given, because
 /// published limits are for inference.
 static constexpr int64_t kLongestAssumed = 8192;
 static constexpr int64_t kShortestAssumed = 2048;
@@ -65,7 +65,7 @@ void HuggingFaceReader::read(int64_t sequence) {
   nameTheRest();
 }
 
-/// DBRX and MPT keep some sizes in nested objects.
+/// DBRX and MPT have some sizes in nested objects.
 void HuggingFaceReader::flattenChildren() {
   auto lift = [&](StringRef child, StringRef from, StringRef to) {
     const json::Object *object = config.child(child);
@@ -89,7 +89,7 @@ void HuggingFaceReader::applyDefaults() {
   }
 }
 
-/// Whether the value of a field turns something on.
+/// Whether the value of a field enables a feature.
 static bool isOn(const json::Value &value) {
   if (std::optional<double> number = value.getAsNumber())
     return *number != 0;
@@ -97,21 +97,22 @@ static bool isOn(const json::Value &value) {
     return !list->empty();
   if (const json::Object *object = value.getAsObject())
     return !object->empty();
-  // The attention of Gemma among the tokens of an image.
+  // Gemma's attention between the tokens of an image.
   if (value.getAsString() == "vision")
     return false;
   return value.getAsBoolean().value_or(true);
 }
 
-/// Refuses fields that would change the costs of layers and have no cost model,
-/// rather than read the layers as usual ones.
+/// Refuses fields that change the costs of layers and have no cost model, so
+/// that such layers are not read as usual ones.
 void HuggingFaceReader::refuseUnmodelled() {
   for (const UnmodelledField &field : unmodelledFields()) {
     const json::Value *value = config.find(field.name);
     if (value && isOn(*value))
       return config.report(field.name, field.why);
   }
-  // Llama 4 and lists of layers say which layers have chunks.
+  // In Llama 4, and in files with a list of layer types, these state which
+  // layers have chunks.
   if (!isFamily("llama4_text") && !config.has("layer_types") &&
       config.integer("attention_chunk_size", 0).value_or(0))
     config.report("attention_chunk_size",
@@ -369,8 +370,9 @@ HuggingFaceReader::listLayers(llvm::function_ref<bool(int64_t)> isMember) {
   return set;
 }
 
-/// The rules of DeepSeek (each `every` from `first` on), of Qwen and Llama 4
-/// (the last of each `step`), of ERNIE (a range), and lists.
+/// Reads the layers with experts by the rules of DeepSeek (each `every` from
+/// `first` on), of Qwen and Llama 4 (the last of each `step`), of ERNIE (a
+/// range), or from a list.
 LayerSet HuggingFaceReader::readExpertLayers() {
   if (expertLayers)
     return *expertLayers;
@@ -435,7 +437,7 @@ void HuggingFaceReader::readExpertGroups(Experts &experts) {
   experts.groupsPerToken = chosen;
 }
 
-/// The width of the MLP of models without experts, if a layer has one.
+/// The width of the MLP of layers without experts, if there is such a layer.
 void HuggingFaceReader::readMlp() {
   if (isFamily("granitemoehybrid")) {
     arch.feedforward = config.require("shared_intermediate_size", 1);
@@ -492,7 +494,8 @@ void HuggingFaceReader::readExperts() {
 // Windows
 //===----------------------------------------------------------------------===//
 
-/// Reads `layer_types`, one word per layer. Returns false if it is absent.
+/// Reads `layer_types`, one word per layer. Returns false if the field is
+/// absent.
 bool HuggingFaceReader::readLayerTypes() {
   const json::Value *value = config.find("layer_types");
   const json::Array *types = value ? value->getAsArray() : nullptr;
@@ -544,7 +547,7 @@ bool HuggingFaceReader::readLocalLayers() {
 void HuggingFaceReader::readWindow() {
   if (readLocalLayers())
     return;
-  // For the second name, -1 means none.
+  // In the second field, -1 means that there is no window.
   int64_t other = config.integer("sliding_window_size", -1).value_or(0);
   int64_t size =
       config.integer("sliding_window", 0).value_or(std::max<int64_t>(other, 0));
@@ -601,7 +604,7 @@ std::string pipesched::nameOfFile(StringRef path) {
   return folder.starts_with(".") ? "" : folder.str();
 }
 
-/// Guesses an unknown family from the fields.
+/// Guesses the traits of an unknown family from the fields.
 static ModelFamily guessModelFamily(ConfigReader &config, StringRef modelType,
                                     Architecture &arch) {
   static constexpr StringRef layerNormNames[] = {
@@ -627,8 +630,9 @@ static bool hasWidth(const json::Object &object) {
   return object.get("hidden_size") || object.get("n_embd");
 }
 
-/// Finds the configuration of the language model: an object in the file, which
-/// has precedence over fields next to it as in transformers, or the whole file.
+/// Finds the configuration of the language model: an object in the file, whose
+/// fields have precedence over those next to it as in transformers, or the
+/// whole file.
 static const json::Object *findText(const json::Object &file, StringRef &path) {
   for (StringRef name : {"text_config", "llm_config", "language_config"}) {
     const json::Object *object = file.getObject(name);
@@ -641,7 +645,7 @@ static const json::Object *findText(const json::Object &file, StringRef &path) {
 }
 
 /// Whether a field describes another part of the model, such as a tower for
-/// images or sound: an object with sizes, maybe further inside, or the names of
+/// images or sound: an object with sizes, possibly nested, or the names of
 /// other models.
 static bool isOtherPart(StringRef name, const json::Value &value) {
   static constexpr StringRef words[] = {"vision", "visual", "image", "img",
@@ -666,7 +670,8 @@ static bool isOtherPart(StringRef name, const json::Value &value) {
          (name.contains("_tower") || (hasWord && name.ends_with("_encoder")));
 }
 
-/// The other parts of the model in a file, sorted; not the object at `inside`.
+/// Returns the names of other parts of the model in a file, sorted; excludes
+/// the object at `inside`.
 static std::vector<std::string> otherParts(const json::Object &file,
                                            StringRef inside) {
   std::vector<std::string> parts;

@@ -61,7 +61,7 @@ private:
   void readSequence(int64_t sequence);
   void nameTheRest();
 
-  /// A list of the layers for which `isMember` is true.
+  /// Returns the list of the layers for which `isMember` is true.
   LayerSet listLayers(llvm::function_ref<bool(int64_t)> isMember);
   bool isFamily(llvm::StringRef type) const { return family.type == type; }
   bool failed() { return config.getErrors().any(); }
@@ -71,7 +71,7 @@ private:
   const ModelFamily &family;
   Architecture &arch;
   int64_t maxPositions = 0;
-  /// The layers with experts, where recurrences are read with them.
+  /// The layers with experts, if they were read together with recurrences.
   std::optional<LayerSet> expertLayers;
 };
 

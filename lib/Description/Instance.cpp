@@ -1,8 +1,8 @@
 //===- Instance.cpp - Scheduling instances and their answers --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every field of a problem is required, even if null, so that a misspelt one
-// cannot be overlooked.
+// Every field of a problem is required, even if null, so that a misspelt field
+// is noticed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace json = llvm::json;
 
 namespace {
 
-/// The required length of a list, the owners of its entries, and their least
+/// The required length of a list, what its entries belong to, and their least
 /// value.
 struct ListRule {
   int64_t length = 0;
@@ -189,7 +189,7 @@ void InstanceReader::readRecompute() {
   recompute.finish();
 }
 
-/// Slices take the same times and memory.
+/// Gives all slices the same times and memory.
 void InstanceReader::repeatStages() {
   std::vector<StageFacts> one = problem.stages;
   for (int64_t slice = 1; slice < problem.numSlices; ++slice)
@@ -262,7 +262,8 @@ struct AnswerCell {
 
 } // namespace
 
-/// Reads one entry of `cells`. Nothing: it is not a cell of the problem.
+/// Reads one entry of `cells`. Returns nothing if it is not a cell of the
+/// problem.
 static std::optional<AnswerCell> readCell(const Problem &problem,
                                           const json::Value &value) {
   const json::Array *entry = value.getAsArray();
@@ -297,7 +298,7 @@ static Row rowOf(std::vector<AnswerCell> cells) {
            std::tuple(b.start, !b.cell.isCopy(), b.end, b.cell.getRaw());
   });
   Row row;
-  size_t last = 0;     // place of the last compute cell
+  size_t last = 0;     // position of the last compute cell
   int64_t runsTo = -1; // its end
   for (const AnswerCell &next : cells) {
     bool isIssuedBefore = next.cell.isCopy() && next.start < runsTo;

@@ -17,7 +17,8 @@ namespace json = llvm::json;
 // Fields
 //===----------------------------------------------------------------------===//
 
-/// Reads `attention_width`, or `head_size` times the heads; defaults to hidden.
+/// Reads `attention_width`, or `head_size` times the heads; the default is
+/// hidden.
 static void readAttentionWidth(FieldReader &reader, Architecture &arch) {
   bool hasWidth = reader.find("attention_width");
   bool hasHeadSize = reader.find("head_size");
@@ -32,8 +33,8 @@ static void readAttentionWidth(FieldReader &reader, Architecture &arch) {
     errors.report("head_size", "all heads together are wider than 2^63 - 1");
 }
 
-/// Reads `{"first": 3, "every": 1}` (one layer in each `every` from `first` on)
-/// or an ascending list of layers from 0.
+/// Reads `{"first": 3, "every": 1}` (every `every`-th layer from `first` on) or
+/// an ascending list of layers counted from 0.
 static LayerSet readLayerSet(FieldReader &parent, StringRef name,
                              LayerSet otherwise) {
   const json::Value *value = parent.find(name);
@@ -119,8 +120,7 @@ static void readNames(const json::Array &list, StringRef field,
   }
 }
 
-/// Reads which outputs are recomputed, and the bits in which the others are
-/// kept.
+/// Reads which outputs are recomputed, and the bits of the kept ones.
 static void readKept(FieldReader &parent, Architecture &arch) {
   const json::Value *value = parent.find("recomputed");
   const json::Array *list = value ? value->getAsArray() : nullptr;
@@ -304,7 +304,8 @@ Architecture pipesched::readModelFields(const json::Value &file,
   return arch;
 }
 
-/// Files in no other tool's format are PipeSched's own.
+/// Reads a model in any format. Files that are not in the format of another
+/// tool are PipeSched's own.
 static Architecture readAnyModel(const json::Value &value, StringRef file,
                                  SourceRule rule, int64_t sequence,
                                  FileErrors &errors) {

@@ -1,8 +1,8 @@
-//===- ResizeModel.cpp - A model in other microbatches --------------------===//
+//===- ResizeModel.cpp - A model with other microbatch sizes --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Searches for the description that a model was expanded from; it counts only
-// if it gives exactly the same facts.
+// Searches for the description from which a model was expanded. It must yield
+// exactly the same facts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using llvm::Expected;
 // Models of the module
 //===----------------------------------------------------------------------===//
 
-/// The one of `others` with that size, or null.
+/// Returns the one of `others` with that size, or null.
 static Expected<const ModelFacts *>
 findSize(const ModelFacts &model, int64_t size,
          llvm::ArrayRef<ModelFacts> others) {
@@ -56,8 +56,8 @@ static bool gives(const Expansion &expansion, const ModelFacts &model) {
   return *facts == model;
 }
 
-/// Tries all options of an expansion that a model does not record. It does
-/// record the bytes of a parameter.
+/// Tries all options of an expansion that a model does not record. A model
+/// records the bytes of a parameter.
 static std::optional<Expansion> findOptions(const Architecture &architecture,
                                             const ModelFacts &model) {
   Expansion tried{architecture, {}};

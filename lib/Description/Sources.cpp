@@ -1,7 +1,8 @@
 //===- Sources.cpp - Sources in description files -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A source without its number is an error; in shipped files, so is the reverse.
+// A source without its number is an error. In shipped files, so is a number
+// without its source.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ std::vector<std::string> pipesched::readAliases(FieldReader &reader) {
   return aliases;
 }
 
-/// The value at a dotted path, or null.
+/// Returns the value at a dotted path, or null.
 static const json::Value *findPath(const json::Value &file, StringRef path) {
   const json::Value *value = &file;
   while (value && !path.empty()) {

@@ -1,8 +1,8 @@
 //===- SystemJson.cpp - Systems as JSON -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The fields of systems/*.json. Their names carry units; decimals become whole
-// FLOP/s, bytes and picoseconds here.
+// The fields of systems/*.json. Their names contain units; decimals are
+// converted to whole FLOP/s, bytes and picoseconds here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace json = llvm::json;
 
 static constexpr double kPsPerUs = 1e6;
 
-/// The most accelerators of a group of nodes.
+/// Limit on the accelerators of a group of nodes.
 static constexpr int64_t kMaxInGroup = 1 << 20;
 
 int64_t pipesched::readShare(const json::Value &value, const Twine &path,
@@ -71,7 +71,7 @@ static EfficiencyCurve readPoints(
   return curve;
 }
 
-/// Reads a flat share, or a curve, or neither.
+/// Reads a constant share, or a curve, or neither.
 static std::optional<EfficiencyCurve> readEfficiency(FieldReader &reader,
                                                      StringRef flatName,
                                                      StringRef curveName,
@@ -117,11 +117,11 @@ static EngineFacts readEngine(FieldReader &parent, StringRef name,
   return facts;
 }
 
-/// The greatest number of parts per million, 100 % of a peak.
+/// One million parts per million: 100 % of a peak.
 static constexpr int64_t kWhole = 1000000;
 
 /// Reads `[[tokens, TFLOP/s], ...]` with ascending tokens; the points have
-/// FLOP/s in place of shares.
+/// FLOP/s instead of shares.
 static EfficiencyCurve readRatesByTokens(FieldReader &reader, StringRef name) {
   FileErrors &errors = reader.getErrors();
   const json::Value *value = reader.require(name);
@@ -134,7 +134,7 @@ static EfficiencyCurve readRatesByTokens(FieldReader &reader, StringRef name) {
                     });
 }
 
-/// Turns rates into shares of the highest of them.
+/// Turns rates into shares of the highest rate.
 static void relate(AttentionRates &rates) {
   for (const EfficiencyCurve *curve : {&rates.forward, &rates.backward})
     for (EfficiencyCurve::Point point : curve->points)
@@ -175,8 +175,8 @@ static void readAttention(FieldReader &parent, HardwareFacts &facts) {
   }
 }
 
-/// Takes a share of the rates of an accelerator that multiplies matrices or
-/// runs attention; the peak of the data sheet stays known.
+/// Multiplies the rates of matrix products and attention by a share; the peak
+/// of the data sheet stays unchanged.
 static void takeShare(HardwareFacts &facts, double share) {
   for (int64_t *rate :
        {&facts.matrix.flopsPerSecond, &facts.matrix.fp8FlopsPerSecond,
@@ -189,7 +189,7 @@ static void takeShare(HardwareFacts &facts, double share) {
 
 /// Reads `multiprocessors`, of which an accelerator may reserve some for
 /// kernels that communicate (arXiv 2412.19437, section 3.2.2). The rates of the
-/// engines become the rates of the others.
+/// engines are reduced to the remaining ones.
 static void readMultiprocessors(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("multiprocessors");
   if (!value)
@@ -211,8 +211,8 @@ static void readMultiprocessors(FieldReader &parent, HardwareFacts &facts) {
   vector = std::llround(double(vector) * share);
 }
 
-/// Reads `host_time`: the time of the host for an operation, for each further
-/// kernel of it, and to continue after it has waited for one.
+/// Reads `host_time`: the time of the host for an operation, for each
+/// additional kernel of it, and for continuing after it has waited for one.
 static void readHostTime(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("host_time");
   if (!value)
@@ -225,7 +225,7 @@ static void readHostTime(FieldReader &parent, HardwareFacts &facts) {
 }
 
 /// Reads `sustained`, the share of their peaks that matrix engine and attention
-/// keep under a load that lasts, as power limits their clocks.
+/// reach under a lasting load, when power limits their clocks.
 static void readSustained(FieldReader &parent, HardwareFacts &facts) {
   const json::Value *value = parent.find("sustained");
   if (!value)
@@ -234,7 +234,7 @@ static void readSustained(FieldReader &parent, HardwareFacts &facts) {
             double(readShare(*value, "sustained", parent.getErrors())) / kMega);
 }
 
-/// Checks `power`, which changes no time: plans read it as money and energy.
+/// Checks `power`, which affects no time: plans use it for money and energy.
 static void checkPower(FieldReader &parent) {
   const json::Value *value = parent.find("power");
   if (!value)
@@ -247,7 +247,7 @@ static void checkPower(FieldReader &parent) {
   reader.finish();
 }
 
-/// Reads the fields that all memories and links have.
+/// Reads the fields that memories and links share.
 static LinkFacts readRate(FieldReader &reader) {
   LinkFacts facts;
   facts.bytesPerSecond = reader.scaled("bandwidth_gb_per_s", kGiga);
@@ -276,7 +276,7 @@ static void readMemory(FieldReader &parent, HardwareFacts &facts) {
   reader.finish();
 }
 
-/// Reads the accelerators of a node or a pod; 0 if not given.
+/// Reads the accelerators of a node or a pod; 0 if absent.
 static int64_t readBlock(FieldReader &reader, StringRef name, int64_t most) {
   if (!reader.find(name))
     return 0;
@@ -288,13 +288,13 @@ static int64_t readBlock(FieldReader &reader, StringRef name, int64_t most) {
   return number;
 }
 
-/// Whether a load may change a field: peaks and bandwidths stay.
+/// Whether a load may change a field. Peaks and bandwidths do not change.
 static bool changesUnderLoad(StringRef part, StringRef name) {
   return part == "host_time" || name.contains("efficiency");
 }
 
 /// Replaces fields of `fields` by the fields of `load`, and adds missing ones;
-/// objects field by field.
+/// merges objects field by field.
 static void putOver(json::Object &fields, const json::Object &load,
                     FileErrors &errors) {
   for (const auto &[key, value] : load) {
@@ -322,8 +322,8 @@ static void putOver(json::Object &fields, const json::Object &load,
   }
 }
 
-/// The fields of a system with these rates: the fields of its object `load`
-/// replace the others, or are left out.
+/// Returns the fields of a system with these rates: the fields of its object
+/// `load` replace the others, or are ignored.
 static json::Value takeRates(const json::Value &file, Rates rates,
                              FileErrors &errors) {
   const json::Object *object = file.getAsObject();
@@ -344,7 +344,8 @@ static json::Value takeRates(const json::Value &file, Rates rates,
   return fields;
 }
 
-/// The hardware of a group: a system that ships, or fields in its place.
+/// Returns the hardware of a group: a shipped system, or one with fields in the
+/// file.
 static llvm::Expected<HardwareFacts>
 readSystemOfGroup(const json::Value &value, Rates rates,
                   const std::string &path) {
@@ -359,7 +360,7 @@ readSystemOfGroup(const json::Value &value, Rates rates,
 }
 
 /// Refuses nodes on which no training can run together with the nodes of the
-/// group before them.
+/// previous group.
 static void checkGroup(const HardwareFacts &facts, const HardwareFacts &before,
                        const std::string &path, FileErrors &errors) {
   if (!facts.groups.empty() || facts.acceleratorsPerPod != 0)
@@ -409,7 +410,7 @@ static void readGroup(const json::Value &value, Rates rates, FileErrors &errors,
   found.push_back(std::move(*facts));
 }
 
-/// The system that groups make, which `spine` joins.
+/// Returns the system that consists of these groups, connected by `spine`.
 static HardwareFacts joinGroups(std::vector<HardwareFacts> groups,
                                 const std::vector<int64_t> &ends,
                                 const LinkFacts &spine) {

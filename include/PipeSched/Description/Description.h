@@ -1,9 +1,9 @@
 //===- Description.h - Descriptions as JSON files ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads the descriptions in systems/ and models/, which are embedded in the
-// library, and others from files: PipeSched's own (docs/schemas has the
-// fields), Hugging Face configurations and Calculon's files (docs/Models.md).
+// Reads descriptions from systems/ and models/, which are embedded in the
+// library, and from files: PipeSched's own (docs/schemas has the fields),
+// Hugging Face configurations and Calculon's files (docs/Models.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,13 +15,13 @@
 
 namespace pipesched {
 
-/// Whether `sources` must give the origin of each number of a description; it
-/// must in descriptions that ship.
+/// Whether `sources` must state the origin of each number of a description. It
+/// must in shipped descriptions.
 enum class SourceRule { Optional, Required };
 
-/// Which rates of a system are read: the rates under the load of a training,
-/// which its field `load` gives, or the peaks of data sheets. Auto: rates under
-/// load if the system has them.
+/// Which rates of a system are used: the rates under the load of a training,
+/// which its field `load` states, or the peaks of data sheets. Auto: rates
+/// under load if the system has them.
 enum class Rates { Auto, Load, DataSheet };
 
 template <>
@@ -41,20 +41,20 @@ llvm::Expected<HardwareFacts> systemFromJson(llvm::StringRef text,
                                              llvm::StringRef file,
                                              SourceRule rule,
                                              Rates rates = Rates::Auto);
-/// The fields decide the format. A `sequence` above 0 replaces the text's;
-/// Hugging Face configurations have none. Further errors: as for
-/// checkArchitecture; a configuration for a kind of model without a cost model
-/// here.
+/// The same for a model; the fields decide the format. A `sequence` above 0
+/// replaces the text's; Hugging Face configurations have none. Further errors:
+/// as for checkArchitecture; a configuration for a kind of model without a cost
+/// model here.
 llvm::Expected<Architecture> architectureFromJson(llvm::StringRef text,
                                                   llvm::StringRef file,
                                                   SourceRule rule,
                                                   int64_t sequence = 0);
-/// Reads `{"F": "18.522ms", "I": ["0.8ms", "1ms"]}` with the names of
-/// profileNames().
+/// Reads a profile, `{"F": "18.522ms", "I": ["0.8ms", "1ms"]}` with the names
+/// of profileNames().
 llvm::Expected<Profile> profileFromJson(llvm::StringRef text,
                                         llvm::StringRef file);
 
-/// The same from a file. Further errors: a file that cannot be read.
+/// These functions read a file. Further errors: a file that cannot be read.
 llvm::Expected<HardwareFacts> readSystem(llvm::StringRef path,
                                          Rates rates = Rates::Auto);
 llvm::Expected<Architecture> readArchitecture(llvm::StringRef path,
@@ -68,7 +68,8 @@ llvm::Expected<HardwareFacts> findSystem(llvm::StringRef name,
 llvm::Expected<Architecture> findArchitecture(llvm::StringRef name,
                                               int64_t sequence = 0);
 
-/// A shipped description as text; its name is the file name without the ending.
+/// A shipped description as text; its name is the file name without the
+/// extension.
 struct EmbeddedFile {
   llvm::StringLiteral name, text;
 };
@@ -76,16 +77,17 @@ struct EmbeddedFile {
 llvm::ArrayRef<EmbeddedFile> embeddedSystems();
 llvm::ArrayRef<EmbeddedFile> embeddedModels();
 
-/// The facts of a model for microbatches of `size` sequences. They cannot be
-/// scaled, because weights are read once whatever the size. They come from
-/// the one model in `others` that differs only in size (areSizesOfOne), or else
-/// from a shipped description that gives exactly `model` under some options.
-/// Error texts continue "the schedule ": neither is found; several of `others`
-/// match; as for expandArchitecture.
+/// Returns the facts of a model for microbatches of `size` sequences. Facts
+/// cannot be scaled, because weights are read once for any size. The facts come
+/// from the only model in `others` that differs just in size (areSizesOfOne),
+/// or else from a shipped description that yields exactly `model` under some
+/// options. Error texts continue "the schedule ": neither is found; several of
+/// `others` match; as for expandArchitecture.
 llvm::Expected<ModelFacts> resizeModel(const ModelFacts &model, int64_t size,
                                        llvm::ArrayRef<ModelFacts> others);
 
-/// A worker represents the accelerators of one pipeline stage of one replica.
+/// A run of Calculon. A worker represents the accelerators of one pipeline
+/// stage of one replica.
 struct CalculonExecution {
   int64_t workers = 1;        ///< of one pipeline
   int64_t accelerators = 1;   ///< of a worker: tensor parallelism
@@ -95,14 +97,16 @@ struct CalculonExecution {
   int64_t microbatchSize = 1; ///< in sequences
   int64_t microbatches = 1;   ///< of one replica
   Recompute recompute = Recompute::None;
-  bool sequenceParallel = true; ///< the residual stream is divided (rs_ag)
-  bool shardsOptimizer = false; ///< replicas divide the optimizer's state
-  /// Features that the file turns on and PipeSched does not model.
+  bool sequenceParallel = true; ///< the residual stream is sharded (rs_ag)
+  /// The optimizer state is sharded over replicas.
+  bool shardsOptimizer = false;
+  /// Features that the file enables and PipeSched does not model.
   std::vector<std::string> notes;
 
-  /// The passes that create and schedule such a pipeline.
+  /// Returns the passes that create and schedule such a pipeline.
   std::string schedulePipeline() const;
-  /// Options of pipe-attach-model and pipe-attach-system.
+  /// Returns options of pipe-attach-model; the next function, of
+  /// pipe-attach-system.
   std::string modelOptions() const;
   std::string systemOptions() const;
 };

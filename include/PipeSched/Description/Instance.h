@@ -1,7 +1,7 @@
 //===- Instance.h - Scheduling instances and their answers ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads the problem of a schedule to optimize from a JSON file, and writes the
+// Reads a scheduling problem for the optimizer from a JSON file, and writes the
 // schedule that was found (docs/Optimize.md, instance files).
 //
 //===----------------------------------------------------------------------===//
@@ -14,7 +14,7 @@
 
 namespace pipesched::optimize {
 
-/// A problem, and the known facts about its best schedule, in ticks.
+/// A problem, and known facts about its best schedule, in ticks.
 struct Instance {
   Problem problem;
   std::optional<int64_t> bestKnown, lowerBound;
@@ -35,11 +35,10 @@ readInstance(llvm::StringRef path,
              const std::atomic<bool> *interrupted = nullptr);
 
 /// Reads the rows of an answer to a problem, without joins, as a seed for
-/// solve(). D and U are at the last position at which they can have been
-/// issued: a copy that starts while a cell runs is before that cell.
-/// Errors,
-/// "<file>: <field path>: ...": text that is not JSON; no list `cells`; an
-/// entry that is not [phase, stage, microbatch, worker, start, end] with
+/// solve(). D and U are placed at the last position at which they can have been
+/// issued: a copy that starts while a cell runs is placed before that cell.
+/// Errors, "<file>: <field path>: ...": text that is not JSON; no list `cells`;
+/// an entry that is not [phase, stage, microbatch, worker, start, end] with
 /// numbers of the problem.
 llvm::Expected<Seed> seedFromAnswer(const Problem &problem,
                                     llvm::StringRef text, llvm::StringRef file);
@@ -48,15 +47,15 @@ llvm::Expected<Seed> seedFromAnswer(const Problem &problem,
 llvm::Expected<Seed> readSeed(const Problem &problem, llvm::StringRef path,
                               const std::atomic<bool> *interrupted = nullptr);
 
-/// "optimal", "gap", "time_limit" or "interrupted".
+/// Returns "optimal", "gap", "time_limit" or "interrupted".
 llvm::StringRef nameOf(Status status);
 
 /// Writes the best schedule as JSON: name, makespan, lower bound, status,
 /// seconds, and `cells`, one [phase, stage, microbatch, worker, start, end] for
-/// each cell, by worker and start. If memory has to suffice at any times, it
-/// also writes the rows with their joins, which guarantee it. If the objective
-/// is the period, it writes `period` and the cells of one step in steady state
-/// (steadyState). Errors: as for steadyState.
+/// each cell, by worker and start. If memory must suffice for any times, it
+/// also writes the rows with their joins, which guarantee this. If the
+/// objective is the period, it writes `period` and the cells of one step in
+/// steady state (steadyState). Errors: as for steadyState.
 llvm::Error writeAnswer(const Problem &problem, const SolverResult &result,
                         llvm::raw_ostream &os);
 
