@@ -13,32 +13,32 @@
 
 namespace pipesched {
 
-/// Adds the sums of tied gradients to the O of the first stage that a worker
-/// holds of each tie: a ring all-reduce among the workers that hold one, over
-/// the slowest link between them, and the bytes of the sums and copies of a
-/// worker that holds several. Requires a system. Errors: as for ringExchange; a
-/// time over int64.
+/// Adds the time of summing tied gradients to an O: for each tie and worker,
+/// the O of the worker's first stage in the tie. It is a ring all-reduce among
+/// the workers of the tie, over the slowest link between them, and the sums and
+/// copies on a worker with several of these stages. Requires a system. Errors:
+/// as for ringExchange; a time over int64.
 llvm::Error addTieTimes(const Placement &placement,
                         llvm::ArrayRef<TiedGradients> ties,
                         const SystemFacts &system, StageCosts &stageCosts);
 
-/// The inputs of the walk and the graph: costs of stages, of all-reduces and of
-/// memory.
+/// The inputs for the costs of a walk or a graph: costs of stages, of
+/// all-reduces and of memory.
 struct CostedRows {
   const Placement &placement;
   PhaseSet phases;
   /// By number of the group.
   std::vector<Reduction> reductions;
-  /// Checks that slices can share their attention. Called if they do.
+  /// Checks that slices can balance their attention. Called only if they do.
   llvm::function_ref<llvm::Error()> checkExchange;
-  /// Whether stages cost nothing, because instructions state all work.
+  /// Whether stages have no costs, because instructions state all work.
   bool isFree = false;
 };
 
-/// The only place where an evaluation finds its costs. Times of all-reduces are
-/// from the profile if it has times of G, and else from the roofline; they go
-/// layer by layer if the system says so. There are no facts of memory without a
-/// model.
+/// Computes the costs of an evaluation; no other function does. Times of
+/// all-reduces come from the profile if it has times of G, else from the
+/// roofline. They overlap layer by layer if the system states it. Without a
+/// model there are no facts of memory.
 llvm::Expected<ExecutionTotals>
 costRows(const CostedRows &rows, const CostInputs &costs, Runtime runtime);
 

@@ -1,7 +1,7 @@
 //===- CostSources.cpp - Costs for schedules of any size ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Expands the architecture once the size of a microbatch is known.
+// Expands the architecture when the size of a microbatch is known.
 //
 //===----------------------------------------------------------------------===//
 

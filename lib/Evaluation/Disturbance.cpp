@@ -1,7 +1,7 @@
 //===- Disturbance.cpp - Slow workers and stages, jitter ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products have 128 bits, so that a factor with three digits is applied
+// Uses products of 128 bits, so that a factor with three digits is applied
 // exactly.
 //
 //===----------------------------------------------------------------------===//
@@ -23,8 +23,8 @@ static constexpr int64_t kOne = 1'000'000;
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Reads a decimal number in millionths: the grammar of times has exact
-/// decimals, and a microsecond has a million picoseconds.
+/// Reads a decimal number in millionths. It uses the grammar of times, which
+/// has exact decimals: a microsecond is a million picoseconds.
 static std::optional<int64_t> readMillionths(StringRef text) {
   llvm::Expected<int64_t> value = parseTime((text + "us").str());
   if (value)
@@ -125,7 +125,7 @@ public:
                                             int64_t numWorkers);
 
   int64_t ofWorker(int64_t worker) const { return workers[worker]; }
-  /// At least the product of all factors of any cell, in millionths.
+  /// An upper bound on the product of all factors of any cell, in millionths.
   int64_t largest() const {
     __int128 ofStage = *llvm::max_element(stages) * __int128(kOne + jitter);
     __int128 product = ofStage * *llvm::max_element(workers);
@@ -205,7 +205,7 @@ static __int128 meanOf(Cell first, Cell second, const CellFactors &factors,
                     static_cast<uint64_t>(one + other));
 }
 
-/// `by` is even.
+/// Returns the rounded quotient; `by` is even.
 static __int128 roundedQuotient(__int128 number, uint64_t by) {
   return divideWide(number + by / 2, by);
 }
@@ -259,7 +259,7 @@ llvm::Error pipesched::disturb(const Disturbance &disturbance,
 }
 
 //===----------------------------------------------------------------------===//
-// One at a time
+// One compute at a time
 //===----------------------------------------------------------------------===//
 
 struct DisturbedTimes::Factors {
@@ -293,8 +293,8 @@ int64_t DisturbedTimes::operator()(int32_t worker, Cell cell,
 
 int64_t DisturbedTimes::largestBefore() const {
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-  // A time of a picosecond or more grows by the factor, which has been rounded
-  // to a millionth, and by half a picosecond.
+  // A time of a picosecond or more grows by the factor, which was rounded to a
+  // millionth, and by half a picosecond.
   return factors ? static_cast<int64_t>(__int128(kLargest) * kOne /
                                         (factors->cells.largest() + kOne))
                  : kLargest;

@@ -1,9 +1,9 @@
 //===- Evaluate.cpp - Evaluation of one schedule --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds costs for both engines of evaluations, and implements one of them, the
-// graph: it runs the analyses one after the other, and frees data that later
-// ones do not need.
+// Computes the costs for both engines of evaluations, and implements the engine
+// that uses the graph. It runs the analyses one after the other, and frees data
+// that later ones do not need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +51,9 @@ bool pipesched::reducesEveryStage(const std::optional<SystemFacts> &system,
          (profile && !profile->phasePs[Phase::AllReduce].empty());
 }
 
-/// Refuses costs without times for the shards of a vocabulary, which would then
-/// take no time. Collectives without a time are free, as messages are.
+/// Refuses costs that have no times for the shards of a vocabulary, because
+/// these would then take no time. Collectives without a time are free, like
+/// messages.
 static llvm::Error checkShards(const CostInputs &costs, PhaseSet phases) {
   PhaseSet shards = phases & kSpreadPhases & kUnitComputePhases;
   bool hasModel = costs.model && costs.system;
@@ -235,8 +236,8 @@ llvm::Expected<ExecutionTotals> pipesched::costRows(const CostedRows &rows,
 // Stated work
 //===----------------------------------------------------------------------===//
 
-/// Replaces the memory of activations by the memory that instructions state.
-/// The memory of parameters stays.
+/// Replaces the memory of activations by the memory that instructions state,
+/// and keeps the memory of parameters.
 static llvm::Error replaceMemory(llvm::ArrayRef<StatedWork> work,
                                  const CostInputs &costs,
                                  Execution &execution) {
@@ -264,7 +265,7 @@ static bool isCostedByWork(llvm::ArrayRef<StatedWork> work,
   return anyHasTime(work) && !costs.model && !costs.profile;
 }
 
-/// The groups that exchange blocks, which have the lowest numbers.
+/// Returns the groups that reduce blocks. They have the lowest numbers.
 static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   std::vector<Reduction> reductions;
   for (auto [number, task] : llvm::enumerate(graph.groupTasks)) {
@@ -278,7 +279,7 @@ static std::vector<Reduction> reductionsOf(const TaskGraph &graph) {
   return reductions;
 }
 
-/// Checks the rows that a graph was built of.
+/// Checks the rows from which a graph was built.
 static llvm::Error checkSliceExchange(const Placement &placement,
                                       const TaskGraph &graph) {
   std::vector<std::vector<Cell>> cells(placement.getNumWorkers());
@@ -289,8 +290,8 @@ static llvm::Error checkSliceExchange(const Placement &placement,
   return checkSliceExchange(placement, llvm::ArrayRef(rows));
 }
 
-/// Computes costs of `execution.graph`, and from them times and traffic; work
-/// that instructions state takes precedence.
+/// Computes the costs of `execution.graph`, and from them times and traffic.
+/// Work that instructions state has precedence.
 static llvm::Error costGraph(const Placement &placement,
                              const CostInputs &costs, PhaseSet phases,
                              Transport transport, Runtime runtime,
@@ -503,16 +504,17 @@ pipesched::expandTotals(const TableView &table, const ExecutionTotals &totals,
 //===----------------------------------------------------------------------===//
 // Sums of tied gradients
 //
-// The work of compiled programs before the first O of a tied stage, by worker:
-// add up its own gradients, all-reduce the sum, copy it to the others
+// Before the first O of a tied stage, each worker of a compiled program sums
+// its own gradients, all-reduces the sum, and copies it to its other gradients
 // (docs/StageCosts.md#ties).
 //===----------------------------------------------------------------------===//
 
 namespace {
 /// The stages of a tie on one worker.
 struct OwnStages {
-  int64_t first = -1;        ///< the first one of its paths, global
-  std::set<int64_t> numbers; ///< several paths share the functions of a number
+  int64_t first = -1; ///< the first stage of its paths, as a global stage
+  /// Stage numbers; several paths share the functions of a number.
+  std::set<int64_t> numbers;
 };
 } // namespace
 
@@ -532,7 +534,7 @@ static std::map<int64_t, OwnStages> stagesByWorker(const Placement &placement,
   return found;
 }
 
-/// A ring of all workers over the slowest link between two of them.
+/// Returns a ring of all workers over the slowest link between two of them.
 static RingGroup groupOf(const std::map<int64_t, OwnStages> &owners,
                          const RankLayout &layout) {
   auto size = static_cast<int64_t>(owners.size());
@@ -542,8 +544,8 @@ static RingGroup groupOf(const std::map<int64_t, OwnStages> &owners,
   return RingGroup::across(worst, size);
 }
 
-/// Adding one more gradient of a worker reads two and writes the sum; the copy
-/// back reads and writes once. FLOPs take less time than these bytes.
+/// Adding another gradient of a worker reads two and writes the sum; the copy
+/// back reads and writes once. The FLOPs take less time than these bytes.
 static double ownPs(int64_t bytes, int64_t numOthers,
                     const SystemFacts &system) {
   if (numOthers == 0)

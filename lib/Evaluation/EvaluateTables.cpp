@@ -1,8 +1,8 @@
 //===- EvaluateTables.cpp - Evaluation of tables --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Evaluates a table by a walk over its rows if that is possible, with one walk
-// for several scenarios, and by a task graph otherwise.
+// Evaluates a table by a walk over its rows if possible, with one walk for
+// several scenarios, otherwise by a task graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace pipesched;
 
 namespace {
 
-/// The common value of a series, as long as all its values are equal.
+/// The common value of a series if all its values are equal.
 class SharedValue {
 public:
   void add(int64_t next) {
@@ -38,7 +38,8 @@ private:
 
 } // namespace
 
-/// The delay of a message, if all hops between workers have the same.
+/// Returns the delay of a message if all hops between workers have the same
+/// delay.
 static SharedValue sharedDelay(const Placement &placement,
                                const StageCosts &stageCosts) {
   SharedValue delay;
@@ -57,15 +58,16 @@ static SharedValue sharedDelay(const Placement &placement,
   return delay;
 }
 
-/// The times of one stage if all stages have the same. Formulas know only the
-/// phases F, B, I and W, and the shards of a vocabulary: S, T and free
-/// collectives.
+/// Returns the times of one stage if all stages have the same times. Formulas
+/// include only the phases F, B, I and W, and of vocabulary shards S, T and
+/// free collectives.
 static std::optional<FormulaInputs::Times>
 uniformTimes(const Placement &placement, const StageCosts &stageCosts,
              PhaseSet phases, bool hasPairs) {
   if (!(phases - kBackwardPhases - Phase::Forward - kSpreadPhases).isEmpty())
     return std::nullopt;
-  // The time of pairs of different stages in order depends on all segments.
+  // The time of pairs of different stages by PairRule::InOrder depends on all
+  // segments.
   if (stageCosts.pairRule == PairRule::InOrder &&
       stageCosts.useAny(Resource::Experts))
     return std::nullopt;
@@ -74,7 +76,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
   SharedValue forward, inputGrad, weightGrad, overlapped, dispatches;
   SharedValue logits, logitsGrad;
   PhaseSet free = phases & (kDetachedPhases | kEmbeddingPhases);
-  // Formulas take one time for all pairs.
+  // Formulas need one time for all pairs.
   bool isTimed = hasPairs && stageCosts.pairTimes;
   if (isTimed)
     for (size_t stage = 0; stage < stageCosts.stages.size(); ++stage)
@@ -98,7 +100,7 @@ uniformTimes(const Placement &placement, const StageCosts &stageCosts,
     if (!isTimed)
       overlapped.add(stage.overlappedPs.value_or(stageCosts.pairPs(
           stage.cells.segmentsOf(Phase::Forward, slice), backward)));
-    // Pairs of cells of two stages take equal time only if both cells wait
+    // Pairs of cells of two stages take the same time only if both cells wait
     // equally long for rows of experts.
     dispatches.add(
         stage.cells.on(Resource::Experts, Phase::Forward, slice).exposedPs);
@@ -143,8 +145,8 @@ static bool isMadeFor(llvm::ArrayRef<StageSlots> slots, bool isSplit,
 
 /// Adds level 1, or the reason why there is none, to an evaluation whose totals
 /// already have their costs. A disturbed schedule has a formula for its slots,
-/// but none for its times. `table` is read for its placement, slots and
-/// gradient rule.
+/// but not for its times. Of `table`, only placement, slots and gradient rule
+/// are read.
 static void addFormula(llvm::StringRef family, const FamilyOptions &options,
                        const TableView &table, PhaseSet phases,
                        bool isDisturbed, Evaluation &evaluation) {
@@ -183,24 +185,24 @@ static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
 
 namespace {
 
-/// A table to walk.
+/// The rows of a table for a walk.
 struct WalkedRows {
   const TableView &table;
   const PhaseCounts &counts;
-  const Groups *groups; ///< null if no cells meet
+  const Groups *groups; ///< null if there are none
 };
 
-/// One evaluation by a walk. The object stays where it is while its inputs are
-/// in use.
+/// One evaluation by a walk. The object must not move while its inputs are in
+/// use.
 class TableWalk {
 public:
-  /// Finds the costs. False if their sum may exceed int64, or if the messages
-  /// of slices differ.
+  /// Computes the costs. Returns false if their sum may exceed int64, or if the
+  /// messages of slices differ.
   llvm::Expected<bool> prepare(const WalkedRows &rows, const CostInputs &costs,
                                const TimingOptions &options);
   WalkInputs inputs() const;
-  /// Adds levels 2 and 3. False if the walk found no end, or if bytes exceed
-  /// int64.
+  /// Adds levels 2 and 3. Returns false if the walk did not reach the end, or
+  /// if bytes exceed int64.
   bool finish(const WalkedRows &rows, std::optional<WalkedTable> walked,
               Evaluation &evaluation);
 
@@ -213,7 +215,7 @@ private:
 
 } // namespace
 
-/// The all-reduces of groups, by number.
+/// Returns the all-reduces of groups, by number.
 static std::vector<Reduction> listReductions(const WalkedRows &rows) {
   std::vector<Reduction> all;
   for (int64_t number = 0; rows.groups && number != rows.groups->size();
@@ -285,7 +287,8 @@ bool TableWalk::finish(const WalkedRows &rows,
   return true;
 }
 
-/// Adds levels 2 and 3 by a walk over the rows. False if the walk finds no end.
+/// Adds levels 2 and 3 by a walk over the rows. Returns false if the walk does
+/// not reach the end.
 static llvm::Expected<bool> walk(const WalkedRows &rows,
                                  const CostInputs &costs,
                                  const TimingOptions &options,
@@ -308,7 +311,7 @@ static bool findGroups(const TableView &table, const PhaseCounts &counts,
     return true;
   llvm::Expected<Groups> found = Groups::create(table);
   if (!found) {
-    llvm::consumeError(found.takeError()); // the graph finds it again
+    llvm::consumeError(found.takeError()); // the graph finds the error again
     return false;
   }
   groups = std::move(*found);
@@ -317,7 +320,7 @@ static bool findGroups(const TableView &table, const PhaseCounts &counts,
 
 namespace {
 
-/// The common part of all evaluations of a table.
+/// Shares work between all evaluations of a table.
 class TableEvaluator {
 public:
   TableEvaluator(const TableView &table, llvm::StringRef family,
@@ -326,7 +329,7 @@ public:
         isCountable(table.placement->isAssigned() &&
                     table.getNumCells() <= kMaxTableCells) {
     if (!isCountable)
-      return; // the graph finds the error
+      return; // the graph finds the error again
     counts = countPhases(table);
     isWalkable = findGroups(table, counts, groups);
   }
@@ -358,14 +361,14 @@ private:
   const FamilyOptions &familyOptions;
   bool isCountable, isWalkable = false;
   PhaseCounts counts;
-  std::optional<Groups> groups;         ///< if cells meet
+  std::optional<Groups> groups;         ///< if there are any
   std::optional<TableMetrics> measured; ///< if the table has its own slots
 };
 
 } // namespace
 
 /// Counts activations at the times of the execution, in which copies to the
-/// host take some: a table has no slots for them.
+/// host take time; in a table they have no slots.
 llvm::Error TableEvaluator::countOffloaded(const Scenario &scenario,
                                            Evaluation &evaluation) const {
   std::shared_ptr<const Execution> execution = evaluation.execution;
@@ -440,7 +443,7 @@ TableEvaluator::evaluateAll(llvm::ArrayRef<Scenario> scenarios) {
     llvm::Expected<bool> addsUp =
         walks[number].prepare(rows(), *scenario.costs, *scenario.options);
     isWalked[number] = addsUp && *addsUp;
-    llvm::consumeError(addsUp.takeError()); // evaluate() finds it again
+    llvm::consumeError(addsUp.takeError()); // evaluate() finds the error again
     if (isWalked[number])
       inputs.push_back(walks[number].inputs());
   }

@@ -1,7 +1,8 @@
 //===- GroupCosts.cpp - Costs on groups of nodes --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Costs everything on each group and takes from each group its own stages.
+// Computes the costs of all stages on each group, and takes from each group
+// only its own stages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +12,7 @@ using namespace pipesched;
 using llvm::Expected;
 
 namespace {
-/// Pairs take the times of the group of their worker, which both cells have.
+/// Pair times by the group of the worker, which is the same for both cells.
 class GroupPairTimes final : public PairTimes {
 public:
   GroupPairTimes(std::vector<std::shared_ptr<const PairTimes>> times)

@@ -1,8 +1,8 @@
 //===- GroupCosts.h - Costs on groups of nodes ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A system with groups of nodes of different hardware: the costs of each stage
-// are computed on the system of its group.
+// Costs on a system with groups of nodes of different hardware: the costs of
+// each stage are computed on the system of its group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,15 @@ inline bool hasGroups(const CostInputs &costs) {
   return costs.system && !costs.system->groups.empty();
 }
 
-/// Costs of stages, as `cost` gives them on the system of each group. Errors:
-/// as for `cost` and groupOfWorker.
+/// Returns costs of stages, computed by `cost` on the system of each group.
+/// Errors: as for `cost` and groupOfWorker.
 llvm::Expected<StageCosts> costByGroups(
     const Placement &placement, const CostInputs &costs,
     llvm::function_ref<llvm::Expected<StageCosts>(const CostInputs &)> cost);
 
-/// All-reduces, as `cost` gives them on the system of each group; across
-/// several groups, on the slowest. Errors: the same.
+/// Returns costs of all-reduces, computed by `cost` on the system of each
+/// group; for an all-reduce across several groups, on the slowest. Errors: the
+/// same.
 llvm::Expected<std::vector<MessageCost>> costReductionsByGroups(
     llvm::ArrayRef<Reduction> reductions, const CostInputs &costs,
     llvm::function_ref<

@@ -1,8 +1,8 @@
-//===- MeasuredProfile.cpp - From times of a run to a profile -------------===//
+//===- MeasuredProfile.cpp - Profiles from measured times -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Collects the times of each phase by stage, adds times that a profile needs
-// and the run did not measure separately, and takes means.
+// and that the run did not measure separately, and computes means.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ using namespace pipesched;
 
 namespace {
 
-/// Times in ns, by the position of the stage on its path: stages of several
-/// paths share the times of a profile.
+/// Times in ns, by the position of the stage on its path, because stages of
+/// several paths share the times of a profile.
 struct Samples {
   void add(int32_t stage, double ns) {
     byStage[stage].push_back(std::max(ns, 0.0));
@@ -29,9 +29,9 @@ struct Samples {
   bool empty() const { return byStage.empty(); }
   double mean(int32_t stage) const { return meanOf(byStage.at(stage)); }
 
-  /// One time in ps for each stage; stages without a sample have the time of
-  /// all together. One for all if there are no `numStages`, or if all are
-  /// equal.
+  /// Returns one time in ps for each stage; stages without a sample get the
+  /// time of all samples together. Returns one time for all stages if
+  /// `numStages` is absent, or if all times are equal.
   std::vector<int64_t> take(std::optional<int64_t> numStages,
                             double (*typical)(std::vector<double>)) const;
 
@@ -48,7 +48,7 @@ struct Samples {
   }
 };
 
-/// Numbers of blocks that a stage owns and holds: its O steps and its G sums
+/// The numbers of blocks that a stage owns and holds. O updates and G reduces
 /// the owned ones.
 struct Share {
   int64_t owned = 1, held = 1;
@@ -79,7 +79,7 @@ private:
   size_t size(int64_t worker) const {
     return programs.rowBegins[worker + 1] - begin(worker);
   }
-  /// The place of the time of instruction `i` in a step.
+  /// Returns the index of the time of instruction `i` in a step.
   size_t at(int64_t worker, int64_t step, uint32_t i) const {
     return step * size(worker) + (i - begin(worker));
   }
@@ -98,7 +98,8 @@ private:
   std::optional<int64_t> numStages; ///< of each path
   PhaseMap<Samples> phases;
   Samples pairs, messages;
-  /// The times of cells of pairs: parts of the pair by their unit slots.
+  /// Times of cells in pairs: parts of the time of the pair in proportion to
+  /// unit slots.
   PhaseMap<Samples> partsOfPairs;
   /// By message: its send, and the worker of the send.
   std::vector<std::pair<int64_t, uint32_t>> sends;
@@ -108,7 +109,7 @@ private:
 
 } // namespace
 
-/// Exact for any two times.
+/// Returns the difference, which is exact for any two times.
 static double between(int64_t begin, int64_t end) {
   return double(static_cast<__int128>(end) - begin);
 }
@@ -152,7 +153,7 @@ ProfileMaker::ProfileMaker(const WorkerPrograms &programs,
       };
       Share share = {countBlocks(stages.endOwnedSet[i]),
                      countBlocks(stages.endSet[i])};
-      if (share.held == 0) // it has an embedding or a head at most
+      if (share.held == 0) // it has at most an embedding or a head
         share = {stages.endOwnedSet[i] > stages.firstSet[i], 1};
       shares[{stages.path[i], stages.stage[i]}] = share;
       int64_t &length = lengths[stages.path[i]];
@@ -166,7 +167,8 @@ ProfileMaker::ProfileMaker(const WorkerPrograms &programs,
 // Samples
 //===----------------------------------------------------------------------===//
 
-/// The cells of a pair may be of two stages; both get the time of the first.
+/// Reads a pair. Its cells may be of two stages; both get the time of the
+/// first.
 void ProfileMaker::readPair(uint32_t i, double ns) {
   pairs.add(programs.first.stage[i], ns);
   auto slots = [&](const InstructionCells &cells) {
@@ -178,8 +180,9 @@ void ProfileMaker::readPair(uint32_t i, double ns) {
                                          ns * slots(*cells) / both);
 }
 
-/// O is measured for the blocks that a stage owns; a profile has the time of
-/// all blocks, since another schedule may divide them in another way.
+/// Reads a compute. O is measured for the blocks that a stage owns; a profile
+/// has the time of all blocks, because another schedule may divide them
+/// differently.
 void ProfileMaker::readCompute(uint32_t i, double ns) {
   if (programs.second.stage[i] >= 0) {
     readPair(i, ns);
@@ -221,8 +224,8 @@ void ProfileMaker::readWorker(int64_t worker, bool withIssue) {
   }
 }
 
-/// A message takes from its send, or from when its receive was posted if that
-/// is later, to its arrival.
+/// Reads a message. It takes from its send, or from the posting of its receive
+/// if that is later, to its arrival.
 void ProfileMaker::readArrival(int64_t worker, uint32_t i) {
   auto [sender, send] = sends[programs.message[i]];
   const WorkerStamps &stamps = rows.workers[worker];
@@ -236,9 +239,10 @@ void ProfileMaker::readArrival(int64_t worker, uint32_t i) {
   }
 }
 
-/// A sum runs from its last member's start until the first sees its end. Like
-/// O, a profile has its time for all blocks of a stage. It counts for the stage
-/// of its first member, from which predictions take it.
+/// Reads an all-reduce. It runs from the start of its last member until the
+/// first member sees its end. As for O, a profile has its time for all blocks
+/// of a stage. It counts for the stage of its first member, because predictions
+/// use that time.
 void ProfileMaker::readSum(int32_t group) {
   const auto &members = sums.at(group);
   uint32_t first = members.front().second;
@@ -260,11 +264,11 @@ void ProfileMaker::readSum(int32_t group) {
 }
 
 //===----------------------------------------------------------------------===//
-// Issue
+// Issue times
 //===----------------------------------------------------------------------===//
 
-/// When the last thing that an instruction waits for was there, from its ready
-/// to its start.
+/// Returns when the last awaited input of an instruction arrived; between its
+/// ready and its start.
 int64_t ProfileMaker::waitEnd(int64_t worker, uint32_t i, size_t at) const {
   const WorkerStamps &stamps = rows.workers[worker];
   const uint32_t *waits = &programs.waitBegins[i + worker];
@@ -307,12 +311,12 @@ void ProfileMaker::addIssues(int64_t worker, int64_t step,
     }
     reached = std::max(reached, end);
   }
-  if (last) // work after the last compute delays none
+  if (last) // work after the last compute delays no compute
     issues[*last] = 0;
 }
 
 /// By step and compute: the time until the next compute in which the worker
-/// neither computes nor waits nor copies, and the time to unpack messages
+/// neither computes nor waits nor copies, plus the time to unpack messages
 /// before the compute.
 std::vector<double> ProfileMaker::findIssues(int64_t worker) const {
   std::vector<double> issues(rows.workers[worker].ready.size());
@@ -322,12 +326,12 @@ std::vector<double> ProfileMaker::findIssues(int64_t worker) const {
 }
 
 //===----------------------------------------------------------------------===//
-// All
+// The whole profile
 //===----------------------------------------------------------------------===//
 
-/// Adds times that a run does not show separately: a cell that a stage runs
-/// only in pairs gets its part of these, unless it is a B that is known as I
-/// and W. If other stages have a B, a stage that splits has I + W.
+/// Adds times that a run does not show separately. A cell that a stage runs
+/// only in pairs gets its part of these, unless it is a B whose I and W are
+/// known. If other stages have a B, a stage with split backwards has I + W.
 void ProfileMaker::fill() {
   Samples &whole = phases[Phase::Backward];
   const Samples &inputGrad = phases[Phase::InputGrad];
@@ -344,7 +348,8 @@ void ProfileMaker::fill() {
     whole.byStage.insert(split.byStage.begin(), split.byStage.end());
 }
 
-/// A profile has times of whole microbatches; measured times are of slices.
+/// Converts measured times of slices to the times of whole microbatches that a
+/// profile has.
 static void ofMicrobatches(Profile &profile, int64_t numSlices) {
   auto scale = [&](std::vector<int64_t> &times) {
     for (int64_t &ps : times)

@@ -1,4 +1,4 @@
-//===- MeasuredTimes.cpp - Executions with times of a run -----------------===//
+//===- MeasuredTimes.cpp - Executions with measured times -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Walks the instructions of all rows, and adds the times of each to its task:
@@ -33,8 +33,8 @@ private:
 
   const TaskGraph &graph;
   const MeasuredTimes &measured;
-  std::vector<int64_t> startPs, endPs; ///< by task; the end is an arrival
-  std::vector<bool> hasEnd;            ///< by task, of all-reduces
+  std::vector<int64_t> startPs, endPs; ///< by task; the end is the arrival
+  std::vector<bool> hasEnd;            ///< by task, for all-reduces
 };
 
 } // namespace
@@ -90,7 +90,7 @@ llvm::Error TimesWriter::run() {
          i < graph.instructionBegins[worker + 1]; ++i) {
       uint32_t task = graph.taskOfInstruction[i];
       if (task != TaskGraph::kNone && task == firstHalf)
-        continue; // The second half of a pair has no separate number.
+        continue; // The second half of a pair has no number.
       if (number < size && task != TaskGraph::kNone)
         if (llvm::Error error = add(worker, task, number))
           return error;

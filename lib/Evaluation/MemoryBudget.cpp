@@ -1,8 +1,8 @@
 //===- MemoryBudget.cpp - The memory budget of a worker -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A budget in activations uses computeMemory too, with one byte for each
-// activation.
+// Checks budgets with computeMemory. For a budget in activations, each
+// activation counts as one byte.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,12 +99,12 @@ Expected<MemoryBudget> pipesched::parseMemoryBudget(StringRef text) {
 // Held memory
 //===----------------------------------------------------------------------===//
 
-/// Whether times matter: copies overlap with the rows.
+/// Whether times matter, because copies overlap with the rows.
 static bool hasCopies(PhaseSet phases) {
   return phases.intersects(kCopyPhases);
 }
 
-/// Facts by which bytes count activations.
+/// Returns facts with which bytes count activations.
 static MemoryFacts oneOfEach(const Placement &placement) {
   StageMemory one;
   one.activationBytes = 1;
@@ -161,11 +161,11 @@ namespace {
 /// The peaks of the workers, and the offloads that may end late.
 struct HeldMemory {
   MemoryUsage usage;
-  std::vector<std::vector<Cell>> pending; ///< by worker; empty at given times
+  std::vector<std::vector<Cell>> pending; ///< by worker; empty for given times
 };
 } // namespace
 
-/// Adds the peaks to the memory that workers hold throughout the step.
+/// Adds the peaks to the memory that workers hold during the whole step.
 static Expected<HeldMemory> addPeaks(std::vector<AnyTimePeak> peaks,
                                      MemoryUsage usage) {
   HeldMemory held = {std::move(usage), {}};
@@ -219,17 +219,17 @@ static Expected<HeldMemory> measureMemory(const TableView &table,
 }
 
 //===----------------------------------------------------------------------===//
-// Findings
+// Violations
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Prints amounts of either unit.
+/// Prints amounts in either unit.
 class Wording {
 public:
   explicit Wording(MemoryBudget::Unit unit)
       : isCount(unit == MemoryBudget::Unit::Activations) {}
 
-  /// "3 activations", "1536 bytes (1.5 KiB)".
+  /// Returns "3 activations" or "1536 bytes (1.5 KiB)".
   std::string amount(int64_t value) const {
     if (isCount)
       return formatv("{0} activation{1}", value, value == 1 ? "" : "s");
@@ -254,8 +254,8 @@ static std::pair<int64_t, int64_t> entryOf(ArrayRef<Cell> row, int64_t index) {
   return {begin, index + 1 + row[index].overlapsNext()};
 }
 
-/// The forwards whose activations a row holds in full when the entry of `peak`
-/// starts, in a table without copies.
+/// Returns the forwards whose full activations a row holds when the entry of
+/// `peak` starts, in a table without copies.
 static std::vector<Cell> heldAt(const Placement &placement, ArrayRef<Cell> row,
                                 int64_t peak) {
   auto keyOf = [](Cell cell) {
@@ -282,7 +282,7 @@ static std::vector<Cell> heldAt(const Placement &placement, ArrayRef<Cell> row,
   return forwards;
 }
 
-/// "a, b, c and 3 more".
+/// Returns "a, b, c and 3 more".
 template <typename Value>
 static std::string listOf(ArrayRef<Value> values) {
   constexpr size_t kMost = 8;
@@ -295,7 +295,7 @@ static std::string listOf(ArrayRef<Value> values) {
 }
 
 namespace {
-/// Describes the memory of some workers.
+/// Describes the memory of workers over budget.
 class BudgetReport {
 public:
   BudgetReport(const TableView &table, const HeldMemory &held,
@@ -364,7 +364,8 @@ private:
                    offloads.back().withPhase(joinOf(Phase::Offload)));
   }
 
-  /// Rows without times; empty if the answer depends on when copies run.
+  /// Describes the parts of the memory from the row alone; empty if they depend
+  /// on the times of copies.
   std::string describeParts(const WorkerMemory &worker, CellRef at,
                             bool hasPeak) const {
     if (unit != MemoryBudget::Unit::Activations)

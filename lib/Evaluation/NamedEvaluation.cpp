@@ -1,7 +1,7 @@
 //===- NamedEvaluation.cpp - Results with their subjects ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Keeps rows, and builds the task graph when it is first asked for.
+// Keeps rows, and builds the task graph when it is first requested.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ void NamedTable::keepRows() {
   kept = std::move(copies);
 }
 
-/// The engine of linear layers: one of fewer bits if any kernel has it.
+/// Returns the engine of linear layers: the one with fewer bits if any kernel
+/// uses it.
 static Engine findLinearEngine(const ModelFacts &model) {
   for (const BlockFacts &block : model.blocks)
     for (const Kernel &kernel : block.kernels)
@@ -45,7 +46,8 @@ void NamedEvaluation::describe(const CostInputs &costs) {
     peakFlops = peakFlopsPerSecond(*costs.system, findLinearEngine(model));
 }
 
-/// Sums the work of stages, some of which have no whole backward.
+/// Sums the work of stages for schedules in which some stages have no whole
+/// backward.
 void NamedEvaluation::addFlopsByStage(const ModelFacts &model) {
   llvm::Expected<std::vector<double>> forward =
       forwardFlopsOfStages(placement, model);
@@ -103,8 +105,8 @@ const Execution &NamedEvaluation::getExecution() const {
   if (evaluation.execution)
     return *evaluation.execution;
   std::call_once(onDemand->once, [&] {
-    // A walk ends only if the rows do not wait for each other, and its times
-    // add up; so the graph has no cycle and the same times.
+    // The walk reached the end and its times fit, so the graph has no cycle and
+    // the same times.
     onDemand->execution =
         llvm::cantFail(expandTotals(tableView(), evaluation.totals, timing),
                        "a table that was walked has a graph");

@@ -1,7 +1,7 @@
-//===- SlotMeasure.cpp - Slots sized by blocks or times -------------------===//
+//===- SlotMeasure.cpp - Slots in blocks or times -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Stages are weighted by their blocks; times are divided by a slot's length.
+// Weights stages by their blocks, or divides times by the length of a slot.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ CellsInUse pipesched::cellsInUse(const TableView &table) {
   return cells;
 }
 
-/// Whether some slices of a stage take longer than others. A stage has slots
-/// only by phase.
+/// Whether some slices of a stage take longer than others. Slots depend only on
+/// stage and phase.
 static bool haveSlicesOwnTimes(const CellCosts &cells, PhaseSet phases) {
   bool differ = false;
   phases.forEach([&](Phase phase) {
@@ -85,8 +85,8 @@ private:
 };
 } // namespace
 
-/// The slots of phases that do not occur follow from phases that do, as in
-/// StageSlots. I and W are the exception: they do not follow from B.
+/// Returns the slots of a stage. Slots of unused phases follow from used ones,
+/// as in StageSlots. I and W are exceptions: they do not follow from B.
 static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
                              CellsInUse cells) {
   auto count = [&](Phase phase, int64_t otherwise) {

@@ -1,8 +1,8 @@
 //===- StatedWork.cpp - Work that instructions state themselves -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goes through the stated work one by one. All other instructions keep the work
-// that their cells imply.
+// Processes the instructions with stated work one by one. All other
+// instructions keep the work of their cells.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ bool pipesched::anyHasMemory(ArrayRef<StatedWork> work) {
 // Time
 //===----------------------------------------------------------------------===//
 
-/// The cost of one kernel on the matrix engines.
+/// Returns the cost of one kernel on the matrix engines.
 static Expected<TaskCost> costKernel(const StatedWork &work,
                                      const SystemFacts &system) {
   BlockFacts block;
@@ -46,7 +46,8 @@ static Expected<TaskCost> costKernel(const StatedWork &work,
   return TaskCost{static_cast<uint64_t>(ps), 0};
 }
 
-/// Each accelerator copies its share. The copy ends when the data has arrived.
+/// Returns the cost of a copy. Each accelerator copies its share. The copy ends
+/// when the data has arrived.
 static Expected<TaskCost> costCopy(int64_t bytes, const SystemFacts &system) {
   if (system.host.bytesPerSecond <= 0)
     return llvm::createStringError(
@@ -112,7 +113,8 @@ static Expected<TaskCost> costWork(const StatedWork &work, InstructionRole role,
   return chargeMessage(*cost, transport);
 }
 
-/// Every task needs a time except a Recv, whose time belongs to its Send.
+/// Checks that every task has a stated time, except Recv, whose time belongs to
+/// its Send.
 static Error requireStated(const TaskGraph &graph,
                            const std::vector<bool> &isStated) {
   for (uint32_t task = 0; task < graph.size(); ++task) {
@@ -184,7 +186,7 @@ static Error replaceBytes(int32_t worker, int64_t implied, int64_t stated,
   return Error::success();
 }
 
-/// Replaces the bytes of a group; all its workers state the same.
+/// Replaces the bytes of a group; all its workers state the same bytes.
 static Error replaceGroup(int64_t statedBytes, int32_t group,
                           const TaskGraph &graph, const StageCosts &stageCosts,
                           const CommunicationCosts &communication,
@@ -236,14 +238,14 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// An event: from a time on, a worker holds some bytes more or fewer.
+/// An event: from this time on, a worker holds more or fewer bytes.
 struct MemoryEvent {
   int32_t worker;
   int64_t atPs;
   int64_t delta;
   uint32_t task;
 
-  /// At the same time, bytes are freed before others are allocated.
+  /// At equal times, frees come before allocations.
   friend bool operator<(const MemoryEvent &a, const MemoryEvent &b) {
     return std::tie(a.worker, a.atPs, a.delta, a.task) <
            std::tie(b.worker, b.atPs, b.delta, b.task);

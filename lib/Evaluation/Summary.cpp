@@ -1,8 +1,8 @@
 //===- Summary.cpp - An execution in four numbers -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums use 128 bits, so that workers times makespan cannot overflow and equal
-// ratios become equal doubles at all three levels.
+// Sums use 128 bits, so that workers times makespan cannot overflow, and equal
+// ratios give equal doubles at all three levels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ static double computeIdleRatio(const ExecutionTotals &totals) {
   return static_cast<double>(idle) / static_cast<double>(total);
 }
 
-/// The share of a time in workers times makespan.
+/// Returns a time as a fraction of workers times makespan.
 static double shareOfStep(llvm::ArrayRef<int64_t> perWorkerPs,
                           int64_t makespanPs) {
   if (makespanPs == 0 || perWorkerPs.empty())

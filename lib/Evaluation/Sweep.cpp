@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Threads take the next configurations of one table from a list, so that a
-// large table delays no other.
+// large table does not delay others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ llvm::Expected<Table> pipesched::generate(const Problem &problem) {
 // Configurations
 //===----------------------------------------------------------------------===//
 
-/// Which stages the optimizer step of a configuration reduces.
+/// Returns which stages the optimizer step of a configuration reduces.
 static ReducedStages reducedStages(const Configuration &configuration) {
   const CostSources *costs = configuration.costs;
   return costs && reducesEveryStage(costs->system, costs->profile)
@@ -40,8 +40,8 @@ static ReducedStages reducedStages(const Configuration &configuration) {
              : ReducedStages::Replicated;
 }
 
-/// Makes the table of a configuration, with an optimizer step, if it asks for
-/// one, as pipe-add-optimizer adds it.
+/// Makes the table of a configuration. If the configuration has an optimizer
+/// step, adds it like pipe-add-optimizer.
 static llvm::Expected<Table> makeTable(const Configuration &configuration) {
   llvm::Expected<Table> table = generate(configuration.problem);
   if (!table || !configuration.optimizerStep)
@@ -65,7 +65,7 @@ static llvm::Expected<CostInputs> costsOf(const Configuration &configuration) {
   return costs;
 }
 
-/// Fills in a result except for the evaluation itself.
+/// Sets all parts of a result except the evaluation itself.
 static EvaluatedTable describe(const Configuration &configuration,
                                const CostInputs &costs,
                                std::shared_ptr<const Table> table) {
@@ -106,8 +106,8 @@ pipesched::evaluateConfiguration(const Configuration &configuration) {
 // Configurations of one table
 //===----------------------------------------------------------------------===//
 
-/// Everything that determines a table, as numbers. Nothing for a configuration
-/// that is evaluated by itself.
+/// A key that determines a table, as numbers. Absent for a configuration that
+/// is evaluated separately.
 using TableKey = std::optional<std::vector<int64_t>>;
 
 static void append(std::vector<int64_t> &key, const FamilyOptions &options) {
@@ -153,7 +153,7 @@ static TableKey keyOf(const Configuration &configuration) {
 static std::vector<llvm::Expected<EvaluatedTable>>
 evaluateAsOne(llvm::ArrayRef<const Configuration *> same) {
   std::vector<llvm::Expected<EvaluatedTable>> results;
-  bool isWhole = !same[0]->numbersAlone; // which has a critical path
+  bool isWhole = !same[0]->numbersAlone; // with a critical path
   llvm::Expected<Table> table = isWhole ? Table() : makeTable(*same[0]);
   if (!table || isWhole) { // each configuration reports its own error
     llvm::consumeError(table.takeError());
@@ -181,7 +181,7 @@ evaluateAsOne(llvm::ArrayRef<const Configuration *> same) {
   auto next = evaluations.begin();
   for (llvm::Expected<EvaluatedTable> &result : results) {
     if (!result)
-      continue; // its costs are wrong
+      continue; // its costs have an error
     llvm::Expected<Evaluation> &evaluation = *next++;
     if (evaluation)
       result->result.evaluation = std::move(*evaluation);
@@ -200,7 +200,7 @@ static std::vector<Together>
 groupByTable(llvm::ArrayRef<Configuration> configurations) {
   constexpr size_t kMostTogether = 16;
   std::vector<Together> groups;
-  std::map<std::vector<int64_t>, size_t> open; ///< groups that take more
+  std::map<std::vector<int64_t>, size_t> open; ///< groups with room for more
   for (auto [number, configuration] : llvm::enumerate(configurations)) {
     TableKey key = keyOf(configuration);
     size_t group = groups.size();
@@ -223,7 +223,7 @@ groupByTable(llvm::ArrayRef<Configuration> configurations) {
 
 namespace {
 
-/// A configuration with its number, or why there is none.
+/// A configuration with its number, or the error instead of it.
 struct Numbered {
   size_t number;
   llvm::Expected<Configuration> configuration;
@@ -235,7 +235,8 @@ public:
   explicit Progress(size_t count, unsigned numThreads, const SweepCalls &calls)
       : count(count), calls(calls), running(numThreads) {}
 
-  /// The next configurations to evaluate together; empty if there are none.
+  /// Returns the next configurations to evaluate together; empty if there are
+  /// none.
   std::vector<Numbered> take() {
     std::lock_guard<std::mutex> lock(reading);
     while (waiting.empty() && next != count && !isStopped)
@@ -255,7 +256,7 @@ public:
   void stop() { isStopped = true; }
   size_t getDone() const { return done; }
 
-  /// Waits up to `time` for the last thread; returns true if it has finished.
+  /// Waits up to `time` for the last thread; returns whether it has finished.
   bool waitFor(std::chrono::milliseconds time) {
     std::unique_lock<std::mutex> lock(mutex);
     return changed.wait_for(lock, time, [&] { return running == 0; });
@@ -266,7 +267,7 @@ private:
 
   const size_t count;
   const SweepCalls &calls;
-  std::mutex reading; ///< guards the next two
+  std::mutex reading; ///< guards the next two members
   size_t next = 0;
   std::deque<std::vector<Numbered>> waiting;
   std::atomic<size_t> done = 0;

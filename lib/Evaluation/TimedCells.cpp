@@ -1,8 +1,8 @@
 //===- TimedCells.cpp - The cells of an execution with times --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks instructions rather than tasks: a group is one task, but an instruction
-// of every worker in it.
+// Walks instructions instead of tasks, because a group is one task but has an
+// instruction on every worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,15 +12,15 @@ using namespace pipesched;
 
 namespace {
 
-/// Finds the member of a group that an instruction is. Both instructions and
-/// the members of a group are ordered by worker, so the members come one after
-/// the other.
+/// Finds the member of a group for an instruction. Instructions and the members
+/// of a group are both ordered by worker, so the members come one after the
+/// other.
 class GroupMembers {
 public:
   explicit GroupMembers(const TaskGraph &graph)
       : next(graph.groupBegins.begin(), graph.groupBegins.end()) {}
 
-  /// The index into graph.groupWorkers of the next member of a group.
+  /// Returns the index into graph.groupWorkers of the next member of a group.
   uint32_t take(int32_t group) { return next[group]++; }
 
 private:
@@ -52,7 +52,7 @@ private:
   llvm::function_ref<void(const TimedCell &)> handle;
   GroupMembers members;
   std::vector<TimedCell> row;
-  std::vector<size_t> met; ///< the entries of the row that are of groups
+  std::vector<size_t> met; ///< the entries of the row that are cells of groups
   /// The messages that the row sends: their cells and numbers.
   std::vector<std::pair<uint64_t, int64_t>> sent;
   int64_t numSent = 0;                   ///< by all rows so far
@@ -116,7 +116,7 @@ void RowWriter::findMessages() {
   sent.clear();
 }
 
-/// Hands out the cells of a row that has ended.
+/// Passes on the cells of a finished row.
 void RowWriter::flush() {
   findMessages();
   for (const TimedCell &cell : row)

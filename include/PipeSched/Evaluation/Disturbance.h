@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Changes the times of cells as if workers or stages were slower than their
-// costs say, or as if times varied from cell to cell.
+// costs state, or as if times varied from cell to cell.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +23,9 @@ struct Disturbance {
     int64_t factor = 1'000'000;
   };
   std::vector<Slowdown> workers, stages;
-  /// Each cell takes up to this part more or less, evenly distributed.
+  /// Each cell takes up to this part more or less time, evenly distributed.
   int64_t jitter = 0;
-  /// Chooses the jitter of each cell. Cells with the same stage, phase and
+  /// The seed for the jitter of each cell. Cells with the same stage, phase and
   /// microbatch get the same jitter in every schedule.
   int64_t seed = 0;
   std::string text; ///< the input of parseDisturbance
@@ -38,7 +38,7 @@ struct Disturbance {
 /// Reads `worker3=1.3,stage5=1.2,jitter=5%,seed=7`, in any order; an empty text
 /// means no disturbance. Factors are decimal numbers from 0.001 to 1000 and
 /// jitter is below 100 %, both with at most six digits after the point as a
-/// fraction. Errors quote any other text and anything that is given twice.
+/// fraction. Errors quote any other text, and names that occur twice.
 llvm::Expected<Disturbance> parseDisturbance(llvm::StringRef text);
 
 /// Multiplies the times of compute tasks: by the factor of the worker, the
@@ -50,26 +50,27 @@ llvm::Error disturb(const Disturbance &disturbance, const TaskGraph &graph,
                     const Placement &placement, const StageCosts &stageCosts,
                     TaskTimes &times);
 
-/// The same factors for one compute at a time, as walks over a table need them.
+/// The same factors, applied to one compute at a time, for walks over a table.
 class DisturbedTimes {
 public:
-  /// Errors: a worker or a stage that the placement does not have.
+  /// Creates the factors for a placement. Errors: a worker or a stage that the
+  /// placement does not have.
   static llvm::Expected<DisturbedTimes> create(const Disturbance &disturbance,
                                                const Placement &placement,
                                                const StageCosts &stageCosts);
 
-  /// The disturbed time of a compute that takes `ps` by its costs. Times above
-  /// largestBefore() may overflow.
+  /// Returns the disturbed time of a compute that takes `ps` by its costs. May
+  /// overflow for times above largestBefore().
   int64_t operator()(int32_t worker, Cell cell, std::optional<Cell> overlapped,
                      int64_t ps) const;
-  /// If times add up to at most this number, their sum still fits when all are
-  /// slowed down as far as possible.
+  /// The largest sum of times that still fits if all of them are slowed down as
+  /// much as possible.
   int64_t largestBefore() const;
 
 private:
   struct Factors;
 
-  std::shared_ptr<const Factors> factors; ///< null: none
+  std::shared_ptr<const Factors> factors; ///< null: no disturbance
 };
 
 } // namespace pipesched

@@ -33,41 +33,41 @@ struct TimingOptions {
 bool reducesEveryStage(const std::optional<SystemFacts> &system,
                        const std::optional<Profile> &profile);
 
-/// Parameters of several stages that are one: their gradients are added up in
-/// front of the first O of these stages (docs/Stages.md#tied-parameters).
+/// Tied parameters of several stages: their gradients are summed before the
+/// first O of these stages (docs/Stages.md#tied-parameters).
 struct TiedGradients {
   std::string name;
   int64_t bytes = 0; ///< of each of them
-  /// By stage in ascending order, one for each parameter: a stage with several
-  /// parameters is repeated.
+  /// The stages in ascending order, one entry per parameter: a stage with
+  /// several such parameters is repeated.
   std::vector<int64_t> stages;
 };
 
-/// The sources of costs: nothing, a profile, or model and system, which a
+/// The sources of costs: none, a profile, or a model and a system, which a
 /// profile may refine.
 struct CostInputs {
   std::optional<ModelFacts> model;
   std::optional<SystemFacts> system;
   std::optional<Profile> profile;
-  /// The part that R cells recompute. Without R cells the model decides whether
-  /// backwards recompute by themselves.
+  /// The part that R cells recompute. Without R cells, the model decides
+  /// whether backwards recompute.
   Recompute recompute = Recompute::Full;
-  /// Ties between parameters of functions of stages. Without an O their
-  /// gradients are not added up.
+  /// Ties between parameters of stage functions. Without an O their gradients
+  /// are not summed.
   std::vector<TiedGradients> ties = {};
 
-  /// The model for a table or program with these phases: if they include R,
-  /// `recompute` replaces the model's own. Requires a model.
+  /// Returns the model for a table or program with these phases: if they
+  /// include R, `recompute` replaces the model's own setting. Requires a model.
   ModelFacts modelFor(PhaseSet phases) const;
   /// Whether the gradients of every stage are reduced, with peers in other
-  /// pipelines or among the accelerators of a worker. This is so if several
+  /// pipelines or among the accelerators of a worker. They are if several
   /// accelerators hold the same parameters, or if the profile has a time for
   /// it.
   bool reducesEveryStage() const {
     return pipesched::reducesEveryStage(system, profile);
   }
-  /// For a step that overlaps its all-reduces: they go layer by layer, unless
-  /// the system says otherwise.
+  /// Overlaps all-reduces with compute, layer by layer, unless the system
+  /// states otherwise.
   void reduceByLayers() {
     if (system && system->gradientBuckets == GradientBuckets::Auto)
       system->gradientBuckets = GradientBuckets::Layers;
@@ -79,17 +79,18 @@ struct CostInputs {
 struct ExecutionTotals {
   StageCosts stageCosts;
   int64_t makespanPs = 0;
-  int64_t freeMakespanPs = 0; ///< of the same order with free communication
+  /// Makespan of the same order if communication took no time.
+  int64_t freeMakespanPs = 0;
   IdleTimes idle;
   Traffic traffic;
   std::vector<PathStep> criticalSteps; ///< of a longest path, first to last
-  bool leavesOutPath = false;          ///< true: the path was not looked for
+  bool leavesOutPath = false;          ///< whether the path was not computed
   /// Absent without a model, or if instructions state their memory.
   std::optional<MemoryFacts> memoryFacts;
   std::optional<MemoryUsage> memory;
 };
 
-/// The same with all arrays that pictures, traces and lists of cells need.
+/// The same totals with the arrays for pictures, traces and lists of cells.
 struct Execution : ExecutionTotals {
   TaskGraph graph;
   TaskTimes times;
@@ -99,11 +100,11 @@ struct Execution : ExecutionTotals {
 
 struct Evaluation {
   std::optional<FormulaResult> formula;
-  std::string formulaReason;         ///< why formula is missing
+  std::string formulaReason;         ///< why there is no formula
   std::optional<TableMetrics> table; ///< absent for programs
   ExecutionTotals totals;
-  /// Null if the totals came from a walk over the table (Analysis/WalkTable.h);
-  /// NamedEvaluation::getExecution() then makes it.
+  /// Null if the totals come from a walk over the table (Analysis/WalkTable.h);
+  /// then NamedEvaluation::getExecution() computes it.
   std::shared_ptr<const Execution> execution;
 
   void set(Execution timed) {
@@ -112,15 +113,15 @@ struct Evaluation {
   }
 };
 
-/// Costs of a placement for the phases in use: the profile's times over a
-/// roofline of model and system, or unit slots without any input. A model
-/// without a system, or the reverse, needs a profile; the error names the
+/// Returns the costs of a placement for the phases in use: the profile's times
+/// over a roofline of model and system, or unit slots without any input. With
+/// only a model or only a system, a profile is required; the error names the
 /// missing input.
 llvm::Expected<StageCosts> computeStageCosts(const Placement &placement,
                                              const CostInputs &costs,
                                              PhaseSet phases);
 
-/// The phases that occur and have a cost.
+/// Returns the phases that occur and have a cost.
 PhaseSet phasesInUse(const TableView &table);
 PhaseSet phasesInUse(const Program &program);
 
@@ -139,8 +140,8 @@ llvm::Expected<Program> lowerTable(const TableView &table,
 /// Times a program. Work that instructions state replaces the costs of their
 /// cells, for any runtime. It needs a system; without a model or profile every
 /// compute, send and copy must state its work. If any instruction states
-/// memory, only such statements count for activations. A disturbance changes
-/// the times of computes, stated or not.
+/// memory, activations are counted only from such statements. A disturbance
+/// changes the times of computes, stated or not.
 llvm::Expected<Execution> executeProgram(
     const Program &program, const Placement &placement, const CostInputs &costs,
     Transport transport, llvm::ArrayRef<StatedWork> work = {},
@@ -154,21 +155,21 @@ evaluateTable(const TableView &table, llvm::StringRef family,
               const CostInputs &costs, const TimingOptions &options,
               const FamilyOptions &familyOptions = {});
 
-/// Costs and options of one of several evaluations of a table.
+/// Costs and options for one of several evaluations of a table.
 struct Scenario {
   const CostInputs *costs;
   const TimingOptions *options;
 };
 
 /// The same for several scenarios, which share walks over the rows
-/// (walkTables): the results equal evaluateTable for each, except that walked
-/// tables have no critical path.
+/// (walkTables). The results equal evaluateTable for each scenario, except that
+/// walked tables have no critical path.
 std::vector<llvm::Expected<Evaluation>>
 evaluateTables(const TableView &table, llvm::StringRef family,
                llvm::ArrayRef<Scenario> scenarios,
                const FamilyOptions &familyOptions = {});
 
-/// Times a complete table by its graph, even if a walk could.
+/// Times a complete table with its graph, even if a walk were possible.
 llvm::Expected<Execution> executeTable(const TableView &table,
                                        const CostInputs &costs,
                                        const TimingOptions &options);

@@ -1,8 +1,8 @@
-//===- MeasuredTimes.h - Executions with times of a run ---------*- C++ -*-===//
+//===- MeasuredTimes.h - Executions with measured times ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Puts the times that a run has measured in the place of computed ones, so that
-// pictures and traces show a run as they show a prediction.
+// Replaces computed times by times measured in a run, so that pictures and
+// traces show a run like a prediction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,14 +13,14 @@
 
 namespace pipesched {
 
-/// When instructions ran, in ps from the start of the step: row by row, with
-/// the numbers of WorkerPrograms, where an overlapped pair is one instruction.
+/// When instructions ran, in ps from the start of the step: row by row,
+/// numbered as in WorkerPrograms, where an overlapped pair is one instruction.
 ///
 ///   Compute           its start and its end
 ///   Send              when the message left its sender; no end
-///   Recv              no start; when the message arrived
+///   Recv              when the message arrived; no start
 ///   Offload, Reload   start and end of the copy
-///   AllReduce         when the worker began to take part, and when it saw the
+///   AllReduce         when the worker joined, and when it saw the
 ///                     end; it runs from the last start to the first end
 ///   Wait              neither
 struct MeasuredTimes {
@@ -29,13 +29,14 @@ struct MeasuredTimes {
 };
 
 /// Returns `predicted` with measured times. Messages have only a latency. An
-/// end before its start, which the clocks of two workers may give, counts as no
-/// time. Idle time is the time between cells. Its causes are estimates, because
-/// nothing says whether an instruction waited for data or for its runtime.
-/// There is no critical path. Memory stays as predicted.
+/// end before its start, which is possible with the clocks of two workers,
+/// counts as no time. Idle time is the time between cells. Its causes are
+/// estimates, because a measurement does not show whether an instruction waited
+/// for data or for its runtime. There is no critical path. Memory stays as
+/// predicted.
 ///
-/// Errors: other numbers of instructions than the rows have; times below 0 or
-/// over the makespan; a transport whose messages hold rows.
+/// Errors: a number of instructions that differs from the rows; times below 0
+/// or over the makespan; a transport whose messages hold rows.
 llvm::Expected<Execution> withMeasuredTimes(const Execution &predicted,
                                             const MeasuredTimes &measured);
 

@@ -1,8 +1,8 @@
 //===- MemoryBudget.h - Memory budgets of workers ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Budgets in activations or bytes, and the check that a table stays within one
-// on every worker.
+// Budgets in activations or bytes, and the check that a table stays within a
+// budget on every worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@ namespace pipesched {
 
 struct MemoryBudget {
   enum class Unit : uint8_t {
-    Activations, ///< of one stage and microbatch, held in full
-    Bytes,       ///< everything that a worker holds, in bytes
+    Activations, ///< full activations of one stage and microbatch
+    Bytes,       ///< all memory of a worker, in bytes
     System       ///< bytes: the capacity of a worker of the system
   };
   Unit unit = Unit::Activations;
@@ -30,23 +30,23 @@ struct MemoryBudget {
 /// any other text, an amount of 0, and bytes over int64.
 llvm::Expected<MemoryBudget> parseMemoryBudget(llvm::StringRef text);
 
-/// The most activations that each worker holds at the times of an execution: as
-/// in TableMetrics, except that an offloaded one does not count from the end of
-/// its D to the start of its U.
+/// Returns the most activations that each worker holds at the times of an
+/// execution: as in TableMetrics, but an offloaded activation does not count
+/// from the end of its D to the start of its U.
 llvm::Expected<std::vector<int64_t>>
 countActivations(const Execution &execution, const Placement &placement);
 
 /// Checks that no worker of a complete table ever holds more than the budget.
 ///
-/// Activations: F holds one until B or W. A recomputed one counts from its R
-/// on. An offloaded one does not count from the end of its D to the start of
-/// its U. Bytes: from computeMemory, which needs a model.
+/// In activations: an activation counts from F until B or W; a recomputed one
+/// counts from its R on; an offloaded one does not count from the end of its D
+/// to the start of its U. In bytes: as in computeMemory, which needs a model.
 ///
 /// The memory of a worker depends only on the order of its row, unless there
-/// are D or U. MemoryTimes::Any then proves the budget for all times, from the
-/// waits (AnyTimeMemory.h); an offload counts until something waits for it.
-/// MemoryTimes::Given times the table and proves it for these times only.
-/// Linear in cells.
+/// are D or U. With D or U, MemoryTimes::Any proves the budget for all times,
+/// from the waits (AnyTimeMemory.h); an offload counts until an instruction
+/// waits for it. MemoryTimes::Given computes the times of the table and proves
+/// the budget only for these. Linear in cells.
 ///
 /// Errors, as ViolationError: the worker that exceeds the budget most, at the
 /// cell at which it holds most, with its memory. Other errors: bytes without a

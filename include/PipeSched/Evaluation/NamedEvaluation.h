@@ -1,8 +1,8 @@
 //===- NamedEvaluation.h - A schedule with its results ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Everything that an export knows about one schedule or program: its name,
-// where its stages are, its table and its evaluation.
+// The inputs of all exports for one schedule or program: its name, its
+// placement, its table and its evaluation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +19,14 @@ namespace pipesched {
 /// The facts about a schedule that are known before costs are computed.
 struct NamedTable {
   std::string name;
-  std::string family; ///< empty: none
+  std::string family; ///< empty if there is none
   Placement placement;
   /// The rows of a schedule, which their owner must keep alive; a program has
   /// no rows.
   TableView table;
 
-  /// A view of the table. It refers to the placement of this object, so make it
-  /// again after the object has moved.
+  /// Returns a view of the table. It refers to the placement of this object, so
+  /// call it again after the object was moved.
   TableView tableView() const {
     TableView view = table;
     view.placement = &placement;
@@ -42,29 +42,29 @@ private:
 
 struct NamedEvaluation : NamedTable {
   TimingOptions timing;
-  int64_t microbatchSize = 0; ///< sequences; 0: not known
+  int64_t microbatchSize = 0; ///< in sequences; 0: unknown
   /// FLOPs of the model that the cells of a step compute (ModelSummary.h), and
-  /// FLOP/s of the matrix engines of a worker by the data sheet, in the
-  /// precision of the model's linear layers; 0: not known.
+  /// peak FLOP/s of a worker's matrix engines by the data sheet, in the
+  /// precision of the model's linear layers; 0: unknown.
   double modelFlops = 0, peakFlops = 0;
 
-  /// FLOPs used in the step divided by the FLOPs that the hardware allows in
-  /// it, if both are known.
+  /// Returns the FLOPs of the model in the step divided by the peak FLOPs of
+  /// the hardware in the same time, if both are known.
   std::optional<double> getMfu() const;
   std::vector<StatedWork> work; ///< of a program's instructions
   Evaluation evaluation;
 
   bool isProgram() const { return !evaluation.table; }
 
-  /// Fills in the numbers that model and system give for a complete step.
+  /// Sets the numbers of a complete step that follow from model and system.
   void describe(const CostInputs &costs);
-  /// Counts the FLOPs of a program, which may be a part of a step and whose
-  /// instructions may state theirs.
+  /// Counts the FLOPs of a program. It may be a part of a step, and its
+  /// instructions may state their FLOPs.
   void countFlops(const Program &program, const CostInputs &costs);
 
-  /// When everything happens. The first call for a table that
-  /// was walked builds its graph, for all copies of this object; calls may come
-  /// from several threads.
+  /// Returns the times of all tasks. The first call for a table that was walked
+  /// builds its graph, for all copies of this object; several threads may call
+  /// it.
   const Execution &getExecution() const;
 
 private:
@@ -77,7 +77,8 @@ private:
   std::shared_ptr<OnDemand> onDemand = std::make_shared<OnDemand>();
 };
 
-/// Pointers to results, for functions whose results need not be contiguous.
+/// Returns pointers to results, for functions whose results need not be
+/// contiguous.
 inline llvm::SmallVector<const NamedEvaluation *>
 pointersTo(llvm::ArrayRef<NamedEvaluation> results) {
   return llvm::map_to_vector(

@@ -1,4 +1,4 @@
-//===- SlotMeasure.h - Slots sized by blocks or times -----------*- C++ -*-===//
+//===- SlotMeasure.h - Slots in blocks or times -----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Slot lengths from the layers that a stage holds (arXiv 2605.24006, on
@@ -16,9 +16,9 @@
 namespace pipesched {
 
 enum class SlotMeasure : uint8_t {
-  Unit,     ///< a phase of a stage; B is two
-  Blocks,   ///< a phase of a block of the model; B of a block is two
-  Durations ///< an amount of time
+  Unit,   ///< a slot is a phase of a stage; B takes two
+  Blocks, ///< a slot is a phase of a block of the model; B of a block takes two
+  Durations ///< a slot is an amount of time
 };
 
 template <>
@@ -29,16 +29,16 @@ struct EnumNames<SlotMeasure> {
       {SlotMeasure::Durations, "durations", "Time"}};
 };
 
-/// A cell takes its unit slots times the layers that its stage holds: from the
-/// model (splitLayers) or, without a model, from stageLengths. Errors: as for
-/// either; stages of more than 2^61.
+/// Returns slot lengths in blocks: a cell takes its unit slots times the layers
+/// of its stage, which come from the model (splitLayers) or, without a model,
+/// from stageLengths. Errors: as for either; stages of more than 2^61.
 llvm::Expected<std::vector<StageSlots>>
 slotsByBlocks(const Placement &placement, const ModelFacts *model);
 
-/// Which cells a table has, or is going to have.
+/// The cells that a table has, or will have.
 struct CellsInUse {
   PhaseSet phases;
-  bool isOverlapped = false; ///< there are overlapped pairs
+  bool isOverlapped = false; ///< whether there are overlapped pairs
 
   bool has(Phase phase) const { return phases.contains(phase); }
 };
@@ -46,15 +46,16 @@ CellsInUse cellsInUse(const TableView &table);
 
 struct SlotsByDurations {
   std::vector<StageSlots> stages; ///< by global stage
-  int64_t slotPs = 0;             ///< one slot
-  int64_t largestErrorPs = 0;     ///< largest rounding error of a cell; 0: none
+  int64_t slotPs = 0;             ///< length of a slot
+  /// Largest rounding error of a cell; 0: times are exact.
+  int64_t largestErrorPs = 0;
 };
 
-/// Divides the times of cells by `slotPs`, rounds to the nearest, and gives at
-/// least one slot to each cell that takes time. Without `slotPs` the slot is
-/// the greatest common divisor of all times in use. The slots of phases that
-/// are not in use follow from the others; they are unit slots if the others
-/// are. Errors: no time is above 0; slices of a stage differ in time.
+/// Divides the times of cells by `slotPs`, rounds to the nearest integer, and
+/// gives at least one slot to each cell that takes time. Without `slotPs` the
+/// slot is the greatest common divisor of all times in use. The slots of unused
+/// phases follow from the used ones; they are unit slots if the used ones are.
+/// Errors: no time is above 0; slices of a stage differ in time.
 llvm::Expected<SlotsByDurations>
 slotsByDurations(const Placement &placement, const StageCosts &stageCosts,
                  CellsInUse cells, std::optional<int64_t> slotPs);

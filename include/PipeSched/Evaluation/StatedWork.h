@@ -1,9 +1,9 @@
 //===- StatedWork.h - Work that instructions state --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs written by hand may state the work of an instruction, instead of the
-// work that its cell implies by model or profile. Stated work replaces costs,
-// traffic and memory.
+// Hand-written programs may state the work of an instruction, instead of the
+// work that follows from its cell by model or profile. Stated work replaces
+// costs, traffic and memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,16 +15,16 @@
 
 namespace pipesched {
 
-/// The stated work of one instruction of a program. An absent field follows
-/// from the cell.
+/// The stated work of one instruction of a program. Absent fields follow from
+/// the cell.
 struct StatedWork {
   uint32_t instruction = 0;
   std::optional<int64_t> flops;      ///< of Compute, on the matrix engines
   std::optional<int64_t> bytesMoved; ///< of Compute, Offload, Reload
-  /// For Send: its message. For AllReduce: the gradients of each of its
+  /// For Send: its message. For AllReduce: the gradients on each of its
   /// workers.
   std::optional<int64_t> messageBytes;
-  /// A positive amount is held from the start on, a negative one is freed at
+  /// A positive amount is allocated at the start, a negative amount is freed at
   /// the end.
   std::optional<int64_t> memoryDelta;
 
@@ -36,21 +36,22 @@ bool anyHasMemory(llvm::ArrayRef<StatedWork> work);
 
 /// Replaces the times of tasks whose instructions state work: compute by the
 /// roofline of one kernel, messages and copies by Hockney, all-reduces by rings
-/// (all workers of one state the same). Errors: no system; if `isComplete`, a
-/// task without a stated time; sums over int64.
+/// (all workers of an all-reduce must state the same). Errors: no system; if
+/// `isComplete`, a task without a stated time; sums over int64.
 llvm::Error costStatedWork(llvm::ArrayRef<StatedWork> work,
                            const TaskGraph &graph, const SystemFacts *system,
                            Transport transport, bool isComplete,
                            TaskTimes &times);
 
-/// Replaces the bytes of messages that state theirs. Errors: sums over int64.
+/// Replaces the bytes of messages for which bytes are stated. Errors: sums over
+/// int64.
 llvm::Error addStatedTraffic(llvm::ArrayRef<StatedWork> work,
                              const TaskGraph &graph, const Placement &placement,
                              const StageCosts &stageCosts,
                              const SystemFacts &system, Traffic &traffic);
 
-/// Replaces the activations in `usage` by the stated activations of
-/// instructions; other instructions then hold nothing. Errors: sums over int64.
+/// Replaces the activations in `usage` by the stated memory; instructions
+/// without such a statement hold nothing. Errors: sums over int64.
 llvm::Error addStatedMemory(llvm::ArrayRef<StatedWork> work,
                             const TaskGraph &graph, const TaskTimes &times,
                             const Timeline &timeline, MemoryUsage &usage);

@@ -1,8 +1,8 @@
 //===- Summary.h - An execution in four numbers -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Ratios over all workers, and the part of the step that communication costs:
-// the numbers that report, pictures and comparison print of an execution.
+// Ratios over all workers, and the part of the step that communication takes:
+// the numbers of an execution in report, pictures and comparison.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +19,14 @@ struct ExecutionSummary {
   /// Largest span of a worker, from the start of its first cell to the end of
   /// its last.
   int64_t spanPs = 0;
-  /// 1 - time of cells / span on the worker with that span (the lowest number
-  /// on a tie), the bubble rate of the zero-bubble papers (Qi 2024a, arXiv
-  /// 2401.10241). Waits inside cells are not a bubble.
+  /// 1 - time of cells / span on the worker with the largest span (on ties, the
+  /// lowest number). It is the bubble rate of the zero-bubble papers (Qi 2024a,
+  /// arXiv 2401.10241). Waits inside cells do not count as a bubble.
   double spanBubbleRatio = 0;
-  /// Makespan minus the makespan of the same order with free messages.
+  /// Makespan minus the makespan of the same order if messages took no time.
   int64_t exposedCommunicationPs = 0;
-  /// Idle time of all workers by cause, as parts of workers * makespan.
-  /// In the order of kIdleCauses.
+  /// Idle time of all workers by cause, as fractions of workers * makespan, in
+  /// the order of kIdleCauses.
   std::array<double, kNumIdleCauses> idleByCause = {};
 };
 

@@ -1,7 +1,7 @@
 //===- Sweep.h - Many configurations at once --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a family and sizes to an evaluated schedule without any IR, for one
+// Makes evaluated schedules from families and sizes without IR, for one
 // configuration or for many on several threads.
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,8 @@ struct Problem {
   std::vector<Path> paths; ///< empty: the family's default placement
 };
 
-/// Errors: as for Placement::create for the paths; as for generate().
+/// Generates a table. Errors: as for Placement::create for the paths; as for
+/// generate().
 llvm::Expected<Table> generate(const Problem &problem);
 
 /// A schedule to generate and to evaluate.
@@ -32,19 +33,19 @@ struct Configuration {
   Problem problem;
   const CostSources *costs = nullptr; ///< null: unit slots, free messages
   TimingOptions timing;
-  /// Adds the end of the step, with all-reduces placed as pipe-add-optimizer
-  /// does. Absent: the step ends with the last backward.
+  /// Adds the end of the step, with the all-reduces at the given place, like
+  /// pipe-add-optimizer. Absent: the step ends with the last backward.
   std::optional<ReductionPlace> optimizerStep;
-  /// Whether the caller needs only numbers. Then configurations of one table
-  /// share walks, which leave out critical paths.
+  /// Whether the caller needs only numbers. Configurations of one table then
+  /// share walks, which do not compute critical paths.
   bool numbersAlone = false;
 };
 
-/// A table and its evaluation. Moving this object leaves the rows in place.
+/// A table and its evaluation. Moving this object does not move the rows.
 struct EvaluatedTable {
   /// Owns the rows to which `result` refers. Other results may share them.
   std::shared_ptr<const Table> table;
-  /// Named by its family, which is empty if an optimizer step was added.
+  /// Its name is the family, which is empty if an optimizer step was added.
   NamedEvaluation result;
 
   EvaluatedTable() = default;
@@ -52,29 +53,29 @@ struct EvaluatedTable {
   EvaluatedTable &operator=(EvaluatedTable &&) = default;
 };
 
-/// Errors: as for generate(), resolveCosts(), addOptimizerStep() and
-/// evaluateTable().
+/// Evaluates one configuration. Errors: as for generate(), resolveCosts(),
+/// addOptimizerStep() and evaluateTable().
 llvm::Expected<EvaluatedTable>
 evaluateConfiguration(const Configuration &configuration);
 
-/// Callbacks of a sweep. All but `keepGoing` are called from several threads at
-/// a time.
+/// Callbacks of a sweep. Several threads call all of them except `keepGoing`.
 struct SweepCalls {
-  /// Gives a configuration by number; an error becomes its result.
+  /// Returns a configuration by number; an error becomes its result.
   llvm::function_ref<llvm::Expected<Configuration>(size_t)> configurationOf;
   /// Called once per number, in any order.
   llvm::function_ref<void(size_t, llvm::Expected<EvaluatedTable>)> consume;
-  /// Called on the caller's thread about twenty times a second with the number
-  /// of finished configurations; if it returns false, no more are started.
+  /// Called on the caller's thread about twenty times per second with the
+  /// number of finished configurations. If it returns false, no more
+  /// configurations are started.
   llvm::function_ref<bool(size_t)> keepGoing;
 };
 
 /// Evaluates configurations 0 .. count-1 on `numThreads` threads (0: one per
-/// core) and returns when all threads have finished: true if every
+/// core) and returns when all threads have finished; true if every
 /// configuration was evaluated. Configurations that need only numbers, have the
-/// same table and are at most 4,096 numbers apart generate the table once and
-/// are evaluated together, up to 16 at once. Results do not depend on threads
-/// or on each other.
+/// same table and are at most 4,096 numbers apart are evaluated together, up to
+/// 16 at once, and generate the table once. Results do not depend on threads or
+/// on each other.
 bool sweep(size_t count, unsigned numThreads, const SweepCalls &calls);
 
 } // namespace pipesched

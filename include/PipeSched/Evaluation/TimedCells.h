@@ -1,8 +1,8 @@
 //===- TimedCells.h - The cells of an execution with times --*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which cell each worker runs when, row by row: the columns that the C API and
-// Python hand out.
+// Lists which cell each worker runs when, row by row, for the columns of the C
+// API and Python.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ struct TimedCell {
 ///   - G and other cells of groups: from the start of the first to the end of
 ///     the last collective in which the worker takes part by this cell.
 ///
-/// Joins and idle entries have no time, so there is no call for them. Nor is
-/// there one for a G that takes part in no all-reduce, because a later G of the
+/// Joins and idle entries have no time, so there is no call for them. There is
+/// also none for a G without an all-reduce, which occurs if a later G of the
 /// same worker reduces all its blocks.
 void forEachTimedCell(const Execution &execution,
                       llvm::function_ref<void(const TimedCell &)> handle);
