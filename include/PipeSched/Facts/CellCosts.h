@@ -13,8 +13,7 @@
 
 namespace pipesched {
 
-/// The resource of a segment: the kernels of a worker, or one of the ways that
-/// its data take.
+/// The resource of a segment: the kernels of a worker, or one of its transfers.
 enum class Resource : uint8_t {
   Compute,
   Experts,
@@ -48,18 +47,18 @@ struct ResourceMap : std::array<T, kNumEnumValues<Resource>> {
   }
 };
 
-/// The resource of a cell that is one segment.
+/// Returns the resource of a cell with one segment.
 Resource resourceOf(Phase phase);
 
 /// A part of a cell. No number is negative.
 struct Segment {
   Resource resource = Resource::Compute;
-  int64_t ps = 0; ///< of the time of the cell
-  /// The additional time for which the resource overlaps with the rest of the
-  /// cell.
+  int64_t ps = 0; ///< the time that it adds to the cell
+  /// Additional time in which the resource is busy, but overlaps with the rest
+  /// of the cell.
   int64_t hiddenPs = 0;
-  /// Bytes that all accelerators of the worker send; 0 if no cost model gives
-  /// it.
+  /// Bytes that all accelerators of the worker send; 0 if no cost model states
+  /// them.
   int64_t bytes = 0;
 
   friend bool operator==(const Segment &a, const Segment &b) {
@@ -68,12 +67,12 @@ struct Segment {
   }
 };
 
-/// The time for which a resource is in use, the part of it that cells wait for,
+/// The time for which a resource is busy, the part of it for which cells wait,
 /// and the bytes that are sent.
 struct Exchange {
   int64_t ps = 0, exposedPs = 0, bytes = 0;
 
-  /// Adds `count` times another one. Returns false if a sum is over int64.
+  /// Adds another exchange `count` times. Returns false if a sum exceeds int64.
   [[nodiscard]] bool add(const Exchange &other, int64_t count);
   friend bool operator==(const Exchange &a, const Exchange &b) {
     return a.ps == b.ps && a.exposedPs == b.exposedPs && a.bytes == b.bytes;
@@ -87,8 +86,8 @@ Exchange sumOn(Resource resource, llvm::ArrayRef<Segment> segments);
 /// other, so that by itself it takes the sum of their `ps`.
 class CellCosts {
 public:
-  /// No cell has a cost. With one slice, all slices of a microbatch have equal
-  /// costs.
+  /// Creates costs of 0 for all cells. With one slice, all slices of a
+  /// microbatch have equal costs.
   explicit CellCosts(int64_t numSlices = 1)
       : alone(numSlices), begins(numSlices * kNumPhases + 1) {}
 
@@ -101,7 +100,7 @@ public:
                : cell.getUnit() % getNumSlices();
   }
 
-  /// The time of a cell by itself.
+  /// Returns the time of a cell that runs alone.
   int64_t alonePs(Phase phase, int64_t slice = 0) const {
     return alone[slice][phase];
   }
@@ -112,20 +111,20 @@ public:
                                           begins[cell + 1] - begins[cell]);
   }
   llvm::ArrayRef<Segment> all() const { return segments; }
-  /// The sum over the segments that a cell has on one resource.
+  /// Returns the sum over the segments of a cell on one resource.
   Exchange on(Resource resource, Phase phase, int64_t slice = 0) const {
     return sumOn(resource, segmentsOf(phase, slice));
   }
 
-  /// Makes a cell one segment of `ps`.
+  /// Sets a cell to one segment of `ps`.
   void set(Phase phase, int64_t ps, int64_t slice = 0);
-  /// Makes a cell of these segments, without empty ones. Errors: a number below
-  /// 0; a sum of times or bytes that is over int64.
+  /// Sets the segments of a cell; empty ones are dropped. Errors: a number
+  /// below 0; a sum of times or bytes over int64.
   llvm::Error setSegments(Phase phase, llvm::ArrayRef<Segment> list,
                           int64_t slice = 0);
-  /// Says that `part` is in the compute of a cell, which then takes as long as
-  /// before: at most all of the compute becomes another segment. Errors: as for
-  /// setSegments.
+  /// Turns a part of the compute of a cell into the segment `part`. The time of
+  /// the cell does not change: at most all of the compute becomes the other
+  /// segment. Errors: as for setSegments.
   llvm::Error splitOff(Phase phase, Segment part, int64_t slice = 0);
   /// Adds all slices of another stage after the own ones.
   void append(const CellCosts &other);
@@ -138,7 +137,7 @@ private:
                int64_t ps);
 
   llvm::SmallVector<PhaseMap<int64_t>, 1> alone; ///< by slice
-  /// By number of the cell: its first segment; and the end.
+  /// By index of the cell: its first segment; and the end.
   llvm::SmallVector<uint32_t, kNumPhases + 1> begins;
   llvm::SmallVector<Segment, kNumPhases> segments;
 };

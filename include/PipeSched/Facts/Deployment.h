@@ -1,8 +1,8 @@
-//===- Deployment.h - How a training is divided -----------------*- C++ -*-===//
+//===- Deployment.h - Distribution of a training ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How a training is divided on a system, and the table of the options that say
-// so (Deployment.def).
+// How a training is distributed over a system, and the table of the options for
+// it (Deployment.def).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace pipesched {
 // Choices
 //===----------------------------------------------------------------------===//
 
-/// The state that data-parallel pipelines divide among them (docs/CostModel.md,
+/// The state that is sharded over data-parallel pipelines (docs/CostModel.md,
 /// "A training step").
 enum class Sharding : uint8_t {
   None,
@@ -42,9 +42,9 @@ struct EnumNames<Sharding> {
       {Sharding::Full, "full", "Weights too, gathered for each use (FSDP)"}};
 };
 
-/// The dimension that ranks number after the accelerators of a worker.
+/// The dimension that ranks count right after the accelerators of a worker.
 enum class RankOrder : uint8_t {
-  Data,    ///< its peers in other pipelines, then workers
+  Data,    ///< the worker's peers in other pipelines, then workers
   Pipeline ///< the workers of a pipeline, then pipelines
 };
 
@@ -55,11 +55,11 @@ struct EnumNames<RankOrder> {
       {RankOrder::Pipeline, "pipeline", "The workers of a pipeline"}};
 };
 
-/// How the ranks that divide a sequence see each other's keys and values
+/// How the ranks of a sequence get each other's keys and values
 /// (docs/CostModel.md, "Context parallelism").
 enum class ContextExchange : uint8_t {
-  Ring,  ///< passed from rank to rank while the attention computes
-  Gather ///< all of them gathered before the attention starts
+  Ring,  ///< passed from rank to rank during the attention
+  Gather ///< all gathered before the attention starts
 };
 
 template <>
@@ -74,9 +74,9 @@ struct EnumNames<ContextExchange> {
 /// How tokens are sent to experts on other nodes (docs/CostModel.md, "Expert
 /// parallelism").
 enum class ExpertDispatch : uint8_t {
-  AllToAll, ///< a copy for each expert
-  PerNode,  ///< a copy for each node, which passes it on over its link
-  PerRank   ///< the same, and on a node a copy for each rank
+  AllToAll, ///< one copy for each expert
+  PerNode,  ///< one copy for each node, which forwards it over its link
+  PerRank   ///< the same, but within a node one copy for each rank
 };
 
 template <>
@@ -90,10 +90,10 @@ struct EnumNames<ExpertDispatch> {
        "token"}};
 };
 
-/// How the host starts kernels (docs/CostModel.md, "The host").
+/// How the host launches kernels (docs/CostModel.md, "The host").
 enum class KernelLaunch : uint8_t {
   Single, ///< one by one
-  Graphs  ///< one graph for a block, all but the kernels on rows of experts
+  Graphs  ///< one graph per block, without the kernels on rows of experts
 };
 
 template <>
@@ -134,11 +134,12 @@ struct EnumNames<SliceCut> {
        "Equal FLOPs, so that later slices are shorter"}};
 };
 
-/// The data that workers pass on while they compute slices with prefixes of
+/// The data that workers exchange to balance slices whose prefixes have
 /// different lengths (docs/CostModel.md, "Slices").
 enum class SliceExchange : uint8_t {
   None,
-  Pairs ///< of two workers, the one with the shorter prefix takes over a part
+  /// Of two workers, the worker with the shorter prefix takes over a part.
+  Pairs
 };
 
 template <>
@@ -149,8 +150,8 @@ struct EnumNames<SliceExchange> {
        "The shorter of two takes half of the difference (SlimPipe)"}};
 };
 
-/// In which order a worker issues the parts of layers of a forward and of a
-/// backward that overlap (docs/CostModel.md, "Parts of layers").
+/// The order in which a worker issues the parts of layers of an overlapped
+/// forward and backward (docs/CostModel.md, "Parts of layers").
 enum class PairOrder : uint8_t { InTurn, DeepSeek, Megatron, Best, Fluid };
 
 template <>
@@ -170,7 +171,7 @@ struct EnumNames<PairOrder> {
 /// The pieces in which the gradients and weights of a stage are exchanged among
 /// its holders (docs/CostModel.md, "Under the backward and the forward").
 enum class GradientBuckets : uint8_t {
-  Auto,  ///< layers if all-reduces run alongside the compute, else whole
+  Auto,  ///< layers if all-reduces overlap with compute, else whole
   Whole, ///< when the last backward of the stage has ended
   Layers ///< by layer, while the last backward and the first forward run
 };
@@ -190,11 +191,11 @@ struct EnumNames<GradientBuckets> {
 // Deployments
 //===----------------------------------------------------------------------===//
 
-/// A ratio of one, in the parts per million that ratios are held in.
+/// The ratio 1 in parts per million, in which ratios are stored.
 inline constexpr int64_t kOnePpm = 1000000;
 inline constexpr int64_t kEvenBalance = kOnePpm;
 inline constexpr int64_t kMaxDataParallel = 2147483647;
-/// All accelerators of a node; systems have no larger ones
+/// All accelerators of a node; no system has larger nodes
 /// (kMaxAcceleratorsPerNode).
 inline constexpr int64_t kWholeNode = 65536;
 inline constexpr int64_t kAllPercent = 100;
@@ -208,7 +209,7 @@ struct Deployment {
   Enum member = Enum::unsaid;
 #define DEPLOYMENT_SIZES(Enum, member, name, unsaid, ...)                      \
   Enum member = Enum::unsaid;                                                  \
-  std::vector<int64_t> member##Sizes; ///< in its place; empty: none
+  std::vector<int64_t> member##Sizes; ///< replaces the value; empty: no sizes
 #include "PipeSched/Facts/Deployment.def"
 };
 
@@ -219,12 +220,12 @@ bool operator==(const Deployment &a, const Deployment &b);
 // The table
 //===----------------------------------------------------------------------===//
 
-/// How an option is held, as a 64-bit integer unless sizes are given.
+/// How an option is stored: as a 64-bit integer, unless sizes are given.
 enum class DeploymentKind : uint8_t {
   Count,  ///< an integer from 1
   Ratio,  ///< parts per million, from kOnePpm
-  Choice, ///< the number of a value of an enum
-  Sizes   ///< the same, in whose place sizes may be given
+  Choice, ///< the number of an enum value
+  Sizes   ///< the same, or sizes instead
 };
 
 /// A row of Deployment.def, which explains the columns.
@@ -233,13 +234,14 @@ struct DeploymentOption {
   void (*put)(Deployment &, int64_t);
   DeploymentKind kind;
   llvm::StringRef name;
-  int64_t unsaid, least, most; ///< as they are held
+  int64_t unsaid, least, most; ///< as stored
   llvm::StringRef matters, summary, wanted, unit, title;
-  llvm::ArrayRef<llvm::StringRef> values = {}; ///< of a choice, their names
-  std::string attribute = {};                  ///< the name of the field in IR
-  std::string unsaidText = {}; ///< the default, as people write it
-  /// For options that take sizes, else null. Setting the value or the sizes
-  /// removes the other.
+  /// Names of the values of a choice.
+  llvm::ArrayRef<llvm::StringRef> values = {};
+  std::string attribute = {};  ///< the name of the field in IR
+  std::string unsaidText = {}; ///< the default as users write it
+  /// For options that take sizes, else null. Setting the value removes the
+  /// sizes, and vice versa.
   llvm::ArrayRef<int64_t> (*getSizes)(const Deployment &) = nullptr;
   void (*putSizes)(Deployment &, llvm::ArrayRef<int64_t>) = nullptr;
 
@@ -247,7 +249,7 @@ struct DeploymentOption {
   bool isChoice() const {
     return kind == DeploymentKind::Choice || kind == DeploymentKind::Sizes;
   }
-  /// The sizes that are given; empty for others.
+  /// Returns the sizes; empty if none are set.
   llvm::ArrayRef<int64_t> sizesOf(const Deployment &deployment) const {
     return getSizes ? getSizes(deployment) : llvm::ArrayRef<int64_t>();
   }
@@ -259,35 +261,38 @@ struct DeploymentOption {
 /// All options, in the order of the table.
 llvm::ArrayRef<DeploymentOption> deploymentOptions();
 
-/// Errors: no option has this name, with the closest.
+/// Finds an option by name. Errors: an unknown name, with the closest one.
 llvm::Expected<const DeploymentOption *>
 findDeploymentOption(llvm::StringRef name);
 
-/// The names of all options as prose: "data-parallel, sharding and ...".
+/// Returns the names of all options as prose: "data-parallel, sharding and
+/// ...".
 std::string listDeploymentOptions();
 
-/// Sets an option to a value as it is held. Errors: a value out of range.
+/// Sets an option to a stored value. Errors: a value out of range.
 llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
                       int64_t value);
 
-/// Sets an option that is a ratio. Errors: one out of range, or no number.
+/// Sets an option that is a ratio. Errors: a ratio out of range or NaN.
 llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
                       double ratio);
 
-/// Sets the sizes of an option that takes some. Errors: none; one below 1.
+/// Sets the sizes of an option that takes sizes. Errors: no sizes; a size below
+/// 1.
 llvm::Error setSizes(Deployment &deployment, const DeploymentOption &option,
                      llvm::ArrayRef<int64_t> sizes);
 
-/// Sets an option of any kind by text. Errors: text that is not a value of it.
+/// Sets an option of any kind from text. Errors: text that is not a value of
+/// the option.
 llvm::Error setOption(Deployment &deployment, const DeploymentOption &option,
                       llvm::StringRef value);
 
-/// Sets an option of any kind by name and text. Errors: an unknown name; text
-/// that is not a value of the option; errors of the other functions.
+/// Sets an option of any kind by name and from text. Errors: an unknown name;
+/// text that is not a value of the option; errors of the other functions.
 llvm::Error setOption(Deployment &deployment, llvm::StringRef name,
                       llvm::StringRef value);
 
-/// Errors: the first value that is out of range.
+/// Checks all options. Errors: the first value that is out of range.
 llvm::Error checkRanges(const Deployment &deployment);
 
 } // namespace pipesched

@@ -1,7 +1,7 @@
 //===- Facts.h - Facts of model, system and profile -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Facts only, no costs: the plain structs of pipe.model, the system attributes
+// Facts without costs: the plain structs of pipe.model, the system attributes
 // and the profile attribute. A cost model turns them into times (CostModel.h).
 //
 //===----------------------------------------------------------------------===//
@@ -27,12 +27,11 @@ namespace pipesched {
 /// The unit of a worker that executes a kernel. Link: a collective among the
 /// accelerators of one worker (tensor parallelism), `bytes` its payload.
 /// MatrixFp8, MatrixFp4: the matrix engine at its rate for 8-bit and for 4-bit
-/// floats. AllToAll: rows on their way to experts of other ranks or back,
-/// `bytes` of all rows. Context: keys and values (in I followed by as many
-/// bytes of their gradients) on their way among the ranks that divide a
-/// sequence, `bytes` of all tokens. Both are free if nothing is divided.
-/// Attention: a fused attention kernel on the matrix engine, at a separate rate
-/// (AttentionShape).
+/// floats. AllToAll: transfers of rows to experts of other ranks or back,
+/// `bytes` of all rows. Context: transfers of keys and values (in I followed by
+/// as many bytes of their gradients) between the ranks of a sequence, `bytes`
+/// of all tokens. Both take no time if nothing is sharded. Attention: a fused
+/// attention kernel on the matrix engine, at a separate rate (AttentionShape).
 enum class Engine : uint8_t {
   Matrix,
   Vector,
@@ -82,8 +81,8 @@ struct AttentionShape {
   }
 };
 
-/// Work of one kernel in one phase, for one microbatch, summed over the
-/// accelerators of the worker (Link: the payload, counted once).
+/// The work of one kernel in one phase, for one microbatch, summed over the
+/// accelerators of the worker. For Link it is the payload, counted once.
 struct Work {
   int64_t flops = 0, bytes = 0;
 
@@ -109,41 +108,43 @@ struct Kernel {
   std::string name;
   Engine engine = Engine::Matrix;
   Work forward, inputGrad, weightGrad;
-  bool recomputed = true; ///< runs again in R, under full recompute
-  bool core = false;      ///< of the attention core: selective recompute runs
-                          ///< it too
-  bool whole = false; ///< not divided: every accelerator of a worker does all
-                      ///< of it
-  /// On parameters: every rank that divides a sequence does all that its widths
-  /// of layers have, and with expert parallelism all of its experts.
+  /// The backward recomputes it in R under full recompute.
+  bool recomputed = true;
+  bool core = false; ///< a part of the attention core, which R also runs under
+                     ///< selective recompute
+  bool whole =
+      false; ///< not sharded: every accelerator of a worker does all of it
+  /// Works on parameters: every rank of a sequence processes all parameters of
+  /// its widths of layers, and with expert parallelism all of its experts.
   bool onParameters = false;
-  int64_t count = 1; ///< runs so often in each phase, one after the other
-  /// The work in B, in R, and in O once per step (pipe.kernel). If absent in
-  /// all kernels of a block: B runs I and W, R runs F, O moves the state of the
+  int64_t count = 1; ///< number of runs in each phase, one after the other
+  /// The work in B, in R, and in O once per step (pipe.kernel). If all kernels
+  /// of a block omit it, B runs I and W, R runs F, and O moves the state of the
   /// parameters.
   std::optional<Work> backward = std::nullopt, recompute = std::nullopt,
                       optimizer = std::nullopt;
   /// The work in S and T, if the stage has a shard of a vocabulary.
   Work logits = {}, logitsGrad = {};
-  /// Whether it works on the rows of experts: with expert parallelism on the
-  /// rank that holds the expert. A Link kernel is then not needed.
+  /// Whether it works on the rows of experts. With expert parallelism it runs
+  /// on the rank that holds the expert, and a Link kernel is then not needed.
   bool routed = false;
   /// The part of the bytes of each phase that are weights of experts with rows.
   int64_t weightBytes = 0;
   /// Present exactly for a kernel on Engine::Attention.
   std::optional<AttentionShape> attention = std::nullopt;
   /// The number of kernels that the host launches for one run; for a kernel
-  /// with `weightBytes` the number for each expert of a rank.
+  /// with `weightBytes`, the number per expert of a rank.
   int64_t launches = 1;
-  /// After its F the host waits until the device is done, since the next launch
-  /// depends on the result.
+  /// Whether the host waits after its F until the device is done, because the
+  /// next launch depends on the result.
   bool synchronizes = false;
-  /// Sorts rows that came to the rank of their expert: needed only if experts
-  /// are divided over ranks and each expert gets a separate copy.
+  /// Whether it sorts rows that arrived at the rank of their expert. This is
+  /// needed only if experts are sharded over ranks and each expert gets a
+  /// separate copy.
   bool exchanged = false;
-  /// For the attention core, whose work grows with pairs of tokens: the most
-  /// tokens of a sequence that a token sees, all or a window. 0: the work grows
-  /// with tokens.
+  /// For the attention core, whose work grows with pairs of tokens: the number
+  /// of tokens of a sequence that a token attends to at most, all or a window.
+  /// 0: the work grows with tokens.
   int64_t seen = 0;
 
   friend bool operator==(const Kernel &a, const Kernel &b) {
@@ -162,7 +163,7 @@ struct Kernel {
 };
 
 /// The part of a block's bytes that every accelerator of a worker holds in
-/// full; the rest is divided among them.
+/// full; the rest is sharded over them.
 struct WholeBytes {
   int64_t activation = 0, weightGrad = 0, recomputed = 0;
 
@@ -192,7 +193,7 @@ struct MessageBytes {
   }
 };
 
-/// The part of the bytes of experts' rows that each rank holds of all widths.
+/// The bytes of experts' rows that each rank holds in full width.
 struct WideBytes {
   int64_t activation = 0, weightGrad = 0;
 
@@ -201,17 +202,19 @@ struct WideBytes {
   }
 };
 
-/// The experts of a block: a router sends each token to `perToken` of `count`.
+/// The experts of a block. A router sends each token to `perToken` of `count`
+/// experts.
 struct ExpertFacts {
   int64_t count = 0, perToken = 0;
-  int64_t rows = 0;       ///< tokens times perToken, of one microbatch
-  int64_t parameters = 0; ///< of all experts; a part of the block's
+  int64_t rows = 0; ///< tokens of one microbatch times perToken
+  /// Of all experts; included in the parameters of the block.
+  int64_t parameters = 0;
   /// The parts of the block's bytes that are rows of experts.
   int64_t activationBytes = 0, weightGradBytes = 0;
   /// Experts form `groups` of equal size; the experts of a token are in at most
   /// `groupsPerToken` of them (arXiv 2412.19437, section 2.1.2).
   int64_t groups = 1, groupsPerToken = 1;
-  /// Of inputs and outputs of experts, which are as wide as the model.
+  /// The inputs and outputs of experts, which are as wide as the model.
   WideBytes wide = {};
 
   friend bool operator==(const ExpertFacts &a, const ExpertFacts &b) {
@@ -223,12 +226,12 @@ struct ExpertFacts {
   }
 };
 
-/// The shard of a vocabulary on a stage (arXiv 2411.05288), bytes of a
-/// microbatch. All zero: there is none.
+/// The shard of a vocabulary on a stage (arXiv 2411.05288), bytes per
+/// microbatch. All zero if there is none.
 struct ShardBytes {
   int64_t kept = 0;      ///< from S to T
   int64_t broadcast = 0; ///< X: the last output, to all workers
-  int64_t combined = 0;  ///< Y: values of all shards, summed on all workers
+  int64_t combined = 0;  ///< Y: values of all shards, combined on all workers
   int64_t reduced = 0;   ///< Z: the gradient of the last output, for its stage
 
   friend bool operator==(const ShardBytes &a, const ShardBytes &b) {
@@ -240,7 +243,7 @@ struct ShardBytes {
   }
 };
 
-/// The position of a block: repeated layers are divided among stages; the
+/// The position of a block: repeated layers are distributed over stages; the
 /// others are pinned to the first or the last stage of a path.
 enum class BlockPosition : uint8_t { First, Layer, Last };
 
@@ -250,15 +253,15 @@ struct BlockFacts {
   BlockPosition position = BlockPosition::Layer;
   int64_t count = 1;
   int64_t parameters = 0;
-  /// The parameters that one token uses, without experts that it is not sent
-  /// to. Absent: all of them.
+  /// The parameters that one token uses, without experts that the router does
+  /// not choose. Absent: all parameters.
   std::optional<int64_t> activeParameters;
   /// The part of `parameters` that another block owns, such as a table that
-  /// embedding and head share. They take memory but do not count as parameters
-  /// of the model again.
+  /// embedding and head share. It takes memory, but is not counted again as
+  /// parameters of the model.
   int64_t tiedParameters = 0;
   int64_t activationBytes = 0; ///< kept from F to the last use
-  /// Held between a split I and its W: the inputs of weights, and the gradients
+  /// Kept between a split I and its W: the inputs of weights, and the gradients
   /// of their outputs (M_W in arXiv 2401.10241).
   int64_t weightGradBytes = 0;
   int64_t recomputedBytes = 0; ///< kept from F under full recompute
@@ -266,13 +269,13 @@ struct BlockFacts {
   /// under selective recompute.
   int64_t coreBytes = 0;
   WholeBytes whole;
-  /// Absent: the model's bytes for each of the parameters.
+  /// Absent: the model's bytes per parameter apply.
   std::optional<StateBytes> state;
   /// The messages of a stage if this is its last block (activation) or its
-  /// first one (gradient). Absent: the model's `boundaryBytes`.
+  /// first block (gradient). Absent: the model's `boundaryBytes`.
   std::optional<MessageBytes> messages;
-  std::optional<ExpertFacts> experts; ///< absent: there are none
-  ShardBytes shard; ///< a block with one has kernels in S and T
+  std::optional<ExpertFacts> experts; ///< absent if there are none
+  ShardBytes shard; ///< a block with a shard has kernels in S and T
   std::vector<Kernel> kernels;
 
   friend bool operator==(const BlockFacts &a, const BlockFacts &b) {
@@ -290,7 +293,7 @@ struct BlockFacts {
   }
 };
 
-/// Format of linear layers; attention, head and router stay in 16 bits.
+/// The format of linear layers; attention, head and router stay in 16 bits.
 enum class Precision : uint8_t { BF16, FP8, NVFP4 };
 
 template <>
@@ -322,8 +325,8 @@ struct EnumNames<Recompute> {
 struct ModelFacts {
   std::string name, source;
   int64_t microbatchSize = 1; ///< sequences per microbatch
-  int64_t sequence = 0;       ///< tokens per sequence; 0: not known
-  int64_t vocabulary = 0;     ///< entries of the vocabulary; 0: not known
+  int64_t sequence = 0;       ///< tokens per sequence; 0: unknown
+  int64_t vocabulary = 0;     ///< entries of the vocabulary; 0: unknown
   int64_t boundaryBytes = 0;  ///< activation between stages, one microbatch
   int64_t weightBytesPerParameter = 2, gradientBytesPerParameter = 2,
           optimizerBytesPerParameter = 12;
@@ -349,8 +352,8 @@ struct ModelFacts {
 //===----------------------------------------------------------------------===//
 
 /// Efficiency by size in parts per million, piecewise linear between points and
-/// constant outside them. One point is a flat curve; without points the
-/// efficiency is 1.
+/// constant outside of them. With one point the curve is constant; without
+/// points the efficiency is 1.
 struct EfficiencyCurve {
   struct Point {
     int64_t size = 0; ///< FLOPs or bytes of one kernel or message
@@ -368,15 +371,15 @@ struct EfficiencyCurve {
   }
 };
 
-/// One accelerator's engine: peak rate, time to start, efficiency by FLOPs.
+/// The engine of one accelerator: peak rate, latency, efficiency by FLOPs.
 struct EngineFacts {
   int64_t flopsPerSecond = 0;
   int64_t latencyPs = 0;
   EfficiencyCurve efficiency;
-  int64_t fp8FlopsPerSecond = 0; ///< in 8-bit floats; 0: not known
-  /// For narrow floats; absent: `efficiency` applies to them too.
+  int64_t fp8FlopsPerSecond = 0; ///< in 8-bit floats; 0: unknown
+  /// For narrow floats; if absent, `efficiency` applies to them too.
   std::optional<EfficiencyCurve> fp8Efficiency;
-  int64_t fp4FlopsPerSecond = 0; ///< in 4-bit floats; 0: not known
+  int64_t fp4FlopsPerSecond = 0; ///< in 4-bit floats; 0: unknown
 
   /// The peak of a matrix engine in a precision.
   int64_t peakOf(Engine engine) const {
@@ -394,8 +397,9 @@ struct EngineFacts {
   }
 };
 
-/// The rates of one attention kernel at one head size, as shares of a peak by
-/// the tokens of a sequence. They count the FLOPs of scores that no mask hides.
+/// The rates of one attention kernel at one head size, as fractions of a peak
+/// by the tokens of a sequence. They count the FLOPs of scores that no mask
+/// hides.
 struct AttentionRates {
   FlashKernel kernel = FlashKernel::Flash2;
   int64_t headSize = 0;
@@ -428,40 +432,39 @@ inline constexpr int64_t kMaxAcceleratorsPerPod = 65536;
 /// evenly.
 struct HardwareFacts {
   std::string name, source;
-  /// Assumptions and omissions of a reader, for people to read; equality
-  /// ignores it.
+  /// Assumptions and omissions of a reader, for users; ignored by equality.
   std::vector<std::string> notes;
   int64_t accelerators = 1;
   EngineFacts matrix, vector;
   std::vector<AttentionRates> attention; ///< of one accelerator
   LinkFacts memory;                      ///< of one accelerator
   int64_t memoryBytes = 0;               ///< capacity of one accelerator
-  LinkFacts link;    ///< of one accelerator to others of its node
+  LinkFacts link;    ///< of one accelerator, to others of its node
   LinkFacts network; ///< between workers, of the whole worker
   LinkFacts spine;   ///< between pods, of the whole worker
-  LinkFacts host;    ///< to host memory, of one accelerator
-  /// The part of the peaks of the data sheet that the rates of `matrix` have,
-  /// in parts per million. Power limits and multiprocessors that communicate
-  /// take the rest.
+  LinkFacts host;    ///< of one accelerator, to host memory
+  /// The rates of `matrix` as a fraction of the peaks of the data sheet, in
+  /// parts per million. Power limits and multiprocessors that communicate take
+  /// the rest.
   int64_t peakSharePpm = 1000000;
   /// Times of the host: for an operation with its first kernel, for each
-  /// further kernel, and from the end of a kernel that it waits for to the next
-  /// start. 0: not known; then devices never wait for the host.
+  /// additional kernel, and from the end of a kernel for which it waits to the
+  /// next launch. 0: unknown; then devices never wait for the host.
   int64_t operationPs = 0, launchPs = 0, synchronizePs = 0;
   /// Whether a kernel computes while it moves data, so that its time is the
   /// longer of the two. Otherwise its time is their sum.
   bool overlapsMemory = true;
-  /// Accelerators that `link` joins; 0: only the accelerators of one worker.
+  /// Accelerators that `link` connects; 0: only the accelerators of one worker.
   int64_t acceleratorsPerNode = 0;
-  /// Accelerators that `network` joins, whole nodes, and beyond which `spine`
-  /// does; 0: `network` joins all.
+  /// Accelerators that `network` connects, in whole nodes; `spine` connects
+  /// these groups. 0: `network` connects all.
   int64_t acceleratorsPerPod = 0;
   /// Groups of nodes with different hardware, the fastest first. The fields
-  /// above then describe the first group, with the least memory of all. Empty:
-  /// all nodes are equal. A group is a pod.
+  /// above then describe the first group, but with the smallest memory of all
+  /// groups. Empty: all nodes are equal. Each group is a pod.
   std::vector<HardwareFacts> groups;
-  /// The accelerators up to the end of each group, for a system with groups and
-  /// for each of them.
+  /// The number of accelerators up to the end of each group, for a system with
+  /// groups and for each of them.
   std::vector<int64_t> groupEnds;
 
   friend bool operator==(const HardwareFacts &a, const HardwareFacts &b) {
@@ -480,13 +483,13 @@ struct HardwareFacts {
   }
 };
 
-/// The rates of a kernel at a head size; null if the system has none.
+/// Returns the rates of a kernel at a head size; null if the system has none.
 const AttentionRates *findAttentionRates(const HardwareFacts &hardware,
                                          FlashKernel kernel, int64_t headSize);
 
-/// FLOP/s of the matrix engines of a worker by the data sheet, in 16, 8 or 4
-/// bits, independent of the share that is sustained; the mean of a system
-/// with groups.
+/// Returns the FLOP/s of the matrix engines of a worker by the data sheet, in
+/// 16, 8 or 4 bits, without the sustained share; for a system with groups,
+/// their mean.
 double peakFlopsPerSecond(const HardwareFacts &hardware, Engine engine);
 
 /// Gives every worker `accelerators` devices and their share of the bandwidth
@@ -494,9 +497,9 @@ double peakFlopsPerSecond(const HardwareFacts &hardware, Engine engine);
 /// over int64.
 llvm::Error setAccelerators(HardwareFacts &hardware, int64_t accelerators);
 
-/// Describes a mistake in the levels of the network, or returns nothing: nodes
-/// without a link; a spine without pods, or pods without one; pods of parts of
-/// nodes.
+/// Describes an error in the levels of the network, or returns nothing: nodes
+/// without a link; a spine without pods, or pods without a spine; pods with
+/// parts of nodes.
 std::optional<std::string> mistakeInLevels(const HardwareFacts &hardware);
 
 //===----------------------------------------------------------------------===//

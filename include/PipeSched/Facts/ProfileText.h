@@ -1,8 +1,8 @@
 //===- ProfileText.h - Profiles as text -------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The one grammar of measured times, in pass options, the profile attribute and
-// JSON: exact decimals with units.
+// The common grammar of measured times in pass options, the profile attribute
+// and JSON: exact decimals with units.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,16 +17,16 @@
 namespace pipesched {
 
 /// Reads `18.522ms` as 18522000000: a decimal number and one of ps, ns, us, ms,
-/// s. Errors quote the text: no number, negative, no unit, finer than a
+/// s. Errors quote the text: not a number, negative, no unit, finer than a
 /// picosecond, over int64.
 llvm::Expected<int64_t> parseTime(llvm::StringRef text);
 
-/// The shortest text that parseTime reads as `ps`, in the largest unit that
-/// gives at least 1.
+/// Returns the shortest text that parseTime reads as `ps`, in the largest unit
+/// in which the number is at least 1.
 std::string printTime(int64_t ps);
 
-/// The names that a profile may contain: F, B, I, W, R, D, U, O, G, FB, comm,
-/// send.
+/// Returns the names that a profile may contain: F, B, I, W, R, D, U, O, G, FB,
+/// comm, send.
 llvm::ArrayRef<llvm::StringRef> profileNames();
 
 /// The names of times that may differ by microbatch: F, B, I, W, R, D, U, the

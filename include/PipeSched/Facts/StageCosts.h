@@ -1,8 +1,8 @@
 //===- StageCosts.h - Costs of cells and messages ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Times, bytes and memory of each stage of a placement, as plain numbers: a
-// cost model fills them in, analyses read them.
+// Times, bytes and memory of each stage of a placement, as plain numbers. A
+// cost model fills them in, and analyses read them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,9 @@ struct MessageCost {
   int64_t occupancyPs = 0, latencyPs = 0, bytes = 0;
   /// The time by which it can start before the end of its predecessor. The
   /// pieces of an all-reduce become ready one after the other, and weight
-  /// gradients of an overlapped pair may run after its messages. It never
-  /// arrives before that end; for an all-reduce this is at most the occupancy.
+  /// gradients of an overlapped pair may run after its messages. The message
+  /// never arrives before that end; for an all-reduce the time is at most the
+  /// occupancy.
   int64_t aheadPs = 0;
 
   friend bool operator==(const MessageCost &a, const MessageCost &b) {
@@ -48,7 +49,8 @@ struct StageMessages {
 
 /// The costs of one global stage (path, stage).
 struct StageCost : StageMessages {
-  /// O and G are about the blocks that the stage owns (ParameterSets.h).
+  /// The costs of O and G are for the blocks that the stage owns
+  /// (ParameterSets.h).
   CellCosts cells;
   std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
                                        ///< is of this stage; absent: by
@@ -63,24 +65,26 @@ struct StageCost : StageMessages {
   }
 };
 
-/// How the segments of an overlapped pair share resources. Rows on their way to
-/// experts (Resource::Experts) are one lane, everything else is the other.
+/// How the segments of an overlapped pair share resources. Transfers of rows to
+/// experts (Resource::Experts) are one lane, all other segments are the other
+/// lane.
 enum class PairRule : uint8_t {
   InTurn, ///< not at all: the second cell runs after the first
   /// Segments are divided as finely as needed, so that the pair takes the
-  /// longest of: either lane for both cells, either cell by itself. Without
-  /// rows for experts this is the sum of the cells.
+  /// longest of: either lane for both cells, either cell alone. Without rows of
+  /// experts this is the sum of the cells.
   Fluid,
   /// Segments are whole, and each cell runs its own in order. A lane runs one
-  /// at a time: the one that can start first, of the first cell if both can.
+  /// segment at a time: the one that can start first, on ties that of the first
+  /// cell.
   InOrder,
 };
 
 /// The time of an overlapped pair.
 struct PairTime {
   int64_t ps = 0;
-  /// The time of weight gradients at its end, when the output of the forward
-  /// and the gradient of the backward's input are already on their way.
+  /// The time of weight gradients at its end, while the output of the forward
+  /// and the gradient of the backward's input are already being sent.
   int64_t behindPs = 0;
 };
 
@@ -89,8 +93,8 @@ struct PairTime {
 class PairTimes {
 public:
   virtual ~PairTimes();
-  /// At least the time of both by PairRule::Fluid, and at most their sum. May
-  /// be called from several threads.
+  /// Returns a time of at least the time by PairRule::Fluid, and at most the
+  /// sum of both cells. Several threads may call it.
   virtual PairTime timeOf(int64_t forwardStage,
                           int64_t backwardStage) const = 0;
 };
@@ -98,11 +102,12 @@ public:
 /// The costs of a whole placement, by global stage (Placement::globalStage).
 struct StageCosts {
   std::vector<StageCost> stages;
-  /// By number of the all-reduce (Program::blocks); each of its workers sends
+  /// By index of the all-reduce (Program::groups); each of its workers sends
   /// `bytes`. Empty: each all-reduce takes the G time of its cell.
   std::vector<MessageCost> reductions;
   PairRule pairRule = PairRule::Fluid;
-  /// In place of the rule, for pairs of F and B; null: the rule is for all.
+  /// Replaces the rule for pairs of F and B; null: the rule applies to all
+  /// pairs.
   std::shared_ptr<const PairTimes> pairTimes;
 
   /// Whether any cell has a segment on one of these resources.
@@ -137,19 +142,20 @@ struct StageCosts {
     return cells.alonePs(cell.getPhase(), cells.sliceOf(cell));
   }
 
-  /// The time of an overlapped pair of cells with these segments, by the rule.
+  /// Returns the time of an overlapped pair of cells with these segments, by
+  /// the rule.
   uint64_t pairPs(llvm::ArrayRef<Segment> first,
                   llvm::ArrayRef<Segment> second) const;
-  /// The time of an overlapped pair: the measured one, else `pairTimes`, else
-  /// by the rule.
+  /// Returns the time of an overlapped pair: the measured time, else by
+  /// `pairTimes`, else by the rule.
   uint64_t pairPs(const Placement &placement, Cell first, Cell second) const;
-  /// PairTime::behindPs of an overlapped pair; 0 unless `pairTimes` has its
-  /// time.
+  /// Returns PairTime::behindPs of an overlapped pair; 0 if its time does not
+  /// come from `pairTimes`.
   int64_t behindPs(const Placement &placement, Cell first, Cell second) const;
-  /// Adds the time for which the rows of a cell, or of an overlapped pair, are
-  /// on their way to experts, and its exposed part, which no compute hides. A
-  /// measured pair has no exposed part, since its time does not say which part
-  /// waits. Returns false if a sum is over int64.
+  /// Adds the time in which the rows of a cell, or of an overlapped pair, are
+  /// sent to experts, and its exposed part, which no compute hides. A measured
+  /// pair has no exposed part, because its time does not show which part waits.
+  /// Returns false if a sum exceeds int64.
   [[nodiscard]] bool addDispatches(const Placement &placement, Cell cell,
                                    std::optional<Cell> overlapped,
                                    Exchange &sum) const;
@@ -159,32 +165,32 @@ private:
                                         Cell second) const;
 };
 
-/// Memory of one global stage, bytes. Activations are of one unit.
+/// Memory of one global stage in bytes. Activations are per unit.
 struct StageMemory {
   int64_t activationBytes = 0; ///< from F to the last phase that needs it
   /// The bytes of activations that a split I frees; negative if the gradients
-  /// that it leaves for W are larger.
+  /// that it keeps for W are larger.
   int64_t inputGradFreedBytes = 0;
-  int64_t boundaryBytes = 0; ///< kept between F and R if R recomputes
-  /// Needed in addition while B or I runs: the block that the backward itself
+  int64_t boundaryBytes = 0; ///< kept between F and R if there is an R
+  /// Additional memory while B or I runs: the block that the backward itself
   /// recomputes.
   int64_t workingBytes = 0;
-  /// The bytes that the end of B or I leaves for the backwards of earlier
+  /// The bytes that B or I at its end leaves for the backwards of earlier
   /// slices of its microbatch: their part of the gradients of keys and values.
-  /// Below 0 if it frees its own part, which a later slice has left.
+  /// Negative if it frees its own part, which a later slice left.
   int64_t leftForSlicesBytes = 0;
-  /// The bytes of the blocks that the stage owns: a worker holds a block once,
+  /// The bytes of the blocks that the stage owns. A worker holds a block once,
   /// even if several of its stages use it (ParameterSets.h).
   int64_t weightBytes = 0, gradientBytes = 0, optimizerBytes = 0;
   /// The bytes that a shard of the vocabulary keeps between S and T: its
   /// logits, and the output of the last stage.
   int64_t shardBytes = 0;
-  /// The output of an embedding in shards: between E and the end of F if it is
-  /// the input of the stage, else between E and A. One of both is 0.
+  /// The output of a sharded embedding: between E and the end of F if it is the
+  /// input of the stage, else between E and A. One of the two is 0.
   int64_t lookupSumBytes = 0, lookupPartBytes = 0;
   int64_t lookupGradBytes = 0; ///< its gradient, between C and V
 
-  /// The bytes of one unit.
+  /// Returns the bytes of one unit.
   constexpr HeldAmounts amounts() const {
     return {activationBytes, boundaryBytes,   inputGradFreedBytes, shardBytes,
             lookupSumBytes,  lookupPartBytes, lookupGradBytes};
@@ -192,12 +198,12 @@ struct StageMemory {
 };
 
 struct MemoryFacts {
-  /// By global stage; the bytes of units are the first slice's.
+  /// By global stage; the bytes per unit are those of the first slice.
   std::vector<StageMemory> stages;
-  /// By global stage and slice, if slices differ; else empty. Parameters are
-  /// the stage's.
+  /// By global stage and slice, if slices differ; else empty. Parameters are in
+  /// `stages`.
   std::vector<StageMemory> slices;
-  int64_t numSlices = 1; ///< of a microbatch, if they differ
+  int64_t numSlices = 1; ///< of a microbatch, if slices differ
 
   const StageMemory &memoryOf(int64_t stage, int64_t slice) const {
     return slices.empty() ? stages[stage] : slices[stage * numSlices + slice];
@@ -210,7 +216,7 @@ struct MemoryFacts {
   const StageMemory &memoryOf(const Placement &placement, Cell cell) const {
     return memoryOf(placement.globalStage(cell), cell);
   }
-  int64_t capacityBytes = 0; ///< of one worker; 0: not known
+  int64_t capacityBytes = 0; ///< of one worker; 0: unknown
 };
 
 } // namespace pipesched

@@ -1,8 +1,8 @@
 //===- System.h - Hardware with a training on it ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The facts of a system that a cost model reads: the hardware, and the division
-// of a training on it.
+// The facts of a system that a cost model reads: the hardware, and how a
+// training is distributed over it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ namespace pipesched {
 
 static_assert(kWholeNode == kMaxAcceleratorsPerNode);
 
-/// Hardware, and how a training is divided on it.
+/// Hardware, and how a training is distributed over it.
 struct SystemFacts : HardwareFacts, Deployment {
   SystemFacts() = default;
   SystemFacts(HardwareFacts hardware, Deployment deployment = {})
@@ -25,15 +25,17 @@ struct SystemFacts : HardwareFacts, Deployment {
   const HardwareFacts &hardware() const { return *this; }
   const Deployment &deployment() const { return *this; }
   int64_t tensorParallel() const { return accelerators / contextParallel; }
-  /// The ranks that divide the widths of an expert.
+  /// The number of ranks over which the widths of an expert are sharded.
   int64_t expertWidths() const { return expertParallel > 1 ? expertTensor : 1; }
-  /// The consecutive ranks of a stage that together hold each expert once.
+  /// The number of consecutive ranks of a stage that together hold each expert
+  /// once.
   int64_t expertRanks() const { return expertParallel * expertWidths(); }
-  /// The groups of pipelines that hold the same state, each divided.
+  /// The number of groups of pipelines that hold the same state, each sharded
+  /// within the group.
   int64_t shardCopies() const {
     return sharding == Sharding::None ? 1 : shardGroups;
   }
-  /// The pipelines that divide state.
+  /// The number of pipelines over which state is sharded.
   int64_t shards() const { return dataParallel / shardCopies(); }
 
   friend bool operator==(const SystemFacts &a, const SystemFacts &b) {
@@ -41,24 +43,24 @@ struct SystemFacts : HardwareFacts, Deployment {
   }
 };
 
-/// The group of the nodes that hold a worker. If there are several, the
-/// slowest, since the others wait for it. Errors: fewer accelerators than its
-/// pipelines need.
+/// Returns the group of the nodes that hold a worker. If there are several,
+/// returns the slowest, because the others wait for it. Errors: fewer
+/// accelerators than the pipelines need.
 llvm::Expected<size_t> groupOfWorker(const SystemFacts &system, int64_t worker);
 
-/// A training on a system whose nodes all belong to one group.
+/// Returns the same training on a system whose nodes all belong to one group.
 SystemFacts systemOfGroup(const SystemFacts &system, size_t group);
 
-/// Divides a training on hardware whose number of accelerators is set before.
-/// Errors: as for checkSplit.
+/// Distributes a training over hardware whose number of accelerators per worker
+/// is already set. Errors: as for checkSplit.
 llvm::Expected<SystemFacts> deploy(HardwareFacts hardware,
                                    const Deployment &deployment);
 
-/// Errors: an option out of range; a context-parallel degree that does not
-/// divide the accelerators of a worker; an expert-parallel degree that does not
-/// divide the accelerators of a stage in all pipelines; groups that do not
-/// divide the pipelines or the copies of an expert. They name the nearest
-/// degrees that divide.
+/// Checks the degrees. Errors: an option out of range; a context-parallel
+/// degree that does not divide the accelerators of a worker; an expert-parallel
+/// degree that does not divide the accelerators of a stage in all pipelines;
+/// groups that do not divide the pipelines or the copies of an expert. They
+/// name the nearest degrees that divide.
 llvm::Error checkSplit(const SystemFacts &system);
 
 llvm::Error errorOfSystem(llvm::StringRef name, llvm::Error error);
