@@ -1,8 +1,8 @@
 //===- Attributes.h - C API for attributes and types --------------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Attributes of schedules, and the type of exec. A context must have loaded the
-// dialect. Attributes of systems are read from their text
+// Attributes of schedules, and the type of exec. The context must have loaded
+// the dialect. Attributes of systems are parsed from their text
 // (mlirAttributeParseGet).
 //
 //===----------------------------------------------------------------------===//
@@ -21,17 +21,17 @@ extern "C" {
 //===----------------------------------------------------------------------===//
 
 MLIR_CAPI_EXPORTED bool pipeschedAttributeIsAProfile(MlirAttribute attribute);
-/// The `profile` of a schedule, from its text `F=1ms,B=2ms`. Null after an
-/// error, which is a diagnostic at `location`.
+/// Returns the `profile` of a schedule for a text such as `F=1ms,B=2ms`.
+/// Returns null after an error, which is emitted as a diagnostic at `location`.
 MLIR_CAPI_EXPORTED MlirAttribute pipeschedProfileAttrGet(MlirLocation location,
                                                          MlirStringRef times);
 MLIR_CAPI_EXPORTED MlirStringRef
 pipeschedProfileAttrGetTimes(MlirAttribute profile);
 
 MLIR_CAPI_EXPORTED bool pipeschedAttributeIsASlots(MlirAttribute attribute);
-/// Returns the `slots` of a schedule: for each name of `#pipe.slots`, in its
-/// order, the number of its values, and all values. Null after an error, which
-/// is a diagnostic at `location`.
+/// Returns the `slots` of a schedule. `counts` has the number of values of each
+/// name of `#pipe.slots`, in order; `numbers` has the values. Returns null
+/// after an error, which is emitted as a diagnostic at `location`.
 MLIR_CAPI_EXPORTED MlirAttribute pipeschedSlotsAttrGet(MlirLocation location,
                                                        intptr_t numCounts,
                                                        const int64_t *counts,
@@ -43,7 +43,8 @@ MLIR_CAPI_EXPORTED MlirAttribute pipeschedSlotsAttrGet(MlirLocation location,
 //===----------------------------------------------------------------------===//
 
 MLIR_CAPI_EXPORTED bool pipeschedTypeIsAToken(MlirType type);
-/// `!exec.token`, which instructions return and wait for.
+/// Returns `!exec.token`, the type of the tokens that instructions return and
+/// wait for.
 MLIR_CAPI_EXPORTED MlirType pipeschedTokenTypeGet(MlirContext context);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 //===- Kinds.h - C API for kinds of cells -------------------------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The numbers of phases; files use the same numbers. They never change: a new
-// phase gets the next number. The library checks the list against its own.
+// The numbers of phases, which files also use. They never change: a new phase
+// gets the next number. The library checks this list against its own.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- RegisterEverything.h - C API to register everything --------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The dialects and passes of PipeSched, and its version.
+// Registers the dialects and passes of PipeSched, and returns its version.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ pipeschedRegisterAllDialects(MlirDialectRegistry registry);
 /// called more than once.
 MLIR_CAPI_EXPORTED void pipeschedRegisterAllPasses(void);
 
-/// The version of the library, `0.2.0`.
+/// Returns the version of the library, such as `0.2.0`.
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedGetVersion(void);
 
 /// Whether this build compiles schedules (PIPESCHED_ENABLE_COMPILE of CMake).

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads and writes the rows of a `pipe.schedule`, reads the cells of an
-// `exec.program`, and times both. Passes make and change schedules
-// (mlir-c/Pass.h), MLIR's own functions read their text and find their ops.
+// `exec.program`, and times both. Passes (mlir-c/Pass.h) make and change
+// schedules; MLIR's own functions parse their text and find their ops.
 //
-// Errors are diagnostics of the context. A null op has no context but is an
-// error all the same; so are an op of another kind, null in place of entries,
-// and a negative number of entries.
+// Errors are diagnostics of the context. A null op has no context, but is an
+// error too; so are an op of another kind, null instead of entries, and a
+// negative number of entries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ extern "C" {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// The letter of a phase; empty if the number is not a phase.
+/// Returns the letter of a phase; empty if the number is not a phase.
 MLIR_CAPI_EXPORTED MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase);
 
 /// One entry of a row. The first of two overlapped cells has `overlapsNext`;
@@ -33,7 +33,7 @@ MLIR_CAPI_EXPORTED MlirStringRef pipeschedPhaseGetLetter(PipeschedPhase phase);
 typedef struct PipeschedCell {
   PipeschedPhase phase;
   int64_t stage;  ///< 0 for an idle entry
-  int64_t number; ///< the microbatch, of O and G the path, of _ the slots
+  int64_t number; ///< the microbatch; for O and G the path, for _ the slots
   bool overlapsNext;
   int64_t slice; ///< of the microbatch; 0 if microbatches are not divided
 } PipeschedCell;
@@ -60,9 +60,9 @@ pipeschedScheduleGetRow(MlirOperation schedule, intptr_t worker,
                         intptr_t numCells, PipeschedCell *cells);
 
 /// Replaces the rows of a schedule, or fills a problem, and drops the name of
-/// its family. Errors, after which nothing has changed: not a schedule; not one
-/// row per worker; a phase, stage or number that no cell has; rows that the
-/// schedule's verifier refuses.
+/// its family. Errors, after which nothing has changed: not a schedule; not
+/// exactly one row per worker; a phase, stage or number that no cell has; rows
+/// that the schedule's verifier refuses.
 MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleSetRows(
     MlirOperation schedule, intptr_t numRows, const PipeschedRow *rows);
 
@@ -70,8 +70,9 @@ MLIR_CAPI_EXPORTED MlirLogicalResult pipeschedScheduleSetRows(
 // Instructions
 //===----------------------------------------------------------------------===//
 
-/// Writes the cell of an instruction of an `exec.program`, or the second cell
-/// of an overlapped pair. False, and nothing is written, if there is none.
+/// Writes the cell of an instruction of an `exec.program`; the next function,
+/// the second cell of an overlapped pair. Returns false and writes nothing if
+/// there is no such cell.
 MLIR_CAPI_EXPORTED bool pipeschedInstructionGetCell(MlirOperation instruction,
                                                     PipeschedCell *cell);
 MLIR_CAPI_EXPORTED bool
@@ -82,11 +83,11 @@ pipeschedInstructionGetOverlappedCell(MlirOperation instruction,
 // Reports
 //===----------------------------------------------------------------------===//
 
-/// Times a `pipe.schedule` or `exec.program` by the model, system and profile
+/// Times a `pipe.schedule` or `exec.program` with the model, system and profile
 /// that it names, and writes the report as one JSON object (docs/Report.md).
-/// Without costs one slot is 1 us and messages are free. Nothing is written
+/// Without costs one slot takes 1 us and messages take no time. Writes nothing
 /// after an error: no rows; rows that pipe-verify rejects; a deadlock; costs
-/// that do not cover them.
+/// that do not cover the rows.
 MLIR_CAPI_EXPORTED MlirLogicalResult
 pipeschedScheduleWriteReport(MlirOperation scheduleOrProgram,
                              MlirStringCallback callback, void *userData);

@@ -1,8 +1,9 @@
-//===- InitAll.h - The one registration list --------------------*- C++ -*-===//
+//===- InitAll.h - Registration of all parts --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Registers PipeSched's dialects, passes and translations. The tools, the
-// plugin and other embedders call these functions, so that all offer the same.
+// plugin and other embedders call these functions, so that all offer the same
+// features.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +24,10 @@ namespace pipesched {
 /// of a module may have.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
-/// All passes, into MLIR's global registry.
+/// Registers all passes in MLIR's global registry.
 void registerAllPasses();
 
-/// All imports and exports, into MLIR's global registry.
+/// Registers all imports and exports in MLIR's global registry.
 void registerAllTranslations();
 
 /// Whether this build compiles schedules (PIPESCHED_ENABLE_COMPILE of CMake).

@@ -1,7 +1,7 @@
 //===- CreateSchedule.cpp - From tables to ops ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Moves rows into ops without a copy. Converts the options of a family to
+// Moves rows into ops without copies. Converts the options of a family to
 // attributes and back.
 //
 //===----------------------------------------------------------------------===//

@@ -30,8 +30,8 @@ pipesched::emitDeadlock(Operation *op, const Program &program,
   return diagnostic;
 }
 
-/// The location of the cell that an instruction runs or whose result it sends.
-/// A receive has no cell in its row, so its location is the row.
+/// Returns the location of the cell that an instruction runs or whose result it
+/// sends. A receive has no cell in its row, so its location is the row.
 static Location placeInRow(pipe::WorkerOp row, Cell cell) {
   for (auto [index, other] : llvm::enumerate(row.getCells()))
     if (other.withOverlap(false) == cell.withOverlap(false))

@@ -20,8 +20,9 @@ using namespace pipesched;
 // Schedules
 //===----------------------------------------------------------------------===//
 
-/// A deadlock refers to instructions of the program that was timed. The
-/// evaluation does not keep that program, so lower the table once more.
+/// Emits the error of an evaluation. A deadlock refers to instructions of the
+/// timed program. The evaluation does not keep that program, so the table is
+/// lowered again.
 static LogicalResult emitEvaluationError(pipe::ScheduleOp schedule,
                                          const TableView &table,
                                          const CostInputs &costs,
@@ -66,7 +67,7 @@ evaluateSchedule(pipe::ScheduleOp schedule, const CostInputs &costs,
   static_cast<NamedTable &>(result) = nameTable(schedule, loaded);
   result.timing = options;
   result.describe(costs);
-  // The formula of a family says nothing about the rows of another.
+  // The formula of a family does not hold for rows of another family.
   std::optional<Violation> otherRows =
       verifyFamily(schedule, result.tableView());
   llvm::Expected<Evaluation> evaluation =
@@ -113,7 +114,7 @@ evaluateProgram(exec::ProgramOp program, const CostInputs &costs,
 }
 
 //===----------------------------------------------------------------------===//
-// Both
+// Schedules and programs
 //===----------------------------------------------------------------------===//
 
 SmallVector<Operation *> pipesched::findEvaluables(Operation *root) {

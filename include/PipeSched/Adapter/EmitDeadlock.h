@@ -14,17 +14,17 @@
 namespace pipesched {
 
 /// Emits a deadlock of `program` as an error at `op`. Each wait becomes a note
-/// at the place of the waiting instruction: at most eight notes, then their
-/// number. `condition`, if not empty, says under which condition the program
-/// deadlocks.
+/// at the place of the waiting instruction: at most eight notes, then the
+/// number of the others. `condition`, if not empty, states under which
+/// condition the program deadlocks.
 mlir::LogicalResult
 emitDeadlock(mlir::Operation *op, const Program &program,
              const Deadlock &deadlock, llvm::StringRef condition,
              llvm::function_ref<mlir::Location(uint32_t instruction)> placeOf);
 
-/// Emits the error of an analysis of the program to which a schedule lowers: a
-/// DeadlockError as by emitDeadlock, with notes at the rows that wait; any
-/// other error as by pipe::emitTableError.
+/// Emits the error of an analysis of the program to which a schedule lowers. A
+/// DeadlockError is emitted by emitDeadlock, with notes at the rows that wait;
+/// all other errors by pipe::emitTableError.
 mlir::LogicalResult emitProgramError(pipe::ScheduleOp schedule,
                                      const Program &program, llvm::Error error,
                                      llvm::StringRef condition = "");

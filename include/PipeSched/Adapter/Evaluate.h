@@ -14,18 +14,19 @@
 
 namespace pipesched {
 
-/// The `pipe.schedule` and `exec.program` ops at or below `root`, in order.
+/// Returns the `pipe.schedule` and `exec.program` ops at or below `root`, in
+/// order.
 llvm::SmallVector<mlir::Operation *> findEvaluables(mlir::Operation *root);
 
 /// Loads one of these ops as a table; needs no costs. The result refers to the
 /// rows, which must outlive it. Errors, emitted at the op: a program; a
-/// schedule without rows; one that `verifyTable` rejects.
+/// schedule without rows; a table that `verifyTable` rejects.
 mlir::FailureOr<NamedTable> loadTable(mlir::Operation *op);
 
 /// Evaluates one of these ops. The result refers to the rows of a schedule,
-/// which must outlive it. Errors, emitted at the op: a schedule without rows;
-/// one that `verifyTable` rejects; a deadlock, as its cycle; costs that do not
-/// cover it.
+/// which must outlive it. Errors, emitted at the op: a schedule without rows; a
+/// table that `verifyTable` rejects; a deadlock, as its cycle; costs that do
+/// not cover the rows.
 mlir::FailureOr<NamedEvaluation> evaluate(mlir::Operation *op,
                                           const TimingOptions &options);
 
