@@ -23,7 +23,7 @@ namespace pipesched {
 llvm::Expected<std::vector<int64_t>>
 parseMegatronLayout(llvm::StringRef layout);
 
-/// The layout of these stages, with equal neighbours as `(t*2|)*3`.
+/// Returns the layout of these stages, with equal neighbours as `(t*2|)*3`.
 /// parseMegatronLayout reads it back.
 std::string writeMegatronLayout(llvm::ArrayRef<int64_t> layersOfStages);
 

@@ -16,13 +16,13 @@
 
 namespace pipesched {
 
-/// Which fragments the cells of a backward become.
+/// The fragments that the cells of a backward become.
 enum class ShardyBackward : uint8_t {
-  /// B is one whole fragment; I and W are the two parts of a split one.
+  /// B is one whole fragment; I and W are the two parts of a split fragment.
   Cells,
-  /// Does the same as -mpmd-split-bwd-fragments if any cell is split: a
-  /// backward whose gradient is sent to another mesh is two parts, even if it
-  /// is a B; any other is one whole fragment, at the place of its I.
+  /// If any cell is split, does the same as -mpmd-split-bwd-fragments. A
+  /// backward whose gradient is sent to another mesh becomes two parts, even if
+  /// it is a B. All others become one whole fragment, at the place of their I.
   Fragments
 };
 
@@ -35,31 +35,32 @@ struct EnumNames<ShardyBackward> {
 };
 
 struct ShardyRulesOptions {
-  /// With these, stage 3 is the computation `s3` and worker 0 the mesh `m0`.
+  /// With the default prefixes, stage 3 is the computation `s3` and worker 0
+  /// the mesh `m0`.
   std::string stagePrefix = "s", meshPrefix = "m";
-  /// Also writes the stage id. Shardy compares it, so it must be written if,
-  /// and only if, the program's fragments have one.
+  /// Also writes the stage id. Shardy compares it, so it must be written
+  /// exactly if the program's fragments have one.
   bool stageIds = false;
   ShardyBackward backward = ShardyBackward::Cells;
 };
 
 /// Writes a table that passes verifyTable as one command-line argument and a
-/// line end, with one rule per worker that has cells. Idle slots are dropped.
+/// newline, with one rule per worker that has cells. Idle slots are dropped.
 ///
-/// Returns a violation if rules cannot express the table, and then writes
-/// nothing: several paths; overlapped pairs; phases other than F, B, I, W;
-/// prefixes with characters other than letters, digits and `_ - . : /`.
+/// If rules cannot express the table, returns a violation and writes nothing:
+/// several paths; overlapped pairs; phases other than F, B, I, W; prefixes with
+/// characters other than letters, digits and `_ - . : /`.
 std::optional<Violation> writeShardyRules(llvm::raw_ostream &os,
                                           const TableView &table,
                                           const ShardyRulesOptions &options);
 
-/// Finds the first I or W, written as part of a split backward, that Shardy
-/// would not split because its gradient stays on the mesh.
+/// Finds the first I or W of a split backward that Shardy would not split,
+/// because its gradient stays on the mesh.
 std::optional<Violation> findUnsplitBackward(const TableView &table,
                                              const ShardyRulesOptions &options);
 
-/// Whether a split backward sends its gradient after W, while Shardy sends it
-/// after I. The written order is valid in either case.
+/// Whether a split backward sends its gradient after W. Shardy sends it after
+/// I; the written order is valid in both cases.
 bool sendsAfterWeightGrad(const TableView &table);
 
 } // namespace pipesched

@@ -15,7 +15,7 @@
 
 namespace pipesched {
 
-/// An error in a file, and its place. Line and column count from 1; line 0 is
+/// An error in a file, with its place. Line and column count from 1; line 0 is
 /// the file as a whole.
 class TorchCsvError : public llvm::ErrorInfo<TorchCsvError> {
 public:
@@ -31,7 +31,7 @@ public:
   llvm::StringRef getText() const { return text; }
   llvm::ArrayRef<std::string> getNotes() const { return notes; }
 
-  /// `line 2, column 15: ` and the text; each note on a separate line.
+  /// Prints `line 2, column 15: ` and the text; each note on a separate line.
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override;
 
@@ -41,15 +41,14 @@ private:
   std::vector<std::string> notes;
 };
 
-/// A mistake that PyTorch would make, without an error, with a file that can be
-/// read.
+/// A silent error of PyTorch with a file that can be read.
 struct TorchCsvWarning {
   int64_t line, column; ///< from 1
   std::string text;
 };
 
 struct TorchCsvImport {
-  /// Empty cells become idle slots; otherwise they are dropped.
+  /// If true, empty cells become idle slots; otherwise they are dropped.
   bool keepColumns = false;
   /// Stages per path, for files with replicated stages: the file's stage p * S
   /// + s is stage s of path p.
@@ -57,18 +56,18 @@ struct TorchCsvImport {
 };
 
 /// Reads either format. Row r is worker r, and N is 1 + the highest microbatch.
-/// There is one path, whose entry s is the row that holds stage s; with
-/// `stagesPerPath` there are several, and each takes the microbatches that
-/// appear on it. Messages, UNSHARD, RESHARD and REDUCE_GRAD follow from the
-/// cells: they are checked and dropped, and an export makes them again.
+/// There is one path, whose entry s is the row that holds stage s. With
+/// `stagesPerPath` there are several paths, and each takes the microbatches
+/// that occur on it. Messages, UNSHARD, RESHARD and REDUCE_GRAD follow from the
+/// cells: they are checked and dropped, and an export creates them again.
 ///
 /// The rows of the result pass verifyRow, but the table is not verified: it may
 /// be incomplete or cyclic. Time and memory are linear in the length of the
-/// text (n log n with messages), whatever numbers it contains. Errors are
+/// text (n log n with messages), for any numbers in it. Errors are
 /// TorchCsvErrors. One of them reports the result of findUnorderedForward for a
-/// file of one path. `warnings`, which may be null, gets the mistakes that
-/// PyTorch would make with such a file unless it is told otherwise: it does not
-/// divide gradients by N if the file has messages but no REDUCE_GRAD.
+/// file with one path. `warnings`, which may be null, receives the silent
+/// errors of PyTorch with such a file: by default it does not divide gradients
+/// by N if the file has messages but no REDUCE_GRAD.
 llvm::Expected<Table>
 parseTorchCsv(llvm::StringRef text, const TorchCsvImport &options = {},
               std::vector<TorchCsvWarning> *warnings = nullptr);
@@ -88,24 +87,25 @@ struct EnumNames<TorchCsvFormat> {
 
 /// Writes a table that passes verifyTable. In `ComputeOnly` a cell and an idle
 /// slot take one column each; in an aligned table columns are slots, so an
-/// empty cell follows each B. `ComputeComms` has the actions that PyTorch makes
-/// of the `ComputeOnly` file, in which empty cells have no effect: UNSHARD,
-/// RESHARD, REDUCE_GRAD, SEND and RECV. Before they are written they pass the
-/// checks of parseTorchCsv, so that every RECV takes the message it names.
+/// empty cell follows each B. `ComputeComms` also has the actions that PyTorch
+/// derives from the `ComputeOnly` file, in which empty cells have no effect:
+/// UNSHARD, RESHARD, REDUCE_GRAD, SEND and RECV. Before writing, they are
+/// checked like by parseTorchCsv, so that every RECV gets the message that it
+/// names.
 ///
 /// Returns a violation and writes nothing if the format cannot express the
 /// table or PyTorch would compute it wrongly: several paths; phases other than
 /// F, B, I, W; overlapped pairs other than F + B; gradients sent after W;
 /// alignment by slots other than unit slots; a worker without cells; more than
-/// kMaxTableCells columns; a forward that findUnorderedForward finds.
+/// kMaxTableCells columns; a forward that findUnorderedForward returns.
 std::optional<Violation> writeTorchCsv(llvm::raw_ostream &os,
                                        const TableView &table,
                                        TorchCsvFormat format);
 
-/// Finds a forward of the last stage before one of an earlier microbatch.
-/// PyTorch's runtime appends losses in the order of these forwards and reads
-/// them by microbatch, so that backwards would start from the losses of other
-/// microbatches.
+/// Finds a forward of the last stage that runs before a forward of an earlier
+/// microbatch. PyTorch's runtime appends losses in the order of these forwards
+/// and reads them by microbatch, so backwards would start from the losses of
+/// other microbatches.
 std::optional<Violation> findUnorderedForward(const TableView &table);
 
 } // namespace pipesched
