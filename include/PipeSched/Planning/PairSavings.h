@@ -14,24 +14,25 @@
 
 namespace pipesched {
 
-/// A pair of a forward through the layers of one stage and a backward through
-/// those of another saves what both take by themselves less the time of the
-/// pair. All times are for one microbatch, ps.
+/// Upper bounds on the savings of pairs. A pair of a forward through the layers
+/// of one stage and a backward through the layers of another saves the sum of
+/// both times minus the time of the pair. All times are per microbatch, ps.
 class PairSavings {
 public:
-  /// Errors: those of resolveCosts and costLayerParts; costs without a model or
-  /// a system.
+  /// Computes the parts of layers. Errors: those of resolveCosts and
+  /// costLayerParts; costs without a model or a system.
   static llvm::Expected<PairSavings> create(const CostSources &costs);
 
-  /// The most that pairs save however the layers are divided: compute is never
-  /// hidden behind compute, nor an exchange behind an exchange.
+  /// The most that pairs save for any division of the layers: compute never
+  /// overlaps with compute, nor an exchange with an exchange.
   double mostPs() const { return anyPs; }
 
-  /// The most of the time of a layer, as a part of it.
+  /// The most that pairs save of the time of a layer, as a fraction of it.
   double mostPart() const { return anyPart; }
 
-  /// The most that they save on each stage of each path with these numbers of
-  /// layers, if each forward is paired with the backward that suits it best.
+  /// Returns the most that pairs save on each stage of each path with these
+  /// numbers of layers, if each forward is paired with the backward that is
+  /// best for it.
   std::vector<std::vector<double>> ofStages(const LayerCounts &counts);
 
 private:
@@ -46,7 +47,7 @@ private:
   PairOptions options;
   double anyPs = 0, anyPart = 0;
   std::map<Stage, int32_t> numbers;
-  std::vector<std::vector<LayerTimes>> stages; ///< the layers of each
+  std::vector<std::vector<LayerTimes>> stages; ///< the layers of each stage
   std::map<std::pair<int32_t, int32_t>, double> known;
 };
 

@@ -1,4 +1,4 @@
-//===- Placed.h - Bounds of candidates of plans -----------------*- C++ -*-===//
+//===- Placed.h - Bounds for candidates of plans ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lower bounds on the step and on the memory of schedules on a placement, from
@@ -6,8 +6,8 @@
 //
 // The average memory of a step of at most T is the sum over its activations of
 // their bytes times the time they are held, divided by T (Little's law). No
-// worker's peak is below its average, so a step time that others have to beat
-// also bounds their memory.
+// worker's peak is below its average, so for candidates that must beat a step
+// time T, this is also a lower bound on memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +18,11 @@
 
 namespace pipesched {
 
-/// Times and bytes of stages are rounded otherwise than the sums of their
-/// layers; bounds are multiplied by this.
+/// Times and bytes of stages are rounded differently from the sums of their
+/// layers, so bounds are multiplied by this factor.
 constexpr double kAlmostAll = 1 - 1e-6;
 
-/// Values of layers and then of the head, added up: entry l has the sum of the
+/// Cumulative sums over layers and then the head: entry l is the sum of the
 /// values before l.
 using Sums = std::vector<double>;
 
@@ -45,22 +45,24 @@ struct PlanBounds {
 /// Sums over the layers of each worker on a placement.
 class Placed {
 public:
-  /// `bytes` are the bytes that layers always hold. A head in shards is spread
-  /// over the workers, and the first layer, which has the embedding, is not
-  /// counted.
+  /// `bytes` are the bytes that layers always hold. If the head is sharded, it
+  /// is distributed over the workers, and the first layer, which has the
+  /// embedding, is not counted.
   Placed(const PlanShape &shape, const WorkerPaths &paths,
          const LayerCounts &counts, bool isSpread, const LayerSums &layers,
          const Sums &bytes);
 
-  /// Bounds for a schedule that takes at most `limitPs`.
+  /// Returns the bounds for a schedule that takes at most `limitPs`.
   PlanBounds bounds(const PlanSchedule &schedule, double limitPs);
-  /// The work of the busiest worker if pairs of cells save this time of a
-  /// microbatch on each worker.
+  /// Returns the work of the busiest worker if pairs of cells save these times
+  /// per microbatch on each worker.
   double pairedPs(llvm::ArrayRef<double> savedPs) const;
-  /// The work of the busiest worker if cells take these factors of their time.
+  /// Returns the work of the busiest worker if cells take these factors of
+  /// their time.
   double slowedPs(const PlanSchedule &schedule,
                   llvm::ArrayRef<double> factors) const;
-  /// Lower estimates of compute and memory of workers, which order them.
+  /// Returns lower estimates of compute and memory of workers, to compare
+  /// placements.
   std::array<std::vector<double>, 2> loads() const;
   double mostLayers() const;
   double bytesOf(int64_t worker) const { return bytes[worker]; }
@@ -70,20 +72,21 @@ private:
 
   PlanBounds find(const PlanSchedule &schedule, double limitPs) const;
 
-  double each; ///< microbatches of a path
+  double each; ///< microbatches per path
   bool hasOnePath;
   int64_t accelerators; ///< of a worker
   OfWorkers layers, workPs, stash, bytes;
-  OfWorkers readyPs; ///< when a worker can start
+  OfWorkers readyPs; ///< earliest start of a worker
   OfWorkers tailPs;  ///< after the last backward of a worker
   std::array<OfWorkers, 2> held;
-  /// Most schedules have the bounds of others.
+  /// Cache of the last bounds, because most schedules have the bounds of
+  /// another.
   double foundLimitPs = -1;
   std::array<std::optional<PlanBounds>, 8> found;
 };
 
-/// The sum over the layers of a worker, and at least over the layers of its
-/// shards.
+/// Returns the sum over the layers of a worker, and at least over the layers of
+/// its shards.
 double sumOfWorker(const WorkerPaths &paths, const LayerCounts &counts,
                    bool isSpread, int64_t numWorkers, const Sums &sums,
                    int64_t worker);

@@ -1,8 +1,8 @@
 //===- PlanSearch.h - Rounds of the search for a plan -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A round takes the candidates of some shapes, drops candidates whose bounds
-// say that they cannot fit or are too slow, and evaluates the others.
+// A round takes the candidates of some shapes, drops candidates that cannot fit
+// or are too slow by their bounds, and evaluates the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,39 +14,41 @@
 
 namespace pipesched {
 
-/// The common limits of the schedules of a shape.
+/// The limits that all schedules of a shape share.
 struct ShapeLimits {
   const LayerSums *layers = nullptr;
-  const Sums *bytes = nullptr; ///< that layers always hold at least
+  /// Lower bound on the bytes that layers always hold.
+  const Sums *bytes = nullptr;
   /// A bound on the step of schedules without pairs of cells.
   double wholePs = 0;
   PairSavings *savings = nullptr; ///< null if pairs hide nothing
-  /// The factors that the cells of each worker do not fall below; empty if
-  /// nothing is slow.
+  /// Lower bounds on the slowdown of each worker's cells; empty if all have
+  /// normal speed.
   std::vector<double> factors = {};
 };
 
-/// The sizes with which the rows of a shape are measured.
+/// The sizes for measuring the rows of a shape.
 struct ShapeRows {
-  const Sums *most = nullptr; ///< bytes that layers always hold at most
-  int32_t unsharded = 0;      ///< the same shape without sharding
-  bool waits = false;         ///< cells wait for messages of its sharding
-  /// For each draw of disturbances its texts; the slowest counts.
+  /// Upper bound on the bytes that layers always hold.
+  const Sums *most = nullptr;
+  int32_t unsharded = 0; ///< the same shape without sharding
+  bool waits = false;    ///< whether cells wait for transfers of its sharding
+  /// For each draw of disturbances its texts; the slowest draw counts.
   std::vector<std::vector<std::string>> draws = {};
 };
 
 /// One evaluation of a candidate.
 struct PlanPoint {
   int32_t candidate = 0;
-  /// Few microbatches without sharding and without the end of the step, for the
-  /// memory of rows; else the whole step.
+  /// True: only few microbatches, without sharding and without the end of the
+  /// step, to measure the memory of rows. False: the whole step.
   bool isShort = false;
   std::string disturbance = {};
 };
 
-/// Its result. Bytes are of the fullest worker, 0 if they are not known.
+/// The result of a point. Bytes are of the worker with the most; 0 if unknown.
 struct PlanRow {
-  std::string error; ///< empty if there are numbers
+  std::string error; ///< empty if there are results
   int64_t makespanPs = 0, peakBytes = 0, worker = 0;
 };
 
@@ -54,12 +56,13 @@ struct PlanRow {
 using EvaluatePoints =
     llvm::function_ref<std::vector<PlanRow>(llvm::ArrayRef<PlanPoint>)>;
 
-/// Says which candidates a plan may list.
+/// Returns for each candidate whether a plan may list it.
 using AreListed =
     llvm::function_ref<std::vector<bool>(llvm::ArrayRef<int32_t>)>;
 
-/// The steps up to which candidates are evaluated: candidates that a plan may
-/// list, and others, of which it only names the fastest.
+/// The limits on steps up to which candidates are evaluated: for candidates
+/// that a plan may list, and for all others, of which it only names the
+/// fastest.
 struct StepLimits {
   double listedPs, otherPs;
 };
@@ -67,9 +70,9 @@ struct StepLimits {
 /// The result of a candidate.
 struct PlanOutcome {
   int32_t candidate = 0;
-  int64_t stepPs = 0;        ///< under the disturbances, if there are any
+  int64_t stepPs = 0;        ///< with disturbances, if there are any
   int64_t peakBytes = 0;     ///< of an accelerator
-  int64_t undisturbedPs = 0; ///< without them
+  int64_t undisturbedPs = 0; ///< without disturbances
 };
 
 struct PlanCounts {
@@ -77,13 +80,14 @@ struct PlanCounts {
           evaluated = 0;
 };
 
-/// The candidates of one search, with the known facts about them.
+/// The candidates of one search, with all facts known about them.
 class PlanSearch {
 public:
   struct Settings {
     int64_t numLayers = 0, mostCells = 0, usableBytes = 0;
     Transport transport = Transport::Overlap;
-    /// The factor by which limits grow for bounds, which ignore disturbances.
+    /// The factor by which limits are raised for bounds, because these ignore
+    /// disturbances.
     double widening = 1;
   };
 
@@ -98,31 +102,33 @@ public:
     shapeRows[shape] = std::move(rows);
   }
 
-  /// Bounds on a candidate that takes at most `limitPs`. Its shape has limits.
+  /// Returns bounds for a candidate that takes at most `limitPs`. Its shape
+  /// must have limits.
   PlanBounds bounds(int32_t candidate, double limitPs);
-  /// The least memory of an accelerator, by the known results of the same rows.
+  /// Returns a lower bound on the memory of an accelerator, from known results
+  /// of the same rows.
   int64_t heldBytes(int32_t candidate);
   Placed &placed(int32_t candidate);
 
-  /// Evaluates candidates, each only once. Their shapes have rows.
+  /// Evaluates candidates, each only once. Their shapes must have rows.
   void evaluate(llvm::ArrayRef<int32_t> given, EvaluatePoints evaluatePoints);
-  /// Evaluates candidates that may fit and do not exceed the limits, and
-  /// returns the ones that fit, the fastest by their bounds first.
+  /// Evaluates candidates that may fit and do not exceed the limits. Returns
+  /// those that fit, the fastest by their bounds first.
   std::vector<int32_t> round(llvm::ArrayRef<int32_t> given, StepLimits limits,
                              AreListed areListed,
                              EvaluatePoints evaluatePoints);
-  /// Evaluates candidates that may fit by the memory of rows, and returns the
-  /// ones that fit, in order.
+  /// Evaluates candidates that may fit by the memory of rows. Returns those
+  /// that fit, in order.
   std::vector<int32_t> evaluateSmall(llvm::ArrayRef<int32_t> given,
                                      EvaluatePoints evaluatePoints);
-  /// The `most` candidates that cannot fit, of all rounds and of `given`:
-  /// candidates with bounds below `fastestPs` first, then by their missing
+  /// Returns up to `most` candidates that cannot fit, from all rounds and from
+  /// `given`: first candidates with bounds below `fastestPs`, then by missing
   /// memory.
   std::vector<int32_t> nearest(llvm::ArrayRef<int32_t> given, double fastestPs,
                                size_t most);
-  /// The candidates on a single path that may be listed, whose steps, or bounds
-  /// if they cannot fit, are at most `limitPs`, and which may fit if workers
-  /// give up `mostLayers` of their layers.
+  /// Returns the listable candidates on a single path whose steps (or bounds if
+  /// they cannot fit) are at most `limitPs`, and that may fit if workers give
+  /// up `mostLayers` of their layers.
   std::vector<int32_t> movable(double limitPs, int64_t mostLayers,
                                AreListed areListed,
                                EvaluatePoints evaluatePoints);
@@ -134,7 +140,7 @@ public:
     return found == outcomeNumbers.end() ? nullptr : &outcomes[found->second];
   }
   const std::vector<PlanOutcome> &getOutcomes() const { return outcomes; }
-  /// Why schedules are impossible, each reason once.
+  /// Returns why schedules are impossible, each reason once.
   const std::vector<std::string> &getErrors() const { return errors; }
   const PlanCounts &getCounts() const { return counts; }
 
@@ -166,15 +172,15 @@ private:
   PlanCounts counts;
   std::map<int32_t, ShapeLimits> shapeLimits;
   std::map<int32_t, ShapeRows> shapeRows;
-  /// By shape, placement, layers, and whether the head is spread.
+  /// By shape, placement, layers, and whether the head is sharded.
   std::map<std::array<int32_t, 4>, std::unique_ptr<Placed>> places;
-  /// The fullest worker of rows, and its memory besides the part that it always
-  /// holds.
+  /// The worker of rows with the most memory, and its memory without the part
+  /// that it always holds.
   std::map<Candidates::RowsKey, std::pair<int64_t, double>> held;
   std::vector<PlanOutcome> outcomes;
   std::map<int32_t, size_t> outcomeNumbers;
   std::vector<std::string> errors;
-  /// Candidates that cannot fit, of shapes that might.
+  /// Candidates that cannot fit, for shapes in which some might.
   std::vector<Bounded> large;
 };
 
