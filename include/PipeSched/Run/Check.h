@@ -1,8 +1,8 @@
 //===- Check.h - Compares a run with the unpipelined model ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Losses, gradients, parameters and states of all workers alongside the
-// reference's.
+// Compares losses, gradients, parameters and states of all workers with those
+// of the reference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,12 +14,12 @@
 
 namespace pipesched::run {
 
-/// Prints a line for each kind of tensor: the number of tensors, the number
-/// that equal the reference bit by bit, and the tensor that is farthest from
-/// it. The error of a tensor is the largest difference of an element, relative
-/// to the largest element of the reference. Returns whether all errors are at
-/// most `tolerance`. If replicas of a stage are not summed (the program has no
-/// G), the sum of their gradients is compared.
+/// Prints a line for each kind of tensor: the number of tensors, the number of
+/// tensors that equal the reference bit by bit, and the tensor with the largest
+/// error. The error of a tensor is the largest difference of an element,
+/// relative to the largest element of the reference. Returns whether all errors
+/// are at most `tolerance`. If replicas of a stage are not summed (the program
+/// has no G), the sum of their gradients is compared.
 bool checkRun(const PreparedProgram &program, llvm::ArrayRef<Memory> workers,
               const PersistentLayout &model, const Memory &reference,
               double tolerance, int64_t numSteps, llvm::raw_ostream &os);

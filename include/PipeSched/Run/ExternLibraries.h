@@ -1,7 +1,7 @@
 //===- ExternLibraries.h - Files with extern functions ----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the object files and libraries that functions of stages name, and lists
+// Finds the object files and libraries that stage functions name, and lists
 // their contents (docs/Stages.md, "Extern functions").
 //
 //===----------------------------------------------------------------------===//
@@ -13,20 +13,20 @@
 
 namespace pipesched::run {
 
-/// A file with functions of C.
+/// A file with C functions.
 struct ExternLibrary {
   enum class Kind { Object, Archive, Shared };
   std::string path; ///< absolute
   Kind kind = Kind::Object;
-  /// The functions that stages call.
+  /// The functions that stages call in it.
   std::vector<std::string> symbols;
 };
 
-/// The files of all extern functions of the module that something names, in the
-/// order of the functions. Paths start at `folder`. Errors, emitted at the
-/// function: it names no file; a file that cannot be read, or is neither an
-/// object nor a library of this machine; a file without the function; two files
-/// that both have it.
+/// Finds the files of all referenced extern functions of the module, in the
+/// order of the functions. Paths are relative to `folder`. Errors, emitted at
+/// the function: it names no file; a file that cannot be read, or is neither an
+/// object nor a library for this machine; a file without the function; two
+/// files that both have it.
 mlir::FailureOr<std::vector<ExternLibrary>>
 findExternLibraries(mlir::ModuleOp module, llvm::StringRef folder);
 

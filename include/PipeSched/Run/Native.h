@@ -18,11 +18,11 @@
 
 namespace pipesched::run {
 
-/// Initializes code generation for this machine; once per process.
+/// Initializes code generation for this machine. Call it once per process.
 void initializeNative();
 
-/// The LLVM IR of a module of the LLVM dialect, optimized for this machine, as
-/// text.
+/// Returns the LLVM IR of a module of the LLVM dialect, optimized for this
+/// machine, as text.
 llvm::Expected<std::string> emitLLVM(mlir::ModuleOp module);
 
 /// A second name of a function.
@@ -32,27 +32,27 @@ struct NativeAlias {
 
 struct Training {
   int64_t steps;
-  /// The block of the model, and where its tensors are.
+  /// The block of the model, with the places of its tensors.
   const PersistentLayout &model;
   const Memory &start;
   llvm::ArrayRef<PersistentLayout> layouts; ///< by worker
-  /// By worker, the least ns of each of its instructions, by their number in
-  /// the log; empty if they run at full speed.
+  /// By worker: the minimum ns of each of its instructions, by their number in
+  /// the log; empty: full speed.
   llvm::ArrayRef<std::vector<int64_t>> paces;
 };
 
-/// The parts of a linked program besides its functions.
+/// The parts of a linked program in addition to its functions.
 struct NativeEntries {
   std::vector<NativeAlias> aliases;
-  /// The data of the training gets the name `trainingName`.
+  /// The name of the data of the training is `trainingName`.
   Training training;
   std::string trainingName;
 };
 
-/// An object file for this machine from a module of the LLVM dialect. Its code
-/// is position independent, and symbols are the names of the functions, plus
-/// the entries, if there are some. Errors: an alias of no function, or a name
-/// that something else in the module has.
+/// Returns an object file for this machine, made from a module of the LLVM
+/// dialect. Its code is position independent. Symbols are the names of the
+/// functions and, if given, the entries. Errors: an alias of a function that
+/// does not exist, or a name that already exists in the module.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compileObject(mlir::ModuleOp module, const NativeEntries *entries = nullptr);
 
@@ -62,12 +62,12 @@ struct NativeSymbol {
   void *address;
 };
 
-/// An object in this process, as long as this lives.
+/// An object loaded into this process as long as this object lives.
 class LoadedObject {
 public:
-  /// Functions that are not among `symbols` come from `libraries`, and else
-  /// from the C library. Errors: a function that is nowhere; a library that
-  /// cannot be loaded.
+  /// Loads an object. Functions that are not in `symbols` are looked up in
+  /// `libraries`, then in the C library. Errors: a function that is not found;
+  /// a library that cannot be loaded.
   static llvm::Expected<LoadedObject>
   load(const llvm::MemoryBuffer &object, llvm::ArrayRef<NativeSymbol> symbols,
        llvm::ArrayRef<ExternLibrary> libraries = {});

@@ -1,7 +1,7 @@
-//===- Program.h - Programs that run, and their runs ------------*- C++ -*-===//
+//===- Program.h - Programs and their runs ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A program whose buffers are assigned, the code that is made of it, and the
+// A program with assigned buffers, the code that is made from it, and the
 // results of a run.
 //
 //===----------------------------------------------------------------------===//
@@ -21,35 +21,35 @@ namespace pipesched::run {
 struct PreparedProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string name; ///< of the schedule or program
-  /// The compiled module, if it is not `module`: the schedule, from which code
-  /// is made without ops for its instructions.
+  /// The compiled module, if it is not `module`: it has the schedule, from
+  /// which code is made without ops for its instructions.
   mlir::OwningOpRef<mlir::ModuleOp> source;
-  /// Null if the written code needs no program: then there are no module and no
-  /// facts, only the source.
+  /// Null if the generated code needs no program. Then there are no module and
+  /// no facts, only the source.
   exec::ProgramOp op;
   LoadedProgram loaded; ///< refers to `module`
-  /// These and the layouts are known for runs and for executables. They refer
-  /// to `module`, or without one to the source.
+  /// These and the layouts are set for runs and for executables. They refer to
+  /// `module`, or if it is null to the source.
   StageFunctions functions;
   std::vector<PersistentLayout> layouts; ///< by worker
-  bool updates = false;                  ///< whether it steps the parameters
-  /// With the extern functions that stages name.
+  bool updates = false;                  ///< whether it updates the parameters
+  /// The files of the extern functions that stages name.
   std::vector<ExternLibrary> libraries;
 
   exec::ProgramOp getOp() const { return op; }
-  /// The program, or the schedule if there is none.
+  /// Returns the program, or the schedule if there is no program.
   pipe::PlacementOwnerOpInterface getOwner() const;
   llvm::StringRef getName() const { return name; }
 };
 
-/// How code is made of a program.
+/// Options of code generation.
 struct CodeOptions {
   ProgramForm form = ProgramForm::Table;
-  /// Passes that change the functions of stages first.
+  /// Passes that first change the functions of stages.
   llvm::StringRef stagePipeline;
 };
 
-/// Lowers the source, which it takes, or a copy of the module to the LLVM
+/// Lowers the source, which is consumed, or a copy of the module to the LLVM
 /// dialect. Errors are emitted: a text that is not a pipeline; functions that
 /// its passes have replaced.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
@@ -76,11 +76,11 @@ struct RunResult {
   std::vector<WorkerLog> logs;
 
   int64_t getNumSteps() const { return logs.front().steps.size(); }
-  /// From the first start of a worker to the last end.
+  /// Returns the time from the first start to the last end of any worker.
   Span spanOf(int64_t step) const;
 };
 
-/// The sum of the losses of all microbatches, in their order.
+/// Returns the sum of the losses of all microbatches, in order.
 double lossOf(const PreparedProgram &program, llvm::ArrayRef<Memory> blocks);
 
 } // namespace pipesched::run

@@ -1,8 +1,9 @@
 //===- ReferenceModel.h - Runs the unpipelined model ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The unpipelined model in this process, one thread, without a schedule. Each
-// function of its stages is compiled once, however many stages have it.
+// Runs the unpipelined model in this process, on one thread, without a
+// schedule. Each function of its stages is compiled once, even if several
+// stages use it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,19 +20,19 @@ namespace pipesched::run {
 class ReferenceModel {
 public:
   /// Compiles the model of `owner`, a verified schedule or program with
-  /// functions. Its module is not changed. Without `steps` only init can run,
+  /// functions, without changing its module. Without `steps` only init can run,
   /// which takes less time to compile. Errors are emitted.
   static mlir::FailureOr<ReferenceModel>
   compile(pipe::PlacementOwnerOpInterface owner, bool steps, bool updates,
           llvm::ArrayRef<ExternLibrary> libraries = {});
 
   const PersistentLayout &getLayout() const { return layout; }
-  /// Runs the init functions of all stages that have one. `block` is laid out
-  /// by getLayout(). Fails if a check of a function fails, such as of an index;
-  /// the contents of the block are then undefined.
+  /// Runs the init functions of all stages that have one. `block` must have the
+  /// layout of getLayout(). Fails if a check in a function fails, for example
+  /// of an index; the contents of the block are then undefined.
   llvm::Error init(Memory &block) const;
-  /// Runs a step, if it was compiled: updates the parameters and states of
-  /// `block`. Fails as init.
+  /// Runs a step, if steps were compiled: updates the parameters and states of
+  /// `block`. Fails like init.
   llvm::Error run(Memory &block, int64_t step) const;
 
 private:

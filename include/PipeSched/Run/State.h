@@ -1,8 +1,8 @@
 //===- State.h - State of a training between steps --------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parameters, states, gradients and losses, in one block of the whole model or
-// in a block per worker.
+// Parameters, states, gradients and losses, in one block for the whole model or
+// in one block per worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,13 +16,13 @@
 
 namespace pipesched::run {
 
-/// Bytes that start at a multiple of 64, zero at first.
+/// Memory that starts at a multiple of 64 and is zero at first.
 class Memory {
 public:
   explicit Memory(int64_t bytes);
   char *data() const { return bytes.get(); }
   int64_t size() const { return numBytes; }
-  /// The bytes of a tensor that a layout places in this block.
+  /// Returns the bytes of a tensor in this block, by its layout.
   llvm::MutableArrayRef<char> bytesOf(const PersistentTensor &tensor) const {
     return {data() + tensor.offset, static_cast<size_t>(tensor.bytes)};
   }
@@ -35,7 +35,7 @@ private:
   int64_t numBytes;
 };
 
-/// "stage 1 parameter w", "the losses".
+/// Returns "stage 1 parameter w" or "the losses".
 std::string describe(const PersistentTensor &tensor);
 
 /// Calls `handle` with each element as a double; integers are converted.
@@ -49,23 +49,24 @@ void scatter(const PersistentLayout &model, const Memory &from,
              llvm::ArrayRef<Memory> workers,
              llvm::ArrayRef<PersistentKind> kinds);
 
-/// Fills a parameter of floats with uniform numbers up to 1 / sqrt(rows) from
-/// 0, the same for the same seed, stage and name everywhere; integers stay 0.
+/// Fills a parameter of floats with random numbers uniform between -1 /
+/// sqrt(rows) and 1 / sqrt(rows). They depend only on the seed, the stage and
+/// the name. Integers stay 0.
 void fillRandom(const PersistentTensor &tensor, const Memory &block,
                 uint64_t seed);
 
 /// Reads all parameters from `folder`/stage<S>.<name>.npy. Errors name the
-/// file: it is missing; its shape or type is another.
+/// file: it is missing, or has another shape or type.
 llvm::Error readParameters(llvm::StringRef folder,
                            const PersistentLayout &model, const Memory &block);
 
-/// Raises now the errors that writeParameters would raise after the training: a
-/// file in the way of the folder, or a folder without permission to write. An
-/// empty name has none.
+/// Reports early the errors that writeParameters would report after the
+/// training: a file in place of the folder, or a folder without permission to
+/// write. An empty name has no errors.
 llvm::Error checkParameterFolder(llvm::StringRef folder);
 
-/// Writes parameters for readParameters, and makes the folder if needed. bf16
-/// is written as the two bytes of each element (uint16), since NumPy has no
+/// Writes parameters for readParameters, and creates the folder if needed. bf16
+/// is written as the two bytes of each element (uint16), because NumPy has no
 /// type for it.
 llvm::Error writeParameters(llvm::StringRef folder,
                             const PersistentLayout &model, const Memory &block);
