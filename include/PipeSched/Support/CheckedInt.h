@@ -1,8 +1,9 @@
-//===- CheckedInt.h - Integers that know when they overflow -----*- C++ -*-===//
+//===- CheckedInt.h - Integers that detect overflow -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sizes of models are products of many factors, and bad input may overflow. The
-// overflow is carried through an expression and checked once, at its end.
+// Sizes of models are products of many factors, which may overflow for bad
+// input. An overflow is carried through an expression and checked once at its
+// end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +15,7 @@
 
 namespace pipesched {
 
-/// An int64_t that becomes invalid once an operation has overflowed.
+/// An int64_t that becomes invalid when an operation overflows.
 class CheckedInt {
 public:
   CheckedInt(int64_t value = 0) : value(value) {}

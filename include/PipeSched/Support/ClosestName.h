@@ -1,8 +1,8 @@
 //===- ClosestName.h - Suggestions for misspelled names ---------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A diagnostic that rejects a name suggests the known name it resembles most. A
-// name that resembles none is answered by a list, not by a guess.
+// A diagnostic about an unknown name suggests the most similar known name. If
+// no name is similar, it lists the known names instead of guessing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,16 +15,16 @@
 
 namespace pipesched {
 
-/// The known name with the least edit distance, ignoring case, if it is close:
-/// at most one edit more than a third of the letters, and fewer than there are
-/// letters. A name that starts another one is one edit away from it. The first
-/// on a tie; empty if none is close.
+/// Returns the known name with the least edit distance, ignoring case, if it is
+/// close: at most one edit more than a third of the letters, and fewer edits
+/// than letters. A name that is a prefix of another counts as one edit. On ties
+/// returns the first; returns an empty text if none is close.
 llvm::StringRef closeName(llvm::StringRef name,
                           llvm::ArrayRef<llvm::StringRef> known);
 
 /// Returns the end of a message about an unknown name: ", the closest is 'x'"
-/// if one is close, otherwise " (known: a, b, c)" with the first 20 names and
-/// the number of the others; nothing if there are no names.
+/// if a name is close, otherwise " (known: a, b, c)" with the first 20 names
+/// and the number of the others; empty if there are no names.
 std::string nameHint(llvm::StringRef name,
                      llvm::ArrayRef<llvm::StringRef> known);
 

@@ -1,7 +1,7 @@
-//===- Divisors.h - The nearest numbers that divide -------------*- C++ -*-===//
+//===- Divisors.h - Nearest divisors for messages ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For diagnostics: suggests numbers to use instead of one that does not divide.
+// For diagnostics: suggests numbers instead of a number that does not divide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,9 +13,9 @@
 
 namespace pipesched {
 
-/// The divisors of `total` next to `parts`, as "6 and 10": the largest up to it
-/// and the smallest above it. Both arguments are positive. Divisors further
-/// away than 2^20 are not searched for, except 1.
+/// Returns the divisors of `total` closest to `parts`, as "6 and 10": the
+/// largest up to it and the smallest above it. Both arguments are positive.
+/// Divisors further away than 2^20 are not searched, except 1.
 std::string nearestDivisors(int64_t total, int64_t parts);
 
 } // namespace pipesched

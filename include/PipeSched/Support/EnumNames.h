@@ -1,8 +1,8 @@
 //===- EnumNames.h - One description per enum -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The names and meanings of an enum that people read and write; options, JSON,
-// the C API and Python read them from here.
+// The names and meanings of enum values that users read and write. Options,
+// JSON, the C API and Python use this single definition.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@
 
 namespace pipesched {
 
-/// One value of an enum: its name as people write it, and its meaning in one
-/// sentence without a final period.
+/// One value of an enum: its name in text, and its meaning as one sentence
+/// without a final period.
 template <typename Enum>
 struct EnumName {
   Enum value;
@@ -31,14 +31,14 @@ struct EnumName {
   llvm::StringLiteral meaning;
 };
 
-/// All values of an enum. Specialize it alongside the enum:
+/// All values of an enum. Specialize it next to the enum:
 ///
 ///   template <> struct EnumNames<Transport> {
 ///     static constexpr EnumName<Transport> values[] = {..};
 ///   };
 ///
-/// The i-th entry is the value i. Names are not empty and differ from each
-/// other; every use of the enum checks this at compile time.
+/// The i-th entry is the value i. Names must not be empty and must differ from
+/// each other; every use of the enum checks this at compile time.
 template <typename Enum>
 struct EnumNames;
 
@@ -91,7 +91,7 @@ constexpr llvm::StringLiteral enumMeaning(Enum value) {
   return EnumNames<Enum>::values[static_cast<std::size_t>(value)].meaning;
 }
 
-/// The names of all values, in order.
+/// Returns the names of all values, in order.
 template <typename Enum>
 llvm::SmallVector<llvm::StringRef> listEnumNames() {
   llvm::SmallVector<llvm::StringRef> names;
@@ -100,7 +100,7 @@ llvm::SmallVector<llvm::StringRef> listEnumNames() {
   return names;
 }
 
-/// The names of all values as prose: "concat, doubling or halving".
+/// Returns the names of all values as prose: "concat, doubling or halving".
 template <typename Enum>
 std::string describeEnumNames() {
   llvm::SmallVector<llvm::StringRef> names = listEnumNames<Enum>();
@@ -110,13 +110,13 @@ std::string describeEnumNames() {
   return llvm::join(names, ", ") + " or " + last.str();
 }
 
-/// The names of all values in quotes: "\"I\" or \"W\"".
+/// Returns the names of all values in quotes: "\"I\" or \"W\"".
 template <typename Enum>
 std::string quoteEnumNames() {
   return "\"" + llvm::join(listEnumNames<Enum>(), "\" or \"") + "\"";
 }
 
-/// The value of a name, or nothing.
+/// Returns the value with a name, or nothing.
 template <typename Enum>
 std::optional<Enum> enumFromName(llvm::StringRef name) {
   for (const EnumName<Enum> &entry : enumValues<Enum>())
@@ -125,7 +125,7 @@ std::optional<Enum> enumFromName(llvm::StringRef name) {
   return std::nullopt;
 }
 
-/// The value of a number from outside, if it is in range.
+/// Returns the value with a number from outside, if it is in range.
 template <typename Enum>
 std::optional<Enum> enumFromNumber(uint64_t number) {
   if (number >= kNumEnumValues<Enum>)

@@ -1,7 +1,7 @@
 //===- EnumOptions.h - Command-line options of enums ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The values that an option of LLVM or of a pass takes, from EnumNames.
+// The values of options of LLVM and of passes, taken from EnumNames.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,15 +47,16 @@ llvm::cl::ValuesClass enumOptionValues() {
       std::make_index_sequence<kNumEnumValues<Enum>>());
 }
 
-/// All values of the enum of `defaultValue`, which is marked as the default.
+/// Returns all values of the enum of `defaultValue`, which is marked as the
+/// default.
 template <auto defaultValue>
 llvm::cl::ValuesClass enumOptionValuesWithDefault() {
   return detail::makeOptionValuesWith<defaultValue>(
       std::make_index_sequence<kNumEnumValues<decltype(defaultValue)>>());
 }
 
-/// Some values of an enum, in this order, for an option that does not take the
-/// others.
+/// Returns some values of an enum, in this order, for an option that does not
+/// take all values.
 template <auto... values>
 llvm::cl::ValuesClass someEnumOptionValues() {
   return llvm::cl::values(

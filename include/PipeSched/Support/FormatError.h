@@ -14,8 +14,8 @@
 
 namespace pipesched {
 
-/// An error with the text `format`, in which values replace `{0}`, `{1}` and so
-/// on.
+/// Returns an error with the text `format`, in which values replace `{0}`,
+/// `{1}` and so on.
 template <typename... Values>
 llvm::Error formatError(const char *format, Values &&...values) {
   return llvm::createStringError(

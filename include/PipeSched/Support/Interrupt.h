@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Lets a search, or a wait for input, end soon after SIGINT. A host that
-// handles SIGINT, such as Python, gets the signal once the search or the wait
-// has ended.
+// handles SIGINT, such as Python, receives the signal when the search or the
+// wait has ended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,11 +14,11 @@
 
 namespace pipesched {
 
-/// While one of these exists, SIGINT sets a flag (SolverOptions::interrupted)
-/// instead of calling the handler of the process, which is called when the last
-/// of them ends. In a process without a handler the signal still ends the
-/// process. Any number may exist, on any threads. Does nothing on systems
-/// without POSIX signals.
+/// While an object of this class exists, SIGINT sets a flag
+/// (SolverOptions::interrupted) instead of calling the handler of the process.
+/// That handler is called when the last such object is destroyed; in a process
+/// without a handler the signal then ends the process. Any number of objects
+/// may exist, on any threads. Does nothing on systems without POSIX signals.
 class InterruptWatch {
 public:
   InterruptWatch();
@@ -28,8 +28,8 @@ public:
 
   const std::atomic<bool> *flag() const;
 
-  /// The flag if a watch lives anywhere in the process, else null. For code
-  /// that stops when its host is interrupted but must not handle signals.
+  /// Returns the flag if a watch exists anywhere in the process, else null. For
+  /// code that stops when its host is interrupted but must not handle signals.
   static const std::atomic<bool> *current();
 };
 

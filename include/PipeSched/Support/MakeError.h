@@ -13,7 +13,7 @@
 
 namespace pipesched {
 
-/// An error that says `message` and nothing else.
+/// Returns an error with the text `message`.
 inline llvm::Error makeError(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }

@@ -1,8 +1,7 @@
-//===- NearestMultiples.h - The nearest numbers that fit --------*- C++ -*-===//
+//===- NearestMultiples.h - Nearest multiples for messages ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For diagnostics: suggests numbers to use instead of one that cannot be
-// divided.
+// For diagnostics: suggests numbers instead of a number that cannot be divided.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +13,9 @@
 
 namespace pipesched {
 
-/// The positive multiples of `factor` next below and above `value`, as "6 and
-/// 12". Both arguments are positive; a multiple above 2^63 - 1 is left out.
+/// Returns the positive multiples of `factor` closest to `value` from below and
+/// above, as "6 and 12". Both arguments are positive; a multiple above 2^63 - 1
+/// is left out.
 std::string nearestMultiples(int64_t value, int64_t factor);
 
 } // namespace pipesched

@@ -11,10 +11,10 @@
 
 namespace pipesched {
 
-/// At the end of a tool, says on standard error if llvm::outs() could not be
-/// written, and then makes the exit status 1; says nothing if a reader has
-/// closed a pipe. Should be static in main, before all others: options such as
-/// --help call exit().
+/// At the end of a tool, reports on standard error if llvm::outs() could not be
+/// written, and makes the exit status 1. Reports nothing if a reader has closed
+/// a pipe. Should be static in main, before all other objects, because options
+/// such as --help call exit().
 class OutputErrors {
 public:
   OutputErrors();

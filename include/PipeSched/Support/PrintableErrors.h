@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // LLVM's parser of options and MLIR's drivers quote arguments verbatim, and a
-// shell makes arguments of the names of files.
+// shell may pass file names with any characters as arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,14 +13,14 @@
 
 namespace pipesched {
 
-/// While this exists, the standard error of the process is made printable line
-/// by line. Lines arrive a little later, so it is only for cases that are known
-/// to need it.
+/// While an object of this class exists, the standard error of the process is
+/// made printable line by line. Lines arrive a little later, so it is used only
+/// if an argument needs it.
 class PrintableErrors {
 public:
   explicit PrintableErrors(bool isNeeded = true);
-  /// Makes output printable if any of the arguments is not. Should be static in
-  /// main, because wrong options call exit().
+  /// Starts if any of the arguments is not printable. Should be static in main,
+  /// because wrong options call exit().
   PrintableErrors(int argc, const char *const *argv);
   ~PrintableErrors();
   PrintableErrors(const PrintableErrors &) = delete;

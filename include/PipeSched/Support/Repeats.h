@@ -1,7 +1,7 @@
 //===- Repeats.h - Repetitions in a row -------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Finds the repetitions of a row. The rows of long schedules repeat the same
+// Finds the repetitions in a row. The rows of long schedules repeat the same
 // few cells between their first and their last microbatches.
 //
 //===----------------------------------------------------------------------===//
@@ -15,8 +15,8 @@
 
 namespace pipesched {
 
-/// Elements [`begin`, `begin + period`) of a row, and the repetitions of them
-/// that follow: `times` periods in all, which is 1 if nothing repeats them.
+/// Elements [`begin`, `begin + period`) of a row and their repetitions: `times`
+/// periods in all, which is 1 if they are not repeated.
 struct Stretch {
   uint32_t begin, period, times;
 
@@ -27,7 +27,7 @@ struct Stretch {
 };
 
 /// Whether element `i + period` follows from element `i` in the same way as
-/// element `anchor + period` from `anchor`.
+/// element `anchor + period` follows from `anchor`.
 using FollowsFunction =
     llvm::function_ref<bool(uint32_t i, uint32_t period, uint32_t anchor)>;
 
@@ -36,7 +36,7 @@ using FollowsFunction =
 /// elements) whose repetitions cover half of the row, else the one that covers
 /// most; then the same for the rest on both sides. It is a heuristic: a row may
 /// have repetitions that it does not find. Takes O(count log count) calls of
-/// `follows` for rows that repeat, or whose elements rarely look alike.
+/// `follows` for rows that repeat, or that have few equal elements.
 std::vector<Stretch> findRepeats(uint32_t count, FollowsFunction follows);
 
 } // namespace pipesched

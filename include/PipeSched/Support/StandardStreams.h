@@ -1,8 +1,9 @@
 //===- StandardStreams.h - Descriptors 0, 1 and 2 ---------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A shell closes a standard stream by `2>&-`. The next file that is opened
-// then gets its number, and messages go into that file.
+// Opens closed standard streams. A shell closes one with `2>&-`. The next
+// opened file would get its descriptor, and messages would be written to that
+// file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,10 +12,10 @@
 
 namespace pipesched {
 
-/// Opens /dev/null in the place of standard streams that are closed. Reading
-/// such an input and writing such an output still fails, as a bad file
-/// descriptor; text that is written to such a standard error is lost. Must come
-/// first in main, before anything opens a file.
+/// Opens /dev/null in place of closed standard streams. Reading such an input
+/// or writing such an output still fails with a bad file descriptor; text
+/// written to such a standard error is lost. Must be called first in main,
+/// before any file is opened.
 void openStandardStreams();
 
 } // namespace pipesched

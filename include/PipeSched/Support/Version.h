@@ -1,9 +1,9 @@
 //===- Version.h - Versions of PipeSched and of LLVM ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The version of PipeSched, and all that depends on the version of LLVM. To
-// move to another LLVM, change this header, then what docs/Contributing.md
-// lists.
+// The version of PipeSched, and everything that depends on the version of LLVM.
+// To move to another LLVM, change this header, then the places that
+// docs/Contributing.md lists.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +22,14 @@ class raw_ostream;
 
 namespace pipesched {
 
-/// The version of the library, `0.2.0`.
+/// Returns the version of the library, such as `0.2.0`.
 const char *version();
 
 /// Prints the versions of PipeSched and LLVM, for `--version` of tools.
 void printVersion(llvm::raw_ostream &os);
 
-/// Options of MLIR's tools that ours find by name. Where a name has changed,
-/// LLVM finds none and reports nothing.
+/// Options of MLIR's tools that our tools find by name. If a name has changed,
+/// LLVM finds no option and reports nothing.
 inline constexpr const char *kPrintOpOption = "mlir-print-op-on-diagnostic";
 inline constexpr const char *kPluginOptions[] = {"load-pass-plugin",
                                                  "load-dialect-plugin"};

@@ -1,9 +1,9 @@
 //===- WideDivision.h - Division of 128 bits --------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Products of times and factors have up to 128 bits. The compiler's division of
-// these is a call that takes several times longer than the rest of such a
-// product, also where the divisor is a constant.
+// Products of times and factors have up to 128 bits. The compiler implements
+// their division as a call that takes several times longer than the rest of
+// such a product, even for a constant divisor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,9 @@
 
 namespace pipesched {
 
-/// number / divisor, rounded down. Two divisions of 64 bits do for a number
-/// below 2^96 and a divisor below 2^32, both without the factors of two of the
-/// divisor; 10^12 has 12 of these. Requires number >= 0 and divisor > 0.
+/// Returns number / divisor, rounded down. Takes two divisions of 64 bits for a
+/// number below 2^96 and a divisor below 2^32, both without the divisor's
+/// factors of two; 10^12 has 12 of these. Requires number >= 0 and divisor > 0.
 inline __int128 divideWide(__int128 number, uint64_t divisor) {
   assert(number >= 0 && divisor != 0);
   int twos = llvm::countr_zero(divisor);
