@@ -1,4 +1,4 @@
-//===- PipeTransformOps.h - Scripts of schedules ----------------*- C++ -*-===//
+//===- PipeTransformOps.h - Transform scripts for schedules -----*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Ops of MLIR's transform dialect that make, change and check schedules.

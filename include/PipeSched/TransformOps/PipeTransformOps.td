@@ -30,7 +30,7 @@ def PipeMatchScheduleOp : TransformDialectOp<"pipe.match_schedule", [
   }];
 }
 
-/// An op on each schedule of a handle.
+/// An op that runs on each schedule of a handle.
 class PipeEachOp<string mnemonic, list<Trait> traits>
     : TransformDialectOp<"pipe." # mnemonic, [
         MemoryEffectsOpInterface, TransformEachOpTrait, TransformOpInterface
@@ -44,8 +44,8 @@ class PipeEachOp<string mnemonic, list<Trait> traits>
   }];
 }
 
-/// An op that changes schedules. Its result is a new handle to them: handles to
-/// their rows and paths are no longer valid.
+/// An op that changes schedules. It returns a new handle to them and
+/// invalidates handles to their rows and paths.
 class PipeChangeOp<string mnemonic, dag parts, string format,
                    list<Trait> traits = []>
     : PipeEachOp<mnemonic, [FunctionalStyleTransformOpTrait] # traits> {
@@ -99,7 +99,7 @@ def PipeReplaceRowsOp : PipeChangeOp<"replace_rows",
   let hasRegionVerifier = 1;
 }
 
-/// An op that checks schedules and leaves them as they are.
+/// An op that checks schedules without changing them.
 class PipeCheckOp<string mnemonic, dag parts, string format>
     : PipeEachOp<mnemonic, [NavigationTransformOpTrait]> {
   let arguments = !con((ins TransformHandleTypeInterface:$target), parts);

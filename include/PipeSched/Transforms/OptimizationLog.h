@@ -1,8 +1,8 @@
 //===- OptimizationLog.h - Results of searches ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Results of pipe-optimize for the caller of a pipeline: the remarks say the
-// same to people.
+// Passes the results of pipe-optimize to the caller of a pipeline. The remarks
+// report the same results to users.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@ class MLIRContext;
 
 namespace pipesched::pipe {
 
-/// While one of these lives, it gets the results of the passes of a context. If
-/// a context has several, the last one gets them. Passes may run on any
-/// threads.
+/// While an object of this class exists, it receives the results of the passes
+/// of a context. If a context has several, the last one receives them. Passes
+/// may run on any threads.
 class OptimizationLog {
 public:
   explicit OptimizationLog(mlir::MLIRContext *context);
@@ -35,7 +35,7 @@ public:
 
 private:
   mlir::MLIRContext *context;
-  OptimizationLog *outer; ///< the log of the context before this one
+  OptimizationLog *outer; ///< the previous log of the context
   std::vector<OptimizationSummary> results;
 };
 

@@ -1,7 +1,7 @@
 //===- PassBase.td - Base of passes ------------------------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The classes of passes, and the options that several of them have.
+// Base classes of passes, and options that several passes share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@ class Pipe_ModulePass<string argument> : Pass<argument, "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipesched::pipe::PipeDialect"];
 }
 
-/// A pass that runs on a pipe.schedule, and on a module for each schedule in it
-/// (lib/Transforms/SchedulePass.h).
+/// A pass that runs on a pipe.schedule; on a module it runs for each schedule
+/// in it (lib/Transforms/SchedulePass.h).
 class Pipe_SchedulePass<string argument> : Pass<argument> {
   let dependentDialects = ["::pipesched::pipe::PipeDialect"];
 }

@@ -32,10 +32,10 @@
 
 namespace pipesched::pipe {
 
-/// Which paths pipe-place-asymmetric places.
+/// The kinds of paths that pipe-place-asymmetric creates.
 enum class AsymmetricPaths { Mirrored, Wave };
 
-/// Which half of a split backward sends the gradient (pipe-split-backward).
+/// The half of a split backward that sends the gradient (pipe-split-backward).
 enum class SplitGradient { Auto, InputGrad, WeightGrad };
 
 } // namespace pipesched::pipe

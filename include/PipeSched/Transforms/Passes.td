@@ -58,9 +58,8 @@ def PipeCreatePass : Pipe_ModulePass<"pipe-create"> {
 //===----------------------------------------------------------------------===//
 // Families
 //
-// The pass of each family, pipe-schedule-<family>, is made from the list of
-// families (lib/Transforms/Generate/FamilyPass.cpp); docs/Schedules.md shows
-// them.
+// The list of families generates a pass pipe-schedule-<family> for each
+// (lib/Transforms/Generate/FamilyPass.cpp); docs/Schedules.md describes them.
 //===----------------------------------------------------------------------===//
 
 def PipeSchedulePass : Pipe_SchedulePass<"pipe-schedule"> {

@@ -1,7 +1,7 @@
 //===- PlacementPasses.td - Passes for unequal stages ------*- tablegen -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Passes that place asymmetric paths and paths given by hand, and that set the
+// Passes that place asymmetric paths and user-defined paths, and that set the
 // number of layers of each stage.
 //
 //===----------------------------------------------------------------------===//

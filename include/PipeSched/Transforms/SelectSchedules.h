@@ -13,8 +13,9 @@
 
 namespace pipesched::pipe {
 
-/// The schedules of a module, or only the one called `name`. Errors: the module
-/// has no schedule; no schedule has that name, with the closest name.
+/// Returns the schedules of a module, or only the one with the given name.
+/// Errors: the module has no schedule; no schedule has that name, with the
+/// closest name.
 mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
 selectSchedules(mlir::ModuleOp module, llvm::StringRef name);
 
