@@ -1,4 +1,4 @@
-//===- HuggingFaceReader.h - Reads a config.json -------------- -*- C++ -*-===//
+//===- HuggingFaceReader.h - Reads a config.json ----------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Turns one configuration and its family into an architecture. Each method

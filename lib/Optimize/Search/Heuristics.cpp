@@ -386,8 +386,8 @@ Plan optimize::runOneByOne(const Encoding &encoding) {
 
 /// Limit on the activations that are examined in advance for due reloads.
 static constexpr unsigned kReloadsAhead = 32;
-/// The number of ticks by which freed memory is worth more than one tick of a
-/// late offload.
+/// One tick by which an offload is late counts as much as this many ticks of
+/// freed memory.
 static constexpr double kLatePenalty = 4;
 
 namespace {
