@@ -1,7 +1,7 @@
-//===- InitAll.cpp - The one registration list ----------------------------===//
+//===- InitAll.cpp - Registration of all parts ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The lists are here and not in the header, so that a program which registers
+// The lists are here instead of in the header, so that a program that registers
 // everything need not compile the headers of all dialects.
 //
 //===----------------------------------------------------------------------===//

@@ -1,9 +1,9 @@
-//===- GuardedIR.cpp - IR from elsewhere ----------------------------------===//
+//===- GuardedIR.cpp - IR from untrusted sources --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The child answers with one letter, the size of a text, and the text: the
-// bytecode that it has written, or why there is none. An answer that is not
-// whole means that the child has crashed.
+// bytecode that it has written, or the reason why there is none. An incomplete
+// answer means that the child has crashed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ using llvm::MemoryBufferRef;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Finds the depth of nesting of operations, attributes and types.
+/// Finds how deeply operations, attributes and types are nested.
 class DepthFinder {
 public:
   size_t depthOf(Attribute attribute) { return partDepth(attribute); }
@@ -95,8 +95,8 @@ size_t DepthFinder::depthOf(Operation &op) {
 // The child
 //===----------------------------------------------------------------------===//
 
-/// A wait is this many times as long as computing may be: other processes
-/// compute, too.
+/// A wait may last this many times the limit on computing, because other
+/// processes compute too.
 static constexpr unsigned kPatience = 6;
 
 namespace {
@@ -137,7 +137,7 @@ static Answer rewrite(MemoryBufferRef bytecode,
   return answer;
 }
 
-/// Sets a limit of the child, unless the process has a lower one.
+/// Sets a limit of the child, unless the process already has a lower one.
 static void limit(__rlimit_resource resource, rlim_t most) {
   rlimit limits;
   if (getrlimit(resource, &limits) != 0)
@@ -146,7 +146,7 @@ static void limit(__rlimit_resource resource, rlim_t most) {
   setrlimit(resource, &limits);
 }
 
-/// The bytes of address space that the process has.
+/// The bytes of address space that the process uses.
 static rlim_t addressSpace() {
   auto file = MemoryBuffer::getFileAsStream("/proc/self/statm");
   uint64_t pages = 0;
@@ -155,8 +155,8 @@ static rlim_t addressSpace() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-/// A crash must end only this process: handlers of the parent would print
-/// stacks and delete the files that it writes.
+/// Prepares for a crash, which must end only this process: handlers of the
+/// parent would print stacks and delete the files that it writes.
 static void prepareToCrash(size_t size, unsigned seconds) {
   for (int signal : {SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGHUP, SIGILL, SIGINT,
                      SIGQUIT, SIGSEGV, SIGTERM, SIGTRAP, SIGXCPU})
@@ -182,9 +182,9 @@ static void sendAll(int to, StringRef bytes) {
   }
 }
 
-/// The answer of a thread, with half of the stack that the parent has: an
-/// exception, as of an allocation, ends the process there, and not at a handler
-/// of the parent.
+/// Computes the answer on a thread with half of the parent's stack. An
+/// exception, such as of an allocation, ends the process there and does not
+/// reach a handler of the parent.
 static Answer rewriteOnThread(MemoryBufferRef bytecode,
                               const DialectRegistry &registry) {
   constexpr unsigned kStackBytes = 4 << 20;
@@ -211,7 +211,7 @@ static Answer rewriteOnThread(MemoryBufferRef bytecode,
 // The parent
 //===----------------------------------------------------------------------===//
 
-/// Reads to the end. False if that does not come in time.
+/// Reads to the end. Returns false if the end does not come in time.
 static bool receiveAll(int from, unsigned seconds, std::string &bytes) {
   using Clock = std::chrono::steady_clock;
   auto end = Clock::now() + std::chrono::seconds(seconds);
@@ -231,7 +231,7 @@ static bool receiveAll(int from, unsigned seconds, std::string &bytes) {
   return false;
 }
 
-/// The answer in these bytes; nothing if it is not whole.
+/// Returns the answer in these bytes; nothing if it is incomplete.
 static std::optional<Answer> readAnswer(StringRef bytes) {
   uint64_t size = 0;
   if (bytes.size() < 1 + sizeof(size))

@@ -48,8 +48,8 @@ pipe::ModelOp pipesched::findModel(Operation *scheduleOrProgram) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads ties from functions of stages. pipe-verify-stages checks them: here a
-/// tensor whose size is not known is not a tie.
+/// Reads ties from functions of stages. pipe-verify-stages checks them; this
+/// class ignores ties of tensors whose size is unknown.
 class TieReader {
 public:
   std::vector<TiedGradients> read(Operation *owner);
@@ -78,7 +78,7 @@ static std::optional<int64_t> bytesOf(Type type) {
 }
 
 /// `known` are the parameters of the stage whose tie another function has
-/// stated. A parameter without a name is named by its position, as in
+/// already stated. A parameter without a name is named by its position, as in
 /// StageFunctions.
 void TieReader::readFunction(FunctionOpInterface function, int64_t stage,
                              llvm::StringSet<> &known) {
@@ -120,7 +120,7 @@ std::vector<TiedGradients> TieReader::read(Operation *owner) {
 }
 
 //===----------------------------------------------------------------------===//
-// All
+// All costs
 //===----------------------------------------------------------------------===//
 
 template <typename OpTy>

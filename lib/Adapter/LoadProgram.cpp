@@ -1,8 +1,8 @@
 //===- LoadProgram.cpp - An exec.program as flat arrays -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks each worker once and numbers its instructions. Facts common to all ops
-// of one name are looked up once.
+// Walks each worker once and numbers its instructions. Facts that all ops of
+// one name share are looked up once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,8 @@ using namespace pipesched;
 using namespace pipesched::exec;
 
 namespace {
-/// Whether the ops of one name implement an interface, and how.
+/// Whether the ops of one name implement an interface, and their
+/// implementation.
 template <typename InterfaceT>
 struct NamedInterface {
   explicit NamedInterface(Operation *op)
@@ -111,8 +112,8 @@ void ProgramLoader::append(Operation *instruction, InstructionKind kind,
     loaded.ops.push_back(instruction);
 }
 
-/// Rejects tokens made by ops that are not instructions, such as casts: no
-/// analysis knows the dependences of such a token.
+/// Rejects tokens made by ops that are not instructions, such as casts, because
+/// the dependences of such a token are unknown.
 LogicalResult ProgramLoader::addOperands(InstructionOpInterface op) {
   for (Value token : op.getWaits()) {
     uint32_t number = numbers.lookup(token.getDefiningOp());
@@ -139,8 +140,8 @@ void ProgramLoader::addWork(WorkOpInterface instruction, uint32_t number) {
   work.memoryDelta = instruction.getMemoryDelta();
 }
 
-/// Names a join as tables do: by the first copy that it waits for. Its operands
-/// are the last ones read so far.
+/// Names a join like in tables: by the first copy that it waits for. Its
+/// operands are the last ones read so far.
 Cell ProgramLoader::nameOfJoin() const {
   const Program &program = loaded.program;
   uint32_t first = program.operands[program.operandBegins.back()];
@@ -148,8 +149,8 @@ Cell ProgramLoader::nameOfJoin() const {
   return cell.isCopy() ? cell.withPhase(joinOf(cell.getPhase())) : cell;
 }
 
-/// The first half of a pair waits for everything that the op waits for; the
-/// second half starts together with the first.
+/// Loads an instruction. The first half of a pair waits for all operands of the
+/// op; the second half starts together with the first.
 LogicalResult ProgramLoader::load(Operation *op, const NamedOps &named,
                                   int64_t worker) {
   InstructionOpInterface instruction = named.instruction.of(op);
@@ -190,9 +191,9 @@ LogicalResult ProgramLoader::loadWorker(WorkerOp worker) {
   return success();
 }
 
-/// Makes room for all workers if the others have as many instructions as the
-/// workers loaded so far, and a quarter more. The first worker often has fewer
-/// messages than others.
+/// Reserves memory for all workers, assuming that the others have as many
+/// instructions as the workers loaded so far, and a quarter more. The first
+/// worker often has fewer messages than others.
 void ProgramLoader::reserve(int64_t numLoaded) {
   int64_t numWorkers = op.getNumWorkers();
   if (numLoaded == 1 && numWorkers > 2)
@@ -209,8 +210,8 @@ void ProgramLoader::reserve(int64_t numLoaded) {
   grow(loaded.ops);
 }
 
-/// The verifier guarantees that the collectives of one name form one group. The
-/// `partner` of each points to the next in a ring.
+/// Links collectives. The verifier guarantees that the collectives of one name
+/// form one group. The `partner` of each points to the next in a ring.
 void ProgramLoader::joinGroups() {
   sortByName(collectives);
   Program &program = loaded.program;
@@ -232,7 +233,7 @@ void ProgramLoader::joinGroups() {
 /// Places each stage on the worker that runs its cells.
 FailureOr<Path> ProgramLoader::implyPath() {
   Path path;
-  std::vector<uint32_t> first; // by stage, the instruction that placed it
+  std::vector<uint32_t> first; // by stage: the instruction that placed it
   const Program &program = loaded.program;
   for (int32_t worker = 0, e = program.getNumWorkers(); worker != e; ++worker)
     for (uint32_t i = program.rowBegins[worker];
@@ -294,7 +295,7 @@ LogicalResult ProgramLoader::loadPlacement() {
 // Reads
 //===----------------------------------------------------------------------===//
 
-/// Rejects an instruction that may start before its inputs are there.
+/// Rejects an instruction that may start before its inputs have arrived.
 LogicalResult ProgramLoader::checkReads() {
   const Program &program = loaded.program;
   std::optional<EarlyRead> early =
@@ -399,8 +400,8 @@ void OpNumbers::clear() {
   far.clear();
 }
 
-/// Starts a new table at a granule, and leaves the entries of the old one to
-/// the map.
+/// Starts a new table at a granule, and moves the entries of the old one to the
+/// map.
 void OpNumbers::restart(uintptr_t granule) {
   for (size_t i = 0; i < table.size(); ++i)
     if (table[i] != kNone)
@@ -410,8 +411,8 @@ void OpNumbers::restart(uintptr_t granule) {
   numInTable = 0;
 }
 
-/// Extends the table to a granule outside of it, and as far beyond as the table
-/// is long. Returns whether the table may be that long.
+/// Extends the table to a granule outside of it, at least to twice its size.
+/// Returns whether the table may be that long.
 bool OpNumbers::makeRoom(uintptr_t granule) {
   if (table.empty())
     return false;
@@ -472,14 +473,14 @@ private:
   void pairGroups();
   llvm::MutableArrayRef<uint32_t> membersOf(size_t group);
 
-  /// Stages beyond this number share groups, so that a large stage number costs
+  /// Stages beyond this number share groups, so that a large stage number takes
   /// no memory.
   static constexpr int64_t kMaxStages = 4096;
 
   Program &program;
-  /// Groups of sends; there are as many of receives.
+  /// Numbers of groups of sends; there are equally many of receives.
   size_t numStages = 0, numGroups = 0;
-  std::vector<uint32_t> ends;    ///< by group, after its members
+  std::vector<uint32_t> ends;    ///< by group: the index after its members
   std::vector<uint32_t> members; ///< instructions, group by group
   std::vector<bool> unsorted;
 };
@@ -492,8 +493,8 @@ size_t MessagePairer::groupOf(const Instruction &instruction) const {
          instruction.cell.getStage() % numStages;
 }
 
-/// A cell has one sender, and its receives are in the order of their workers,
-/// as all instructions are.
+/// A cell has one sender. Its receives are in the order of their workers, like
+/// all instructions.
 bool MessagePairer::isBefore(uint32_t first, uint32_t second) const {
   const Instruction &a = program.instructions[first];
   const Instruction &b = program.instructions[second];
@@ -511,8 +512,8 @@ void MessagePairer::chooseGroups() {
   numGroups = kNumPhases * numStages;
 }
 
-/// A counting sort. `ends` first has counts, and then the starts of groups,
-/// which move up to the ends of the groups as members are written.
+/// A counting sort. `ends` first has counts, then the starts of groups, which
+/// advance to the ends of the groups as members are written.
 void MessagePairer::fillGroups() {
   ends.assign(2 * numGroups, 0);
   for (const Instruction &instruction : program.instructions)

@@ -3,7 +3,7 @@
 //
 // Finds the number of an instruction from its op. The ops of a worker are
 // mostly created one after the other, so a table over their addresses is small
-// and, unlike a hash map, is read nearly in order.
+// and, unlike a hash map, is accessed nearly in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@
 
 namespace pipesched {
 
-/// A table with an entry per granule of memory. An op is not smaller than a
-/// granule, so that no two ops start in the same one:
+/// A table with an entry per granule of memory. An op is at least as large as a
+/// granule, so no two ops start in the same granule:
 ///
 ///   granule   first  +1   +2   +3   +4   +5
 ///   starts    op 7        op 8           op 9
@@ -31,7 +31,7 @@ public:
 
   /// Forgets all numbers.
   void clear();
-  /// Gives an op that has no number yet one below kNone.
+  /// Gives an op without a number a number below kNone.
   void insert(const mlir::Operation *op, uint32_t number);
   /// The number of an op, or kNone; `op` may be null.
   uint32_t lookup(const mlir::Operation *op) const {

@@ -1,7 +1,7 @@
 //===- PairMessages.h - The two ends of each message ------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Makes each send and its receive partners.
+// Links each send with its receive.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,9 +13,9 @@
 namespace pipesched {
 
 /// Sets the `partner` of all messages of a verified program: a cell is sent by
-/// one worker and to each other worker at most once, and each send has its
+/// one worker and to each other worker at most once, and each send has a
 /// receive. Linear in instructions, unless a worker sends or receives the cells
-/// of a stage and phase out of order, which then are sorted.
+/// of a stage and phase out of order; then these are sorted.
 void pairMessages(Program &program);
 
 } // namespace pipesched

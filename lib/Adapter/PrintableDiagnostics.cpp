@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // MLIR's driver of optimizers creates its contexts and source managers itself;
-// we only pass it the text and the registry. So lines are made printable in the
-// text, and messages by a handler that comes with a dialect.
+// we can only pass it the text and the registry. So lines are made printable in
+// the text, and messages by a handler that a dialect adds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ using namespace pipesched;
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// Whether the input is plain ASCII without carriage returns, as most inputs
-/// are. They may be large, so they are not copied.
+/// Whether the input is plain ASCII without carriage returns. Most inputs are;
+/// they may be large, so they are not copied.
 static bool isPlain(StringRef text) {
   return llvm::all_of(text, [](char byte) {
     return byte == '\n' || byte == '\t' || (byte >= ' ' && byte < 0x7f);

@@ -1,8 +1,8 @@
 //===- Schedule.cpp - C API for rows and reports --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Converts cells from and to structs of C, which are independent of the
-// library's layout.
+// Converts cells from and to C structs, which do not depend on the library's
+// layout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace pipesched;
 // Cells
 //===----------------------------------------------------------------------===//
 
-/// Phases have in C the numbers that files have.
+/// Whether a phase has the same number in C as in files.
 static constexpr bool isSameCode(PipeschedPhase given, Phase phase) {
   return given == traitsOf(phase).code;
 }
@@ -39,8 +39,8 @@ static_assert(PIPESCHED_PHASES(PIPESCHED_SAME)
 #undef PIPESCHED_SAME
 #undef PIPESCHED_ONE
 
-/// The number that a caller has stored in an enum of C. It may be any number,
-/// and C++ must not read an enum whose number is out of range.
+/// Returns the number that a caller has stored in a C enum. It may be any
+/// number, and C++ must not read an enum whose number is out of range.
 static uint32_t codeOf(const PipeschedPhase &phase) {
   uint32_t code;
   static_assert(sizeof(phase) == sizeof(code), "enums of C are int");
@@ -60,7 +60,7 @@ static PipeschedCell toC(Cell cell, int64_t numSlices) {
           numbers.number, numbers.overlapsNext, numbers.slice};
 }
 
-/// The numbers of a caller, which need not be a cell.
+/// Returns the numbers of a caller, which may be invalid.
 static CellNumbers fromC(const PipeschedCell &cell) {
   return {codeOf(cell.phase), cell.stage, cell.number, cell.slice,
           cell.overlapsNext};
@@ -70,7 +70,8 @@ static CellNumbers fromC(const PipeschedCell &cell) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// The schedule of a handle, or null after a diagnostic at the op, if any.
+/// Returns the schedule of a handle, or null after a diagnostic at the op, if
+/// any.
 static pipe::ScheduleOp readSchedule(MlirOperation handle) {
   Operation *op = unwrap(handle);
   auto schedule = dyn_cast_or_null<pipe::ScheduleOp>(op);
@@ -123,8 +124,8 @@ MlirLogicalResult pipeschedScheduleGetRow(MlirOperation schedule,
   return wrap(success());
 }
 
-/// The rows of a caller as numbers. Errors: null in the place of entries;
-/// negative numbers of them.
+/// Returns the rows of a caller as numbers. Errors: null instead of entries;
+/// negative numbers of entries.
 static llvm::Expected<std::vector<std::vector<CellNumbers>>>
 readRows(intptr_t numRows, const PipeschedRow *rows) {
   if (numRows < 0 || (!rows && numRows != 0))
