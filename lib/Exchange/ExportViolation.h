@@ -1,7 +1,7 @@
 //===- ExportViolation.h - Limits of export formats -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Findings that several writers report in the same words.
+// Violations that several writers report in the same words.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ inline Violation makeViolation(std::string message,
 /// The phases that PyTorch's runtime and Shardy have.
 inline constexpr PhaseSet kKnownPhases = kBackwardPhases | Phase::Forward;
 
-/// Names another phase, after "the format has no ... for ".
+/// Names an unsupported phase, after "the format has no ... for ".
 inline std::string describeOtherPhase(Phase phase) {
   return llvm::formatv("{0} ({1})", enumName(phase), enumMeaning(phase));
 }

@@ -1,7 +1,7 @@
 //===- MegatronLayout.cpp - Megatron-Core's pipeline layouts --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A recursive-descent parser, which parses a group as often as it is repeated,
+// A recursive-descent parser, which parses a group again for each repetition,
 // and the writer.
 //
 //===----------------------------------------------------------------------===//
@@ -52,7 +52,7 @@ private:
     return position < text.size() && text[position] == c;
   }
 
-  /// Bounds the time that repetitions take.
+  /// Limits the time that repetitions take.
   Error countItem() {
     if (++numItems <= kMostItems)
       return Error::success();
@@ -88,7 +88,7 @@ Expected<int64_t> LayoutParser::parseTimes() {
   return times;
 }
 
-/// `position` must be the symbol's, for errors.
+/// `position` must be that of the symbol, for errors.
 Error LayoutParser::parseItem(char symbol, int64_t times) {
   StringRef name(&symbol, 1);
   if (symbol == 'm')

@@ -1,8 +1,8 @@
 //===- ShardyRules.cpp - Fragment schedule rules of Shardy MPMD -----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks that rules can express the table, then writes. A rule is a chain of
-// fragments on one mesh; Shardy finds a fragment by all its fields together:
+// Checks that rules can express the table, then writes it. A rule is a chain of
+// fragments on one mesh; all fields of a fragment together identify it:
 //
 //   0F2  FragmentInfo(origins=["s0"],mesh_name="m0",call_counter=2)
 //   0B2  FragmentInfo(origins=["s0"(1)],mesh_name="m0",call_counter=2)
@@ -24,8 +24,8 @@ using llvm::formatv;
 // Limits of rules
 //===----------------------------------------------------------------------===//
 
-/// Prefixes are inside two kinds of quotes, which shells, response files and
-/// MLIR's option parser all read differently.
+/// Checks a prefix. Prefixes are inside two kinds of quotes, which shells,
+/// response files and MLIR's option parser all read differently.
 static std::optional<Violation> checkPrefix(llvm::StringRef what,
                                             llvm::StringRef prefix) {
   for (char character : prefix)

@@ -6,9 +6,9 @@
 //   line 1    0F2 (produce)    0SEND_F2
 //   line 2    1RECV_F2         1F2 (consume)
 //
-// A stage is on one line only, so its fields are in the order of their numbers.
-// Then come the channels, from one line to another: PyTorch's messages carry no
-// tags, so the k-th RECV of a channel takes the tensor of its k-th SEND.
+// A stage is on only one line, so its fields are in the order of their numbers.
+// Then the channels from one line to another are checked: PyTorch's messages
+// have no tags, so the k-th RECV of a channel gets the tensor of its k-th SEND.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,7 @@ struct Message {
   std::string waitName() const {
     return nameOfMessage(TorchToken::WaitSend, sender);
   }
-  /// The action of a part that is one; a cell is a part once.
+  /// The action that is a part. A cell occurs once as a part.
   std::string nameOf(Role role) const {
     return role == SendIt    ? sendName()
            : role == AwaitIt ? waitName()
@@ -94,7 +94,8 @@ private:
 };
 } // namespace
 
-/// The cell that an activation or gradient goes to; senderOf is the inverse.
+/// Returns the cell that uses an activation or gradient; senderOf is the
+/// inverse.
 static Cell receiverOf(Cell sender) {
   int64_t step = sender.is(Phase::Forward) ? 1 : -1;
   return Cell(sender.getStage() + step, sender.getPhase(), sender.getUnit());
@@ -179,8 +180,8 @@ Error MessageChecker::checkPartners(const Message &message) const {
   return Error::success();
 }
 
-/// A cell comes before its send, a send before the actions that wait for it,
-/// and a receive before its cell.
+/// Checks that a cell comes before its send, a send before the actions that
+/// wait for it, and a receive before its cell.
 Error MessageChecker::checkOrder(const Message &message) const {
   const Event *send = message.parts[SendIt],
               *receive = message.parts[ReceiveIt];
@@ -221,7 +222,7 @@ Error MessageChecker::check(llvm::ArrayRef<Event> events) const {
 }
 
 namespace {
-/// A SEND or a RECV. Passages of one channel are neighbours when sorted.
+/// A SEND or a RECV. After sorting, the passages of one channel are adjacent.
 struct Passage {
   uint32_t fromLine = 0, toLine = 0;
   uint32_t field = 0; ///< on the sender's line or the receiver's
@@ -234,8 +235,8 @@ struct Passage {
 };
 } // namespace
 
-/// All messages have both parts, so the n-th SEND and the n-th RECV in the
-/// order of channels belong to one channel.
+/// Checks channels. All messages have both parts, so the n-th SEND and the n-th
+/// RECV in the order of channels belong to one channel.
 Error MessageChecker::checkChannels() const {
   std::vector<Passage> sends, receives;
   for (const Event &event : events) {
@@ -292,12 +293,13 @@ Error pipesched::checkTorchMessages(const TorchFile &file) {
 }
 
 namespace {
-/// The actions of a stage so far.
+/// The state of a stage after the actions so far.
 struct StageState {
-  std::optional<TorchFieldRef> unsharded; ///< UNSHARD without RESHARD so far
-  std::optional<TorchFieldRef> gradient;  ///< the last B or W
-  std::optional<TorchFieldRef> sharded;   ///< the first cell without an UNSHARD
-  bool hasRun = false;                    ///< since the UNSHARD
+  /// The open UNSHARD, without a RESHARD.
+  std::optional<TorchFieldRef> unsharded;
+  std::optional<TorchFieldRef> gradient; ///< the last B or W
+  std::optional<TorchFieldRef> sharded;  ///< the first cell without an UNSHARD
+  bool hasRun = false;                   ///< since the UNSHARD
   bool isReduced = false;
 };
 
@@ -322,11 +324,11 @@ private:
 
   const TorchFile &file;
   std::vector<StageState> states;
-  bool isSharded = false, hasReduction = false; ///< any stage
+  bool isSharded = false, hasReduction = false; ///< for any stage
 };
 } // namespace
 
-/// A file without UNSHARD and RESHARD may compute anywhere.
+/// A file without UNSHARD and RESHARD may have cells anywhere.
 Error ParameterChecker::visitCell(TorchFieldRef at, Cell cell) {
   StageState &state = states[cell.getStage()];
   state.hasRun = true;

@@ -1,7 +1,7 @@
 //===- TorchCsvExport.cpp - Writes PyTorch's schedule files ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Checks that the format can express the table; then come the two writers.
+// Checks that the format can express the table, then writes one of two forms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,10 @@ using llvm::formatv;
 //===----------------------------------------------------------------------===//
 // Parameters
 //
-// PyTorch's changes to a compute-only row when it loads one:
+// Reproduces PyTorch's changes to a compute-only row when it loads one:
 // _add_unshard_reshard, then _add_reduce_grad
-// (torch/distributed/pipelining/schedules.py, 2.13). Messages come after them.
+// (torch/distributed/pipelining/schedules.py, 2.13). Messages are added after
+// them.
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -34,20 +35,20 @@ namespace {
 /// a stage.
 struct TorchAction {
   TorchToken::Kind kind = TorchToken::Compute;
-  int32_t stage = 0; ///< of UNSHARD, RESHARD and REDUCE_GRAD
-  int64_t entry = 0; ///< in the row; of a pair, the first of its two
+  int32_t stage = 0; ///< for UNSHARD, RESHARD and REDUCE_GRAD
+  int64_t entry = 0; ///< in the row; for a pair, its first entry
 };
 } // namespace
 
 namespace {
 /// The stages that a row runs next, each once, in order. PyTorch prefetches
-/// three (max_active_stages), and a fourth if the third and the fourth come
-/// first in one overlapped pair.
+/// three stages (max_active_stages), and a fourth if the third and the fourth
+/// first occur in one overlapped pair.
 class UpcomingStages {
 public:
   static constexpr unsigned kActiveStages = 3, kMost = 4;
 
-  /// Puts the stages of an action, the first two or one, in front.
+  /// Puts the one or two stages of an action in front.
   void prepend(llvm::ArrayRef<int32_t> ran, int64_t action) {
     llvm::SmallVector<Stage, 2 * kMost> all;
     for (int32_t stage : ran)
@@ -74,13 +75,13 @@ public:
 private:
   struct Stage {
     int32_t stage;
-    int64_t action; ///< in which it comes first
+    int64_t action; ///< in which the stage first occurs
   };
   llvm::SmallVector<Stage, kMost> stages;
 };
 
 /// A set of small integers that iterates in the order of CPython's `set`
-/// (Objects/setobject.c): open addressing, where a removed entry keeps its
+/// (Objects/setobject.c): open addressing, in which a removed entry keeps its
 /// place until the table grows.
 class PythonSet {
 public:
@@ -141,7 +142,7 @@ private:
   }
 
   Entries table;
-  size_t numUsed = 0, numFilled = 0; ///< filled: with removed ones
+  size_t numUsed = 0, numFilled = 0; ///< numFilled includes removed entries
 };
 
 class ParameterActions {
@@ -236,17 +237,18 @@ std::vector<TorchAction> ParameterActions::run() {
   return std::move(actions);
 }
 
-/// The cells of a row, without idle entries, and the actions on parameters:
+/// Returns the cells of a row, without idle entries, and the actions on
+/// parameters:
 ///
 ///   UNSHARD      before a cell, for stages among the next three of the row
-///                that are resharded, in the order in which they come
+///                that are resharded, in the order in which they occur
 ///   RESHARD      before these, for unsharded stages that are not among the
 ///                next three; and at the end of the row
 ///   REDUCE_GRAD  after the last weight gradient (B or W) of each stage
 ///
-/// `row` passes verifyRow and has phases F, B, I and W only; each of its stages
-/// runs `numMicrobatches`. RESHARDs that are together have the order of a set
-/// of CPython, as in PyTorch. Linear.
+/// `row` must pass verifyRow and have only phases F, B, I and W; each of its
+/// stages runs `numMicrobatches`. Adjacent RESHARDs have the order of a set of
+/// CPython, as in PyTorch. Linear.
 static std::vector<TorchAction> addParameterActions(llvm::ArrayRef<Cell> row,
                                                     int64_t numMicrobatches) {
   return ParameterActions(row, numMicrobatches).run();
@@ -293,7 +295,7 @@ static int64_t columnsOf(const TableView &table, llvm::ArrayRef<Cell> row,
   return table.aligned ? slotsOf(UnitSlots(), row, index) : 1;
 }
 
-/// Also counts the row's columns.
+/// Checks a row, and counts its columns.
 static std::optional<Violation> checkRow(const TableView &table, int64_t row,
                                          int64_t &numColumns) {
   llvm::ArrayRef<Cell> cells = table.rows[row];
@@ -408,17 +410,17 @@ static void writeComputeRow(llvm::raw_ostream &os, const TableView &table,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Follows PyTorch's lowering (_add_send_recv). It sweeps the ranks in order,
-/// repeatedly; in a sweep each rank takes one action unless it waits for
-/// another rank. A message enters the receiver's row at once:
+/// Reproduces PyTorch's lowering (_add_send_recv). It sweeps repeatedly over
+/// the ranks in order. In a sweep, each rank takes one action unless it waits
+/// for another rank. A message is added to the receiver's row at once:
 ///
 ///   rank 0   0UNSHARD    0F0 0SEND_F0          0F1 0SEND_F1
 ///                                  \                     \
 ///   rank 1   1UNSHARD           1RECV_F0   1F0 ...     1RECV_F1
 ///            sweep 0     sweep 1           sweep 2
 ///
-/// A waiting rank leaves the sweeps until a message wakes it: in the current
-/// sweep if that has not passed the rank yet, else in the next. Linear in
+/// A waiting rank is skipped until a message wakes it: in the current sweep if
+/// the sweep has not passed the rank yet, else in the next one. Linear in
 /// actions, plus sweeps times workers / 64.
 class CommLowering {
 public:
@@ -431,7 +433,7 @@ public:
           addParameterActions(row, table.placement->getNumMicrobatches());
   }
 
-  /// The lines, without line ends. Errors: a rank that waits forever.
+  /// Returns the lines without newlines. Errors: a rank that waits forever.
   llvm::Expected<std::vector<std::string>> run();
 
 private:
@@ -540,8 +542,8 @@ llvm::Expected<std::vector<std::string>> CommLowering::run() {
   return lines;
 }
 
-/// Checks the lines before anything is written, as an import does: a message
-/// in another order would give wrong gradients without an error.
+/// Checks the lines like an import before anything is written, because a
+/// message in another order would silently give wrong gradients.
 static llvm::Error checkCsvLines(const TableView &table,
                                  llvm::ArrayRef<std::string> lines) {
   llvm::SmallVector<llvm::StringRef> texts(lines.begin(), lines.end());

@@ -1,9 +1,9 @@
 //===- TorchCsvImport.cpp - Reads PyTorch's schedule files ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads lines into rows and stages into paths, then checks. Arrays are indexed
-// by numbers from the file but never longer than the file: a higher number
-// implies that another one is missing, which is an error.
+// Reads lines into rows and stages into paths, then checks them. Arrays are
+// indexed by numbers from the file but never longer than the file: a higher
+// number implies that another number is missing, which is an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,13 +23,13 @@ static Error errorOfFile(std::string text) {
 }
 
 namespace {
-/// Maps each number below a limit to a value, or to -1 if not known; remembers
+/// Maps each number below a limit to a value, or to -1 if unknown. Also stores
 /// the highest number and where it occurred.
 class NumberMap {
 public:
   explicit NumberMap(int64_t limit) : limit(limit) {}
 
-  /// Sets the value if it is not known yet; returns the previous one, or -1.
+  /// Sets the value if it is unknown; returns the previous value, or -1.
   int32_t insert(int64_t number, int32_t value, TorchFieldRef at) {
     if (number > highest) {
       highest = number;
@@ -118,7 +118,7 @@ Error Importer::checkLines() const {
   return Error::success();
 }
 
-/// A stage must stay on one line for all actions.
+/// Checks that all actions of a stage are on one line.
 Error Importer::placeStage(TorchFieldRef at, const TorchToken &token) {
   int64_t stage = token.cell.getStage();
   int32_t line = lineOfStage.insert(stage, at.line, at);
@@ -131,7 +131,7 @@ Error Importer::placeStage(TorchFieldRef at, const TorchToken &token) {
                              stage, line + 1));
 }
 
-/// A microbatch must stay on one path.
+/// Checks that all cells of a microbatch are on one path.
 Error Importer::placeMicrobatch(TorchFieldRef at, Cell cell) {
   int32_t path = cell.getStage() / *options.stagesPerPath;
   int32_t other = pathOfMicrobatch.insert(cell.getUnit(), path, at);
@@ -218,8 +218,8 @@ Error Importer::checkStages() const {
   return Error::success();
 }
 
-/// With several paths every microbatch must be present. With one path,
-/// pipe-verify reports the missing cells.
+/// With several paths every microbatch must occur. With one path, pipe-verify
+/// reports the missing cells.
 Error Importer::checkMicrobatches() const {
   if (!options.stagesPerPath)
     return Error::success();
@@ -231,8 +231,8 @@ Error Importer::checkMicrobatches() const {
                          numMicrobatches - 1, missing));
 }
 
-/// Groups ascending microbatches into few ranges; only two microbatches do not
-/// make a range with a stride above 1.
+/// Groups ascending microbatches into few ranges. Two microbatches alone do not
+/// form a range with a stride above 1.
 static std::vector<MicrobatchRange> rangesOf(llvm::ArrayRef<int32_t> numbers) {
   std::vector<MicrobatchRange> ranges;
   for (size_t begin = 0, end; begin < numbers.size(); begin = end) {
@@ -265,8 +265,8 @@ std::vector<Path> Importer::makePaths() const {
   return paths;
 }
 
-/// The field that an entry of a row comes from. It reads the line again, so it
-/// is for diagnostics only.
+/// Returns the field of an entry of a row. Reads the line again, so it is only
+/// for diagnostics.
 TorchFieldRef Importer::fieldOf(CellRef cell) const {
   TorchFieldRef at;
   at.line = cell.row;

@@ -1,7 +1,7 @@
 //===- TorchToken.cpp - One cell of a PyTorch schedule file ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A recursive-descent parser of three levels: field, action, number.
+// A recursive-descent parser with three levels: field, action, number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ Error pipesched::errorAtField(llvm::ArrayRef<StringRef> lines, TorchFieldRef at,
                                          std::move(text), std::move(notes));
 }
 
-/// The text as a message can show it: quoted, printable and of limited length.
+/// Returns the text for a message: quoted, printable and of limited length.
 static std::string quote(StringRef text) {
   constexpr size_t kMostShown = 40;
   std::string quoted = "'";
@@ -56,8 +56,8 @@ static std::string quote(StringRef text) {
   return quoted;
 }
 
-/// Takes a number off the front of `rest`. Errors: a number not below `end`; no
-/// digit. They mention `what` the number is and the whole token.
+/// Removes a number from the front of `rest`. Errors: a number not below `end`;
+/// no digit. They state what the number is (`what`) and the whole token.
 static Expected<int64_t> takeNumber(StringRef &rest, const char *what,
                                     int64_t end, StringRef token) {
   StringRef digits = rest.take_while(llvm::isDigit);
@@ -79,7 +79,8 @@ struct Action {
 };
 } // namespace
 
-/// The action of a name between stage and microbatch; Empty if it is unknown.
+/// Returns the action for a name between stage and microbatch; Empty if it is
+/// unknown.
 static Action actionOf(StringRef name) {
   return llvm::StringSwitch<Action>(name)
       .Case("F", {TorchToken::Compute, Phase::Forward})
@@ -116,7 +117,8 @@ static Expected<TorchToken> parseAction(StringRef text) {
                        quote(text));
   int64_t microbatch = 0;
   if (action.kind < TorchToken::Unshard) {
-    // The number of microbatches, the highest + 1, must be representable.
+    // The number of microbatches, which is the highest + 1, must be
+    // representable.
     Expected<int64_t> number =
         takeNumber(rest, "microbatch", Cell::kMaxMicrobatches, text);
     if (!number)

@@ -32,13 +32,13 @@ struct TorchToken {
   Cell cell, second;
 
   bool isMessage() const { return kind >= Send && kind <= WaitSend; }
-  /// The number of cells that compute: `cell`, both cells, or none.
+  /// The number of cells that compute: one, two or none.
   unsigned getNumCells() const {
     return kind == Compute ? 1 : kind == Overlapped ? 2 : 0;
   }
 };
 
-/// Reads a field and ignores blanks around it and its parts. Errors carry no
+/// Reads a field and ignores blanks around it and its parts. Errors have no
 /// position; they quote the found and the expected text.
 llvm::Expected<TorchToken> parseTorchToken(llvm::StringRef field);
 
@@ -46,7 +46,8 @@ llvm::Expected<TorchToken> parseTorchToken(llvm::StringRef field);
 void printMessage(llvm::raw_ostream &os, TorchToken::Kind kind, Cell cell);
 std::string nameOfMessage(TorchToken::Kind kind, Cell cell);
 
-/// `UNSHARD`, `RESHARD` or `REDUCE_GRAD`, which follow the stage.
+/// Returns `UNSHARD`, `RESHARD` or `REDUCE_GRAD`; in a token the name follows
+/// the stage.
 llvm::StringRef nameOfParameterAction(TorchToken::Kind kind);
 
 /// Calls `visit(StringRef field, int64_t number)`, which returns an Error, for
@@ -83,18 +84,18 @@ struct TorchFile {
   int64_t stagesPerPath;
 };
 
-/// Checks the messages of a file that has any. Each SEND is after the cell
-/// that produces the data, and each RECV before the cell that consumes it. Both
-/// must be present, on different lines, for all data that crosses lines. A
-/// WAIT_SEND comes after its SEND. The messages from one line to another are
-/// received in the order in which they are sent. n log n.
+/// Checks the messages of a file that has some. Each SEND must come after the
+/// cell that produces the data, and each RECV before the cell that consumes it.
+/// Both must be present, on different lines, for all data that crosses lines. A
+/// WAIT_SEND must come after its SEND. The messages from one line to another
+/// must be received in the order in which they are sent. O(n log n).
 llvm::Error checkTorchMessages(const TorchFile &file);
 
-/// Checks that UNSHARD and RESHARD of a stage alternate, from an UNSHARD on,
-/// with cells of the stage after each UNSHARD and none after a RESHARD. The
-/// last RESHARD may be missing, as in files of older versions of PyTorch. If
-/// any stage has a REDUCE_GRAD, each has one, after all weight gradients of its
-/// stage. Linear.
+/// Checks that UNSHARD and RESHARD of a stage alternate, starting with UNSHARD,
+/// and that cells of the stage come only between an UNSHARD and its RESHARD.
+/// The last RESHARD may be missing, as in files of older versions of PyTorch.
+/// If any stage has a REDUCE_GRAD, each must have one, after all weight
+/// gradients of its stage. Linear.
 llvm::Error checkTorchParameters(const TorchFile &file);
 
 } // namespace pipesched
