@@ -1,4 +1,4 @@
-//===- Deployment.cpp - How a training is divided -------------------------===//
+//===- Deployment.cpp - Distribution of a training ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The rows of Deployment.def as a table, and values of options from numbers and
@@ -35,7 +35,7 @@ static void putMember(Deployment &to, int64_t value) {
   to.*member = static_cast<std::decay_t<decltype(to.*member)>>(value);
 }
 
-/// An option that sizes can replace.
+/// Sets an option that sizes can replace.
 template <auto member, auto sizes>
 static void putValue(Deployment &to, int64_t value) {
   putMember<member>(to, value);
@@ -53,7 +53,7 @@ static void putSizesOf(Deployment &to, llvm::ArrayRef<int64_t> given) {
   to.*sizes = given.vec();
 }
 
-/// The stored value of one unit.
+/// Returns the stored value of one unit.
 static int64_t unitOf(const DeploymentOption &option) {
   return option.kind == DeploymentKind::Ratio ? kOnePpm : 1;
 }
@@ -114,7 +114,7 @@ bool pipesched::operator==(const Deployment &a, const Deployment &b) {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// "none, optimizer or full".
+/// Returns "none, optimizer or full".
 static std::string describe(llvm::ArrayRef<StringRef> names, StringRef last) {
   if (names.size() < 2)
     return llvm::join(names, "");
@@ -213,7 +213,7 @@ static std::optional<std::vector<int64_t>> readSizes(StringRef text) {
   return sizes;
 }
 
-/// Sets a choice by its name, or the sizes in its place.
+/// Sets a choice by its name, or the sizes instead.
 static Error setChoice(Deployment &deployment, const DeploymentOption &option,
                        StringRef value) {
   llvm::ArrayRef<StringRef> values = option.values;

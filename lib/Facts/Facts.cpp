@@ -129,7 +129,7 @@ static llvm::Error makeSystemError(const SystemFacts &system,
   return errorOfSystem(system.name, llvm::createStringError(message));
 }
 
-/// Errors: a degree that does not divide `whole`.
+/// Checks a degree. Errors: a degree that does not divide `whole`.
 static llvm::Error checkDegree(const SystemFacts &system, const char *kind,
                                int64_t degree, int64_t whole,
                                const llvm::Twine &of) {
@@ -141,7 +141,8 @@ static llvm::Error checkDegree(const SystemFacts &system, const char *kind,
                                      nearestDivisors(whole, degree));
 }
 
-/// Stages are on groups one after the other, whole workers on each.
+/// Checks groups. Stages fill the groups one after the other, with whole
+/// workers on each.
 static llvm::Error checkGroups(const SystemFacts &system) {
   if (!system.groups.empty() && system.rankOrder != RankOrder::Data)
     return makeSystemError(system, "on groups the stages of a pipeline lie one "

@@ -1,7 +1,7 @@
 //===- StageCosts.cpp - Times of pairs of cells ---------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules for the time of two cells that overlap. There are no allocations.
+// The rules for the time of two overlapped cells. They allocate no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,12 +40,12 @@ llvm::Error StageCosts::checkSlices(const Placement &placement) const {
 // Pairs
 //===----------------------------------------------------------------------===//
 
-/// 1 for rows on their way to experts, 0 for everything else.
+/// 1 for transfers of rows to experts, 0 for all other segments.
 static unsigned laneOf(const Segment &segment) {
   return segment.resource == Resource::Experts ? 1 : 0;
 }
 
-/// The time of a cell in each lane.
+/// Returns the time of a cell in each lane.
 static std::array<uint64_t, 2> sumLanes(ArrayRef<Segment> segments) {
   std::array<uint64_t, 2> sums = {};
   for (const Segment &segment : segments)
@@ -57,7 +57,7 @@ namespace {
 /// One cell of a pair whose segments run in order.
 struct Sequence {
   ArrayRef<Segment> rest;
-  uint64_t readyPs = 0; ///< when the segment before has ended
+  uint64_t readyPs = 0; ///< end of the previous segment
 
   uint64_t startPs(const std::array<uint64_t, 2> &freePs) const {
     return std::max(readyPs, freePs[laneOf(rest.front())]);
@@ -67,10 +67,10 @@ struct Sequence {
 
 PairTimes::~PairTimes() = default;
 
-///   first     | c0 |x| c1 |        c: compute, x: rows on their way
+///   first     | c0 |x| c1 |        c: compute, x: transfer of rows
 ///   second         | c2   |x|      c1 waits for c2 to end
 ///
-/// ends when both have ended.
+/// The pair ends when both cells have ended.
 static uint64_t pairInOrder(ArrayRef<Segment> first, ArrayRef<Segment> second) {
   Sequence one = {first}, other = {second};
   std::array<uint64_t, 2> freePs = {};
