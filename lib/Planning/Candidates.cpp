@@ -1,7 +1,7 @@
 //===- Candidates.cpp - The candidates of a plan --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lists the schedules of a shape, with each division of the layers.
+// Lists the schedules of a shape, each with the divisions of its layers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +10,7 @@
 
 using namespace pipesched;
 
-/// The number of a key, which is the next one if the key is new.
+/// Returns the number of a key; a new key gets the next number.
 template <typename Key>
 static int32_t internIn(std::map<Key, int32_t> &numbers, Key key) {
   return numbers.try_emplace(std::move(key), int32_t(numbers.size()))
@@ -99,8 +99,8 @@ Candidates::balance(int32_t number, const std::vector<int32_t> &workers,
   return found;
 }
 
-/// The slowdown of workers, given and by their groups. None without the first
-/// and without groups, or if these cannot be costed.
+/// Returns the slowdown of workers, both given and by their groups. Returns
+/// none if neither is present, or if groups cannot be costed.
 llvm::Expected<std::vector<double>> Candidates::factorsOf(int32_t number) {
   const Shape &shape = shapes[number];
   std::vector<double> given = shape.slow.workers;
@@ -118,7 +118,7 @@ llvm::Expected<std::vector<double>> Candidates::factorsOf(int32_t number) {
       return costs.takeError();
     llvm::Expected<std::vector<double>> factors =
         factorsOfWorkers(*costs->model, *costs->system, shape.shape.pipeline);
-    if (!factors) // evaluations say so
+    if (!factors) // evaluations report the error
       llvm::consumeError(factors.takeError());
     found = known.try_emplace(key, factors ? *factors : given).first;
   }
@@ -129,7 +129,7 @@ llvm::Expected<std::vector<double>> Candidates::factorsOf(int32_t number) {
   return all;
 }
 
-/// Adds the division by speed, if workers or stages differ in it.
+/// Adds the division by speed, if workers or stages differ in speed.
 llvm::Error Candidates::addSlowed(int32_t number, const PlanSchedule &schedule,
                                   std::vector<LayerCounts> &divisions) {
   if (bases[shapes[number].base].isGiven)

@@ -1,7 +1,7 @@
 //===- PairSavings.cpp - Exchanges that pairs of cells hide ---------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Schedules the layers of pairs of stages, each once.
+// Schedules the layers of pairs of stages, each pair once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ llvm::Expected<PairSavings> PairSavings::create(const CostSources &costs) {
     return makeError("pairs of cells need a model and a system");
   PairSavings savings;
   savings.options.order = inputs->system->pairOrder;
-  // Partly hidden exchanges are not scheduled part by part.
+  // Partly hidden exchanges cannot be scheduled part by part.
   if (inputs->system->expertExposed != kAllPercent)
     savings.options.order = PairOrder::Fluid;
   if (llvm::Error error = costLayerParts(*inputs->model, *inputs->system)

@@ -1,7 +1,7 @@
 //===- Placed.cpp - Bounds of candidates of plans -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Adds up the layers of each worker.
+// Sums the layers of each worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@ static double largestOf(llvm::ArrayRef<double> values) {
   return *llvm::max_element(values);
 }
 
-/// The layer before which each stage starts, and the end of the last one. The
-/// head, which counts as a layer, is after the layers of the last stage.
+/// Returns the first layer of each stage, and the end of the last stage. The
+/// head counts as a layer after the layers of the last stage.
 static std::vector<int64_t> endsOf(llvm::ArrayRef<int64_t> counts,
                                    bool hasHead) {
   std::vector<int64_t> ends = {0};
@@ -36,7 +36,7 @@ static Sums withoutFirst(const Sums &sums) {
 
 namespace {
 
-/// Adds up layers by worker.
+/// Sums layers by worker.
 struct Stages {
   Stages(const WorkerPaths &paths, const LayerCounts &counts, bool isSpread,
          int64_t numWorkers)
@@ -110,17 +110,16 @@ PlanBounds Placed::find(const PlanSchedule &schedule, double limitPs) const {
     double step = each * workPs[worker];
     double alive = 0;
     if (schedule.slices > 1) {
-      // Workers start after a slice, and hold one for less time. If scores are
-      // written, slices leave out up to half of them.
+      // Workers start after a slice, and hold a slice for less time. If scores
+      // are written, slices save up to half of them.
       step /= 2;
     } else {
-      // The last cell of a worker may be of a shard, without a gradient after
-      // it.
+      // The last cell of a worker may be of a shard, which no gradient follows.
       alive = each * held[schedule.isSplit][worker] / limitPs;
       step += readyPs[worker];
       step += hasTail ? tailPs[worker] : 0;
     }
-    // Microbatches of different paths need not be on a worker at the same time.
+    // Microbatches of different paths may be on a worker at different times.
     if (hasOnePath)
       alive = std::max(alive, stash[worker]);
     stepPs = std::max(stepPs, step);

@@ -1,7 +1,8 @@
 //===- PlanSearch.cpp - Rounds of the search for a plan -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Bounds candidates, evaluates them, and remembers the memory of their rows.
+// Computes bounds of candidates, evaluates candidates, and stores the memory of
+// their rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +14,7 @@
 
 using namespace pipesched;
 
-/// Sorts by a key. Equal ones stay in their order.
+/// Sorts by a key. Elements with equal keys keep their order.
 template <typename T, typename KeyOf>
 static void sortBy(std::vector<T> &all, KeyOf keyOf) {
   std::vector<size_t> order(all.size());
@@ -68,9 +69,9 @@ PlanBounds PlanSearch::bounds(int32_t candidate, double limitPs) {
   return found;
 }
 
-/// Bounds of schedules that run pairs of cells, and the part of the time of
-/// layers that is left. Pairs of whole stages are timed if simpler bounds do
-/// not exceed the limit.
+/// Returns bounds for schedules with overlapped pairs, and the visible part of
+/// the time of layers. Pairs of whole stages are timed only if simpler bounds
+/// do not exceed the limit.
 PlanBounds PlanSearch::pairedBounds(int32_t candidate, double limitPs,
                                     double &visible) {
   const PlanShape &shape = candidates.shapeOf(candidate);
@@ -113,7 +114,7 @@ int64_t PlanSearch::heldBytes(int32_t candidate) {
                  double(candidates.shapeOf(candidate).getWorker()));
 }
 
-/// Remembers the memory of the fullest worker of a schedule.
+/// Stores the memory of the worker with the most memory in a schedule.
 void PlanSearch::note(int32_t candidate, const Sums *most, const PlanRow &row) {
   if (!row.error.empty() || !most)
     return;
@@ -125,7 +126,7 @@ void PlanSearch::note(int32_t candidate, const Sums *most, const PlanRow &row) {
                                         double(row.peakBytes) - always};
 }
 
-/// The bounds of candidates, the fastest by these first.
+/// Returns the bounds of candidates, sorted with the fastest first.
 std::vector<PlanSearch::Bounded> PlanSearch::rank(llvm::ArrayRef<int32_t> given,
                                                   double limitPs) {
   std::vector<Bounded> ranked;
@@ -176,9 +177,9 @@ PlanSearch::configurationOf(const PlanPoint &point) const {
   return made;
 }
 
-/// The steps under the disturbances, in the mean of all draws; nothing if
-/// there are none. A candidate without the worker or the stage that is slow
-/// gets an error.
+/// Returns the steps under the disturbances, as the mean over all draws;
+/// nothing if there are none. A candidate without the slow worker or stage gets
+/// an error.
 std::vector<int64_t> PlanSearch::disturb(llvm::ArrayRef<int32_t> given,
                                          std::vector<PlanRow> &rows,
                                          EvaluatePoints evaluatePoints) {
@@ -259,7 +260,7 @@ void PlanSearch::evaluate(llvm::ArrayRef<int32_t> given,
 // Rounds
 //===----------------------------------------------------------------------===//
 
-/// Runs a step of few microbatches for rows whose memory is not known.
+/// Runs a step of few microbatches for rows whose memory is unknown.
 void PlanSearch::measureRows(llvm::ArrayRef<Bounded> given,
                              EvaluatePoints evaluatePoints) {
   std::vector<PlanPoint> points;
@@ -280,7 +281,8 @@ void PlanSearch::measureRows(llvm::ArrayRef<Bounded> given,
   }
 }
 
-/// The candidates that may fit by their rows. The others are large.
+/// Returns the candidates that may fit by their rows. The others become
+/// `large`.
 std::vector<int32_t> PlanSearch::keepSmall(llvm::ArrayRef<Bounded> given,
                                            EvaluatePoints evaluatePoints) {
   measureRows(given, evaluatePoints);
@@ -307,7 +309,7 @@ PlanSearch::evaluateFitting(llvm::ArrayRef<int32_t> given,
   return fitting;
 }
 
-/// Drops candidates over a limit that may not be listed.
+/// Drops candidates over a limit, and those that may not be listed.
 std::vector<PlanSearch::Bounded>
 PlanSearch::keepListed(std::vector<Bounded> given, double otherPs,
                        AreListed areListed) {
@@ -380,7 +382,7 @@ std::vector<int32_t> PlanSearch::movable(double limitPs, int64_t mostLayers,
   double wide = limitPs * settings.widening;
   auto mayFit = [&](const Bounded &each) {
     int64_t peak = std::max(each.bounds.peakBytes, heldBytes(each.candidate));
-    // Moves take equal parts of all that the layers of a worker hold.
+    // Each move takes an equal part of the memory of the worker's layers.
     double part =
         double(mostLayers) / std::max(1.0, placed(each.candidate).mostLayers());
     return double(peak) * (1 - part) <= double(settings.usableBytes);

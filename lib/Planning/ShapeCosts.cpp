@@ -1,7 +1,7 @@
 //===- ShapeCosts.cpp - Costs of the shapes of plans ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Divides costs as shapes say, and times steps by them.
+// Distributes costs by shapes, and times steps with them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +65,7 @@ namespace {
 /// A timed probe.
 struct Probed {
   std::vector<double> timesOf(Phase phase) const;
-  /// Bytes of each worker; 0 without a model.
+  /// Returns the bytes of each worker; 0 without a model.
   template <typename Value>
   std::vector<double> bytesOf(Value value) const {
     std::vector<double> found(result.placement.getNumWorkers());
@@ -77,7 +77,8 @@ struct Probed {
   const ExecutionTotals &getTotals() const { return result.evaluation.totals; }
 
   NamedEvaluation result;
-  std::shared_ptr<const Table> table; ///< to whose rows the result refers
+  /// Owns the rows to which the result refers.
+  std::shared_ptr<const Table> table;
 };
 
 } // namespace
@@ -134,7 +135,7 @@ pipesched::findRuns(const CostSources &costs, int64_t numLayers) {
   return runs;
 }
 
-/// The part of each layer, and the head's.
+/// Returns the part of each layer, and of the head.
 static std::vector<double> partsOfLayers(llvm::ArrayRef<double> ofRuns,
                                          llvm::ArrayRef<int64_t> runs) {
   std::vector<double> found;
@@ -152,8 +153,8 @@ static Sums sumUp(llvm::ArrayRef<double> ofLayers) {
   return sums;
 }
 
-/// Bytes multiplied by the time for which a microbatch is held: the times of
-/// the layers after it, up to the last of `numTimed`.
+/// Returns bytes multiplied by the time for which a microbatch is held: the
+/// times of all later layers, up to the last of `numTimed`.
 static Sums sumHeld(llvm::ArrayRef<double> bytes, const Sums &times,
                     size_t numTimed) {
   std::vector<double> held;
