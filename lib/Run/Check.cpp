@@ -1,8 +1,8 @@
 //===- Check.cpp - Compares a run with the unpipelined model --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A parameter is compared on each worker that holds it; losses, which a worker
-// has only for its own microbatches, are put together first.
+// Compares a parameter on each worker that holds it. Losses, of which a worker
+// has only those of its own microbatches, are merged first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,9 @@ static bool hasNaN(const Numbers &numbers) {
   return llvm::any_of(numbers, [](double x) { return std::isnan(x); });
 }
 
-/// The largest difference relative to the largest wanted number; infinite if
-/// one of both or both are not numbers: NaN proves nothing about a schedule.
+/// Returns the largest difference relative to the largest wanted number;
+/// infinite if one or both are NaN, because a NaN proves nothing about a
+/// schedule.
 static double errorOf(const Numbers &found, const Numbers &wanted) {
   double largest = 0, difference = 0;
   for (auto [a, b] : llvm::zip_equal(found, wanted)) {

@@ -1,7 +1,7 @@
 //===- ExternLibraries.cpp - Files with extern functions ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads the tables of symbols, without loading the libraries.
+// Reads symbol tables without loading the libraries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +85,7 @@ llvm::Error OpenLibrary::readArchive(const llvm::MemoryBuffer &buffer) {
   for (const llvm::object::Archive::Child &child :
        (*archive)->children(error)) {
     auto binary = child.getAsBinary();
-    if (!binary) { // such as a text
+    if (!binary) { // such as a text file
       llvm::consumeError(binary.takeError());
       continue;
     }
@@ -142,7 +142,7 @@ private:
   FailureOr<OpenLibrary *> open(func::FuncOp function, StringRef name);
 
   StringRef folder;
-  /// Addresses stay the same.
+  /// Pointers, so that addresses stay the same.
   std::vector<std::unique_ptr<OpenLibrary>> libraries;
   std::vector<std::pair<func::FuncOp, ExternFunction>> functions;
 };
@@ -200,7 +200,8 @@ LogicalResult LibraryFinder::add(func::FuncOp function) {
   return success();
 }
 
-/// A linker would take the first.
+/// Refuses functions that several libraries define: a linker would use the
+/// first.
 LogicalResult LibraryFinder::verifyUnique() {
   for (auto &[function, read] : functions) {
     SmallVector<StringRef> paths;

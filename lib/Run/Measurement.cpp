@@ -1,8 +1,8 @@
 //===- Measurement.cpp - Measured and predicted times ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A log says when an instruction began and ended in its worker. When a message
-// arrived shows in the cell that waits for it:
+// A log states when an instruction began and ended in its worker. The arrival
+// of a message follows from the cell that waits for it:
 //
 //   worker 0   | 0F0 |send|
 //                     :.......... message ..........
@@ -76,7 +76,7 @@ void Measurement::findAwaited() {
         awaited[rows.group[i]] = {worker, i};
 }
 
-/// The instruction that a Wait holds gets the operands of the Wait.
+/// Passes the operands of a Wait to the instruction that it holds.
 void Measurement::findWaits() {
   logNumber.assign(rows.kind.size(), -1);
   waiter.assign(rows.kind.size(), -1);
@@ -136,14 +136,14 @@ public:
   }
 
 private:
-  /// Whether it ends elsewhere, alongside other work of the worker.
+  /// Whether it ends elsewhere, while the worker does other work.
   bool isStarted(uint32_t i) const {
     InstructionKind kind = kindOf(all.rows, i);
     return kind != InstructionKind::Compute && kind != InstructionKind::Send &&
            kind != InstructionKind::Wait;
   }
-  /// The time at which the worker that waited for instruction `i`, or for
-  /// another one of its group, continued; else the end of its step.
+  /// Returns the time at which the worker that waited for instruction `i`, or
+  /// for another one of its group, continued; otherwise the end of its step.
   int64_t seenEnd(int64_t step, uint32_t i) const {
     if (all.waiter[i] >= 0)
       return log.at(step, all.logNumber[all.waiter[i]]).begin;
@@ -200,7 +200,7 @@ Measurement::Times Measurement::timesOf(int64_t step) const {
 }
 
 /// A collective during which rows continue starts when its last member has
-/// come.
+/// arrived.
 void Measurement::startTogether(Times &times) const {
   std::vector<int64_t> begins(rows.groupKind.size());
   auto forEach = [&](auto treat) {

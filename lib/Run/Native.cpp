@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Floating-point operations are neither fused nor reordered, so that the same
-// functions give the same bits wherever they are called.
+// functions give the same bits in all places.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ using llvm::Constant;
 // The data of a training
 //===----------------------------------------------------------------------===//
 
-/// Losses are floats, and no others are compiled.
+/// Losses must be floats; others are not compiled.
 static int32_t lossTypeOf(mlir::Type type) {
   return llvm::TypeSwitch<mlir::Type, int32_t>(type)
       .Case([](mlir::Float16Type) { return PIPESCHED_RT_F16; })
@@ -71,7 +71,8 @@ private:
 
   llvm::Module &module;
   llvm::Type *i64, *pointer;
-  llvm::DenseMap<const char *, Constant *> known; ///< by where the bytes are
+  /// By the address of the bytes.
+  llvm::DenseMap<const char *, Constant *> known;
 };
 
 } // namespace
@@ -99,8 +100,8 @@ Constant *TrainingWriter::numbers(llvm::ArrayRef<int64_t> values) {
   return arrayOf(i64, elements);
 }
 
-/// Parameters may be larger than the range that code can address nearby. Only
-/// pointers of 64 bits lead to them, so they may be anywhere.
+/// Parameters may be larger than the range of near addresses. They are reached
+/// only through pointers of 64 bits, so they may be anywhere.
 Constant *TrainingWriter::bytes(llvm::ArrayRef<char> data) {
   Constant *&found = known[data.data()];
   if (!found) {
@@ -137,9 +138,9 @@ Constant *TrainingWriter::paces(const Training &training) {
   return arrayOf(pointer, workers);
 }
 
-/// Adds a constant of this name that the runtime takes, and all that it points
-/// to. Parameters that several workers hold are there once, parameters of zeros
-/// not at all.
+/// Adds a constant with this name for the runtime, and all data that it points
+/// to. Parameters that several workers hold are stored once, parameters of
+/// zeros not at all.
 static void addTraining(llvm::Module &module, const Training &training,
                         llvm::StringRef name) {
   TrainingWriter writer(module);
@@ -175,7 +176,7 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> makeMachine() {
     return builder.takeError();
   builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
   builder->setRelocationModel(llvm::Reloc::PIC_);
-  // ORC's code model is large: each constant would be loaded by way of a
+  // ORC's code model is large: each constant would be loaded through a
   // register.
   builder->setCodeModel(llvm::CodeModel::Small);
   return builder->createTargetMachine();
@@ -190,9 +191,9 @@ struct OptimizedModule {
 };
 } // namespace
 
-/// LLVM's -O2 except for unrolling: kernels are functions of hundreds of loops,
-/// and for each unrolled loop LLVM looks at all others again, which was most of
-/// the time to compile a transformer.
+/// LLVM's -O2 without unrolling. Kernels are functions of hundreds of loops,
+/// and for each unrolled loop LLVM analyzes all others again, which took most
+/// of the time to compile a transformer.
 static void optimizeIR(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;
@@ -252,7 +253,7 @@ optimize(mlir::ModuleOp module, const NativeEntries *entries = nullptr) {
     return makeError("the module cannot be translated to LLVM IR");
   result.module->setTargetTriple(result.machine->getTargetTriple());
   result.module->setDataLayout(result.machine->createDataLayout());
-  // LLVM limits vectors to 256 bits by default, since wider ones slow down the
+  // By default LLVM limits vectors to 256 bits, because wider ones reduce the
   // clock of some processors.
   for (llvm::Function &function : *result.module)
     function.addFnAttr("prefer-vector-width", "512");
@@ -290,7 +291,7 @@ run::compileObject(mlir::ModuleOp module, const NativeEntries *entries) {
 
 #if defined(__x86_64__)
 // LLVM calls these functions of the compiler's library if the processor does
-// not convert halves itself.
+// not convert 16-bit floats itself.
 extern "C" {
 void __extendhfsf2();
 void __truncdfhf2();
@@ -305,7 +306,7 @@ static const NativeSymbol kCompilerLibrary[] = {
 static const llvm::ArrayRef<NativeSymbol> kCompilerLibrary;
 #endif
 
-/// Lets code call the functions of a library that stages name, and the
+/// Makes the functions of a library that stages name available to code, and the
 /// functions that these call in turn.
 static llvm::Error addLibrary(orc::LLJIT &jit, const ExternLibrary &library) {
   orc::JITDylib &code = jit.getMainJITDylib();

@@ -1,7 +1,7 @@
-//===- Program.cpp - Programs that run, and their runs --------------------===//
+//===- Program.cpp - Programs and their runs ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lowers programs, and adds up the results of the workers of a run.
+// Lowers programs, and sums the results of the workers of a run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ pipe::PlacementOwnerOpInterface PreparedProgram::getOwner() const {
   return source.get().lookupSymbol<PlacementOwnerOpInterface>(name);
 }
 
-/// The functions after a pipeline are compiled; the unpipelined model, costs
+/// Changes the compiled functions by a pipeline. The unpipelined model, costs
 /// and layouts still use the functions of the file.
 static LogicalResult changeFunctions(ModuleOp module, StringRef pipeline) {
   if (pipeline.empty())
@@ -70,8 +70,8 @@ Span RunResult::spanOf(int64_t step) const {
 
 double run::lossOf(const PreparedProgram &program,
                    llvm::ArrayRef<Memory> blocks) {
-  // As pipesched_rt_train adds them up. Losses of microbatches of other workers
-  // are zero.
+  // In the order of pipesched_rt_train. A worker has zeros as losses of the
+  // microbatches of other workers.
   std::vector<double> losses;
   for (auto [layout, block] : llvm::zip(program.layouts, blocks))
     for (const PersistentTensor &tensor : layout.tensors) {

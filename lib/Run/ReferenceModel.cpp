@@ -7,9 +7,9 @@
 //   func @pipesched_reference_call_3(%w: memref<..>, %m: i64, %y: memref<..>)
 //   llvm.func @pipesched_reference_entry_3(%table: !llvm.ptr)
 //
-// Their calls are inlined, as in kernels: two results of a function may be one
-// tensor, which bufferization of calls does not see. Otherwise upstream passes
-// lower them.
+// Calls are inlined, as in kernels, because two results of a function may be
+// one tensor, which bufferization of calls does not detect. Upstream passes do
+// the rest of the lowering.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ static constexpr char kFail[] = "pipesched_reference_fail";
 // Lowering
 //===----------------------------------------------------------------------===//
 
-/// The clauses of stages that name the functions, for errors.
+/// Adds notes with the clauses of stages that name the functions, for errors.
 static void noteUses(const StageFunctions &functions) {
   StageUses uses;
   for (const Stage &stage : functions.stages)
@@ -73,7 +73,7 @@ static void noteUses(const StageFunctions &functions) {
   uses.write();
 }
 
-/// Keeps only the functions, without attributes of stages.
+/// Keeps only the functions, and removes their stage attributes.
 static void keepFunctions(ModuleOp module) {
   for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
     auto function = dyn_cast<func::FuncOp>(op);
@@ -89,8 +89,8 @@ static void keepFunctions(ModuleOp module) {
   module->setAttrs(DictionaryAttr::get(module.getContext()));
 }
 
-/// Gives the functions of stages names that no library has: a function called
-/// `malloc` would be called to allocate memory.
+/// Gives the functions of stages names that occur in no library: a function
+/// called `malloc` would be called to allocate memory.
 static void renameFunctions(ModuleOp module) {
   llvm::DenseMap<StringAttr, StringAttr> names;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -110,7 +110,8 @@ static void renameFunctions(ModuleOp module) {
   replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true);
 }
 
-/// Errors of the first passes name functions, which are renamed after them.
+/// Runs the first passes, whose errors contain the original names of functions,
+/// then renames the functions.
 static LogicalResult lowerStageOps(ModuleOp module) {
   PassManager manager(module.getContext());
   manager.addPass(createSymbolDCEPass());
@@ -122,8 +123,8 @@ static LogicalResult lowerStageOps(ModuleOp module) {
   return success();
 }
 
-/// Products of matrices and functions of numbers are rounded as in kernels: the
-/// same library multiplies.
+/// Lowers the module. Products of matrices and math functions are rounded as in
+/// kernels, because the same libraries compute them.
 static LogicalResult lower(ModuleOp module) {
   if (failed(lowerStageOps(module)))
     return failure();
@@ -148,7 +149,8 @@ static LogicalResult lower(ModuleOp module) {
   bufferization::buildBufferDeallocationPipeline(
       manager, bufferization::BufferDeallocationPipelineOptions());
   add(createConvertBufferizationToMemRefPass());
-  // Its helper takes memrefs of unknown sizes, which are not bare pointers.
+  // Inline the helper of deallocations: its memrefs of unknown sizes cannot
+  // become bare pointers.
   add(createInlinerPass());
   add(createSymbolDCEPass());
   add(createLowerExternCallsPass());
@@ -184,7 +186,7 @@ static LogicalResult lower(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The place to which compiled code returns when a check fails.
+/// The state to which compiled code returns when a check fails.
 struct Return {
   std::jmp_buf buffer;
   std::string text;
@@ -193,10 +195,11 @@ struct Return {
 
 static thread_local Return *returnPlace = nullptr;
 
-/// Compiled code calls it when a check fails; without an index `size` is -1,
-/// and -2 if `index` is the status of an extern function. Functions of stages
-/// return tensors and no status, so this jumps back past them; their code has
-/// only memory to clean up, which is lost with the run that ends.
+/// Compiled code calls this function when a check fails. Without an index
+/// `size` is -1; it is -2 if `index` is the status of an extern function.
+/// Functions of stages return tensors and no status, so this function jumps
+/// back past them. Their code has only memory to clean up, which is lost at the
+/// end of the run.
 [[noreturn]] static void leave(const char *text, int64_t index, int64_t size) {
   returnPlace->text = text;
   if (size > 0)
@@ -245,7 +248,7 @@ static SetVector<Operation *> listFunctions(const StageFunctions &functions,
   return listed;
 }
 
-/// The types of tensors that the reference adds.
+/// The types of tensors that the reference sums.
 static SetVector<Type> listSums(const StageFunctions &functions) {
   SetVector<Type> types;
   for (const Stage &stage : functions.stages)
@@ -296,7 +299,7 @@ addFunction(ModuleOp module, size_t number, TypeRange arguments,
   return function;
 }
 
-/// Errors in the callee name its stages.
+/// Adds a call. Errors in the callee state its stages.
 static void addCall(ModuleOp module, size_t number, func::FuncOp callee) {
   func::FuncOp added = addFunction(
       module, number, callee.getArgumentTypes(), callee.getResultTypes(),
@@ -345,7 +348,7 @@ static void addEntry(ModuleOp module, size_t number) {
   LLVM::ReturnOp::create(builder, loc, ValueRange());
 }
 
-/// Calls compiled functions. After an error nothing more is called.
+/// Calls compiled functions. After an error it calls no more.
 class ReferenceModel::Caller : public ReferenceCaller {
 public:
   explicit Caller(const ReferenceModel &model) : model(model) {}
@@ -406,7 +409,7 @@ ReferenceModel::compile(pipe::PlacementOwnerOpInterface owner, bool steps,
   noteUses(
       *loadStageFunctions(module->lookupSymbol<pipe::PlacementOwnerOpInterface>(
           SymbolTable::getSymbolName(owner))));
-  // A module whose functions use none of these has not loaded them.
+  // A module that does not use these dialects has not loaded them.
   owner.getContext()
       ->loadDialect<bufferization::BufferizationDialect, func::FuncDialect,
                     linalg::LinalgDialect, tensor::TensorDialect,

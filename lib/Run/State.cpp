@@ -1,7 +1,7 @@
 //===- State.cpp - State of a training between steps ----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Elements are read and written by the bits of their types.
+// Reads and writes elements as the bits of their types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,7 +94,7 @@ void run::scatter(const PersistentLayout &model, const Memory &from,
           llvm::copy(from.bytesOf(*source), worker.bytesOf(tensor).begin());
 }
 
-/// A number that looks random, by Vigna's splitmix64.
+/// Returns a number that looks random (Vigna's splitmix64).
 static uint64_t mix(uint64_t number) {
   number += 0x9e3779b97f4a7c15;
   number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
@@ -128,14 +128,14 @@ void run::fillRandom(const PersistentTensor &tensor, const Memory &block,
 
 static constexpr StringLiteral kMagic = "\x93NUMPY";
 
-/// The type of NumPy with the same bytes, such as `<f4`.
+/// Returns the NumPy type with the same bytes, such as `<f4`.
 static std::string descriptionOf(Type type) {
   size_t bytes = (type.getIntOrFloatBitWidth() + 7) / 8;
   StringRef kind = type.isBF16() ? "u" : isa<FloatType>(type) ? "f" : "i";
   return llvm::formatv("{0}{1}{2}", bytes == 1 ? "|" : "<", kind, bytes);
 }
 
-/// The dictionary of a file, without the padding after it.
+/// Returns the dictionary of a file, without the padding.
 static std::string headerOf(const PersistentTensor &tensor) {
   std::string shape;
   for (int64_t size : tensor.type.getShape())
@@ -149,7 +149,7 @@ static std::string headerOf(const PersistentTensor &tensor) {
       descriptionOf(tensor.type.getElementType()), shape);
 }
 
-/// A name as a part of a file's name: no separators of folders, no blanks, no
+/// Returns a name as a part of a file name: without path separators, blanks and
 /// control characters. Different names have different texts.
 static std::string escape(StringRef name) {
   std::string text;
@@ -177,7 +177,7 @@ static std::string withoutBlanks(StringRef text) {
   return result;
 }
 
-/// Copies the elements of a file, after checking their description in it.
+/// Copies the elements of a file, after checking its header.
 static llvm::Error readTensor(StringRef file, const PersistentTensor &tensor,
                               const Memory &block) {
   auto buffer = readWholeFile(file);
