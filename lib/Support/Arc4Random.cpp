@@ -1,9 +1,9 @@
 //===- Arc4Random.cpp - Random numbers before glibc 2.36 ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LLVM names temporary files by arc4random, which glibc has since 2.36. This is
-// the only reason for a glibc that new. With this definition, programs that
-// have LLVM linked in also run on glibc 2.35, which Ubuntu 22.04 has.
+// LLVM names temporary files with arc4random, which glibc has since version
+// 2.36 and which is the only reason to need that version. With this definition,
+// programs with LLVM linked in also run on glibc 2.35, which Ubuntu 22.04 has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +14,6 @@
 extern "C" std::uint32_t arc4random() noexcept {
   std::uint32_t number;
   if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-    std::abort(); // 4 bytes are never interrupted (getrandom(2))
+    std::abort(); // a read of 4 bytes is never interrupted (getrandom(2))
   return number;
 }

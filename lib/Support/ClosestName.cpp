@@ -1,7 +1,8 @@
 //===- ClosestName.cpp - Suggestions for misspelled names -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `nope` is nearest to some name in every list, and is a misspelling of none.
+// Limits the distance: every list has a name that is closest to `nope`, but
+// `nope` is not a misspelling of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +23,8 @@ StringRef pipesched::closeName(StringRef name,
     unsigned whole = name.edit_distance_insensitive(candidate);
     unsigned distance =
         std::min(whole, name.edit_distance_insensitive(front) + 1);
-    // Among names that are equally close, take the one with the least text
-    // after the match.
+    // Among equally close names, take the one with the least text after the
+    // match.
     bool isCloser = distance == limit && !best.empty() && whole < bestWhole;
     if (distance >= limit && !isCloser)
       continue;

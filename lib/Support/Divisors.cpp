@@ -1,8 +1,7 @@
-//===- Divisors.cpp - The nearest numbers that divide ---------------------===//
+//===- Divisors.cpp - Nearest divisors for messages -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Looks down and up from a number, only as far as a diagnostic is worth the
-// time.
+// Searches down and up from a number, within a limit on the time.
 //
 //===----------------------------------------------------------------------===//
 

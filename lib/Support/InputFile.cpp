@@ -1,9 +1,9 @@
-//===- InputFile.cpp - Files that are read whole --------------------------===//
+//===- InputFile.cpp - Reading of whole files -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // LLVM continues reading after a signal. This reader polls instead, so that it
-// sees the flag that a signal handler sets even if the signal came just before
-// the wait.
+// sees the flag of a signal handler even if the signal came just before the
+// wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ static llvm::Error failToRead(StringRef path, std::error_code code) {
 }
 
 /// Opens without waiting for the writer of a FIFO. The flags of standard input
-/// are not changed, since other processes share them.
+/// are not changed, because other processes share them.
 static int openToPoll(StringRef path) {
   if (path == "-")
     return dup(STDIN_FILENO);
@@ -52,7 +52,7 @@ static int waitForData(int descriptor,
   return ECANCELED;
 }
 
-/// The most bytes that are read from the file of a descriptor.
+/// Returns the limit on bytes for the file of a descriptor.
 static uint64_t mostBytesOf(int descriptor) {
   fs::file_status status;
   bool isDevice = !fs::status(descriptor, status) &&
@@ -87,8 +87,8 @@ static int readAll(int descriptor, uint64_t most, std::string &text,
   }
 }
 
-/// Whether this is a file whose size is known, unlike files of /proc. A file
-/// that does not exist counts as one, so that it is reported like others.
+/// Whether a file has a known size, unlike files of /proc. A file that does not
+/// exist counts as having one, so that it is reported like other files.
 static bool hasKnownSize(StringRef path, uint64_t &size) {
   fs::file_status status;
   if (fs::status(path, status))

@@ -1,8 +1,8 @@
 //===- Interrupt.cpp - SIGINT during long work ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The first watch replaces the host's handler by ours. The last one restores
-// the host's handler and passes the signal on to it.
+// The first watch replaces the host's handler. The last one restores it and
+// passes the signal on to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ static_assert(std::atomic<bool>::is_always_lock_free,
 #if LLVM_ON_UNIX
 
 namespace {
-/// The host's handler while ours replaces it. All fields are under the lock.
+/// The host's handler while ours replaces it. The lock protects all fields.
 struct HostHandler {
   std::mutex lock;
   unsigned numWatches = 0;

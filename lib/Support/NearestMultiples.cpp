@@ -1,8 +1,8 @@
-//===- NearestMultiples.cpp - The nearest numbers that fit ----------------===//
+//===- NearestMultiples.cpp - Nearest multiples for messages --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The multiple below is the number minus its remainder; the one above is a
-// factor more.
+// The multiple below is the number minus its remainder; the next multiple is
+// larger by `factor`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Nesting.cpp - How deeply a text is nested --------------------------===//
+//===- Nesting.cpp - Limits on the nesting of texts -----------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Counts brackets outside of strings and comments. IR is nested in three more
@@ -51,7 +51,7 @@ static DeepPlace makePlace(StringRef text, StringRef rest, size_t most,
 //===----------------------------------------------------------------------===//
 
 std::optional<DeepPlace> pipesched::findDeepJson(StringRef text) {
-  constexpr size_t kMaxDepth = 64; // no description has more
+  constexpr size_t kMaxDepth = 64; // no description is deeper
   size_t depth = 0;
   for (StringRef rest = text; !rest.empty();) {
     char c = rest.front();
@@ -91,16 +91,17 @@ private:
   void readSign(char c);
   void readBracket(char c);
   void endDefinition();
-  /// Notes an element inside `depth` others.
+  /// Records an element inside `depth` others.
   void reach(size_t depth);
 
   StringRef text, rest;
-  llvm::SmallVector<char> open; ///< the brackets that are not closed
+  llvm::SmallVector<char> open; ///< the open brackets
   size_t signs = 0;             ///< successive minus signs
   size_t deepest = 0;           ///< since the start of the definition
   llvm::StringMap<size_t> depthOf;
   StringRef defined; ///< the alias of the definition; empty outside of one
-  /// The number of brackets around the affine map, and its operators so far.
+  /// The number of brackets around the affine map, and its number of operators
+  /// so far.
   std::optional<size_t> affineLevel;
   size_t numOperators = 0;
 };
@@ -112,7 +113,7 @@ static bool isWordChar(char c) {
 
 void IRScanner::reach(size_t depth) { deepest = std::max(deepest, depth); }
 
-/// The comment between two modules starts a text by itself.
+/// A comment between two modules starts a new text.
 void IRScanner::skipComment() {
   bool isFirst = rest.data() == text.data() || rest.data()[-1] == '\n';
   if (isFirst && rest.starts_with("// -----")) {
@@ -124,7 +125,7 @@ void IRScanner::skipComment() {
   rest = rest.drop_until([](char c) { return c == '\n'; });
 }
 
-/// A string that is not closed ends with its line.
+/// An unclosed string ends with its line.
 void IRScanner::skipString() {
   StringRef after = rest;
   StringRef literal = takeString(after);
@@ -132,7 +133,7 @@ void IRScanner::skipString() {
   rest = rest.drop_front(std::min(line, literal.size()));
 }
 
-/// `#name` or `!name`, or the beginning of a definition, `#name = `.
+/// Reads `#name` or `!name`, or the start of a definition, `#name = `.
 void IRScanner::readAlias() {
   StringRef name =
       rest.take_front(1 + rest.drop_front().take_while(isWordChar).size());
@@ -173,8 +174,8 @@ void IRScanner::readSign(char c) {
   reach(open.size() + signs);
 }
 
-/// A `>` that closes no bracket is part of `>=`. Other brackets close the open
-/// brackets in them.
+/// Reads a bracket. A `>` that closes no bracket is part of `>=`. Other closing
+/// brackets also close the open brackets inside theirs.
 void IRScanner::readBracket(char c) {
   if (StringRef("([{<").contains(c)) {
     open.push_back(c);

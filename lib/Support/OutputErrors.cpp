@@ -11,7 +11,7 @@
 
 using namespace pipesched;
 
-/// Make both streams first, so that they outlive this object.
+/// Create both streams first, so that they outlive this object.
 OutputErrors::OutputErrors() {
   llvm::outs();
   llvm::errs();
@@ -27,6 +27,6 @@ OutputErrors::~OutputErrors() {
   if (code != std::errc::broken_pipe) // such as by `| head`
     llvm::errs() << "error: cannot write to standard output: " << code.message()
                  << "\n";
-  // The process is ending already, so exit() may not be called again.
+  // The process is already exiting, so exit() must not be called again.
   _exit(1);
 }

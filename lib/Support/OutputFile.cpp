@@ -1,8 +1,8 @@
-//===- OutputFile.cpp - Files that appear whole or not at all -------------===//
+//===- OutputFile.cpp - Files that are replaced as a whole ----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A rename replaces a file in one step. It would also replace a link or a
-// device, so look at these first.
+// device, so these are handled first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,9 @@ namespace fs = llvm::sys::fs;
 // Paths
 //===----------------------------------------------------------------------===//
 
-/// The inherited descriptor that a path refers to, or -1. Opening such a path
-/// would truncate a file to which the shell redirected the descriptor.
+/// Returns the inherited descriptor to which a path refers, or -1. Opening such
+/// a path would truncate a file to which the shell has redirected the
+/// descriptor.
 static int descriptorOf(StringRef path) {
   if (path == "/dev/stdout")
     return STDOUT_FILENO;
@@ -44,8 +45,8 @@ static int descriptorOf(StringRef path) {
   return -1;
 }
 
-/// Where a symbolic link points to, through at most 40 links as in Linux; also
-/// if nothing is there yet. Stops at a path that refers to a descriptor.
+/// Follows a symbolic link, through at most 40 links as in Linux, even if its
+/// target does not exist yet. Stops at a path that refers to a descriptor.
 static std::error_code followLinks(SmallString<128> &path) {
   constexpr int kMostLinks = 40;
   for (int i = 0; i < kMostLinks; ++i) {
@@ -73,8 +74,8 @@ Error OutputFile::fail(std::error_code code) const {
 // Opening
 //===----------------------------------------------------------------------===//
 
-/// Gives a new file the owner and the permissions of the one that it replaces.
-/// Only the superuser may give a file away, so a refusal is not an error.
+/// Gives a new file the owner and the permissions of the file that it replaces.
+/// Only the superuser may change the owner, so a refusal is not an error.
 static std::error_code copyAccess(StringRef from, int descriptor) {
   fs::file_status status;
   if (std::error_code code = fs::status(from, status))
@@ -88,7 +89,7 @@ static std::error_code copyAccess(StringRef from, int descriptor) {
 
 Error OutputFile::makePart(StringRef target) {
   this->target = target;
-  // The name is short, so that it is legal wherever the name of the file is.
+  // The name is short, so that it is valid wherever the name of the file is.
   SmallString<128> model = llvm::sys::path::parent_path(target);
   llvm::sys::path::append(model, ".pipesched-%%%%%%%%.tmp");
   int descriptor = -1;
@@ -154,7 +155,7 @@ OutputFile::~OutputFile() {
 // Keeping
 //===----------------------------------------------------------------------===//
 
-/// Writes and closes; the stream itself does not report errors.
+/// Writes and closes; the stream itself reports no errors.
 static std::error_code writeAndClose(int descriptor, StringRef contents) {
   llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
   os << contents;
@@ -192,8 +193,8 @@ Error OutputFile::keep() {
   return Error::success();
 }
 
-/// The path of a file in a folder without links; empty if it is not a regular
-/// file, or its folder does not exist.
+/// Returns the path of a file with links in its folder resolved; empty if it is
+/// not a regular file, or its folder does not exist.
 static std::string realPath(StringRef path) {
   SmallString<128> target = path, folder;
   if (path.empty() || path == "-" || followLinks(target) ||
@@ -234,17 +235,17 @@ Error pipesched::writeWholeFile(StringRef path, StringRef contents) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The value of `-o` among arguments: the argument that holds it, and where in
-/// it the value starts.
+/// The value of `-o` in the arguments: the argument that contains it, and the
+/// offset of the value in it.
 struct OutputArgument {
   size_t index = 0;
   size_t begin = 0;
 };
 } // namespace
 
-/// The content of a temporary file until the tool opens the file, which empties
-/// it. A tool that answers without opening it, as for `--show-dialects`, does
-/// not change the file.
+/// The content of a temporary file until the tool opens it, which truncates it.
+/// If a tool exits without opening it, as for `--show-dialects`, the file is
+/// not changed.
 static constexpr StringRef kUntouched = "pipesched: not written yet\n";
 
 static bool isUntouched(StringRef part) {
@@ -269,9 +270,8 @@ findOutput(llvm::ArrayRef<const char *> arguments) {
   return std::nullopt;
 }
 
-/// Replaces LLVM's own message when a stream is closed that could not be
-/// written, for example because the disk is full. LLVM then ends the process
-/// with status 1.
+/// Replaces LLVM's own message when a closed stream could not be written, for
+/// example because the disk is full. LLVM then ends the process with status 1.
 static void sayUnwritten(void *path, const char *reason, bool) {
   StringRef cause = reason;
   if (cause.consume_front("IO failure on output stream: "))
@@ -295,8 +295,8 @@ int pipesched::runWithWholeOutput(int argc, char **argv,
   if (path.empty() || path == "-")
     return run(argc, argv);
   Expected<std::unique_ptr<OutputFile>> file = OutputFile::open(path);
-  // The parser of options may end the process. Static objects are destroyed
-  // then, objects on the stack are not.
+  // The parser of options may end the process. Then static objects are
+  // destroyed, but objects on the stack are not.
   static std::unique_ptr<OutputFile> opened;
   auto report = [](Error error) {
     llvm::WithColor::error() << llvm::toString(std::move(error)) << "\n";

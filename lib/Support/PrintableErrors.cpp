@@ -1,7 +1,7 @@
 //===- PrintableErrors.cpp - Arguments in errors of tools -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A pipe takes the place of standard error, and a thread copies its lines.
+// Replaces standard error by a pipe, from which a thread copies lines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,8 @@ using llvm::StringRef;
 
 static bool isPrintable(StringRef text) { return printableLines(text) == text; }
 
-/// Copies until all writers have closed their end. Lines are kept whole, since
-/// a character may be divided between two reads.
+/// Copies until all writers have closed their end. Copies only whole lines,
+/// because a character may be split between two reads.
 static void copyLines(int from, int to) {
   llvm::raw_fd_ostream os(to, /*shouldClose=*/false, /*unbuffered=*/true);
   std::string kept;
@@ -53,7 +53,7 @@ PrintableErrors::PrintableErrors(bool isNeeded) {
 PrintableErrors::~PrintableErrors() {
   if (!copier.joinable())
     return;
-  dup2(standardError, STDERR_FILENO); // closes the last writer's end
+  dup2(standardError, STDERR_FILENO); // closes the end of the last writer
   copier.join();
   close(standardError);
 }

@@ -1,8 +1,8 @@
-//===- PrintableText.cpp - Names on a terminal ----------------------------===//
+//===- PrintableText.cpp - Printable text for terminals -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Walks code points: control characters beyond ASCII have two bytes, marks of
-// direction two or three.
+// Processes code points: control characters beyond ASCII have two bytes,
+// direction marks two or three.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,7 @@ static bool isDirection(unsigned point) {
          (point >= 0x2066 && point <= 0x2069);
 }
 
-/// Code points that are not characters in any text; XML refuses U+FFFE and
-/// U+FFFF.
+/// Whether a code point is never a character; XML refuses U+FFFE and U+FFFF.
 static bool isNoncharacter(unsigned point) {
   return (point & 0xfffe) == 0xfffe || (point >= 0xfdd0 && point <= 0xfdef);
 }
@@ -37,7 +36,7 @@ static bool isUnprintable(unsigned point) {
   return isControl(point) || isDirection(point) || isNoncharacter(point);
 }
 
-/// The code point at the start of valid UTF-8, and its bytes.
+/// Returns the code point at the start of valid UTF-8, and its number of bytes.
 static std::pair<unsigned, size_t> firstPoint(llvm::StringRef text) {
   size_t count =
       llvm::getNumBytesForUTF8(static_cast<llvm::UTF8>(text.front()));
@@ -79,8 +78,8 @@ std::string pipesched::printableLines(llvm::StringRef text) {
 // IR
 //===----------------------------------------------------------------------===//
 
-/// The bytes of the first character of a text that is not empty, and whether
-/// they are hidden. Invalid UTF-8 has one byte.
+/// Returns the bytes of the first character of a non-empty text, and whether
+/// the character is hidden. Invalid UTF-8 counts as one byte.
 static std::pair<size_t, bool> firstCharacter(llvm::StringRef text) {
   auto *begin = reinterpret_cast<const llvm::UTF8 *>(text.data());
   size_t count = llvm::getNumBytesForUTF8(*begin);

@@ -1,7 +1,7 @@
 //===- Repeats.cpp - Repetitions in a row ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Starts in the middle of a row, since that is where schedules are regular:
+// Starts in the middle of a row, because schedules are regular there:
 //
 //   F F F F | F B F B F B .. F B F B | B B B B
 //             <------- middle ------>
@@ -14,8 +14,9 @@
 using namespace pipesched;
 
 static constexpr uint32_t kMaxPeriod = 2048;
-static constexpr uint32_t kMinTimes = 4;     ///< fewer are not worth it
-static constexpr uint32_t kMinElements = 64; ///< likewise
+static constexpr uint32_t kMinTimes = 4; ///< fewer repetitions are not worth it
+/// Fewer elements are not worth it.
+static constexpr uint32_t kMinElements = 64;
 
 namespace {
 class RepeatFinder {
@@ -36,13 +37,12 @@ private:
 };
 } // namespace
 
-/// All periods around the middle of [`begin`, `end`); none if the elements
-/// there do not repeat.
+/// Returns all periods around the middle of [`begin`, `end`); none if the
+/// elements there do not repeat.
 Stretch RepeatFinder::extend(uint32_t begin, uint32_t end,
                              uint32_t period) const {
   uint32_t middle = begin + (end - begin) / 2;
-  // The end of the elements that are followed by another repetition of the
-  // stretch.
+  // The end of the elements that another repetition of the stretch follows.
   uint32_t first = middle, last = middle;
   while (last < middle + period && follows(last, period, middle))
     ++last;
@@ -72,7 +72,7 @@ Stretch RepeatFinder::findBest(uint32_t begin, uint32_t end) const {
   return best;
 }
 
-/// Neighbours that do not repeat are one stretch.
+/// Adjacent elements without repetition are one stretch.
 void RepeatFinder::addPlain(uint32_t begin, uint32_t end) {
   if (begin == end)
     return;

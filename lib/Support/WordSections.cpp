@@ -1,8 +1,8 @@
-//===- WordSections.cpp - Short tables of rows that repeat ----------------===//
+//===- WordSections.cpp - Compact tables of repeated rows -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Divides the rows by their shape, then looks at each word of a period by
-// itself: one may cycle through seven values, its neighbour through four.
+// Divides the rows by their shape, then analyzes each word of a period
+// separately: one may cycle through seven values, its neighbour through four.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@ using namespace pipesched;
 using llvm::ArrayRef;
 
 static constexpr uint32_t kMaxCycle = 1024;
-/// The least repetitions of a cycle, so that a few equal differences are not
-/// taken for a cycle.
+/// The smallest number of repetitions that prove a cycle, so that a few equal
+/// differences are not mistaken for one.
 static constexpr uint32_t kLeastProof = 256;
 
 uint32_t WordSection::read(ArrayRef<uint32_t> table, uint32_t i,
@@ -30,8 +30,8 @@ uint32_t WordSection::read(ArrayRef<uint32_t> table, uint32_t i,
 }
 
 namespace {
-/// A word of each repetition. In repetitions [first, last) it is `step` more
-/// than `cycle` repetitions before; cycle 0 if no cycle is known.
+/// A word in each repetition. In repetitions [first, last) its value is the
+/// value `cycle` repetitions earlier plus `step`; cycle 0 if no cycle is known.
 struct Column {
   uint32_t cycle = 0, step = 0, first = 0, last = 0;
 
@@ -40,21 +40,22 @@ struct Column {
   }
 };
 
-/// The words of a stretch by repetition and place.
+/// The words of a stretch by repetition and position.
 class Repetitions {
 public:
   Repetitions(ArrayRef<uint32_t> words, uint32_t times)
       : words(words), times(times), length(words.size() / times),
         columns(length) {}
 
-  /// Finds the columns, and the repetitions [first, last) for which they hold.
+  /// Finds the columns, and the repetitions [first, last) for which they are
+  /// valid.
   void analyze();
 
   uint32_t first = 0, last = 0;
 
-  /// Appends the columns and lists of repetitions [first, last) to `table`;
-  /// drops them again and returns false if the words themselves take no more
-  /// space.
+  /// Appends the columns and lists of repetitions [first, last) to `table`. If
+  /// the words themselves take no more space, removes them again and returns
+  /// false.
   bool write(std::vector<uint32_t> &table) const;
 
 private:
@@ -85,8 +86,9 @@ void Repetitions::guess(uint32_t i) {
   }
 }
 
-/// Finds the range in which the cycles hold on both sides of the middle. Walks
-/// in the order of the words, which do not fit into the cache column by column.
+/// Finds the range in which the cycles are valid on both sides of the middle.
+/// Walks in the order of the words, because these do not fit into the cache
+/// column by column.
 void Repetitions::verify() {
   uint32_t middle = times / 2;
   for (uint32_t r = middle; r-- > 0;)
@@ -101,8 +103,9 @@ void Repetitions::verify() {
         column.last = r + column.cycle;
 }
 
-/// Most columns settle within a few repetitions, and then stay; a column that
-/// takes longer than an eighth of all is listed instead.
+/// Chooses columns and lists. Most columns become regular within a few
+/// repetitions; a column that takes longer than an eighth of all repetitions is
+/// listed instead.
 void Repetitions::choose() {
   first = 0;
   last = times;
