@@ -1,7 +1,7 @@
-//===- PipeTransformOps.cpp - Scripts of schedules ------------------------===//
+//===- PipeTransformOps.cpp - Transform scripts for schedules -------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ops run the passes and functions that pipelines run. An error of these
+// The ops run the same passes and functions as pipelines. An error of these
 // becomes a silenceable failure, with a note at the op of the script.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,8 @@ using namespace pipesched;
 using pipe::ScheduleOp;
 
 /// Adds ops to the dialect. `TransformDialectExtension` would, in builds with
-/// assertions, call functions that MLIR has only if it was built with them.
+/// assertions, call functions that MLIR has only if it was built with
+/// assertions too.
 template <typename... Ops>
 static void insertOps(TransformDialect &dialect) {
   auto insert = [&](auto *op) {
@@ -51,8 +52,8 @@ void pipesched::registerPipeTransformOps(DialectRegistry &registry) {
 // Errors and passes
 //===----------------------------------------------------------------------===//
 
-/// Runs a function. The errors that it emits become the failure; other
-/// diagnostics are emitted as ever.
+/// Runs a function. Errors that it emits become the failure; other diagnostics
+/// are emitted as usual.
 static DiagnosedSilenceableFailure
 attempt(Operation *script, llvm::function_ref<LogicalResult()> run) {
   SmallVector<Diagnostic> errors;
@@ -188,7 +189,7 @@ static bool isOverlapped(const Row &row, int64_t index) {
          (index > 0 && row[index - 1].overlapsNext());
 }
 
-/// Moves the cell at `from` before the cell at `to`, or after it; an overlapped
+/// Moves the cell at `from` before or after the cell at `to`; an overlapped
 /// pair stays together.
 static void moveCell(Row &row, int64_t from, int64_t to, bool isAfter) {
   if (!isAfter && to > 0 && row[to - 1].overlapsNext())

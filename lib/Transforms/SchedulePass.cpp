@@ -1,8 +1,8 @@
 //===- SchedulePass.cpp - Passes on pipe.schedule -------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Selects schedules by name and by whether they have rows, and treats them in
-// parallel.
+// Selects schedules by name and by whether they have rows, and processes them
+// in parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,9 +65,9 @@ FailureOr<SmallVector<ScheduleOp>> pipe::selectSchedules(ModuleOp module,
   return emitUnknownName(module, schedules, name);
 }
 
-/// The schedules called `name`; all if it is empty. For a root that is a
-/// pipe.schedule, another name selects nothing and is not an error, because the
-/// name may be that of another schedule.
+/// Returns the schedules called `name`; all if it is empty. For a root that is
+/// a pipe.schedule, another name selects nothing and is not an error, because
+/// it may be the name of another schedule.
 static FailureOr<SmallVector<ScheduleOp>> selectByName(Operation *root,
                                                        StringRef name) {
   if (auto module = dyn_cast<ModuleOp>(root))

@@ -20,18 +20,18 @@
 
 namespace pipesched::pipe {
 
-/// The schedules that a pass works on if its option `schedule` is empty. A
-/// schedule that the option names must be one of these.
+/// The schedules that a pass processes if its option `schedule` is empty. A
+/// schedule named by the option must be one of these.
 enum class Treats {
   All,
   Problems,  ///< schedules without rows
   Solutions, ///< schedules with rows
 };
 
-/// The schedules that a pass works on: schedules of `root`, a module or a
+/// Returns the schedules that a pass processes: those of `root`, a module or a
 /// pipe.schedule, that `treats` includes, or only the one called `name`.
-/// Errors, for a module: it has no schedule; none has that name; the pass wants
-/// problems, but all schedules have rows. For both: the pass does not work on
+/// Errors, for a module: it has no schedule; none has that name; the pass needs
+/// problems, but all schedules have rows. For both: the pass does not process
 /// the named schedule.
 mlir::FailureOr<llvm::SmallVector<ScheduleOp>>
 selectTreated(mlir::Operation *root, llvm::StringRef name, Treats treats);
@@ -47,7 +47,7 @@ treatEach(llvm::ArrayRef<ScheduleOp> schedules,
 bool holdsSchedules(mlir::RegisteredOperationName name);
 
 /// The base class of the pass `Derived`; `GeneratedBase` is the class that
-/// TableGen makes for it. `Derived` has a method `LogicalResult
+/// TableGen generates for it. `Derived` has a method `LogicalResult
 /// treat(ScheduleOp) const`, which changes only that schedule and may run on
 /// several threads at once. It may also have a method `LogicalResult
 /// prepare()`, which reads options before the first schedule.

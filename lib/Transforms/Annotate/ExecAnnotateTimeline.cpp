@@ -1,7 +1,7 @@
 //===- ExecAnnotateTimeline.cpp - Times as attributes ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pass exec-annotate-timeline. It is for tests and readers; no other code
+// The pass exec-annotate-timeline. It is for tests and users; no other code
 // reads the attributes that it writes.
 //
 //===----------------------------------------------------------------------===//
@@ -29,8 +29,9 @@ static void clearTimes(exec::ProgramOp program, StringAttr startName,
     }
 }
 
-/// Send and receive of a message start together. The send ends when the queue
-/// of the sender is free again, the receive when the message has arrived.
+/// Writes the times of all instructions. Send and receive of a message start
+/// together. The send ends when the queue of the sender is free again, the
+/// receive when the message has arrived.
 static void writeTimes(const LoadedProgram &loaded, const Execution &execution,
                        StringAttr startName, StringAttr endName) {
   Builder builder(startName.getContext());

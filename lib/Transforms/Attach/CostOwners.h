@@ -1,7 +1,7 @@
 //===- CostOwners.h - Ops that costs attach to ------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ops that models and profiles are attached to: schedules and programs.
+// The ops to which models and profiles are attached: schedules and programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ mlir::FailureOr<llvm::SmallVector<PlacementOwnerOpInterface>>
 selectCostOwners(mlir::ModuleOp module, llvm::StringRef name);
 
 /// Returns the model with these facts, under any name. If the module has none,
-/// creates one in front of `owner`, with a name that needs no quotes.
+/// creates one before `owner`, with a name that needs no quotes.
 ModelOp getOrCreateModel(mlir::ModuleOp module, mlir::SymbolTable &symbols,
                          mlir::Operation *owner, ModelFacts facts);
 
@@ -29,7 +29,7 @@ void setProfile(PlacementOwnerOpInterface owner, ProfileAttr profile);
 /// Which of two mutually exclusive options is given.
 enum class OneOf { First, Second };
 
-/// Errors: neither or both are given.
+/// Returns which of the two is given. Errors: neither or both are given.
 mlir::FailureOr<OneOf> expectOne(mlir::ModuleOp module, llvm::StringRef pass,
                                  llvm::StringRef firstName,
                                  llvm::StringRef first,

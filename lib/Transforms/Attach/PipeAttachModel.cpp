@@ -79,7 +79,8 @@ FailureOr<Architecture> PipeAttachModelPass::loadArchitecture() {
   return std::move(*architecture);
 }
 
-/// The data-parallel pipelines of the attached system, 1 without a system.
+/// The number of data-parallel pipelines of the attached system; 1 without a
+/// system.
 static FailureOr<int64_t> getDataParallel(Operation *op) {
   ModuleOp module = findSystemModule(op);
   if (!module)

@@ -49,7 +49,7 @@ public:
                                    std::forward<Modifiers>(modifiers)...),
         field(field) {}
 
-  /// 0 leaves the number to the generator.
+  /// 0 means the default of the generator.
   void set(FamilyOptions &options) const override {
     if (std::is_same_v<T, int64_t> && option.getValue() == T())
       return;
@@ -62,7 +62,7 @@ private:
   std::optional<T> FamilyOptions::*field;
 };
 
-/// Makes a pass option of the type that the family's option has.
+/// Makes a pass option of the same type as the family's option.
 struct MakeOption {
   Pass &pass;
   const Family &family;
@@ -98,7 +98,7 @@ struct MakeOption {
   }
 };
 
-/// The options `slots` and `slot`, the same as in pipe-align-slots.
+/// The options `slots` and `slot`, as in pipe-align-slots.
 struct SlotPassOptions {
   Pass::Option<SlotMeasure> slots;
   Pass::Option<std::string> slot;
@@ -118,7 +118,8 @@ struct SlotPassOptions {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Replaces for the passes of families the TableGen class of other passes.
+/// Replaces the generated base class of other passes, for the passes of
+/// families.
 template <typename Derived>
 class FamilyPassBase : public OperationPass<> {
 public:
@@ -135,7 +136,7 @@ public:
     if (family.measuresSlots)
       slotOptions = std::make_unique<SlotPassOptions>(*this);
   }
-  /// Options need no copy here: Pass::clone() copies their values.
+  /// Options are not copied here, because Pass::clone() copies their values.
   FamilyPassBase(const FamilyPassBase &other) : FamilyPassBase(other.family) {}
 
   StringRef getName() const override { return "PipeScheduleFamilyPass"; }

@@ -18,8 +18,8 @@ static bool isSamePath(const Path &a, const Path &b) {
          a.weights == b.weights && a.backward == b.backward;
 }
 
-/// Writes the paths of the family. If the problem said which microbatches each
-/// path takes, a remark says that the family replaces this assignment.
+/// Writes the paths of the family. If the problem stated which microbatches
+/// each path takes, a remark says that the family replaces this assignment.
 static void replacePaths(ScheduleOp schedule, StringRef family,
                          const Placement &given, const Placement &placement) {
   if (llvm::equal(given.getPaths(), placement.getPaths(), isSamePath))
@@ -44,9 +44,10 @@ static void storeTable(ScheduleOp problem, const Placement &given,
 }
 
 /// Emits the requested size before a long wait. Each stage has at least an F
-/// and a B for each microbatch. The bytes and the time of a cell are from
+/// and a B for each microbatch. The bytes and the time per cell come from
 /// benchmarks/README.md (`generate`, `generate-to-report`; `graph-blocking` and
-/// its successors). A table above kMaxTableCells is refused at once.
+/// its successors). A table above kMaxTableCells is refused without this
+/// remark.
 static void announceSize(ScheduleOp problem, const Placement &placement) {
   constexpr int64_t kCellsWorthAWord = int64_t(1) << 24;
   constexpr double kRowBytes = 8, kReportBytes = 48, kReportSeconds = 1.5e-7;
@@ -67,7 +68,8 @@ static void announceSize(ScheduleOp problem, const Placement &placement) {
              .str();
 }
 
-/// The phases that a greedy table will have, known before it is generated.
+/// Returns the phases that a greedy table will have; needed before it is
+/// generated.
 static CellsInUse greedyCells(bool splitBackward) {
   PhaseSet backward = splitBackward ? kSplitBackward : Phase::Backward;
   return {backward | Phase::Forward};

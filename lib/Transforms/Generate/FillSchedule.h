@@ -15,10 +15,10 @@ namespace pipesched::pipe {
 
 /// Writes the table of a family into a problem: its rows, its paths if they
 /// differ from the problem's, and the family with its options. Slots other than
-/// unit slots are for the greedy rule only: the table is generated for cells of
-/// these lengths, and its rows are aligned. A remark says when microbatches
-/// move to another path. Errors: as for generate(), measureSlots() and
-/// alignRows().
+/// unit slots are allowed only for the greedy rule: the table is generated for
+/// cells of these lengths, and its rows are aligned. A remark reports
+/// microbatches that move to another path. Errors: as for generate(),
+/// measureSlots() and alignRows().
 mlir::LogicalResult fillSchedule(ScheduleOp problem, const Family &family,
                                  const FamilyOptions &options,
                                  const SlotOptions &slots = {});

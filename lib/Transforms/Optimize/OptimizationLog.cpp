@@ -1,7 +1,7 @@
 //===- OptimizationLog.cpp - Results of searches --------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One table of the process gives the log of each context.
+// A table of the process maps each context to its log.
 //
 //===----------------------------------------------------------------------===//
 

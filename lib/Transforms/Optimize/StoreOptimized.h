@@ -13,13 +13,13 @@
 
 namespace pipesched::pipe {
 
-/// Emits the result as a remark with notes, and the warnings of the cache, and
-/// notes it in the log of the context if there is one.
+/// Emits the result as a remark with notes, emits the warnings of the cache,
+/// and adds the result to the log of the context if there is one.
 void reportOptimized(ScheduleOp schedule, const OptimizedStart &optimized);
 
-/// Stores the number of microbatches, the model of their size, the paths if
-/// they changed, and the rows. `isPlaced`: the paths come from a placement that
-/// the user asked for. `kind`: the part that R recomputes.
+/// Stores the number of microbatches, the model for their size, the paths if
+/// they changed, and the rows. `isPlaced` states whether the paths come from a
+/// placement that the user requested, and `kind` what R recomputes.
 void storeOptimized(ScheduleOp schedule, OptimizedStart &&optimized,
                     bool isPlaced, Recompute kind);
 

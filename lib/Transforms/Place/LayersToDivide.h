@@ -1,8 +1,8 @@
 //===- LayersToDivide.h - Layers to divide ----------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The layers of the model that a schedule trains, or the number that an option
-// gives.
+// The number of layers to divide: of the model of the schedule, or from an
+// option.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@
 
 namespace pipesched::pipe {
 
-/// The number of layers of the schedule's model, or `blocks` if there is no
-/// model and that option is not 0; nothing if neither is given. Errors:
+/// Returns the number of layers of the schedule's model, or `blocks` if there
+/// is no model and that option is not 0; nothing if neither is given. Errors:
 /// `blocks` below 0; `blocks` that differs from the layers of the model.
 llvm::Expected<std::optional<int64_t>> layersToDivide(ScheduleOp schedule,
                                                       int64_t blocks);

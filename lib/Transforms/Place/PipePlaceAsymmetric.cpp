@@ -34,7 +34,7 @@ private:
 };
 } // namespace
 
-/// The paths while their halves still have equal length.
+/// Returns the paths while both halves still have equal length.
 llvm::Expected<std::vector<Path>>
 PipePlaceAsymmetricPass::placeEqual(ScheduleOp op) const {
   if (on == AsymmetricPaths::Mirrored) {

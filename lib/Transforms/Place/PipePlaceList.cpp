@@ -1,7 +1,7 @@
 //===- PipePlaceList.cpp - pipe-place-list --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Places the paths that an option spells out.
+// Places the paths that an option lists.
 //
 //===----------------------------------------------------------------------===//
 

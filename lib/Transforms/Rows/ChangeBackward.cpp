@@ -21,8 +21,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// Writes `split_backward` as a generator does: only if it differs from the
-/// default of the family. Rows that the family never has lose its name.
+/// Writes `split_backward` like a generator: only if it differs from the
+/// default of the family. If the family never has such rows, removes its name.
 static void describeSplit(ScheduleOp schedule, bool isSplit, bool isWhole) {
   const Family *family = findFamily(schedule.getFamily().value_or(""));
   if (!family)
@@ -37,8 +37,8 @@ static void describeSplit(ScheduleOp schedule, bool isSplit, bool isWhole) {
   schedule.setFamily(*schedule.getFamily(), options.getAttrs());
 }
 
-/// Stores the rows and the gradient rule. If the family has the option
-/// `split_backward`, updates it, unless some backwards stayed as they were.
+/// Stores the rows and the gradient rule. Updates the option `split_backward`
+/// if the family has it, unless some backwards were not changed.
 static void storeBackward(ScheduleOp schedule, BackwardChange change,
                           bool isSplit) {
   if (change.numChanged == 0)

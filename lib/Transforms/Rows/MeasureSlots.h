@@ -17,7 +17,8 @@ namespace pipesched::pipe {
 
 struct SlotOptions {
   SlotMeasure measure = SlotMeasure::Unit;
-  std::optional<int64_t> slotPs; ///< nothing: as long as divides all times
+  /// Absent: the longest slot that divides all times.
+  std::optional<int64_t> slotPs;
 };
 
 /// Parses the options of `pass`; `slot` is a time or empty. Errors, at `root`:
@@ -27,16 +28,16 @@ mlir::FailureOr<SlotOptions> readSlotOptions(mlir::Operation *root,
                                              SlotMeasure measure,
                                              llvm::StringRef slot);
 
-/// The lengths of the cells that a schedule has or will get, by global stage;
-/// empty for unit slots. Remarks say if durations are rounded, and if the
-/// longest common slot is very short. Errors: costs that cannot be loaded; as
-/// for slotsByBlocks, computeStageCosts and slotsByDurations.
+/// Returns the lengths of the cells that a schedule has or will get, by global
+/// stage; empty for unit slots. Remarks report rounded durations and a very
+/// short common slot. Errors: costs that cannot be loaded; as for
+/// slotsByBlocks, computeStageCosts and slotsByDurations.
 mlir::FailureOr<std::vector<StageSlots>>
 measureSlots(ScheduleOp schedule, const Placement &placement,
              const SlotOptions &options, CellsInUse cells);
 
-/// The advice to add to an error about too many slots, "; a longer slot ...",
-/// or nothing.
+/// Returns advice for an error about too many slots, "; a longer slot ...", or
+/// an empty text.
 llvm::StringRef adviseOnSlots(const SlotOptions &options);
 
 } // namespace pipesched::pipe

@@ -1,7 +1,7 @@
 //===- PipeAddOffload.cpp - pipe-add-offload ------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sends activations to host memory and brings them back.
+// Offloads activations to host memory and reloads them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static void emitRemarks(ScheduleOp schedule, const OffloadChange &change,
         << " between forward and backward";
 }
 
-/// Says which tensors stay on the device: a D right after the F of a slice
+/// Reports which tensors stay on the device: a D right after the F of a slice
 /// cannot take the keys and values that later slices read.
 static void remarkKeptKeys(ScheduleOp schedule, int64_t numSlices) {
   if (numSlices > 1)

@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// All R of a schedule recompute the same kind, so R cells that the schedule
-/// already has must be of `kind`.
+/// Checks that existing R cells are of `kind`, because all R of a schedule
+/// recompute the same kind.
 static LogicalResult checkKind(ScheduleOp schedule, Recompute kind) {
   RecomputeKind present = schedule.getRecompute().value_or(RecomputeKind::Full);
   if (present == RecomputeKind(kind))

@@ -21,8 +21,8 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
-/// If a check of the whole table finds a violation, reports that one, because
-/// it names the cells; otherwise reports the error of the alignment.
+/// If a check of the whole table finds a violation, reports it, because it
+/// names the cells; otherwise reports the error of the alignment.
 static LogicalResult emitAlignError(ScheduleOp schedule, const TableView &table,
                                     llvm::Error error,
                                     const SlotOptions &options) {
@@ -43,7 +43,7 @@ static bool madeForOtherSlots(ScheduleOp schedule, ArrayRef<StageSlots> before,
 static LogicalResult align(ScheduleOp schedule, const SlotOptions &options) {
   ScheduleTable table(schedule);
   TableView view = table.view();
-  view.aligned = false; // ignore the slots as written
+  view.aligned = false; // ignore the written slots
   FailureOr<std::vector<StageSlots>> slots =
       measureSlots(schedule, table.getPlacement(), options, cellsInUse(view));
   if (failed(slots))

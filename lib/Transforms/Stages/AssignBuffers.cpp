@@ -1,7 +1,7 @@
 //===- AssignBuffers.cpp - exec-assign-buffers ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Gives the tensors of programs their places.
+// Assigns places to the tensors of programs.
 //
 //===----------------------------------------------------------------------===//
 

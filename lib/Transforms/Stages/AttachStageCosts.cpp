@@ -1,8 +1,8 @@
 //===- AttachStageCosts.cpp - pipe-attach-stage-costs ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Derives a model from the functions of stages and attaches it; its layers are
-// the stages, so that each stage of a path holds one.
+// Derives a model from the functions of stages and attaches it. Its layers are
+// the stages, so each stage of a path has one layer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 /// Gives each stage of each path one block. Rows are kept, so their cells must
-/// not have been aligned to stages of different lengths.
+/// not be aligned to stages of different lengths.
 static LogicalResult setBlocksOfPaths(PlacementOwnerOpInterface owner) {
   Block &body = owner->getRegion(0).front();
   bool hasRows = !body.getOps<pipe::WorkerOp>().empty();
@@ -41,7 +41,8 @@ static LogicalResult setBlocksOfPaths(PlacementOwnerOpInterface owner) {
   return success();
 }
 
-/// The work of R follows only from the functions.
+/// Refuses another kind of recompute, because the work of R follows only from
+/// the functions.
 static LogicalResult verifyRecompute(PlacementOwnerOpInterface owner) {
   auto schedule = dyn_cast<ScheduleOp>(owner.getOperation());
   if (!schedule || schedule.getRecompute() != RecomputeKind::Selective)

@@ -1,10 +1,9 @@
 //===- ExecVerify.cpp - exec-verify ---------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Proves programs free of deadlock; loading them proves that instructions wait
-// for their inputs. This is a separate pass and not part of pipe-verify: a
-// program already says where its receives are, and it need not be a complete
-// schedule.
+// Proves that programs have no deadlock; loading them proves that instructions
+// wait for their inputs. It is not part of pipe-verify, because a program
+// already states where its receives are, and need not be a complete schedule.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,8 @@
 //===- PipeVerify.cpp - pipe-verify ---------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Proves schedules complete, free of deadlock and within a memory budget.
+// Proves that schedules are complete, without deadlock and within a memory
+// budget.
 //
 //===----------------------------------------------------------------------===//
 
