@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The library is loaded before the first product, so that programs link without
-// it. At load it multiplies small matrices whose product is known: OpenBLAS
+// it. After loading it multiplies small matrices with known products: OpenBLAS
 // 0.3.21 has wrong kernels for some newer processors, and old libraries skip
 // zeros, which loses the NaN of 0 * NaN.
 //
@@ -40,7 +40,7 @@ typedef void GemmF32(int, int, int, int, int, int, float, const float *, int,
 typedef void GemmF64(int, int, int, int, int, int, double, const double *, int,
                      const double *, int, double, double *, int);
 
-/// Functions of a library, or null pointers: plain loops.
+/// Functions of a library, or null pointers for plain loops.
 struct Blas {
   GemmF32 *gemmF32;
   GemmF64 *gemmF64;
@@ -48,7 +48,7 @@ struct Blas {
   void (*setBlisThreads)(int64_t);
 };
 
-/// A matrix as CBLAS takes it. `leading` is 0 where it does not.
+/// A matrix in the form of CBLAS. `leading` is 0 if it has no such form.
 struct Operand {
   int order;
   int64_t leading;
@@ -56,7 +56,7 @@ struct Operand {
 
 static struct Operand operandOf(int64_t rows, int64_t columns, int64_t row,
                                 int64_t column) {
-  // The strides of a single row or column do not matter.
+  // The strides of a single row or column have no effect.
   if ((column == 1 || columns == 1) && (row >= columns || rows == 1))
     return (struct Operand){notTransposed, rows == 1 ? columns : row};
   if ((row == 1 || rows == 1) && (column >= rows || columns == 1))
@@ -64,8 +64,8 @@ static struct Operand operandOf(int64_t rows, int64_t columns, int64_t row,
   return (struct Operand){notTransposed, 0};
 }
 
-/// Workers are threads or processes that share the cores: each multiplies in
-/// its own thread. Some libraries keep the number for each thread that calls.
+/// Workers are threads or processes that share the cores, so each multiplies in
+/// its own thread. Some libraries store the number per calling thread.
 static void useOneThread(const struct Blas *blas) {
   if (blas->setThreads)
     blas->setThreads(1);
@@ -73,7 +73,8 @@ static void useOneThread(const struct Blas *blas) {
     blas->setBlisThreads(1);
 }
 
-/// Multiplies by the library. Returns false if it does not take the matrices.
+/// Multiplies with the library. Returns false if it does not support the
+/// matrices.
 static bool callBlas(const struct Blas *blas, const struct Product *of) {
   struct Operand a = operandOf(of->m, of->k, of->aRow, of->aColumn);
   struct Operand b = operandOf(of->k, of->n, of->bRow, of->bColumn);
@@ -96,7 +97,7 @@ static bool callBlas(const struct Blas *blas, const struct Product *of) {
   return true;
 }
 
-/// Parts of `b` that stay in the second cache.
+/// Parts of `b` that stay in the second-level cache.
 enum { blockDepth = 64, blockColumns = 512 };
 
 #define MULTIPLY_BY_LOOPS(Real)                                                \
@@ -122,7 +123,7 @@ static void multiplyByLoops(const struct Product *of) {
 // Check of a library
 //===----------------------------------------------------------------------===//
 
-/// Numbers that are added and multiplied without rounding.
+/// Returns numbers that are added and multiplied without rounding.
 static double numberAt(int64_t i, int64_t j) {
   return (double)((i * 7 + j * 13) % 17 - 8);
 }
@@ -134,8 +135,8 @@ static void writeNumber(void *to, int32_t type, int64_t place, double number) {
     ((float *)to)[place] = (float)number;
 }
 
-/// Whether a library gives the bits of loops for a product of this size. Each
-/// matrix has a NaN, which meets zeros of the other.
+/// Whether a library gives the same bits as loops for a product of this size.
+/// Each matrix has a NaN, which is multiplied by zeros of the other.
 static bool isRightFor(const struct Blas *blas, int32_t type, int64_t m,
                        int64_t n, int64_t k, bool turnsA, bool turnsB) {
   size_t size = (size_t)rtElementBytes(type);
@@ -180,7 +181,8 @@ static bool isRightFor(const struct Blas *blas, int32_t type, int64_t m,
   return isRight;
 }
 
-/// Libraries have other kernels for small matrices, and for each order.
+/// Tests several sizes and orders, because libraries have other kernels for
+/// small matrices, and for each order.
 static bool isRight(const struct Blas *blas) {
   static const int64_t sizes[][3] = {{37, 29, 41}, {70, 150, 300}, {1, 33, 65}};
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i)
@@ -198,7 +200,7 @@ static bool isRight(const struct Blas *blas) {
 
 /// BLIS comes first: it is as fast as OpenBLAS, correct on processors on which
 /// OpenBLAS is not, and single-threaded by default. The last two are the
-/// system's names for its BLAS, which may be a slow one.
+/// system's names for its BLAS, which may be slow.
 static const char *const libraries[] = {"libblis.so.4", "libblis.so",
                                         "libopenblas.so.0", "libcblas.so.3",
                                         "libblas.so.3"};
@@ -210,11 +212,11 @@ static struct Blas blas;
 static char loadError[rtTextBytes];
 static pthread_once_t loadOnce = PTHREAD_ONCE_INIT;
 
-/// Finds a function; a pointer to an object cannot hold it.
+/// Finds a function. A pointer to an object cannot represent it.
 #define FIND(place, handle, name) *(void **)&(place) = dlsym(handle, name)
 
-/// Loads a library into `blas`. Returns false with a text: there is none; it
-/// has no CBLAS; its products are wrong.
+/// Loads a library into `blas`. Returns false with a text: it does not exist;
+/// it has no CBLAS; its products are wrong.
 static bool loadLibrary(const char *name, char text[rtTextBytes]) {
   void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
@@ -283,7 +285,7 @@ void pipesched_rt_matmul(int32_t element_type, int64_t m, int64_t n, int64_t k,
   struct Product product = {element_type, m, n,     k,        a, a_row,
                             a_column,     b, b_row, b_column, c, c_row,
                             c_column};
-  // CBLAS wants contiguous rows of C: the transposed product has them.
+  // CBLAS needs contiguous rows of C, which the transposed product has.
   if (c_column != 1 && c_row == 1)
     product = (struct Product){element_type, n, m,        k,     b, b_column,
                                b_row,        a, a_column, a_row, c, c_column,

@@ -1,8 +1,8 @@
 //===- Copies.c - Copies between device and host memory -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A thread per worker and direction makes copies one after the other, as a
-// copy engine of a device does.
+// A thread per worker and direction makes copies one after the other, like a
+// copy engine of a device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ static int32_t startCopy(struct RtWorker *worker, enum RtKind kind, void *to,
     copies->started = true;
   }
   if (copy->until > 0) {
-    // All copies of an instruction take its time together, after the copies of
-    // the instruction before.
+    // All copies of an instruction together take its time, after the copies of
+    // the previous instruction.
     int64_t ns = copy->until - worker->paceBegin;
     if (copies->begin != worker->paceBegin && copies->until > worker->paceBegin)
       copies->until += ns;

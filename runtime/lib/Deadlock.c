@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/// A text that grows. Text that does not fit into memory is left out.
+/// A growing text. Text that does not fit into memory is left out.
 struct Text {
   char *data;
   size_t size;

@@ -1,8 +1,9 @@
 //===- Files.c - Files of states and logs ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A file is written alongside its place and renamed when it is complete, so
-// that no reader sees half of it, and a failure leaves an older one as it was.
+// A file is written under a temporary name and renamed when it is complete, so
+// that no reader sees a part of it, and an older file stays unchanged after a
+// failure.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
-//===- Internal.h - Common parts of implementations ---------------*- C -*-===//
+//===- Internal.h - Shared parts of implementations ---------------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Workers, requests, logs, copies, sums and options, as loopback and MPI both
-// use them. Each of the two defines the functions at the end.
+// Workers, requests, logs, copies, sums and options, which loopback and MPI
+// share. Each of the two defines the functions at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,16 +35,17 @@ enum { rtTextBytes = 512 };
 //===----------------------------------------------------------------------===//
 
 /// Whether ticks count the time stamp counter, which all cores share and which
-/// no power state changes; else they are ns of CLOCK_MONOTONIC.
+/// no power state changes; otherwise ticks are ns of CLOCK_MONOTONIC.
 extern bool rtTicksAreTsc;
 
-/// Decides on the ticks; called before any of them is read.
+/// Chooses the clock; must be called before any ticks are read.
 void rtStartClock(void);
 
 /// Returns ns of CLOCK_MONOTONIC.
 int64_t rtNow(void);
 
-/// Reads the ticks: 7 ns or so. It does not wait for earlier instructions.
+/// Reads the ticks, which takes about 7 ns. It does not wait for earlier
+/// instructions.
 static inline uint64_t rtTicks(void) {
 #if defined(__x86_64__)
   if (rtTicksAreTsc)
@@ -59,14 +60,15 @@ struct RtAnchor {
   int64_t ns;
 };
 
-/// Returns an anchor at this instant, to some 30 ns.
+/// Returns an anchor for this instant, accurate to about 30 ns.
 struct RtAnchor rtAnchor(void);
 
 //===----------------------------------------------------------------------===//
 // Products of matrices (Blas.c)
 //===----------------------------------------------------------------------===//
 
-/// Whether this process says on stderr that a BLAS library is wrong or missing.
+/// Whether this process reports on stderr that a BLAS library is wrong or
+/// missing.
 extern bool rtWarnsOfBlas;
 
 //===----------------------------------------------------------------------===//
@@ -84,7 +86,7 @@ struct RtLog {
   struct RtSpan *instructions; // NULL without a log
   struct RtSpan *steps;
   int64_t numSteps;
-  int64_t capacity; // steps for which there is place
+  int64_t capacity; // number of steps with allocated memory
 };
 
 //===----------------------------------------------------------------------===//
@@ -93,18 +95,18 @@ struct RtLog {
 
 enum RtKind { rtSend, rtRecv, rtOffload, rtReload, rtAllReduce, rtBroadcast };
 
-/// Idle: not in use. Pending: started. Done: ended, and not waited for.
+/// Idle: not in use. Pending: started. Done: ended, but not yet waited for.
 enum RtState { rtIdle, rtPending, rtDone };
 
 struct RtRequest {
   atomic_int state; // RtState; others set it to rtDone
   enum RtKind kind;
-  int32_t peer;        // of messages; root of broadcasts
-  int32_t tag;         // of messages; group of sums and broadcasts
-  int64_t size;        // bytes; elements of sums
+  int32_t peer;        // for messages; root for broadcasts
+  int32_t tag;         // for messages; group for sums and broadcasts
+  int64_t size;        // in bytes; for sums in elements
   int32_t instruction; // that started it; -1: none
-  int64_t until;       // its wait ends no earlier (rtNow); 0: not paced
-  // Copies:
+  int64_t until;       // its wait ends no earlier (rtNow); 0: no pace
+  // For copies:
   void *to;
   const void *from;
   struct RtRequest *nextCopy;
@@ -119,20 +121,20 @@ struct RtCopies {
   struct RtWorker *worker;
   pthread_t thread;
   bool started, stop;
-  int64_t begin, until; // of the last instruction that copied, where paced
+  int64_t begin, until; // of the last instruction with copies, if paced
 };
 
-/// One worker: the first member of the handle of each implementation.
+/// One worker. It is the first member of the handle of each implementation.
 struct RtWorker {
   int32_t worker, numWorkers;
   int32_t numRequests;
   int32_t numInstructions;
-  int32_t instruction;     // that began last; -1: none in this step
+  int32_t instruction;     // the last one that began; -1: none in this step
   struct RtSpan *stepSpan; // of the current step
   struct RtSpan *spans;    // of its instructions; NULL without a log
   struct RtLog log;
   int64_t *pace;     // by instruction, in ns, or NULL
-  int64_t paceBegin; // when the current instruction began, where paced
+  int64_t paceBegin; // begin of the current instruction, if paced
   bool hasStarted;   // whether the current instruction has started a request
   double *losses;    // of the steps so far, or NULL; see rtKeepLosses
   char *requests;    // requestBytes for each; starts with a RtRequest
@@ -143,8 +145,8 @@ struct RtWorker {
   void *blocks[3]; // as allocated, before alignment
 };
 
-/// Sets up a worker whose sizes `size` gives, with requests of `requestBytes`
-/// bytes each. Returns false with a text if that fails.
+/// Sets up a worker with the sizes that `size` returns, and requests of
+/// `requestBytes` bytes each. Returns false with a text if that fails.
 bool rtInitWorker(struct RtWorker *worker, PipeschedSizeFunction size,
                   int32_t index, int32_t numWorkers, size_t requestBytes,
                   char text[rtTextBytes]);
@@ -166,9 +168,9 @@ static inline struct RtRequest *rtRequest(struct RtWorker *worker,
                               (size_t)index * worker->requestBytes);
 }
 
-/// Takes a request into use. Returns NULL after a failure, or after reporting
-/// that it is in use, out of range, or that peer, tag or size is wrong; then
-/// rtStatus says the status.
+/// Starts using a request. Returns NULL after a failure, or after reporting
+/// that it is in use, out of range, or that peer, tag or size is wrong;
+/// rtStatus then returns the status.
 struct RtRequest *rtStart(struct RtWorker *worker, enum RtKind kind,
                           int32_t request, int32_t peer, int32_t tag,
                           int64_t size);
@@ -203,8 +205,8 @@ int32_t rtRunStep(struct RtWorker *worker, PipeschedStepFunction step,
 //===----------------------------------------------------------------------===//
 
 /// Prepares a worker to run `steps` steps of a training: fills its block, its
-/// paces and the place for its losses. Returns false with a text: no memory, or
-/// a piece or losses that are not inside of the block.
+/// paces and the memory for its losses. Returns false with a text: no memory,
+/// or a piece or losses that are not inside the block.
 bool rtStartTraining(struct RtWorker *worker, const PipeschedTraining *training,
                      int64_t steps, char text[rtTextBytes]);
 
@@ -213,23 +215,24 @@ bool rtStartTraining(struct RtWorker *worker, const PipeschedTraining *training,
 void rtKeepLosses(struct RtWorker *worker, const PipeschedTraining *training,
                   int64_t index);
 
-/// Prints the time of a step on stdout, and its loss in front of that if
-/// `losses` has one for each microbatch.
+/// Prints the time of a step on stdout, preceded by its loss if `losses` has
+/// one for each microbatch.
 void rtPrintStep(int64_t step, int64_t ns, const double *losses, int64_t count);
 
 //===----------------------------------------------------------------------===//
 // Logs of runs (Log.c)
 //===----------------------------------------------------------------------===//
 
-/// Makes place for `steps` more steps. Returns false if there is no memory.
+/// Allocates memory for `steps` more steps. Returns false if there is none.
 bool rtExtendLog(struct RtWorker *worker, int64_t steps, bool instructions);
 
-/// Lets rtRunStep and the log calls write to step `index` of the log.
+/// Makes rtRunStep and the log calls write to step `index` of the log.
 void rtSelectStep(struct RtWorker *worker, int64_t index);
 
-/// Converts the ticks from step `first` of the log on into ns, by two anchors
-/// before and after them; adds to each the offset of another clock, which goes
-/// from `offset[0]` at the first anchor to `offset[1]` at the second.
+/// Converts the ticks from step `first` of the log on into ns, using two
+/// anchors from before and after them. Adds to each the offset of another
+/// clock, which changes from `offset[0]` at the first anchor to `offset[1]` at
+/// the second.
 void rtFinishLog(struct RtWorker *worker, int64_t first,
                  const struct RtAnchor anchor[2], const int64_t offset[2]);
 
@@ -270,7 +273,7 @@ void rtReadNumbers(double *to, const void *from, int64_t count,
 
 struct RtOptions {
   int64_t steps, firstStep;
-  int64_t timeout; // seconds of a wait for other processes; 0: without end
+  int64_t timeout; // seconds of a wait for other processes; 0: no limit
   const char *stateIn, *stateOut, *log; // prefixes, or NULL
   enum { rtByDefault, rtBuffered, rtRendezvous } messages;
   bool blocking, help, layout;
@@ -278,13 +281,13 @@ struct RtOptions {
 
 extern const char rtUsage[];
 
-/// Lets malloc keep freed memory: kernels allocate their temporaries each time,
-/// and fresh pages would take longer than the computation in them. For
-/// programs, whose main function is the runtime's.
+/// Makes malloc keep freed memory: kernels allocate their temporaries each
+/// time, and fresh pages would take longer than the computation in them. Only
+/// for programs whose main function is the runtime's.
 void rtKeepFreedMemory(void);
 
-/// Reads the command line; the training, or NULL, has the missing values.
-/// Returns false with a text if it is wrong.
+/// Reads the command line; missing values come from the training, which may be
+/// NULL. Returns false with a text if it is wrong.
 bool rtParseOptions(int argc, char **argv, const PipeschedTraining *training,
                     struct RtOptions *options, char text[rtTextBytes]);
 
@@ -299,7 +302,7 @@ bool rtWriteState(const struct RtWorker *worker, const char *prefix,
                   char text[rtTextBytes]);
 
 /// Writes the log of a worker to PREFIX.<worker> in the format of
-/// docs/Runtime.md; as rtWriteState.
+/// docs/Runtime.md, like rtWriteState.
 bool rtWriteLog(const struct RtWorker *worker, const char *prefix,
                 int64_t firstStep, char text[rtTextBytes]);
 
@@ -317,7 +320,7 @@ int32_t rtStatus(const struct RtWorker *worker);
 /// Returns the status. Under MPI it does not return.
 int32_t rtSetFailure(struct RtWorker *worker, int32_t status, const char *text);
 
-/// Sleeps until rtNow is `ns`. Messages continue meanwhile.
+/// Sleeps until rtNow is `ns`. Messages progress in the meantime.
 void rtSleepUntil(struct RtWorker *worker, int64_t ns);
 
 /// Called before a copy is added and after it has ended.

@@ -1,8 +1,9 @@
 //===- Log.c - Time stamps of instructions --------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A time stamp is stored in ticks, into memory that is there before the run.
-// After a run, ticks become ns by two anchors, one before and one after it.
+// A time stamp is stored in ticks, in memory that is allocated before the run.
+// After a run, ticks are converted to ns with two anchors, one from before and
+// one from after it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +23,8 @@ static pthread_once_t clockOnce = PTHREAD_ONCE_INIT;
 
 static void decideTicks(void) {
 #if defined(__x86_64__)
-  // Intel SDM 17.17.1, AMD APM 3 appendix E: bit 8 of EDX says that the counter
-  // is invariant.
+  // Intel SDM 17.17.1, AMD APM 3 appendix E: bit 8 of EDX states that the
+  // counter is invariant.
   unsigned eax, ebx, ecx, edx;
   if (__get_cpuid(0x80000007u, &eax, &ebx, &ecx, &edx))
     rtTicksAreTsc = (edx >> 8) & 1;
@@ -96,7 +97,7 @@ void pipesched_rt_end(void *context, int32_t instruction) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Makes place for `count` spans.
+/// Allocates memory for `count` spans.
 static bool reserve(struct RtSpan **spans, int64_t count) {
   size_t bytes;
   if (__builtin_mul_overflow((size_t)count, sizeof(struct RtSpan), &bytes))
@@ -114,9 +115,9 @@ static void clear(struct RtSpan *spans, int64_t first, int64_t count) {
     memset(spans + first, 0, (size_t)(count - first) * sizeof(*spans));
 }
 
-/// Makes place for `steps` steps. If there was place for some before, makes
-/// half as much again, since otherwise runs of one step each would copy the log
-/// every time.
+/// Allocates memory for `steps` steps. If there was memory for some before,
+/// allocates at least half as much more, because runs of one step each would
+/// otherwise copy the log every time.
 static bool reserveSteps(struct RtWorker *worker, int64_t steps,
                          bool instructions) {
   struct RtLog *log = &worker->log;
@@ -181,7 +182,7 @@ void rtFinishLog(struct RtWorker *worker, int64_t first,
   double ticks = (double)(anchor[1].ticks - anchor[0].ticks);
   if (ticks < 1)
     ticks = 1;
-  // The offset of another host's clock may be large: split it off as integer.
+  // The offset of another host's clock may be large, so keep it as an integer.
   struct Line line = {anchor[0], (double)(anchor[1].ns - anchor[0].ns) / ticks,
                       (double)(offset[1] - offset[0]) / ticks};
   line.from.ns += offset[0];

@@ -21,7 +21,8 @@ void unlockWorld(PipeschedWorld *world, struct Woken *woken) {
   pthread_mutex_unlock(&world->mutex);
   struct Worker *next;
   for (struct Worker *worker = woken->first; worker; worker = next) {
-    next = worker->nextWoken; // it may block again as soon as it runs
+    // read now, because it may block again as soon as it runs
+    next = worker->nextWoken;
     sem_post(&worker->woken);
   }
   woken->first = NULL;
@@ -101,7 +102,7 @@ static bool isDone(struct RtRequest *request) {
 /// Polls a request for a short time, and returns whether it has ended.
 static bool pollRequest(const PipeschedWorld *world,
                         struct RtRequest *request) {
-  enum { polls = 16 }; // between two looks at the clock
+  enum { polls = 16 }; // between two readings of the clock
   if (isDone(request) || world->spinNs == 0)
     return isDone(request);
   int64_t end = rtNow() + world->spinNs;
@@ -138,7 +139,7 @@ int32_t pipesched_rt_wait(void *context, int32_t index) {
   return PIPESCHED_RT_OK;
 }
 
-/// Waits, but leaves the request in use: for sends that block.
+/// Waits, but keeps the request in use; for blocking sends.
 static int32_t blockUntilDone(struct Worker *worker, struct Request *request,
                               int32_t index) {
   int32_t status = pipesched_rt_wait(worker, index);
@@ -179,8 +180,8 @@ static struct Bucket *bucketOf(struct Worker *destination, int32_t source,
   return &destination->buckets[hash % numBuckets];
 }
 
-/// Takes the oldest post with which one of this source and tag matches, or
-/// returns NULL.
+/// Removes and returns the oldest post that matches a post with this source and
+/// tag, or returns NULL.
 static struct Post *takeMatch(struct Bucket *bucket, int32_t source,
                               int32_t tag, bool isSend) {
   for (struct Post **at = &bucket->first; *at; at = &(*at)->next) {
@@ -215,8 +216,8 @@ static int32_t reportSizes(struct Worker *worker, const struct Post *post,
                 post->isSend ? "send" : "recv", post->bytes, other);
 }
 
-/// Messages up to this size are copied with the mutex held: releasing and
-/// taking it again costs more.
+/// Messages up to this size are copied while the mutex is held, because
+/// releasing and taking it again would take longer.
 enum { smallBytes = 2048 };
 
 /// Called with the mutex held. It may release the mutex, and holds it again
@@ -233,8 +234,8 @@ static void copyData(PipeschedWorld *world, void *to, const void *from,
   lockWorld(world);
 }
 
-/// With the mutex held: carries the data between a post that was waiting and
-/// the request that this worker starts (to `to` or from `from`), and ends both.
+/// With the mutex held: copies the data between a waiting post and the request
+/// that this worker starts (to `to` or from `from`), and ends both.
 static int32_t carry(struct Worker *worker, struct RtRequest *request,
                      struct Post *post, void *to, const void *from,
                      int64_t bytes) {
@@ -247,7 +248,7 @@ static int32_t carry(struct Worker *worker, struct RtRequest *request,
       free(post);
     return status;
   }
-  // The data is there, but the one that receives it may not see that yet.
+  // The data has arrived, but with a pace the receiver must not see it yet.
   if (post->isSend) {
     copyData(world, to, post->from, bytes);
     request->until = post->until;
@@ -279,9 +280,9 @@ static void fillPost(struct Post *post, struct Worker *worker,
   post->instruction = request->base.instruction;
 }
 
-/// Sends a copy of the data that no receive waits for yet. No other worker
-/// sends to this destination from here, so messages stay in order although the
-/// mutex was released.
+/// Sends a copy of the data for which no receive waits yet. Only this worker
+/// sends from here to this destination, so messages stay in order although the
+/// mutex is released.
 static int32_t sendCopy(struct Worker *worker, struct Request *request,
                         struct Bucket *bucket, const void *data) {
   PipeschedWorld *world = worker->world;
@@ -414,8 +415,8 @@ static void broadcast(const struct Group *group, const struct Sum *sum) {
       memcpy(sum->arrivals[i].data, from, (size_t)sum->of.count);
 }
 
-/// All members have arrived: adds, and ends all their requests. This thread
-/// runs meanwhile, so that the others may wait.
+/// Adds and ends all requests, because all members have arrived. This thread
+/// counts as running, so the others may wait.
 static int32_t finishSum(PipeschedWorld *world, struct Group *group,
                          struct Sum *sum, void **buffers) {
   for (int32_t i = 0; i < group->numMembers; ++i)
@@ -461,7 +462,7 @@ static int32_t reportMembers(struct Worker *worker, const struct Group *group,
                 (int)group->number);
 }
 
-/// Reports that members of a group start different things.
+/// Reports that members of a group start different operations.
 static int32_t reportDifference(struct Worker *worker,
                                 const struct Group *group,
                                 const struct SumOf *other,

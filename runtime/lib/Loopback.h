@@ -1,10 +1,10 @@
 //===- Loopback.h - A world of threads ----------------------------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One mutex guards the state of a world. Data is copied and summed without it,
-// by a worker that counts as running meanwhile. So there is a deadlock exactly
-// if no worker runs, no copy is in progress, and some worker waits. This is
-// checked whenever a worker blocks or ends, and whenever a copy has ended.
+// One mutex protects the state of a world. Data is copied and summed without
+// it, by a worker that counts as running. So there is a deadlock exactly if no
+// worker runs, no copy is in progress, and some worker waits. This is checked
+// whenever a worker blocks or ends, and whenever a copy has ended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@ struct Post {
   struct Post *next;
   int32_t source, tag;
   bool isSend;
-  int64_t until;    // when its message has arrived, where paced
+  int64_t until;    // arrival of its message, if paced
   const void *from; // of a send
   void *to;         // of a recv
   int64_t bytes;
   struct Worker *owner;    // that started it
   struct Request *request; // NULL for a message that was copied
-  int32_t instruction;     // that started it
+  int32_t instruction;     // the one that started it
 };
 
 /// A sum or a broadcast that not all members have started.
@@ -39,7 +39,7 @@ struct Sum {
   } of;
   int32_t numArrived;
   struct Arrival {
-    struct Worker *worker; // NULL until it arrives
+    struct Worker *worker; // NULL until the member arrives
     struct Request *request;
     void *data;
   } arrivals[]; // one for each member, in their order
@@ -73,7 +73,7 @@ struct Worker {
   _Alignas(rtCacheLine) enum Waiting waiting;
   struct RtRequest *waitsFor; // if forRequest
   int64_t numEnded;           // steps of this run
-  sem_t woken;                // posted once each time that the worker blocks
+  sem_t woken; // posted once for each time that the worker blocks
   struct Worker *nextWoken;
   /// Posts whose destination is this worker, by source and tag.
   struct Bucket {
@@ -87,7 +87,7 @@ struct PipeschedWorld {
   int32_t numWorkers;
   struct Worker *workers;
   const PipeschedTraining *training; // NULL: losses are not kept
-  int64_t spinNs; // polling of a request before its wait blocks; 0: none
+  int64_t spinNs; // time of polling a request before its wait blocks; 0: none
   atomic_int status;
   char *error; // NULL while nothing failed
   struct Group *groups;
@@ -120,7 +120,7 @@ void endRequest(struct Worker *worker, struct RtRequest *request,
                 struct Woken *woken);
 
 /// With the mutex held: blocks until the worker is woken; releases the mutex.
-/// It first looks for a deadlock.
+/// It first checks for a deadlock.
 void blockWorker(struct Worker *worker, enum Waiting waiting,
                  struct RtRequest *request, struct Woken *woken);
 

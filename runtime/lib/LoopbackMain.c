@@ -35,8 +35,8 @@ static int64_t numLosses(const PipeschedWorld *world) {
   return world->training ? world->training->microbatches : 0;
 }
 
-/// Adds the losses of all workers to the first worker's, and returns these;
-/// NULL if they are not kept.
+/// Adds the losses of all workers to those of the first worker, and returns
+/// these; NULL if losses are not kept.
 static const double *addLosses(PipeschedWorld *world, int64_t step) {
   int64_t count = numLosses(world), begin = step * count;
   if (!world->training)
@@ -48,7 +48,7 @@ static const double *addLosses(PipeschedWorld *world, int64_t step) {
   return sums;
 }
 
-/// A step takes from its first start to its last end.
+/// Prints the time of each step, from its first start to its last end.
 static void printSteps(PipeschedWorld *world, int64_t firstStep) {
   int64_t numSteps = world->workers[0].base.log.numSteps;
   for (int64_t step = 0; step < numSteps; ++step) {

@@ -1,7 +1,7 @@
 //===- Mpi.c - Messages and sums between processes ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The calls of the runtime by MPI 3.
+// Implements the calls of the runtime with MPI 3.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@
 
 _Noreturn void mpiAbort(int status) {
   // The launcher reads the standard error of its processes through pipes, and
-  // stops to read them when it ends the job. A message is lost unless the
-  // launcher has read it from the pipe by then, so leave it a moment to do so.
+  // stops reading them when it ends the job. A message that it has not read by
+  // then is lost, so give it a moment to read.
   const struct timespec moment = {0, 20 * 1000 * 1000};
   int unread = 0;
   fflush(stderr);
@@ -40,7 +40,7 @@ _Noreturn void mpiAbort(int status) {
 
 int32_t rtStatus(const struct RtWorker *worker) {
   (void)worker;
-  return PIPESCHED_RT_OK; // after a failure nobody answers
+  return PIPESCHED_RT_OK; // after a failure no other rank answers
 }
 
 int32_t rtSetFailure(struct RtWorker *worker, int32_t status,
@@ -109,7 +109,7 @@ void mpiOpen(struct MpiWorker *worker) {
   worker->lastCopy = &worker->firstCopy;
 }
 
-/// Frees the copies that MPI has sent; waits for all if `all`.
+/// Frees the copies that MPI has sent; with `all`, first waits for all.
 static void freeCopies(struct MpiWorker *worker, bool all) {
   while (worker->firstCopy) {
     struct MpiCopy *copy = worker->firstCopy;
@@ -132,7 +132,7 @@ static void freeCopies(struct MpiWorker *worker, bool all) {
 void mpiClose(struct MpiWorker *worker) {
   freeCopies(worker, true);
   mpiBarrier(worker);
-  while (worker->creating) // the last members have yet to say that it is done
+  while (worker->creating) // the last members must still report that it is done
     mpiProgressGroups(worker);
   mpiFreeGroups(worker);
   MPI_Op_free(&worker->sums[0]);
@@ -148,7 +148,7 @@ void mpiClose(struct MpiWorker *worker) {
 // Waiting
 //===----------------------------------------------------------------------===//
 
-/// Ends the job because this rank has waited too long. Ranks that wait, too,
+/// Ends the job because this rank has waited too long. Other waiting ranks
 /// answer; stopped ranks do not.
 _Noreturn static void timeOut(struct MpiWorker *worker) {
   enum { patience = 3 };
@@ -208,7 +208,7 @@ int mpiWait(struct MpiWorker *worker, MPI_Request *request,
   }
 }
 
-/// The text of a wait inside of MPI that is over, with its length.
+/// The text for a wait inside MPI that took too long, with its length.
 static char lateText[rtTextBytes];
 
 static void endLate(int signal) {
@@ -231,7 +231,7 @@ void mpiEndLimit(void) { alarm(0); }
 void rtSleepUntil(struct RtWorker *base, int64_t ns) {
   struct MpiWorker *worker = (struct MpiWorker *)base;
   enum { nap = 100 * 1000 };
-  // MPI moves messages while it is called, and probing for groups does that.
+  // MPI moves messages only while it is called; probing for groups does this.
   for (int64_t left; (left = ns - rtNow()) > 0;) {
     mpiProgressGroups(worker);
     const struct timespec time = {0, left < nap ? left : nap};
@@ -262,7 +262,7 @@ static void checkReceived(struct MpiWorker *worker,
          (long long)bytes);
 }
 
-/// Learns from the other side when a request of a paced run may end.
+/// Gets from the sender the time at which a request of a paced run may end.
 static void waitForArrival(struct MpiWorker *worker,
                            struct MpiRequest *request) {
   enum RtKind kind = request->base.kind;
@@ -324,15 +324,15 @@ void rtCopyHasEnded(struct RtWorker *worker, struct RtRequest *request) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// A number of bytes in the form of MPI: `count` of `type`.
+/// A number of bytes in MPI's form: `count` of `type`.
 struct Bytes {
   int count;
   MPI_Datatype type;
-  bool isOwn; // the type, to be freed
+  bool isOwn; // whether the type must be freed
 };
 
-/// Beyond an int the message is one element of a separate type: full chunks,
-/// and the rest after them.
+/// If an int is too small for its bytes, the message is one element of a
+/// separate type: full chunks, and the rest after them.
 static struct Bytes describeBytes(struct MpiWorker *worker, int64_t bytes) {
   if (bytes <= PIPESCHED_RT_MPI_COUNT)
     return (struct Bytes){(int)bytes, MPI_BYTE, false};
@@ -384,14 +384,14 @@ static void sendCopy(struct MpiWorker *worker, const struct RtRequest *request,
            "MPI_Isend");
 }
 
-/// When a request may end, on the clock of rank 0; 0 at any time.
+/// Returns when a request may end, on the clock of rank 0; 0: at any time.
 static int64_t arrivalOf(const struct MpiWorker *worker,
                          const struct RtRequest *request) {
   return request->until == 0 ? 0 : request->until + worker->toRank0;
 }
 
-/// Sends the arrival time of a message to the receiver, as a separate message,
-/// since the data is sent from buffer to buffer.
+/// Sends the arrival time of a message to the receiver. It is a separate
+/// message, because the data is sent from buffer to buffer.
 static void sendArrival(struct MpiWorker *worker,
                         const struct RtRequest *request) {
   int64_t arrival = arrivalOf(worker, request);
@@ -465,7 +465,7 @@ int32_t pipesched_rt_recv(void *context, void *data, int64_t bytes,
 static void startPart(struct MpiWorker *worker, struct MpiGroup *group,
                       struct MpiRequest *request, char *data, int size,
                       MPI_Request *part) {
-  // Integers without sign wrap.
+  // Unsigned integers wrap.
   const MPI_Datatype types[] = {MPI_FLOAT,    MPI_DOUBLE,   MPI_UINT16_T,
                                 MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T};
   int32_t kind = request->elementType;

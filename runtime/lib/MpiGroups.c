@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A group gets a communicator when its first sum starts. MPI_Comm_create_group
-// blocks until all members call it, and an all_reduce must not block: a member
-// may have to send a message first that another one waits for. Nor may two
-// groups with common members be created in a different order by each of them.
-// So rank 0 says when:
+// blocks until all members call it, but an all_reduce must not block, because a
+// member may first have to send a message for which another member waits. Also,
+// the members of two groups must create them in the same order. So rank 0
+// decides when:
 //
 //   member                          rank 0
 //     first sum: announce  ------->   counts members
@@ -13,8 +13,8 @@
 //     MPI_Comm_create_group
 //     created              ------->   counts members; then the next group
 //
-// Members look for messages during all waits, at the latest at the end of a
-// step, and are never inside the creation of another group. So all of them call
+// Members check for messages during all waits, at the latest at the end of a
+// step, and are then never creating another group. So all of them call
 // MPI_Comm_create_group. Sums wait in a queue until then.
 //
 //===----------------------------------------------------------------------===//
@@ -26,8 +26,8 @@
 
 enum { tagAnnounce, tagCreate, tagCreated, tagAsk, tagAnswer };
 
-/// Sends numbers that stay in memory until the end. There is no need to wait
-/// for these sends: the answer shows that they have arrived.
+/// Sends numbers that stay in memory until the end. These sends need no wait,
+/// because the answer proves that they have arrived.
 static void sendNumbers(struct MpiWorker *worker, const int32_t *numbers,
                         int count, int peer, int tag) {
   MPI_Request request;
@@ -99,7 +99,7 @@ struct MpiGroup *mpiFindGroup(struct MpiWorker *worker, int32_t number,
   return group;
 }
 
-/// Creates a group as a member. All other members create it now, too.
+/// Creates a group as a member. All other members create it at the same time.
 static void create(struct MpiWorker *worker, struct MpiGroup *group) {
   MPI_Group all, members;
   MPI_Comm_group(worker->parent, &all);

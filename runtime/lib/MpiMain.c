@@ -20,7 +20,7 @@ enum { succeeded = 0, failed = 1, wrongUsage = 2 };
 static void exchange(struct MpiWorker *worker, bool isSend, int64_t *time,
                      int count, int peer) {
   MPI_Request request;
-  MPI_Comm comm = worker->parent; // has no messages
+  MPI_Comm comm = worker->parent; // a communicator without other messages
   mpiCheck(worker,
            isSend
                ? MPI_Isend(time, count, MPI_INT64_T, peer, 0, comm, &request)
@@ -32,9 +32,9 @@ static void exchange(struct MpiWorker *worker, bool isSend, int64_t *time,
 
 enum { roundTrips = 30 };
 
-/// Asks a rank for its time. Returns the offset from its clock to this one: the
-/// middle of the shortest round trip is when it answered (Cristian,
-/// Probabilistic clock synchronization, 1989).
+/// Asks a rank for its time. Returns the offset from its clock to this one,
+/// assuming that it answered in the middle of the shortest round trip
+/// (Cristian, Probabilistic clock synchronization, 1989).
 static int64_t askForOffset(struct MpiWorker *worker, int rank) {
   int64_t offset = 0, time = 0, shortest = INT64_MAX;
   for (int i = 0; i < roundTrips; ++i) {
@@ -100,7 +100,8 @@ static void runSteps(struct MpiWorker *worker, PipeschedStepFunction step) {
   rtFinishLog(&worker->base, 0, anchors, offsets);
 }
 
-/// Replaces numbers by the first, last or sum of all workers, on rank 0.
+/// Replaces numbers by the first, the last or the sum over all workers, on rank
+/// 0.
 static void reduce(struct MpiWorker *worker, void *numbers, int64_t count,
                    MPI_Datatype type, MPI_Op which) {
   MPI_Request request;
@@ -112,9 +113,9 @@ static void reduce(struct MpiWorker *worker, void *numbers, int64_t count,
   mpiCheck(worker, mpiWait(worker, &request, MPI_STATUS_IGNORE), "MPI_Ireduce");
 }
 
-/// Prints on rank 0 the time of each step, from its first start to its last
-/// end, and its loss if it is known. Each loss is from one worker, and 0 on all
-/// others, so that the order of these sums has no meaning.
+/// On rank 0, prints the time of each step, from its first start to its last
+/// end, and its loss if known. Each loss comes from one worker and is 0 on all
+/// others, so the order of these sums does not matter.
 static void printSteps(struct MpiWorker *worker) {
   const struct RtLog *log = &worker->base.log;
   int64_t count = worker->training ? worker->training->microbatches : 0;
@@ -153,8 +154,8 @@ static void runWorker(struct MpiWorker *worker, PipeschedStepFunction step) {
   mpiClose(worker);
 }
 
-/// Sets the worker of this process up, and runs it. All ranks find the same
-/// wrong number of processes.
+/// Sets up the worker of this process, and runs it. If the number of processes
+/// is wrong, all ranks detect it.
 static int32_t runProgram(const struct RtOptions *options,
                           PipeschedStepFunction step,
                           PipeschedSizeFunction size,

@@ -19,7 +19,7 @@
 
 void rtKeepFreedMemory(void) {
 #ifdef __GLIBC__
-  // The most that glibc takes; larger blocks always get new mappings.
+  // The limit of glibc; larger blocks always get new mappings.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
 #endif

@@ -1,8 +1,8 @@
 //===- Reduce.c - Sums of arrays ------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sums of the element types of the runtime. 16-bit floating point is converted
-// by hand, since a C compiler need not have such types.
+// Sums of the element types of the runtime. 16-bit floats are converted by
+// hand, because C compilers need not support them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ static float fromBf16(uint16_t value) {
 /// Rounds to nearest, ties to even.
 static uint16_t toBf16(float value) {
   uint32_t bits = toBits(value);
-  if ((bits & 0x7fffffff) > 0x7f800000) // NaN: keep it one
+  if ((bits & 0x7fffffff) > 0x7f800000) // keep a NaN a NaN
     return (uint16_t)((bits >> 16) | 0x40);
   return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
@@ -62,7 +62,7 @@ static uint16_t toF16(float value) {
   uint32_t bits = toBits(value);
   uint16_t sign = (uint16_t)((bits >> 16) & 0x8000);
   uint32_t rest = bits & 0x7fffffff;
-  if (rest > 0x7f800000) // NaN: keep it one
+  if (rest > 0x7f800000) // keep a NaN a NaN
     return (uint16_t)(sign | 0x7e00 | ((rest >> 13) & 0x3ff));
   if (rest >= 0x477ff000) // rounds to 65536 or more, or is infinite
     return sign | 0x7c00;
@@ -79,10 +79,10 @@ static uint16_t toF16(float value) {
 //===----------------------------------------------------------------------===//
 
 /// The number of elements that are summed before their sum is written to every
-/// buffer, so that they stay in the cache.
+/// buffer; small enough to stay in the cache.
 enum { blockElements = 512 };
 
-/// The sum of a block: f16 and bf16 in f32, integers without sign so that they
+/// The sum of a block: f16 and bf16 in f32; integers are unsigned so that they
 /// wrap.
 union Block {
   float f32[blockElements];
@@ -121,8 +121,7 @@ static void addToBlock(union Block *block, const void *from, int64_t count,
   }
 }
 
-/// Starts with the first summand rather than with zero, which would turn -0
-/// into 0.
+/// Starts with the first summand instead of zero, which would turn -0 into 0.
 static void loadBlock(union Block *block, const void *from, int64_t count,
                       int32_t elementType) {
   if (elementType == PIPESCHED_RT_F16)

@@ -1,9 +1,9 @@
 //===- Training.c - Starts and losses of trainings ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The additions of pipesched_rt_train to pipesched_rt_main. Losses are kept
-// when a step has ended, since the next one replaces them, and are added up and
-// printed after the last.
+// The additions of pipesched_rt_train to pipesched_rt_main. Losses are copied
+// at the end of each step, because the next step overwrites them, and are
+// summed and printed after the last step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ static bool fillBlock(struct RtWorker *worker,
   return true;
 }
 
-/// Makes place for the losses of all steps.
+/// Allocates memory for the losses of all steps.
 static bool reserveLosses(struct RtWorker *worker,
                           const PipeschedTraining *training, int64_t steps,
                           char *text) {

@@ -46,9 +46,8 @@ static bool readSize(PipeschedSizeFunction size, int32_t worker, int32_t what,
   return false;
 }
 
-/// Asks the kernel for huge pages where they fit: products read rows that are
-/// far from each other, each in another page. It is advice, which may be
-/// refused.
+/// Asks the kernel for huge pages if they fit, because products read rows that
+/// are far apart, each in another page. The kernel may ignore this advice.
 static void preferHugePages(char *memory, int64_t bytes) {
 #ifdef MADV_HUGEPAGE
   const uintptr_t page = 2 << 20;
@@ -62,8 +61,8 @@ static void preferHugePages(char *memory, int64_t bytes) {
 #endif
 }
 
-/// Allocates a block of zeros. The kernel gives large ones page by page when
-/// they are first used, by the thread that uses them.
+/// Allocates a block of zeros. The kernel allocates large blocks page by page
+/// on first use, by the thread that uses them.
 static bool allocateBlock(struct RtWorker *worker, int block, int64_t bytes,
                           void **result, char *text) {
   enum { alignment = 64 };

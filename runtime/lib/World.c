@@ -77,9 +77,9 @@ pipesched_rt_world_create(PipeschedSizeFunction size,
   const char *error = pipesched_rt_load_blas();
   if (error)
     failWith(world, error);
-  // If there is a core for each worker, polling takes nothing from the others.
-  // To stop a thread and to wake it again takes about this time, so that a
-  // wait takes at most twice as long as with the better choice.
+  // If there is a core for each worker, polling slows down no other worker.
+  // Stopping a thread and waking it again takes about this time, so a wait
+  // takes at most twice as long as with the better choice.
   enum { shortNs = 5 * 1000 };
   if (world->numWorkers <= numCores())
     world->spinNs = shortNs;
@@ -128,7 +128,7 @@ void pipesched_rt_world_destroy(PipeschedWorld *world) {
 }
 
 //===----------------------------------------------------------------------===//
-// Questions
+// Queries
 //===----------------------------------------------------------------------===//
 
 static const struct RtWorker *findWorker(const PipeschedWorld *world,

@@ -1,10 +1,10 @@
 //===- World.h - Run compiled schedules in this process -----------*- C -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A loopback world holds the workers of a program: their memory, their
-// messages and their logs. Each run executes some steps with one thread per
-// worker. For programs that were compiled at run time, and for tests.
-// One thread at a time may use a world.
+// A loopback world has the workers of a program: their memory, their messages
+// and their logs. Each run executes some steps with one thread per worker. For
+// programs that were compiled at run time, and for tests. Only one thread at a
+// time may use a world.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ typedef struct PipeschedWorld PipeschedWorld;
 /// When a send ends.
 typedef enum PipeschedMessages {
   /// When its recv is posted and the data has been copied from buffer to
-  /// buffer. The data is read at this moment and not before, so that a program
-  /// that overwrites it too early computes wrong results, as it may on a
+  /// buffer. The data is read only at that moment, so that a program that
+  /// overwrites it too early computes wrong results, which may also happen on a
   /// network.
   PIPESCHED_RT_RENDEZVOUS = 0,
   /// At once: the send copies its data.
@@ -34,14 +34,14 @@ typedef struct PipeschedWorldOptions {
   PipeschedMessages messages;
   /// Not 0: a send returns when it has ended.
   int32_t blocking;
-  /// Not 0: keep a log of all instructions, 16 bytes for each and step.
+  /// Not 0: keep a log of all instructions, 16 bytes per instruction and step.
   int32_t log;
 } PipeschedWorldOptions;
 
-/// Creates the workers of a program with the memory that `size` asks for, all
+/// Creates the workers of a program with the memory that `size` requests, all
 /// zero. `options` may be NULL: rendezvous, not blocking, no log. Returns NULL
-/// only if there is no memory for the world itself; other failures (sizes that
-/// are negative, no memory for a block) are in pipesched_rt_world_error.
+/// only if there is no memory for the world itself; other failures (negative
+/// sizes, no memory for a block) are in pipesched_rt_world_error.
 PIPESCHED_RT_API PipeschedWorld *
 pipesched_rt_world_create(PipeschedSizeFunction size,
                           const PipeschedWorldOptions *options);
@@ -60,15 +60,16 @@ pipesched_rt_world_workers(const PipeschedWorld *world);
 PIPESCHED_RT_API void *pipesched_rt_world_block(PipeschedWorld *world,
                                                 int32_t worker, int32_t what);
 
-/// Lets instructions of a worker last, so that a machine with fewer cores than
-/// workers runs a step as another machine would: instruction i ends no earlier
-/// than `ns[i]` after its start, and its thread sleeps until then. For an
-/// instruction that starts an operation, waits for the operation last instead.
-/// They return no earlier than `ns[i]` after the send, after the copy before it
-/// in the same direction, or after the last member of the sum. Entries of recvs
-/// have no meaning. `ns` has an entry for each instruction and is copied; NULL
-/// ends the pacing. Returns PIPESCHED_RT_OK, PIPESCHED_RT_MISUSE for a worker
-/// that does not exist, or PIPESCHED_RT_SYSTEM without memory.
+/// Sets minimum durations of a worker's instructions, so that a machine with
+/// fewer cores than workers runs a step at the pace of another machine.
+/// Instruction i ends no earlier than `ns[i]` after its start, and its thread
+/// sleeps until then. For an instruction that starts an operation, waits for
+/// the operation last longer instead: they return no earlier than `ns[i]` after
+/// the send, after the previous copy in the same direction, or after the last
+/// member of the sum. Entries of recvs have no meaning. `ns` has an entry for
+/// each instruction and is copied; NULL ends the pacing. Returns
+/// PIPESCHED_RT_OK, PIPESCHED_RT_MISUSE for a worker that does not exist, or
+/// PIPESCHED_RT_SYSTEM without memory.
 PIPESCHED_RT_API int32_t pipesched_rt_world_pace(PipeschedWorld *world,
                                                  int32_t worker,
                                                  const int64_t *ns);
@@ -82,28 +83,28 @@ PIPESCHED_RT_API int32_t pipesched_rt_world_run(PipeschedWorld *world,
                                                 int64_t first_step,
                                                 int64_t steps);
 
-/// Ends a run that another thread is in and that has lasted too long: from now
-/// on all calls of workers fail, with `why` and the numbers of the workers that
-/// compute, which notice it at their next call.
+/// Ends a run that has lasted too long; called from another thread. From now on
+/// all calls of workers fail, with `why` and the numbers of the workers that
+/// are computing, which notice it at their next call.
 PIPESCHED_RT_API void pipesched_rt_world_stop(PipeschedWorld *world,
                                               const char *why);
 
-/// Returns the failure, one or more lines without a final end of line, or "".
-/// It lives as long as the world.
+/// Returns the failure, one or more lines without a final newline, or "". The
+/// text is valid as long as the world.
 PIPESCHED_RT_API const char *
 pipesched_rt_world_error(const PipeschedWorld *world);
 
 /// Returns start and end of every instruction of a worker in all steps that
 /// were run so far, in ns of CLOCK_MONOTONIC: an array
 /// [*steps][*instructions][2], with -1 for instructions that did not run. NULL
-/// without a log. It lives until the next run. `steps` and `instructions` may
-/// be NULL.
+/// without a log. The array is valid until the next run. `steps` and
+/// `instructions` may be NULL.
 PIPESCHED_RT_API const int64_t *
 pipesched_rt_world_log(const PipeschedWorld *world, int32_t worker,
                        int64_t *steps, int64_t *instructions);
 
-/// Returns start and end of every step of a worker, as pipesched_rt_world_log:
-/// an array [*steps][2]. It is kept without a log, too.
+/// Returns start and end of every step of a worker like pipesched_rt_world_log:
+/// an array [*steps][2]. It is also kept without a log.
 PIPESCHED_RT_API const int64_t *
 pipesched_rt_world_steps(const PipeschedWorld *world, int32_t worker,
                          int64_t *steps);
