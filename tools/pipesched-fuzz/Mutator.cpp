@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // If a single byte of text changes, MLIR's parser mostly refuses the text
-// before ours sees it. Text stays acceptable if tokens move, vanish, repeat or
-// count differently:
+// before our parser reads it. Text often stays valid if tokens are moved,
+// removed or repeated, or if numbers change:
 //
 //   worker 0 runs [0F0 0F1 0B0 0B1]      worker 0 runs [0F0 0B1 0F1 0B0 0B1]
 //
@@ -28,9 +28,10 @@ public:
   std::string join() const { return llvm::join(tokens, ""); }
 
 private:
-  /// Words, numbers, single other characters, each with the blanks that follow.
+  /// Splits a text into words, numbers and single other characters, each with
+  /// the blanks that follow.
   void split(StringRef text);
-  /// A random number from 0 to below `end`.
+  /// Returns a random number from 0 to `end` - 1.
   size_t pick(size_t end) { return random() % end; }
   std::string otherNumber(StringRef token);
 
@@ -53,7 +54,8 @@ void TokenMutator::split(StringRef text) {
       tokens.push_back(std::string(1, text[i]));
 }
 
-/// A number near the token's or at a limit, with the token's blanks.
+/// Returns a number close to the token's or to a limit, with the token's
+/// blanks.
 std::string TokenMutator::otherNumber(StringRef token) {
   static constexpr const char *kBorders[] = {
       "0", "1", "65536", "16777216", "2147483647", "9223372036854775807"};
@@ -79,7 +81,7 @@ void TokenMutator::mutate() {
   case 2:
     tokens[here] = tokens[other];
     return;
-  case 3: { // repeats a few tokens elsewhere: a cell is three
+  case 3: { // repeats a few tokens elsewhere: a cell has three
     size_t count = std::min(1 + pick(6), tokens.size() - other);
     llvm::SmallVector<std::string> copied(tokens.begin() + other,
                                           tokens.begin() + other + count);

@@ -3,7 +3,7 @@
 //
 // Feeds libFuzzer's inputs, text or bytecode, to the parser, the verifiers, the
 // passes, the analyses and the exports. Nothing may crash, and for every
-// accepted input these hold:
+// accepted input the following must hold:
 //
 //   module -- print --> text -- parse --> module      the same text again
 //   module -- write --> bytes -- read --> module      the same text again
@@ -39,7 +39,7 @@
 using namespace mlir;
 using namespace pipesched;
 
-/// Larger problems are valid, but would take too long.
+/// Larger problems are valid, but take too long.
 static constexpr int64_t kManyWorkers = 16, kManyMicrobatches = 64;
 
 static constexpr Transport kTransports[] = {
@@ -65,7 +65,7 @@ static constexpr StringLiteral kPipelines[] = {
     "exec-verify{messages=batched}",
 };
 
-/// Rewrites of rows: a table that verifies must still verify afterwards.
+/// Pipelines that change rows: a valid table must stay valid.
 static constexpr StringLiteral kRewrites[] = {
     "pipe-align-slots",
     "pipe-split-backward",
@@ -96,7 +96,7 @@ static std::string writeBytecode(ModuleOp module) {
   return bytes;
 }
 
-/// The parsed module, or null if it is refused or too large.
+/// Returns the parsed module, or null if it is refused or too large.
 static OwningOpRef<ModuleOp> read(const std::string &input,
                                   MLIRContext *context) {
   ParserConfig config(context, /*verifyAfterParse=*/false);
@@ -115,7 +115,7 @@ static OwningOpRef<ModuleOp> read(const std::string &input,
 
 /// Reads the module's bytecode with one byte changed in the cells of a row, and
 /// truncated. Damage elsewhere does not reach this project's code: MLIR's own
-/// reader allocates as much as a wrong count says.
+/// reader allocates as much memory as a wrong count states.
 static void readDamaged(ModuleOp module) {
   std::string bytes = writeBytecode(module);
   std::minstd_rand random(llvm::xxh3_64bits(bytes));
@@ -187,7 +187,7 @@ static void exportAll(const NamedEvaluation &result) {
     exportTable(result);
 }
 
-/// Makespans of the schedules and programs; -1 if there is none.
+/// Returns the makespans of the schedules and programs; -1 if there is none.
 static SmallVector<int64_t> evaluateAll(ModuleOp module, Transport transport) {
   TimingOptions options;
   options.transport = transport;
@@ -211,7 +211,7 @@ static void analyse(ModuleOp module) {
   }
 }
 
-/// Whether the module has schedules without rows only.
+/// Whether the module has only schedules without rows.
 static bool isProblem(ModuleOp module) {
   return llvm::all_of(findEvaluables(module), [](Operation *op) {
     auto schedule = dyn_cast<pipe::ScheduleOp>(op);
@@ -229,7 +229,7 @@ static void generate(ModuleOp problem, const Family &family) {
   analyse(*module);
 }
 
-/// Runs two rewrites one after the other, each between two proofs.
+/// Runs two pipelines that change rows, with a proof before and after each.
 static void rewrite(ModuleOp module, std::minstd_rand &random) {
   OwningOpRef<ModuleOp> current(module.clone());
   for (int round = 0; round < 2; ++round) {
@@ -272,7 +272,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler silence(&context,
                                   [](Diagnostic &) { return success(); });
-  // Copy the input, since MLIR's lexer reads the zero after the text.
+  // Copy the input, because MLIR's lexer reads the zero after the text.
   std::string input(reinterpret_cast<const char *>(data), size);
   OwningOpRef<ModuleOp> module = read(input, &context);
   if (!module)

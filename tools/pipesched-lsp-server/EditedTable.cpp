@@ -1,7 +1,7 @@
-//===- EditedTable.cpp - A table that is being written --------------------===//
+//===- EditedTable.cpp - A table that is being edited ---------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads rows that no verifier has accepted, cell by cell.
+// Reads rows cell by cell that no verifier has accepted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ std::unique_ptr<EditedTable> EditedTable::load(pipe::ScheduleOp schedule) {
   return table;
 }
 
-/// Counts a cell if it belongs on this worker, and is there for the first time.
+/// Records a cell if it belongs to this worker and occurs for the first time.
 bool EditedTable::take(int64_t worker, Cell cell) {
   if (cell.isIdle())
     return true;

@@ -1,7 +1,7 @@
-//===- EditedTable.h - A table that is being written ----------*- C++ -*-===//
+//===- EditedTable.h - A table that is being edited -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A schedule whose rows lack cells, or have some that they must not have.
+// A schedule whose rows may lack cells or have invalid ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,35 +15,34 @@
 
 namespace pipesched {
 
-/// A table as complete as dependences need it: missing cells come after the
-/// written ones, and written cells that do not belong where they are have
-/// become idle entries.
+/// A table that is complete enough for dependences: missing cells are added
+/// after the written ones, and misplaced cells are replaced by idle entries.
 class EditedTable {
 public:
-  /// Tables with more forwards than this get no help.
+  /// There is no help for tables with more forwards than this.
   static constexpr int64_t kMostPairs = int64_t(1) << 20;
 
-  /// Nothing if the paths are wrong or do not say which microbatches they take,
-  /// or the table is large.
+  /// Returns nothing if the paths are wrong or do not assign all microbatches,
+  /// or if the table is too large.
   static std::unique_ptr<EditedTable> load(pipe::ScheduleOp schedule);
 
   const Placement &getPlacement() const { return placement; }
   const TableView &getView() const { return view; }
-  /// Null if the table has O or G cells that do not fit its paths.
+  /// Returns null if the table has O or G cells that do not fit its paths.
   const CellIndex *getIndex() const { return index ? &*index : nullptr; }
   CellName nameOf(Cell cell) const { return placement.nameOf(cell); }
   bool isWritten(CellRef at) const { return at.index < numWritten[at.row]; }
   bool uses(Phase phase) const { return used.contains(phase); }
-  /// The cells that a complete table has and this one lacks.
+  /// The cells of a complete table that this one lacks.
   llvm::ArrayRef<Cell> getMissing() const { return missing; }
-  /// The mistake in a row by itself; empty if there is none.
+  /// The error of a single row; empty if there is none.
   llvm::StringRef getProblem() const { return problem; }
-  /// The phases that are written for a stage and unit of its path.
+  /// The phases of the written cells of a stage and unit of its path.
   PhaseSet phasesOf(Cell cell) const { return present[placement.pairOf(cell)]; }
   PhaseSet pathPhasesOf(int64_t globalStage) const {
     return presentOfStage[globalStage];
   }
-  /// The backward phases that a stage and unit without them should have.
+  /// The phases of the backward that a stage and unit without one should have.
   PhaseSet wantedBackward(int64_t globalStage) const;
 
 private:

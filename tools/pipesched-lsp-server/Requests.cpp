@@ -1,7 +1,7 @@
 //===- Requests.cpp - Requests about rows -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A stream in place of the standard input, whose every read is a message.
+// A stream that replaces the standard input. Each read of it returns a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,11 @@ namespace lsp = llvm::lsp;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The texts of open files, by their addresses. All their lines end in \n.
+/// The texts of open files, by their addresses. All their lines end with \n.
 class OpenFiles {
 public:
   void follow(StringRef method, const json::Object &params);
-  /// Null if the file is not open.
+  /// Returns null if the file is not open.
   const std::string *find(const json::Object &params) const;
 
 private:
@@ -43,7 +43,7 @@ private:
 };
 } // namespace
 
-/// The text with \n where it has another end of a line: MLIR's server reads
+/// Returns the text with \n instead of other line ends: MLIR's server reads
 /// beyond the text at a carriage return in an open string.
 static std::string withPlainLines(StringRef text) {
   std::string plain;
@@ -61,7 +61,7 @@ static StringRef addressOf(const json::Object &params) {
   return document ? document->getString("uri").value_or("") : "";
 }
 
-/// The offset of a `Position`, or nothing if it is none.
+/// Returns the offset of a `Position`, or nothing if it is not one.
 static std::optional<size_t> placeIn(StringRef text,
                                      const json::Object *position) {
   if (!position)
@@ -124,7 +124,7 @@ static json::Value toRange(StringRef text, TextSpan span) {
                       {"end", position(span.end)}};
 }
 
-/// The span of a word in the file of its chunk.
+/// Returns the span of a word in the file that contains its chunk.
 static TextSpan inFile(const RowText &row, TextSpan span) {
   return {row.chunkBegin + span.begin, row.chunkBegin + span.end};
 }
@@ -143,7 +143,7 @@ answerHover(StringRef text, size_t place,
       {"range", toRange(text, inFile(*row, row->words[*row->word]))}};
 }
 
-/// A list of offers that replace a span, in their order.
+/// Returns a list of offers that replace a span, in order.
 static json::Value toList(llvm::ArrayRef<CellOffer> offers, json::Value range,
                           lsp::CompletionItemKind kind) {
   json::Array items;
@@ -201,12 +201,12 @@ public:
   Filter(std::FILE *in, const mlir::DialectRegistry &dialects)
       : in(in), dialects(dialects) {}
 
-  /// Writes to `buffer` the next input of MLIR's server; 0 at the end.
+  /// Writes the next input of MLIR's server to `buffer`; returns 0 at the end.
   size_t read(char *buffer, size_t size);
 
 private:
   void open();
-  /// Answers a message and returns true, or leaves it to MLIR's server, in a
+  /// Answers a message and returns true, or passes it to MLIR's server in a
   /// form that it can read.
   bool answer(std::string &message);
   bool answerAtPlace(StringRef method, const json::Value &id,
@@ -218,7 +218,7 @@ private:
   std::FILE *in;
   const mlir::DialectRegistry &dialects;
   OpenFiles files;
-  /// To be published when MLIR's server has published its own.
+  /// Published after MLIR's server has published its own.
   std::vector<json::Value> findings;
   lsp::JSONStreamStyle style = lsp::Standard;
   std::unique_ptr<lsp::JSONTransportInput> input;
@@ -228,7 +228,7 @@ private:
 };
 } // namespace
 
-/// Messages of tests are delimited by lines, all others have headers.
+/// Messages of tests are delimited by lines, all other messages have headers.
 void Filter::open() {
   int first = std::getc(in);
   std::ungetc(first, in);
@@ -239,8 +239,8 @@ void Filter::open() {
                                                 /*PrettyOutput=*/isTest);
 }
 
-/// Gives MLIR's server the whole text after each change, or none if the text is
-/// nested too deeply for its parser.
+/// Passes the whole text to MLIR's server after each change, or an empty text
+/// if it is nested too deeply for its parser.
 void Filter::guardText(StringRef method, json::Object &params) {
   const std::string *text = files.find(params);
   json::Object *document = params.getObject("textDocument");
@@ -275,7 +275,7 @@ bool Filter::refuseBytecode(const json::Value &id, const json::Object &params) {
   llvm::Expected<lsp::URIForFile> file =
       lsp::URIForFile::fromURI(params.getString("uri").value_or(""));
   if (!file) {
-    llvm::consumeError(file.takeError()); // MLIR's server reports it.
+    llvm::consumeError(file.takeError()); // MLIR's server reports it
     return false;
   }
   auto read = readWholeFile(file->file());
@@ -316,7 +316,7 @@ bool Filter::answer(std::string &message) {
   }
   llvm::Expected<json::Value> value = json::parse(message);
   if (!value) {
-    llvm::consumeError(value.takeError()); // MLIR's server reports it.
+    llvm::consumeError(value.takeError()); // MLIR's server reports it
     return false;
   }
   json::Object *object = value->getAsObject();
@@ -367,8 +367,7 @@ size_t Filter::read(char *buffer, size_t size) {
 }
 
 bool pipesched::filterStandardInput(const mlir::DialectRegistry &dialects) {
-  // It lives as long as the process, and so as the stream, which is never
-  // closed.
+  // It lives as long as the process, because the stream is never closed.
   static std::unique_ptr<Filter> filter;
   filter = std::make_unique<Filter>(stdin, dialects);
   cookie_io_functions_t functions = {};

@@ -1,8 +1,8 @@
 //===- RowHelp.cpp - Help for a cell of a row -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Parses a file without verifying it, and reads from the one rule of
-// dependences which cells a cell waits for.
+// Parses a file without verifying it, and uses the common rule of dependences
+// to find the cells that a cell waits for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ public:
   }
 
   pipe::WorkerOp row;
-  /// Null if the text has syntax errors, or paths that make no sense.
+  /// Null if the text has syntax errors or invalid paths.
   std::unique_ptr<EditedTable> table;
 
 private:
@@ -61,7 +61,7 @@ private:
 // Descriptions of cells
 //===----------------------------------------------------------------------===//
 
-/// "forward of microbatch 0 on stage 1".
+/// Returns "forward of microbatch 0 on stage 1".
 static std::string meaningOf(const Placement &placement, Cell cell) {
   std::string text = enumMeaning(cell.getPhase()).str();
   std::string path;
@@ -115,7 +115,7 @@ private:
 };
 } // namespace
 
-/// "slot 3", or "slots 3 to 4".
+/// Returns "slot 3" or "slots 3 to 4".
 std::string CellStory::slotsAt(CellRef other) const {
   uint32_t flat = table.getIndex()->rowBegin(other.row) + other.index;
   int64_t first = slots->start[flat];
@@ -231,7 +231,7 @@ pipesched::describeCell(const RowText &row, const DialectRegistry &dialects) {
     return std::nullopt;
   CellRef at = {int64_t(parsed.row.getWorker()), int64_t(*row.word)};
   if (!parsed.table->isWritten(at))
-    return std::nullopt; // The second row of a worker.
+    return std::nullopt; // a second row of the same worker
   Cell written = parsed.row.getCells()[at.index];
   Cell known = parsed.table->getView().rows[at.row][at.index];
   if (written.isIdle())
@@ -279,8 +279,8 @@ private:
 };
 } // namespace
 
-/// Adds a cell with the first cell that it waits for and that is not there yet,
-/// in its own row before the place.
+/// Adds a cell, preceded by the first missing cell that it waits for in the
+/// same row.
 void Offers::add(Cell cell, bool isLast) {
   Found entry = {isLast, cell.getNumber(), cell.getStage(), cell, ""};
   dependences.forEachPredecessor(cell, [&](uint32_t flat) {
@@ -319,7 +319,8 @@ void Offers::addUnit(int64_t globalStage, int64_t unit) {
     bool hasOwn = (written & kSplitBackward).isEmpty();
     if (phase == Phase::Forward || follows)
       return add(cellOf(phase));
-    // A whole and a split backward, unless the schedule has one kind.
+    // Offer a whole and a split backward, unless the schedule already uses one
+    // kind.
     bool hasKind = table.uses(Phase::Backward);
     kSplitBackward.forEach([&](Phase half) { hasKind |= table.uses(half); });
     if (isBackward && hasOwn &&
@@ -331,7 +332,7 @@ void Offers::addUnit(int64_t globalStage, int64_t unit) {
   });
 }
 
-/// Cells of a stage as a whole, if the schedule has some.
+/// Offers cells of a whole stage, if the schedule has such cells.
 void Offers::addStage(int64_t globalStage) {
   int64_t path = placement.pathOfStage(globalStage);
   int64_t stage = globalStage - placement.stageOffset(path);

@@ -1,8 +1,8 @@
 //===- RowHelp.h - Descriptions of cells ------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The text that an editor shows for a cell, and the cells that it offers for a
-// row.
+// The text that an editor shows for a cell, and the cells that it suggests for
+// a row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,20 +14,20 @@
 
 namespace pipesched {
 
-/// A cell that a row could have next.
+/// A cell that could come next in a row.
 struct CellOffer {
   std::string name, detail;
 };
 
-/// The work of a cell, its time, its dependences and the cells that depend on
-/// it, as Markdown; nothing if the place is at no cell, or the text has syntax
-/// errors, which the server shows anyway.
+/// Returns the work of a cell, its time, its dependences and the cells that
+/// depend on it, as Markdown. Returns nothing if there is no cell at the place,
+/// or if the text has syntax errors, which the server shows anyway.
 std::optional<std::string> describeCell(const RowText &row,
                                         const mlir::DialectRegistry &dialects);
 
-/// The cells that the row lacks, and cells of phases that some may have and
-/// that the schedule uses elsewhere. Cells that could run at the place come
-/// first. Nothing if the rest of the text has syntax errors.
+/// Returns the cells that the row lacks, and optional cells of phases that the
+/// schedule uses elsewhere. Cells that could run at this place come first.
+/// Returns nothing if the rest of the text has syntax errors.
 std::optional<std::vector<CellOffer>>
 offerCells(const RowText &row, const mlir::DialectRegistry &dialects);
 

@@ -1,7 +1,7 @@
 //===- RowText.cpp - Rows in the text of a file ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A scan over words, comments and strings: MLIR's parser gives up at incomplete
+// Scans words, comments and strings, because MLIR's parser stops at incomplete
 // text.
 //
 //===----------------------------------------------------------------------===//
@@ -21,14 +21,13 @@ static bool isWordChar(char c) {
 }
 
 namespace {
-/// Goes through a text word by word, and character by character where there is
-/// no word.
+/// Goes through a text word by word; other characters count one by one.
 class Scanner {
 public:
   explicit Scanner(StringRef text) : text(text) {}
 
-  /// The next word or character; empty at the end. Spaces and comments are
-  /// left out, and a string is one word.
+  /// Returns the next word or character; empty at the end. Skips spaces and
+  /// comments; a string is one word.
   TextSpan next() {
     skipSpace();
     size_t begin = at;
@@ -67,8 +66,8 @@ static bool isNumber(StringRef word) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Reads the words of a row after its bracket. Text that no cell can start with
-/// ends a row that is not closed.
+/// Reads the words of a row after its bracket. If the row is not closed, it
+/// ends at text that cannot start a cell.
 static void readWords(RowText &row, Scanner &scanner) {
   StringRef chunk = row.chunk;
   while (true) {
@@ -83,7 +82,7 @@ static void readWords(RowText &row, Scanner &scanner) {
     if (isCell)
       row.words.push_back(span);
   }
-  if (!row.isClosed) // After the last word, and not before the next line.
+  if (!row.isClosed) // after the last word, and before the next line
     row.end = chunk.take_front(row.end).rtrim().size();
 }
 
@@ -96,7 +95,8 @@ static void setPlace(RowText &row, size_t place) {
   }
 }
 
-/// The part of a file around an offset that MLIR's server takes for a module.
+/// Returns the part of a file around an offset that MLIR's server reads as one
+/// module.
 static TextSpan chunkAround(StringRef file, size_t offset) {
   constexpr StringRef kMark = "\n// -----";
   TextSpan chunk = {0, file.size()};
@@ -113,7 +113,7 @@ static TextSpan chunkAround(StringRef file, size_t offset) {
 }
 
 /// Reads the next `worker 0 runs [` and its words. Returns the spans of the
-/// op's first word and of the bracket; empty ones at the end of the text.
+/// op's first word and of the bracket; empty spans at the end of the text.
 static std::pair<TextSpan, TextSpan> readRow(RowText &row, Scanner &scanner) {
   while (true) {
     TextSpan op = scanner.next();
@@ -173,8 +173,8 @@ static bool isCellText(StringRef word) {
                                            dropDigits() && word.empty()));
 }
 
-/// Overwrites a word with spaces, and with it the sign by which another cell
-/// overlaps it.
+/// Overwrites a word with spaces, including the plus sign that connects it with
+/// another cell.
 static void blank(std::string &text, TextSpan span) {
   std::fill(text.begin() + span.begin, text.begin() + span.end, ' ');
   size_t before = StringRef(text).take_front(span.begin).rtrim().size();
@@ -220,8 +220,8 @@ std::optional<TextSpan> pipesched::findFamily(StringRef file, size_t offset) {
 // Places
 //===----------------------------------------------------------------------===//
 
-/// The UTF-16 units of the character that starts with a byte: none for the
-/// bytes after the first, two for characters of four bytes.
+/// Returns the UTF-16 units of the character that starts with a byte: none for
+/// continuation bytes, two for characters of four bytes.
 static int64_t unitsOf(char byte) {
   auto bits = static_cast<unsigned char>(byte);
   return (bits & 0xc0) == 0x80 ? 0 : bits >= 0xf0 ? 2 : 1;

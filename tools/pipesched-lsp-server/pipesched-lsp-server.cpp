@@ -22,8 +22,8 @@ using namespace mlir;
 using namespace pipesched;
 
 namespace {
-/// Runs the checks of `pipe-verify` as part of the verification of the op:
-/// MLIR's server shows errors of verifiers, and runs no passes.
+/// Runs the checks of `pipe-verify` as part of the verification of the op,
+/// because MLIR's server shows errors of verifiers but runs no passes.
 class VerifyWhileEditing final : public pipe::ScheduleChecks {
 public:
   using ScheduleChecks::ScheduleChecks;
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
   registry.addExtension(+[](MLIRContext *, pipe::PipeDialect *dialect) {
     dialect->addInterfaces<VerifyWhileEditing>();
   });
-  // Rows that are being written are read without any checks.
+  // Rows that are being edited are read without checks.
   DialectRegistry unchecked;
   registerAllDialects(unchecked);
   if (!filterStandardInput(unchecked)) {

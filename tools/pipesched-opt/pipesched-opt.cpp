@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // MLIR's optimizer with PipeSched's dialects and passes, and the upstream
-// passes that make sense on any IR (canonicalize, cse, transform-interpreter).
+// passes that are useful for any IR (canonicalize, cse, transform-interpreter).
 // The output file appears only if all passes succeed; it may be the input,
 // which MLIR maps into memory. The input may start with a byte order mark, and
-// names in it may hold control characters of terminals.
+// names in it may contain control characters of terminals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,8 @@ static mlir::LogicalResult report(llvm::Error error) {
   return mlir::failure();
 }
 
-/// MLIR writes an old version of bytecode without properties, such as cells.
+/// Refuses old versions of bytecode, which MLIR writes without properties such
+/// as cells.
 static mlir::LogicalResult checkVersion(const mlir::MlirOptMainConfig &config) {
   std::optional<int64_t> version = config.bytecodeVersionToEmit();
   if (!version || *version >= mlir::bytecode::kNativePropertiesEncoding)
@@ -83,7 +84,7 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
   }
   if (auto readable = makePrintableIR(read->getMemBufferRef()))
     read = std::move(readable);
-  // Diagnostics of IR without our dialects do not come by our handler.
+  // Diagnostics of IR without our dialects do not pass through our handler.
   PrintableErrors errors(mayHideText(read->getMemBufferRef()));
   if (failed(
           mlir::MlirOptMain(written->os(), std::move(read), registry, config)))
@@ -92,8 +93,9 @@ static mlir::LogicalResult run(int argc, char **argv, llvm::StringRef input,
   return mlir::success();
 }
 
-/// MLIR prints the operation of an error, which for a table of a million cells
-/// is 20 MB of text. Here it does so only with --mlir-print-op-on-diagnostic.
+/// Makes MLIR print the operation of an error only with
+/// --mlir-print-op-on-diagnostic, because a table of a million cells is 20 MB
+/// of text.
 static void printNoOpsByDefault() {
   mlir::registerMLIRContextCLOptions();
   llvm::cl::Option *option =
@@ -102,9 +104,9 @@ static void printNoOpsByDefault() {
     static_cast<llvm::cl::opt<bool> *>(option)->setInitialValue(false);
 }
 
-/// A plugin is linked to libMLIR, whose dialects and passes a tool with MLIR
-/// inside would register a second time, or never see. Such a tool keeps the
-/// first option that asks for one, to refuse it; it loads nothing.
+/// Returns the first option that requests a plugin, in order to refuse it, and
+/// loads nothing. A plugin is linked to libMLIR, so a tool with MLIR inside
+/// would register dialects and passes twice, or in a second MLIR.
 static const std::string &keepFromPlugins() {
   static std::string found;
 #ifdef PIPESCHED_STATIC

@@ -1,9 +1,9 @@
 //===- pipesched-optimize.cpp - Schedules within a memory budget ----------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads scheduling instances and writes the best schedule of each and a table
-// of all of them (docs/Optimize.md, the tool). An interrupt ends the search,
-// and the tool then writes the schedules found so far.
+// Reads scheduling instances, and writes the best schedule of each and a table
+// of all results (docs/Optimize.md, the tool). An interrupt ends the search;
+// the tool then writes the schedules found so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +61,7 @@ struct ResultRow {
   std::string origin; ///< the method that found the schedule
   Status status = Status::TimeLimit;
   double seconds = 0;
-  std::optional<int64_t> heuristic; ///< of only the constructive heuristics
+  std::optional<int64_t> heuristic; ///< from the constructive heuristics alone
   std::optional<int64_t> seed;      ///< of the best static schedule that fits
   std::string seedName;
 };
@@ -143,12 +143,12 @@ static const Column kColumns[] = {
 // Formats
 //===----------------------------------------------------------------------===//
 
-/// The text as a terminal may show it, or a dash if it is empty.
+/// Returns the text in printable form, or a dash if it is empty.
 static std::string onOneLine(StringRef text) {
   return text.empty() ? "-" : printableText(text);
 }
 
-/// Aligns numbers to the right; a dash means a missing value.
+/// Aligns numbers to the right; a dash stands for a missing value.
 static void writeText(llvm::ArrayRef<ResultRow> rows, llvm::raw_ostream &os) {
   std::vector<std::string> lines(rows.size() + 1);
   for (const Column &column : kColumns) {
@@ -265,7 +265,7 @@ ProgressLine::ProgressLine(llvm::StringRef name, const SolverOptions &limits)
       maxEvaluations(limits.maxEvaluations),
       isTerminal(llvm::sys::Process::StandardErrIsDisplayed()) {}
 
-/// The used share of the limit that is closest, from 0 to 1.
+/// Returns the used share of the limit that is closest, from 0 to 1.
 double ProgressLine::shareOf(const Progress &progress) const {
   double share = 0;
   if (timeLimitSeconds > 0)
@@ -313,7 +313,7 @@ void ProgressLine::clear() {
 namespace {
 
 /// Constructed in main, after the options of libLLVM are removed: some have the
-/// same names, and none is of use here.
+/// same names, and none is needed here.
 struct Options {
   cl::OptionCategory category{"pipesched-optimize options"};
   cl::list<std::string> inputs{
@@ -416,7 +416,7 @@ static llvm::Error makeFolder(StringRef folder) {
   return llvm::Error::success();
 }
 
-/// Checks before the search that the answer can be written after it.
+/// Checks before the search that the answer can be written afterwards.
 static llvm::Error checkAnswer(StringRef answer, StringRef instance) {
   if (fs::equivalent(answer, instance))
     return makeError("the answer to '" + instance +
@@ -430,16 +430,17 @@ static llvm::Error checkAnswer(StringRef answer, StringRef instance) {
                    "': " + std::make_error_code(code).message());
 }
 
-/// Whether the output is a folder: it is one, it ends in a separator, or the
-/// instances are several or a folder.
+/// Whether the output is a folder: an existing folder, a path that ends with a
+/// separator, or any path if there are several instances or a folder of
+/// instances.
 static bool isFolder(const Options &options, size_t numInstances) {
   return numInstances != 1 || fs::is_directory(options.output) ||
          fs::is_directory(options.inputs.front()) ||
          path::is_separator(options.output.back());
 }
 
-/// The files for the answers to instances, in their order; empty names if no
-/// answer is to be written.
+/// Returns the files for the answers to instances, in order; empty names if no
+/// answers are written.
 static llvm::Expected<std::vector<std::string>>
 listAnswers(llvm::ArrayRef<std::string> instances, const Options &options) {
   StringRef output = options.output;
@@ -490,7 +491,7 @@ static void catchInterrupts() {
     sigaction(signal, &action, nullptr);
 }
 
-/// The objective that only the constructive heuristics reach.
+/// Returns the objective of the constructive heuristics alone.
 static std::optional<int64_t> solveByHeuristics(const Problem &problem,
                                                 SolverOptions options) {
   options.timeLimitSeconds = 0;
@@ -517,7 +518,7 @@ static void reportWarning(StringRef message) {
   llvm::WithColor::warning() << printableText(message) << "\n";
 }
 
-/// The families, and the answer to start from if there is one.
+/// Returns seeds of families, and the initial answer if there is one.
 static llvm::Expected<std::vector<Seed>> makeSeeds(const Problem &problem,
                                                    const Options &options,
                                                    SolverOptions &limits) {
@@ -566,7 +567,8 @@ static ResultRow makeRow(const Instance &instance, const SolverResult &result) {
   return row;
 }
 
-/// The answer to an instance as JSON. Errors: the schedule breaks a rule.
+/// Returns the answer to an instance as JSON. Errors: the schedule violates a
+/// rule.
 static llvm::Expected<std::string> textOf(const Problem &problem,
                                           const SolverResult &result) {
   if (llvm::Error error = verifySolution(problem, result.solution))

@@ -1,8 +1,8 @@
 //===- PipeSchedPlugin.cpp - Plugin for stock mlir-opt --------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The dialect and pass plugin entry points: a stock mlir-opt that links the
-// same libMLIR then offers the same as pipesched-opt.
+// The dialect and pass plugin entry points. With them, a stock mlir-opt that
+// links the same libMLIR offers the same as pipesched-opt.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // MLIR's reducer erases whole ops, but a schedule needs all its rows, and cells
-// of several rows belong together. So the pattern below drops microbatches,
+// of several rows belong together. So the pattern below removes microbatches,
 // workers and other parts from all rows at once.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ using namespace pipesched;
 using namespace pipesched::pipe;
 
 namespace {
-/// Makes one schedule smaller, as long as the judge finds its module
+/// Makes one schedule smaller as long as the judge finds its module
 /// interesting.
 class TableReducer {
 public:
@@ -82,7 +82,7 @@ void TableReducer::store(const Table &table) const {
   op.setMicrobatches(table.placement.getNumMicrobatches());
   op.setSlices(table.placement.getNumSlices());
   storeAdded(op, table.placement.getAdded());
-  storePaths(op, table.placement.getPaths()); // in front of them
+  storePaths(op, table.placement.getPaths()); // before the nodes and edges
   storeSlots(op, table.placement, table.slots);
   storeRows(op, std::vector<Row>(table.rows));
 }
@@ -107,13 +107,13 @@ bool TableReducer::dropAttributes() {
   return isChanged;
 }
 
-/// How much there is of a table.
+/// Returns a measure of the size of a table.
 static int64_t sizeOf(const Table &table) {
   return table.placement.getNumUnits() + table.placement.getNumWorkers() +
          table.placement.getNumGlobalStages() + table.view().getNumCells();
 }
 
-/// Keeps these parts alone if that is less and stays interesting.
+/// Keeps only these parts if that is smaller and stays interesting.
 bool TableReducer::keep(const TableParts &parts) {
   llvm::Expected<Table> smaller = keepParts(current.view(), parts);
   if (!smaller) {
@@ -131,7 +131,8 @@ bool TableReducer::keep(const TableParts &parts) {
   return false;
 }
 
-/// Drops runs of parts of one kind: half of them at once, then ever fewer.
+/// Drops runs of parts of one kind: first half of them at once, then fewer and
+/// fewer.
 bool TableReducer::drop(llvm::BitVector TableParts::*kind) {
   bool isChanged = false;
   auto count = [&] { return (TableParts(current.view()).*kind).size(); };
@@ -148,7 +149,7 @@ bool TableReducer::drop(llvm::BitVector TableParts::*kind) {
 }
 
 bool TableReducer::run() {
-  // Parts of problems are numbered as well: too many would take long.
+  // Parts of problems are numbered too, and too many would take long.
   if (current.placement.getNumUnits() > kMaxTableCells)
     return false;
   bool isChanged = dropAttributes();
@@ -170,7 +171,7 @@ struct ReduceSchedule final : OpRewritePattern<ScheduleOp> {
 
   LogicalResult matchAndRewrite(ScheduleOp schedule,
                                 PatternRewriter &rewriter) const override {
-    // The driver visits again what was modified, so it hears of no more.
+    // The driver visits modified ops again, so report only changes.
     if (!TableReducer(schedule, judge).run())
       return failure();
     rewriter.modifyOpInPlace(schedule, [] {});

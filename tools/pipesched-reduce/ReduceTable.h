@@ -1,7 +1,7 @@
 //===- ReduceTable.h - Reduction of schedules -------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How MLIR's reducer makes a pipe.schedule smaller.
+// Lets MLIR's reducer make a pipe.schedule smaller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +12,7 @@
 
 namespace pipesched {
 
-/// Adds to the dialect of schedules what MLIR's reducer asks dialects for.
+/// Adds the interface for MLIR's reducer to the dialect of schedules.
 void registerTableReduction(mlir::DialectRegistry &registry);
 
 } // namespace pipesched

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Makes a module smaller while a program, the judge, still finds the fault in
-// it: MLIR's reducer, which here knows schedules (docs/Contributing.md).
+// it. It is MLIR's reducer extended for schedules (docs/Contributing.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,8 @@ static int report(const llvm::Twine &message) {
   return 1;
 }
 
-/// Reduces a module in place. Returns why that fails, or nothing.
+/// Reduces a module in place. Returns the reason for a failure, or an empty
+/// text.
 static std::string reduce(mlir::ModuleOp module, llvm::StringRef judge) {
   mlir::ReductionTreePassOptions options;
   options.testerName = judge.str();
@@ -62,7 +63,7 @@ static std::string reduce(mlir::ModuleOp module, llvm::StringRef judge) {
     return "the judge finds no fault in the input: its exit status is 0";
   mlir::PassManager passes(module.getContext());
   passes.addPass(mlir::createReductionTreePass(options));
-  // Most attempts are invalid, which the user need not see.
+  // Most attempts are invalid; the user need not see their errors.
   mlir::ScopedDiagnosticHandler quiet(module.getContext(),
                                       [](mlir::Diagnostic &) {});
   return succeeded(passes.run(module)) ? "" : "the input cannot be reduced";

@@ -46,7 +46,7 @@ public:
     pipesched_rt_world_run(world, step, number, 1);
     return error();
   }
-  /// Ends a run that another thread is in.
+  /// Ends a run of another thread.
   void stop(const std::string &why) {
     pipesched_rt_world_stop(world, why.c_str());
   }
@@ -81,8 +81,8 @@ void World::extendLog(int64_t worker, WorkerLog &log) const {
   extend(whole, steps, log.steps);
 }
 
-/// " (send 0F4 to 1)" for the instruction with this number in the log of a
-/// worker, or "".
+/// Returns " (send 0F4 to 1)" for the instruction with this number in the log
+/// of a worker, or "".
 static std::string describeInstruction(const PreparedProgram &program,
                                        int64_t worker, int64_t number) {
   const Program &rows = program.loaded.program;
@@ -108,7 +108,7 @@ static std::string describeInstruction(const PreparedProgram &program,
   return "";
 }
 
-/// The text of the runtime with the names of the instructions:
+/// Adds the names of the instructions to a text of the runtime:
 ///
 ///   worker 0, instruction 11: waits ..
 ///   worker 0, instruction 11 (send 0F4 to 1): waits ..
@@ -149,7 +149,7 @@ static void printStep(int64_t step, double loss, Span span) {
 }
 
 namespace {
-/// Ends the run, and this process if a worker continues to compute: a thread
+/// Ends the run, and this process if a worker keeps computing, because a thread
 /// cannot be ended from outside.
 class Watchdog {
 public:
@@ -182,7 +182,7 @@ private:
     if (waitFor(kPatience))
       return;
     llvm::WithColor::error() << llvm::toString(world.error()) << "\n";
-    llvm::sys::RunInterruptHandlers(); // removes files that are not complete
+    llvm::sys::RunInterruptHandlers(); // removes incomplete files
     _exit(1);
   }
 

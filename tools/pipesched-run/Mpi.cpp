@@ -1,7 +1,7 @@
 //===- Mpi.cpp - Runs compiled schedules under MPI ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Everything happens in a separate folder, which is removed at the end:
+// All files are in a temporary folder, which is removed at the end:
 //
 //   main.c schedule.o libpipesched_rt_mpi.a -> program
 //   mpirun program -> after.<worker>, log.<worker>, and the losses
@@ -51,10 +51,11 @@ static constexpr char kMpiAdvice[] =
     "install an MPI (Debian: mpich, or openmpi-bin and libopenmpi-dev), name "
     "its program here, or take --backend=loopback";
 
-/// The process group of the program that runs, or 0.
+/// The process group of the running program, or 0.
 static std::atomic<pid_t> runningGroup = 0;
 
-/// The end of a pipe at which a shell reads the numbers of these groups, or -1.
+/// The end of a pipe from which a shell reads the numbers of these groups, or
+/// -1.
 static int guardPipe = -1;
 
 static void setRunningGroup(pid_t leader) {
@@ -65,16 +66,16 @@ static void setRunningGroup(pid_t leader) {
 
 static std::atomic<bool> isInterrupted = false;
 
-/// Ends a program and all processes that it has started, such as a compiler's
-/// passes or the ranks of a launcher, which ends them when it is asked to end
-/// itself. Also by its own number: it may not lead its group yet.
+/// Ends a program and all processes that it has started, such as the passes of
+/// a compiler or the ranks of a launcher, which ends them when it receives a
+/// signal. Also signals its own number, because it may not lead its group yet.
 static void endGroup(pid_t leader) {
   kill(-leader, SIGTERM);
   kill(leader, SIGTERM);
 }
 
-/// Called by a signal that would end this process, which then continues and
-/// fails in the usual way. The next signal ends it.
+/// Called by a signal that would end this process. The process then continues
+/// and fails in the usual way. The next signal ends it.
 static void interrupt() {
   isInterrupted = true;
   if (pid_t leader = runningGroup)
@@ -86,7 +87,8 @@ static llvm::Error checkInterrupted() {
                        : llvm::Error::success();
 }
 
-/// The ranks of this machine that are stopped, by signals or a debugger: "2".
+/// Returns the ranks on this machine that are stopped, by signals or a
+/// debugger: "2".
 static std::string stoppedRanks(StringRef program) {
   std::string stopped;
   std::error_code code;
@@ -114,20 +116,20 @@ static std::string stoppedRanks(StringRef program) {
 }
 
 namespace {
-/// Ends a program and all that it has started when its time is over.
+/// Ends a program and all processes that it has started when its time is over.
 class Deadline {
 public:
   Deadline(pid_t leader, int64_t seconds, StringRef folder) {
     if (seconds > 0)
       thread = std::thread([this, leader, seconds, folder] {
-        constexpr int64_t kPatience = 2; // to remove files of a launcher
+        constexpr int64_t kPatience = 2; // for a launcher to remove its files
         if (waitFor(seconds))
           return;
         hasPassed = true;
         stopped = stoppedRanks((folder + "/program").str());
         endGroup(leader);
         waitFor(kPatience);
-        kill(-leader, SIGKILL); // also stopped processes
+        kill(-leader, SIGKILL); // also ends stopped processes
       });
   }
   /// Joins the thread. Returns whether the time was over.
@@ -158,8 +160,8 @@ private:
 };
 } // namespace
 
-/// Why a run was ended after its time, with the workers without a result, which
-/// each writes when it ends.
+/// Describes why a run was ended after its time, with the workers without a
+/// result; each writes its result when it ends.
 static std::string describeTimeout(int64_t seconds, StringRef folder,
                                    size_t numWorkers, StringRef stopped) {
   std::string missing;
@@ -174,7 +176,7 @@ static std::string describeTimeout(int64_t seconds, StringRef folder,
 }
 
 /// Runs a program in a separate process group, and returns its standard output.
-/// Errors have all its output. `seconds` is a limit of its time, or 0.
+/// Errors contain all its output. `seconds` limits its time; 0: no limit.
 static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
                                            StringRef folder,
                                            int64_t seconds = 0,
@@ -195,7 +197,7 @@ static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
       /*DetachProcess=*/true);
   if (process.Pid != llvm::sys::ProcessInfo::InvalidPid) {
     setRunningGroup(process.Pid);
-    if (isInterrupted) // before its number was known
+    if (isInterrupted) // before the number was known
       endGroup(process.Pid);
     Deadline deadline(process.Pid, seconds, folder);
     process = llvm::sys::Wait(process, std::nullopt, &message);
@@ -225,8 +227,8 @@ static llvm::Expected<std::string> execute(llvm::ArrayRef<std::string> command,
   return makeError(StringRef(text).rtrim());
 }
 
-/// The folder with include/, lib/ and build-mpi.sh: alongside the tool, in the
-/// tree of an installation or of a build.
+/// Returns the folder with include/, lib/ and build-mpi.sh: next to the tool,
+/// in an installation or a build.
 static llvm::Expected<std::string> findRuntime(const Options &options) {
   static int anchor; // in the executable
   llvm::SmallString<128> folder(StringRef(options.runtime.getValue()));
@@ -245,8 +247,8 @@ static llvm::Expected<std::string> findRuntime(const Options &options) {
 // Linking
 //===----------------------------------------------------------------------===//
 
-/// The source of every program. It names the schedule's functions by their
-/// aliases: the name of a schedule may be any text, also a piece of C.
+/// The source of every program. It uses aliases for the schedule's functions,
+/// because the name of a schedule may be any text, even C code.
 static constexpr char kMain[] = R"(#include "PipeSched-rt/Runtime.h"
 int32_t pipesched_schedule_step(int32_t, void *, void *, void *, void *,
                                 int64_t);
@@ -269,8 +271,8 @@ NativeEntries run::entriesOf(const PreparedProgram &program,
   return entries;
 }
 
-/// Commands that compile the loopback runtime with the program; the MPI runtime
-/// has a script.
+/// Returns the sources of the loopback runtime to compile with the program; the
+/// MPI runtime has a script.
 static std::vector<std::string> loopbackSources(StringRef runtime) {
   std::vector<std::string> files;
   for (StringRef name :
@@ -280,8 +282,8 @@ static std::vector<std::string> loopbackSources(StringRef runtime) {
   return files;
 }
 
-/// The files as the linker takes them. Shared libraries are found where they
-/// are when the program starts.
+/// Returns the arguments of the linker for these files. Shared libraries are
+/// found at their present place when the program starts.
 static std::vector<std::string>
 libraryArguments(llvm::ArrayRef<ExternLibrary> libraries) {
   std::vector<std::string> arguments;
@@ -334,13 +336,14 @@ static llvm::Error link(const llvm::MemoryBuffer &object,
 }
 
 namespace {
-/// A folder that lives as long as this, also where a signal ends the process.
+/// A folder that exists as long as this object; it is also removed if a signal
+/// ends the process.
 struct TemporaryFolder {
   llvm::SmallString<128> name;
 
-  /// Starts a shell that sees the pipe end with this process, also by SIGKILL,
-  /// and then ends the program that runs and removes the folder. Without it
-  /// these stay after SIGKILL.
+  /// Starts a shell that notices through a pipe when this process ends, even by
+  /// SIGKILL. It then ends the running program and removes the folder, which
+  /// would otherwise remain after SIGKILL.
   void guard() {
     static constexpr char kGuard[] = R"(
 while read -r leader; do group=$leader; done
@@ -353,7 +356,7 @@ rm -rf "$0")";
     std::string pipe = (name + "/alive").str();
     if (mkfifo(pipe.c_str(), 0600))
       return;
-    // For both, so that it opens before the shell does.
+    // Opened for both, so that it opens before the shell does.
     guardPipe = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
     std::optional<StringRef> redirects[] = {StringRef(pipe), StringRef(""),
                                             StringRef("")};
@@ -454,8 +457,8 @@ static std::vector<std::string> mpiCommand(StringRef mpirun,
                       enumName(options.messages.getValue()).str());
   if (options.blocking)
     command.push_back("--blocking");
-  // In time for a rank that waits to name ranks that do not answer, but not so
-  // soon that it ends a start of MPI that takes long.
+  // Early enough that a waiting rank can report ranks that do not answer, but
+  // late enough for a slow start of MPI.
   constexpr int64_t kPatience = 3, kLeast = 30;
   if (int64_t wait = options.timeout / 2 - kPatience; wait >= kLeast)
     command.push_back("--timeout=" + std::to_string(wait));

@@ -1,7 +1,7 @@
 //===- Options.cpp - Command line of pipesched-run ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The options of families come from their list.
+// The options of families come from the list of family options.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ Options::familyOptionsFor(const Family &family) const {
   return options;
 }
 
-/// No file is written twice, and the input stays.
+/// Checks that no file is written twice, and that the input is not overwritten.
 llvm::Error Options::checkFiles() const {
   const cl::opt<std::string> *written[] = {&trace, &writeProfile,
                                            &writeMeasurement, &output};
@@ -61,7 +61,7 @@ llvm::Error Options::checkFiles() const {
   return llvm::Error::success();
 }
 
-/// Code is written without a run, so options for results of a run are refused.
+/// Refuses options for results of a run, because code is written without a run.
 llvm::Error Options::checkEmit() const {
   const cl::Option *results[] = {
       &checks,           &tolerance,      &trace,  &writeProfile,

@@ -53,21 +53,21 @@ struct EnumNames<run::Emit> {
 namespace pipesched::run {
 
 /// Constructed in main, after the options of libLLVM are removed: some have the
-/// same names, and none is of use here.
+/// same names, and none is needed here.
 struct Options {
   Options();
 
-  /// Errors of options that contradict each other.
+  /// Checks for options that contradict each other.
   llvm::Error check() const;
-  /// The options of the family. Errors: a value that the option does not take;
-  /// an option that the family does not have.
+  /// Returns the options of the family. Errors: a value that the option does
+  /// not take; an option that the family does not have.
   llvm::Expected<FamilyOptions> familyOptionsFor(const Family &family) const;
 
   cl::OptionCategory category{"pipesched-run options"};
   cl::opt<std::string> input{cl::Positional, cl::cat(category), cl::init("-"),
                              cl::desc("<model.mlir; -: standard input>")};
 
-  // The schedule.
+  // Schedule
   cl::opt<std::string> schedule{
       "schedule", cl::cat(category), cl::value_desc("family"),
       cl::desc("Make the rows of this family; without it, the rows that the "
@@ -109,7 +109,7 @@ struct Options {
                "libopenblas.so.0; none: plain loops (default: PIPESCHED_BLAS, "
                "else the first that is found)")};
 
-  // The run.
+  // Run
   cl::opt<Backend> backend{"backend", cl::cat(category),
                            cl::init(Backend::Loopback),
                            cl::desc("What carries messages"),
@@ -138,7 +138,7 @@ struct Options {
       cl::desc("Sources of the runtime (default: those installed with this "
                "tool)")};
 
-  // Parameters.
+  // Parameters
   cl::opt<std::string> parameters{
       "parameters", cl::cat(category), cl::value_desc("folder"),
       cl::desc("Start from the files stage<S>.<name>.npy of this folder")};
@@ -150,7 +150,7 @@ struct Options {
       "seed", cl::cat(category), cl::init(0),
       cl::desc("Of random parameters, where stages have no init (default 0)")};
 
-  // Results.
+  // Results
   cl::opt<bool> checks{
       "check", cl::cat(category),
       cl::desc("Compare losses, gradients, parameters and states with the "

@@ -1,8 +1,8 @@
 //===- Plugins.cpp - Passes and dialects of others ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A plugin calls the MLIR of the tool. One that is linked to libMLIR brings a
-// second one to a tool that has MLIR inside: it would register its passes
+// A plugin calls the MLIR of the tool. If it is linked to libMLIR, it loads a
+// second MLIR into a tool with MLIR inside, and would register its passes
 // there.
 //
 //===----------------------------------------------------------------------===//
@@ -18,8 +18,8 @@ using namespace pipesched::run;
 using llvm::StringRef;
 
 #ifdef PIPESCHED_STATIC
-/// Whether the file is a shared library that the dynamic linker would load
-/// libMLIR for; false where it cannot be read.
+/// Whether the file is a shared library for which the dynamic linker would load
+/// libMLIR; false if it cannot be read.
 static llvm::Expected<bool> needsMlir(const llvm::object::ELF64LEFile &elf) {
   auto entries = elf.dynamicEntries();
   if (!entries)

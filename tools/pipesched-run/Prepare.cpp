@@ -1,8 +1,8 @@
 //===- Prepare.cpp - The program to run -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every change is a pass that pipesched-opt has, too; only the choice of the
-// schedule and the paths of a family are made here.
+// Every change is a pass of pipesched-opt; this file only selects the schedule
+// and the paths of a family.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,8 +98,9 @@ static FailureOr<OwningOpRef<ModuleOp>> readModule(StringRef file,
   return std::move(module);
 }
 
-/// The schedule or program of the file that has stages, and that `name` names
-/// if it is not empty. All others are erased, so that no pass treats them.
+/// Returns the schedule or program of the file that has stages; if `name` is
+/// not empty, the one with that name. All others are erased, so that no pass
+/// processes them.
 static FailureOr<PlacementOwnerOpInterface> selectOwner(ModuleOp module,
                                                         StringRef name) {
   SmallVector<PlacementOwnerOpInterface> all, found;
@@ -134,7 +135,7 @@ static FailureOr<PlacementOwnerOpInterface> selectOwner(ModuleOp module,
   return found.front();
 }
 
-/// Checks the requirements of a run beyond pipe-verify-stages.
+/// Checks the requirements of a run that pipe-verify-stages does not check.
 static LogicalResult verifyRunnable(PlacementOwnerOpInterface owner) {
   mlir::Block &body = owner->getRegion(0).front();
   if (body.getOps<pipe::DataOp>().empty())
@@ -189,7 +190,7 @@ fillFamily(PlacementOwnerOpInterface owner, const Options &options) {
       options.familyOptionsFor(**family);
   if (!familyOptions)
     return fail(familyOptions.takeError());
-  // The functions of the stages are for the same number of slices.
+  // The functions of the stages are written for this number of slices.
   if (!familyOptions->slices && (*family)->takes(FamilyOption::Slices) &&
       owner.getNumSlices() > 1)
     familyOptions->slices = owner.getNumSlices();
@@ -226,7 +227,7 @@ static bool hasUpdates(Operation *owner) {
       [](pipe::StageOp op) { return bool(op.getUpdateAttr()); });
 }
 
-/// Adds the steps of the optimizer, and sums of replicas in front of them.
+/// Adds the optimizer steps, and before them the sums over replicas.
 static LogicalResult addOptimizer(ScheduleOp schedule, const Options &options) {
   if (schedule.isProblem())
     return schedule.emitError(

@@ -1,8 +1,7 @@
 //===- Prepare.h - The program to run ---------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From a file with functions of stages to an exec.program whose buffers are
-// assigned.
+// Makes an exec.program with assigned buffers from a file with stage functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +13,7 @@
 
 namespace pipesched::run {
 
-/// Dialects and interfaces that reading, compiling and running need.
+/// Registers dialects and interfaces for reading, compiling and running.
 void registerAll(mlir::DialectRegistry &registry);
 
 /// Registers upstream's passes that change functions of stages, for --pipeline
@@ -22,15 +21,14 @@ void registerAll(mlir::DialectRegistry &registry);
 void registerUpstreamPasses();
 
 /// Registers the passes and dialects of plugins. Errors: a file that is not a
-/// plugin, or is for another version of LLVM or has a separate MLIR.
+/// plugin, is for another version of LLVM, or has a separate MLIR.
 llvm::Error loadPlugins(const Options &options,
                         mlir::DialectRegistry &registry);
 
-/// Reads the file, chooses and fills the schedule, adds G and O, proves it and,
+/// Reads the file, selects and fills the schedule, adds G and O, proves it and,
 /// for a run or a paced executable, assigns its buffers. Errors are emitted: no
 /// schedule with stages, or several; a family that needs another number of
-/// stages than the file has; a stage that no data reaches; errors of the
-/// passes.
+/// stages than the file has; a stage without data; errors of the passes.
 mlir::FailureOr<PreparedProgram> prepare(const Options &options,
                                          mlir::MLIRContext &context);
 

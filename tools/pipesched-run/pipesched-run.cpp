@@ -1,4 +1,4 @@
-//===- pipesched-run.cpp - Trains by compiled schedules -------------------===//
+//===- pipesched-run.cpp - Trains with compiled schedules -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Compiles a schedule with the functions of its stages, runs it, and compares
@@ -48,7 +48,7 @@ static int fail(llvm::Error error) {
 // The start of the training
 //===----------------------------------------------------------------------===//
 
-/// Fills the parameters of the model, and says from where they are.
+/// Fills the parameters of the model, and prints their source.
 static llvm::Error fillParameters(const PreparedProgram &program,
                                   const ReferenceModel &reference,
                                   Memory &model, const Options &options) {
@@ -82,8 +82,8 @@ static llvm::Error fillParameters(const PreparedProgram &program,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// The inputs of the prediction, and their origin; no origin if only the run
-/// can give them.
+/// The inputs of the prediction, and their origin; the origin is empty if only
+/// the run can provide them.
 struct KnownCosts {
   CostInputs inputs;
   std::string origin;
@@ -106,8 +106,8 @@ static llvm::Expected<KnownCosts> findCosts(const PreparedProgram &program,
   return KnownCosts{std::move(*costs), isKnown ? "the file" : ""};
 }
 
-/// The files that a run writes. They are opened before it, so that nothing runs
-/// whose result cannot be kept.
+/// The files that a run writes. They are opened before the run, so that no run
+/// happens whose result cannot be written.
 struct ResultFiles {
   std::unique_ptr<OutputFile> trace, profile, measurement;
 
@@ -150,7 +150,7 @@ static std::string traceOf(const NamedEvaluation &predicted,
 }
 
 /// Prints the table of phases, and writes the trace and the profile.
-/// `predicted` is empty if the prediction is to be made from the times of the
+/// `predicted` is empty if the prediction must be made from the times of the
 /// run.
 static llvm::Error reportTimes(const PreparedProgram &program,
                                const RunResult &result, KnownCosts costs,
@@ -212,8 +212,8 @@ static llvm::Error check(const PreparedProgram &program,
 // All
 //===----------------------------------------------------------------------===//
 
-/// The object of a program. Linked code calls it by its entries, and takes the
-/// training from there.
+/// Returns the object of a program. Linked code calls it through its entries,
+/// which also contain the training.
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compile(const PreparedProgram &program, mlir::ModuleOp lowered,
         const Training &training, bool isLinked) {
@@ -235,7 +235,7 @@ static llvm::Error emitCode(mlir::ModuleOp lowered, const Options &options) {
 }
 
 namespace {
-/// The parameters before the first step, and the model that they are of.
+/// The parameters before the first step, and their model.
 struct Start {
   ReferenceModel reference;
   Memory model;
@@ -274,7 +274,7 @@ static void gather(const PreparedProgram &program, const RunResult &result,
 }
 
 namespace {
-/// All that is known before a run.
+/// All data that is known before a run.
 struct Plan {
   KnownCosts costs;
   std::optional<NamedEvaluation> predicted;
@@ -319,7 +319,7 @@ static CodeOptions codeOf(const Options &options) {
   return {options.form, options.stagePipeline.getValue()};
 }
 
-/// A program that trains as a run by this tool does.
+/// Writes a program that trains like a run by this tool.
 static llvm::Error emitExecutable(PreparedProgram &program,
                                   const Options &options) {
   std::vector<std::vector<int64_t>> paces;
@@ -353,9 +353,9 @@ static llvm::Error saveParameters(const PreparedProgram &program,
   return writeParameters(options.saveParameters, layout, trained);
 }
 
-/// Loopback finds deadlocks as they happen; MPI would hang. Sends whose
-/// messages MPI may copy may wait for their receives, too: by default it
-/// decides.
+/// Verifies blocking sends. Loopback detects deadlocks as they happen, but MPI
+/// would hang. Sends for which MPI may copy the message may also wait for their
+/// receives; by default MPI decides.
 static llvm::Error verifyBlocking(const PreparedProgram &program,
                                   const Options &options) {
   if (options.backend != Backend::Mpi || !options.blocking ||
@@ -409,7 +409,7 @@ static llvm::Error train(const PreparedProgram &program, mlir::ModuleOp lowered,
                         : llvm::Error::success();
 }
 
-/// Ranks of MPI take the library from the environment, too.
+/// Ranks of MPI also read the library from the environment.
 static llvm::Error loadBlas(const Options &options) {
   if (!options.blas.empty())
     setenv("PIPESCHED_BLAS", options.blas.c_str(), /*overwrite=*/1);
@@ -451,8 +451,8 @@ static int runAll(const Options &options) {
   return holds ? 0 : kFailed;
 }
 
-/// Memory that is freed is used again: tables of long steps are copied from one
-/// form to the next, and fresh pages would take longer than the copies.
+/// Keeps freed memory for reuse: tables of long steps are copied from one form
+/// to the next, and fresh pages would take longer than the copies.
 static void keepFreedMemory() {
 #ifdef __GLIBC__
   constexpr int kBytes = 32 << 20;

@@ -20,9 +20,9 @@
 #include <cstdio>
 #include <unistd.h>
 
-/// MLIR's driver reads its input to its end, which a device such as /dev/zero
-/// has not. Replaces standard input by its contents, if it is a device and no
-/// terminal. Errors: more than is read of a device.
+/// MLIR's driver reads its input to the end, which a device such as /dev/zero
+/// does not have. Replaces standard input by its contents if it is a device but
+/// not a terminal. Errors: more bytes than the limit for devices.
 static llvm::Error readStandardDevice() {
   llvm::sys::fs::file_status status;
   if (llvm::sys::fs::status(STDIN_FILENO, status) ||
@@ -44,7 +44,7 @@ static llvm::Error readStandardDevice() {
 }
 
 /// The same for arguments, and for standard input if none of them may be the
-/// input. Errors: a device with more.
+/// input. Errors: a device with more bytes.
 static llvm::Error checkDevices(llvm::ArrayRef<char *> arguments) {
   llvm::sys::fs::file_status status;
   bool isGiven = false;
