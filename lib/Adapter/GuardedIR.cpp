@@ -243,7 +243,6 @@ static std::optional<Answer> readAnswer(StringRef bytes) {
   return Answer{bytes.front(), text.str()};
 }
 
-/// Waits for the end of the child and describes it.
 static std::string describeEnd(pid_t child) {
   int status = 0;
   pid_t ended = 0;

@@ -196,7 +196,6 @@ void BodyCopier::run(ValueRange arguments) {
   linalg::YieldOp::create(builder, op.getLoc(), yielded);
 }
 
-/// Extends the start value of a sum.
 static Value extendStart(OpBuilder &builder, Location loc, Value start) {
   auto fill = start.getDefiningOp<linalg::FillOp>();
   if (!fill || !isNarrow(start.getType()))

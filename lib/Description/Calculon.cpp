@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Reads the files of github.com/calculon-ai/calculon. docs/Models.md lists
-// fields without a counterpart; the notes of a model list those that its file
-// uses.
+// fields without a counterpart; the notes of a model list the ones in its file.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- HuggingFaceReader.cpp - Reads a config.json ------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Reads all fields except those of recurrences (HuggingFaceLinear.cpp);
+// Reads all fields except for recurrences (HuggingFaceLinear.cpp);
 // docs/Models.md lists the fields.
 //
 //===----------------------------------------------------------------------===//
@@ -631,7 +631,7 @@ static bool hasWidth(const json::Object &object) {
 }
 
 /// Finds the configuration of the language model: an object in the file, whose
-/// fields have precedence over those next to it as in transformers, or the
+/// fields have precedence over fields next to it as in transformers, or the
 /// whole file.
 static const json::Object *findText(const json::Object &file, StringRef &path) {
   for (StringRef name : {"text_config", "llm_config", "language_config"}) {

@@ -100,7 +100,6 @@ std::vector<int64_t> InstanceReader::readList(FieldReader &parent,
   return numbers;
 }
 
-/// Reads one number for each stage.
 void InstanceReader::readStages(FieldReader &parent, StringRef name,
                                 int64_t least, int64_t StageFacts::*fact) {
   std::optional<int64_t> from;

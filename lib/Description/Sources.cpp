@@ -47,7 +47,6 @@ static const json::Value *findPath(const json::Value &file, StringRef path) {
   return value;
 }
 
-/// Whether `path` or a path above it has a source.
 static bool hasSource(const json::Object &sources, StringRef path) {
   while (!path.empty()) {
     if (sources.get(path))

@@ -205,7 +205,7 @@ static __int128 meanOf(Cell first, Cell second, const CellFactors &factors,
                     static_cast<uint64_t>(one + other));
 }
 
-/// Returns the rounded quotient; `by` is even.
+/// Requires that `by` is even.
 static __int128 roundedQuotient(__int128 number, uint64_t by) {
   return divideWide(number + by / 2, by);
 }

@@ -259,7 +259,6 @@ static llvm::Error replaceMemory(llvm::ArrayRef<StatedWork> work,
                          execution.timeline, *execution.memory);
 }
 
-/// Whether stated work is the only source of costs.
 static bool isCostedByWork(llvm::ArrayRef<StatedWork> work,
                            const CostInputs &costs) {
   return anyHasTime(work) && !costs.model && !costs.profile;

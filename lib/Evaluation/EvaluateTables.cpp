@@ -185,7 +185,6 @@ static llvm::Expected<TableMetrics> measureTable(const TableView &table) {
 
 namespace {
 
-/// The rows of a table for a walk.
 struct WalkedRows {
   const TableView &table;
   const PhaseCounts &counts;

@@ -364,8 +364,8 @@ private:
                    offloads.back().withPhase(joinOf(Phase::Offload)));
   }
 
-  /// Describes the parts of the memory from the row alone; empty if they depend
-  /// on the times of copies.
+  /// Describes the parts of the memory that follow from the row; empty if they
+  /// depend on the times of copies.
   std::string describeParts(const WorkerMemory &worker, CellRef at,
                             bool hasPeak) const {
     if (unit != MemoryBudget::Unit::Activations)

@@ -103,7 +103,6 @@ static StageSlots countStage(SlotCounter &counter, const StageCost &cost,
   return slots;
 }
 
-/// Whether all cells that occur have unit slots.
 static bool areUnitSlots(llvm::ArrayRef<StageSlots> stages, CellsInUse cells) {
   StageSlots unit;
   return llvm::all_of(stages, [&](const StageSlots &slots) {

@@ -32,7 +32,6 @@ llvm::Expected<Table> pipesched::generate(const Problem &problem) {
 // Configurations
 //===----------------------------------------------------------------------===//
 
-/// Returns which stages the optimizer step of a configuration reduces.
 static ReducedStages reducedStages(const Configuration &configuration) {
   const CostSources *costs = configuration.costs;
   return costs && reducesEveryStage(costs->system, costs->profile)
@@ -149,7 +148,6 @@ static TableKey keyOf(const Configuration &configuration) {
   return key;
 }
 
-/// Evaluates one or several configurations of one table.
 static std::vector<llvm::Expected<EvaluatedTable>>
 evaluateAsOne(llvm::ArrayRef<const Configuration *> same) {
   std::vector<llvm::Expected<EvaluatedTable>> results;

@@ -231,7 +231,7 @@ Error Importer::checkMicrobatches() const {
                          numMicrobatches - 1, missing));
 }
 
-/// Groups ascending microbatches into few ranges. Two microbatches alone do not
+/// Groups ascending microbatches into few ranges. Just two microbatches do not
 /// form a range with a stride above 1.
 static std::vector<MicrobatchRange> rangesOf(llvm::ArrayRef<int32_t> numbers) {
   std::vector<MicrobatchRange> ranges;

@@ -146,7 +146,6 @@ std::string pipesched::listDeploymentOptions() {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// The error for a value that is out of the range of its option.
 static Error makeRangeError(const DeploymentOption &option, StringRef found) {
   int64_t unit = unitOf(option);
   std::string wanted = llvm::formatv(option.wanted.data(), option.least / unit,

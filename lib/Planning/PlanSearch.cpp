@@ -309,7 +309,7 @@ PlanSearch::evaluateFitting(llvm::ArrayRef<int32_t> given,
   return fitting;
 }
 
-/// Drops candidates over a limit, and those that may not be listed.
+/// Drops candidates over a limit, and candidates that may not be listed.
 std::vector<PlanSearch::Bounded>
 PlanSearch::keepListed(std::vector<Bounded> given, double otherPs,
                        AreListed areListed) {

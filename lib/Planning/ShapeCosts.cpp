@@ -135,7 +135,6 @@ pipesched::findRuns(const CostSources &costs, int64_t numLayers) {
   return runs;
 }
 
-/// Returns the part of each layer, and of the head.
 static std::vector<double> partsOfLayers(llvm::ArrayRef<double> ofRuns,
                                          llvm::ArrayRef<int64_t> runs) {
   std::vector<double> found;

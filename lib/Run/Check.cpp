@@ -1,8 +1,8 @@
 //===- Check.cpp - Compares a run with the unpipelined model --------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compares a parameter on each worker that holds it. Losses, of which a worker
-// has only those of its own microbatches, are merged first.
+// Compares a parameter on each worker that holds it. Losses, which a worker has
+// only for its own microbatches, are merged first.
 //
 //===----------------------------------------------------------------------===//
 

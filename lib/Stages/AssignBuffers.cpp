@@ -363,7 +363,7 @@ pipesched::findBuffers(Operation *owner, const LoadedProgram &loaded,
 //===----------------------------------------------------------------------===//
 
 /// Writes buffers, tags and waits of one instruction into its op. For a pair,
-/// the buffers of the second half follow those of the first half.
+/// the buffers of the second half come last.
 static void storeInstruction(const LoadedProgram &loaded,
                              const BufferAssignment &assignment,
                              uint32_t instruction) {

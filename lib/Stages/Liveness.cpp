@@ -185,7 +185,6 @@ LivenessFinder::LivenessFinder(const LoadedProgram &loaded,
   known.resize(edges.size() * kNumPhases * kNumInstructionKinds);
 }
 
-/// Whether a stage of a path is on this worker.
 bool LivenessFinder::isHere(int64_t stage, int64_t path) const {
   const Placement &placement = loaded.placement;
   return stage >= 0 && stage < placement.getNumStages(path) &&

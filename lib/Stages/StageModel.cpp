@@ -44,8 +44,8 @@ namespace {
 /// The set of tensors that a stage holds for a microbatch.
 class HeldTensors {
 public:
-  /// Adds those of `values` that outlive a phase: input and output of the
-  /// stage, and residuals.
+  /// Adds the `values` that outlive a phase: input and output of the stage, and
+  /// residuals.
   void add(ArrayRef<RoleValue> values) {
     for (const RoleValue &value : values)
       if (value.role == Role::Input || value.role == Role::Output ||
@@ -251,8 +251,8 @@ LogicalResult StageModelBuilder::addWork(const Stage &stage,
 }
 
 /// Returns the tensors that a stage keeps of a microbatch until its backward:
-/// those that the functions of the backward take, except tensors that I makes
-/// for W, and the output if the loss takes it.
+/// the tensors that the functions of the backward take, except tensors that I
+/// makes for W, and the output if the loss takes it.
 HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
   HeldTensors held;
   if (const StageFunction *weight = stage.get(Kind::WeightGradient)) {
@@ -268,9 +268,9 @@ HeldTensors StageModelBuilder::heldForBackward(const Stage &stage) const {
   return held;
 }
 
-/// Returns the tensors that a stage keeps until R runs: those that the backward
-/// needs and R does not recompute, and those that R itself takes. Without an R
-/// function the forward runs again.
+/// Returns the tensors that a stage keeps until R runs: the tensors that R
+/// takes, and the tensors that the backward needs and R does not recompute.
+/// Without an R function the forward runs again.
 static HeldTensors heldForRecompute(const Stage &stage, HeldTensors held) {
   const StageFunction *again = stage.get(Kind::Recompute);
   if (!again)

@@ -92,7 +92,6 @@ LogicalResult ShardVerifier::verifyArgument(const StageFunction &function,
   return success();
 }
 
-/// All shards must have the partials of the first shard.
 LogicalResult ShardVerifier::collectPartials(const Stage &stage) {
   const StageFunction &shard = *stage.get(Kind::Shard);
   bool isFirst = stage.number == functions.shards.front();

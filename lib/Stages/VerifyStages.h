@@ -31,9 +31,9 @@ mlir::LogicalResult verifyEarlier(const Stage &stage, int64_t numSlices);
 /// Sets and verifies the tensors of the shards of a vocabulary. The tensors of
 /// all stages must be set. Errors: a stage with only one of `shard` and
 /// `shard_backward`; shards without a loss; tensors that differ from the last
-/// output, from the target or from those of another shard; partials that no
-/// shard returns; a gradient of the last output that only some shards return,
-/// or that the loss also returns.
+/// output, from the target or from another shard's; partials that no shard
+/// returns; a gradient of the last output that only some shards return, or that
+/// the loss also returns.
 mlir::LogicalResult verifyShards(StageFunctions &functions);
 
 /// Verifies that every worker of each path of `owner` has one shard, if there

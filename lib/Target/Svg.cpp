@@ -80,7 +80,6 @@ struct Layout {
   double pictureHeight(const Picture &picture) const {
     return kHeading + rowsHeight(picture) + kAxis + kGap;
   }
-  /// Returns the height of the rows of one worker in all pictures.
   double workerHeight(size_t numPictures) const {
     return rowPitch() * static_cast<double>(numPictures) + kWorkerGap;
   }

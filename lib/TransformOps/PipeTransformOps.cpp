@@ -71,7 +71,6 @@ attempt(Operation *script, llvm::function_ref<LogicalResult()> run) {
   return DiagnosedSilenceableFailure::silenceableFailure(std::move(errors));
 }
 
-/// Runs the pass of this name on an op.
 static DiagnosedSilenceableFailure runPass(Operation *script, Operation *root,
                                            StringRef name, StringRef options) {
   return attempt(script, [&]() -> LogicalResult {
@@ -175,7 +174,6 @@ static std::vector<Row> copyRows(const TableView &table) {
   return std::vector<Row>(table.rows.begin(), table.rows.end());
 }
 
-/// The cell of this name, if the table has one.
 static std::optional<CellRef> findCell(const TableView &table, StringRef name) {
   for (auto [row, cells] : llvm::enumerate(table.rows))
     for (auto [index, cell] : llvm::enumerate(cells))

@@ -28,8 +28,8 @@ enum class Treats {
   Solutions, ///< schedules with rows
 };
 
-/// Returns the schedules that a pass processes: those of `root`, a module or a
-/// pipe.schedule, that `treats` includes, or only the one called `name`.
+/// Returns the schedules of `root`, a module or a pipe.schedule, that a pass
+/// processes: all that `treats` includes, or only the one called `name`.
 /// Errors, for a module: it has no schedule; none has that name; the pass needs
 /// problems, but all schedules have rows. For both: the pass does not process
 /// the named schedule.

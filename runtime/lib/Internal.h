@@ -134,7 +134,7 @@ struct RtWorker {
   struct RtSpan *spans;    // of its instructions; NULL without a log
   struct RtLog log;
   int64_t *pace;     // by instruction, in ns, or NULL
-  int64_t paceBegin; // begin of the current instruction, if paced
+  int64_t paceBegin; // start of the current instruction, if paced
   bool hasStarted;   // whether the current instruction has started a request
   double *losses;    // of the steps so far, or NULL; see rtKeepLosses
   char *requests;    // requestBytes for each; starts with a RtRequest

@@ -267,7 +267,6 @@ static int32_t carry(struct Worker *worker, struct RtRequest *request,
   return PIPESCHED_RT_OK;
 }
 
-/// Fills the post of a request that a worker starts.
 static void fillPost(struct Post *post, struct Worker *worker,
                      struct Request *request, int32_t source, bool isSend) {
   post->source = source;

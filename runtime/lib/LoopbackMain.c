@@ -35,8 +35,8 @@ static int64_t numLosses(const PipeschedWorld *world) {
   return world->training ? world->training->microbatches : 0;
 }
 
-/// Adds the losses of all workers to those of the first worker, and returns
-/// these; NULL if losses are not kept.
+/// Adds the losses of all workers to the losses of the first worker, and
+/// returns these; NULL if losses are not kept.
 static const double *addLosses(PipeschedWorld *world, int64_t step) {
   int64_t count = numLosses(world), begin = step * count;
   if (!world->training)

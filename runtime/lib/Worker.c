@@ -31,7 +31,6 @@ int32_t rtNumWorkers(PipeschedSizeFunction size, char text[rtTextBytes]) {
   return 0;
 }
 
-/// Reads a size of a worker, from 0 to `limit`.
 static bool readSize(PipeschedSizeFunction size, int32_t worker, int32_t what,
                      int64_t limit, int64_t *result, char *text) {
   static const char *const names[] = {"workers",     "persistent bytes",
@@ -251,7 +250,6 @@ static const char *nameOf(enum RtKind kind) {
   return names[kind];
 }
 
-/// Returns a request if it is in range.
 static struct RtRequest *inRange(struct RtWorker *worker, int32_t request,
                                  const char *call) {
   if ((uint32_t)request < (uint32_t)worker->numRequests)

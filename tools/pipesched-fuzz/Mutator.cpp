@@ -31,7 +31,6 @@ private:
   /// Splits a text into words, numbers and single other characters, each with
   /// the blanks that follow.
   void split(StringRef text);
-  /// Returns a random number from 0 to `end` - 1.
   size_t pick(size_t end) { return random() % end; }
   std::string otherNumber(StringRef token);
 

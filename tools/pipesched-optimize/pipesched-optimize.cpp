@@ -61,7 +61,7 @@ struct ResultRow {
   std::string origin; ///< the method that found the schedule
   Status status = Status::TimeLimit;
   double seconds = 0;
-  std::optional<int64_t> heuristic; ///< from the constructive heuristics alone
+  std::optional<int64_t> heuristic; ///< from only the constructive heuristics
   std::optional<int64_t> seed;      ///< of the best static schedule that fits
   std::string seedName;
 };
@@ -491,7 +491,7 @@ static void catchInterrupts() {
     sigaction(signal, &action, nullptr);
 }
 
-/// Returns the objective of the constructive heuristics alone.
+/// Returns the objective of only the constructive heuristics.
 static std::optional<int64_t> solveByHeuristics(const Problem &problem,
                                                 SolverOptions options) {
   options.timeLimitSeconds = 0;

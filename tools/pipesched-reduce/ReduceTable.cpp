@@ -107,7 +107,6 @@ bool TableReducer::dropAttributes() {
   return isChanged;
 }
 
-/// Returns a measure of the size of a table.
 static int64_t sizeOf(const Table &table) {
   return table.placement.getNumUnits() + table.placement.getNumWorkers() +
          table.placement.getNumGlobalStages() + table.view().getNumCells();

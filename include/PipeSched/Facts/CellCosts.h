@@ -100,7 +100,7 @@ public:
                : cell.getUnit() % getNumSlices();
   }
 
-  /// Returns the time of a cell that runs alone.
+  /// Returns the time of a cell by itself.
   int64_t alonePs(Phase phase, int64_t slice = 0) const {
     return alone[slice][phase];
   }

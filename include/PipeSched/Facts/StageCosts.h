@@ -71,8 +71,8 @@ struct StageCost : StageMessages {
 enum class PairRule : uint8_t {
   InTurn, ///< not at all: the second cell runs after the first
   /// Segments are divided as finely as needed, so that the pair takes the
-  /// longest of: either lane for both cells, either cell alone. Without rows of
-  /// experts this is the sum of the cells.
+  /// longest of: either lane for both cells, either cell by itself. Without
+  /// rows of experts this is the sum of the cells.
   Fluid,
   /// Segments are whole, and each cell runs its own in order. A lane runs one
   /// segment at a time: the one that can start first, on ties that of the first
@@ -80,7 +80,6 @@ enum class PairRule : uint8_t {
   InOrder,
 };
 
-/// The time of an overlapped pair.
 struct PairTime {
   int64_t ps = 0;
   /// The time of weight gradients at its end, while the output of the forward
@@ -198,7 +197,7 @@ struct StageMemory {
 };
 
 struct MemoryFacts {
-  /// By global stage; the bytes per unit are those of the first slice.
+  /// By global stage; the bytes per unit are for the first slice.
   std::vector<StageMemory> stages;
   /// By global stage and slice, if slices differ; else empty. Parameters are in
   /// `stages`.

@@ -36,7 +36,6 @@ struct PlanShape {
   int64_t getShort() const { return 2 * pipeline; }
 };
 
-/// The workers of the stages of each path.
 using WorkerPaths = std::vector<std::vector<int32_t>>;
 /// The layers of the stages of each path.
 using LayerCounts = std::vector<std::vector<int64_t>>;
@@ -98,7 +97,7 @@ public:
   int32_t add(int32_t shape, int32_t schedule, LayerCounts counts,
               ReceivePlacement receives);
 
-  /// Finds the candidates of a shape; with `onlyPairs` only those with
+  /// Finds the candidates of a shape; with `onlyPairs` only candidates with
   /// overlapped cells. Layers are divided evenly if possible, by their times,
   /// and if some workers or stages are slow, also by times and speeds; if the
   /// head is sharded over the workers, by number. Errors: as for balanceLayers

@@ -19,7 +19,7 @@ namespace pipesched {
 /// both times minus the time of the pair. All times are per microbatch, ps.
 class PairSavings {
 public:
-  /// Computes the parts of layers. Errors: those of resolveCosts and
+  /// Computes the parts of layers. Errors: as for resolveCosts and
   /// costLayerParts; costs without a model or a system.
   static llvm::Expected<PairSavings> create(const CostSources &costs);
 

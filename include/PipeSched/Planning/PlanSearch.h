@@ -52,7 +52,6 @@ struct PlanRow {
   int64_t makespanPs = 0, peakBytes = 0, worker = 0;
 };
 
-/// Evaluates points, in order.
 using EvaluatePoints =
     llvm::function_ref<std::vector<PlanRow>(llvm::ArrayRef<PlanPoint>)>;
 
@@ -113,12 +112,12 @@ public:
   /// Evaluates candidates, each only once. Their shapes must have rows.
   void evaluate(llvm::ArrayRef<int32_t> given, EvaluatePoints evaluatePoints);
   /// Evaluates candidates that may fit and do not exceed the limits. Returns
-  /// those that fit, the fastest by their bounds first.
+  /// the fitting ones, the fastest by their bounds first.
   std::vector<int32_t> round(llvm::ArrayRef<int32_t> given, StepLimits limits,
                              AreListed areListed,
                              EvaluatePoints evaluatePoints);
-  /// Evaluates candidates that may fit by the memory of rows. Returns those
-  /// that fit, in order.
+  /// Evaluates candidates that may fit by the memory of rows. Returns the
+  /// fitting ones, in order.
   std::vector<int32_t> evaluateSmall(llvm::ArrayRef<int32_t> given,
                                      EvaluatePoints evaluatePoints);
   /// Returns up to `most` candidates that cannot fit, from all rounds and from

@@ -28,8 +28,8 @@ Configuration probeOf(const CostSources &costs, llvm::ArrayRef<int64_t> stages,
                       int64_t microbatches, bool isSplit = false);
 
 /// Returns the lengths of runs of layers with equal costs, and 0 for the head.
-/// The first layer, which has the embedding, is a run of its own. Errors here
-/// and below: those of evaluateConfiguration.
+/// The first layer, which has the embedding, is a separate run. Errors here and
+/// below: as for evaluateConfiguration.
 llvm::Expected<std::vector<int64_t>> findRuns(const CostSources &costs,
                                               int64_t numLayers);
 

@@ -1,8 +1,8 @@
 //===- Check.h - Compares a run with the unpipelined model ------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Compares losses, gradients, parameters and states of all workers with those
-// of the reference.
+// Compares losses, gradients, parameters and states of all workers with the
+// reference.
 //
 //===----------------------------------------------------------------------===//
 

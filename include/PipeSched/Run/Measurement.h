@@ -29,7 +29,6 @@ public:
   /// waits for them continues; if their own worker has none, one on another
   /// worker of the group.
   llvm::Expected<Profile> profile() const;
-  /// The median step.
   int64_t getStep() const { return median; }
   double stepMs(int64_t step) const;
   /// Start and end of each instruction in ps from the start of a step, as in

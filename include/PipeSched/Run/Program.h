@@ -42,7 +42,6 @@ struct PreparedProgram {
   llvm::StringRef getName() const { return name; }
 };
 
-/// Options of code generation.
 struct CodeOptions {
   ProgramForm form = ProgramForm::Table;
   /// Passes that first change the functions of stages.

@@ -32,7 +32,6 @@ struct ActivationName {
   }
 };
 
-/// The type of an activation of a stage.
 mlir::RankedTensorType typeOf(const StageFunctions &functions,
                               const Stage &stage, ActivationName name);
 

@@ -13,7 +13,6 @@
 
 namespace pipesched {
 
-/// Returns an error with the text `message`.
 inline llvm::Error makeError(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }

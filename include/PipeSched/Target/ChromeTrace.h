@@ -15,7 +15,7 @@ namespace pipesched {
 
 /// The order in which viewers list the workers of several schedules.
 enum class TraceOrder {
-  Schedules, ///< all workers of a schedule, then those of the next schedule
+  Schedules, ///< all workers of a schedule, then of the next schedule
   Workers    ///< a worker of all schedules, then the next worker
 };
 

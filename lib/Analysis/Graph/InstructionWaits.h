@@ -124,7 +124,6 @@ private:
   std::vector<uint32_t> pendingWaits;
 };
 
-/// Reports the operands of `holder` as waits of `waiter`.
 template <typename Callback>
 void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
                                    Callback &&callback) const {
@@ -134,7 +133,6 @@ void InstructionWaits::forOperands(uint32_t waiter, uint32_t holder,
       callback(waiter, operand, WaitReason::Need);
 }
 
-/// Reports the operands of the Waits that hold an instruction.
 template <typename Callback>
 void InstructionWaits::forHolds(uint32_t instruction,
                                 Callback &&callback) const {

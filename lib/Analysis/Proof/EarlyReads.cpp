@@ -91,7 +91,7 @@ void RowReads::findPhases() {
 }
 
 /// Whether an instruction has an operand that runs or receives a cell. For a
-/// pair, the operands may be those of its first half.
+/// pair, the operands may be on its first half.
 bool RowReads::names(uint32_t instruction, Cell source) const {
   auto isSource = [&](uint32_t operand) {
     const Instruction &other = program.instructions[operand];

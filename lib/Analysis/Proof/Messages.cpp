@@ -67,7 +67,6 @@ private:
   void orderChannels();
   void noteAwaited(uint32_t call, uint32_t instruction);
   void orderDetached();
-  /// Calls `visit(call)` for each detached collective that a call awaits.
   template <typename Visit>
   void forAwaited(uint32_t call, Visit &&visit) const {
     for (auto it = llvm::lower_bound(awaited, std::pair(call, uint32_t(0)));
@@ -81,7 +80,6 @@ private:
   uint32_t numCalls() const { return calls.size(); }
   bool isStep(uint32_t node) const { return node >= numCalls(); }
   bool holdsRow(uint32_t call) const;
-  /// The node of the step before a call, or kNone.
   uint32_t nodeBefore(uint32_t call) const {
     uint32_t previous = previousStep[stepOfCall[call]];
     return previous == kNone ? kNone : numCalls() + previous;
@@ -109,7 +107,6 @@ private:
   /// Pairs of a call, ascending, and a detached collective that it awaits.
   std::vector<std::pair<uint32_t, uint32_t>> awaited;
   std::vector<uint32_t> stepBegins; ///< by step: its first call; and the end
-  /// By step: the previous step in its row, or kNone.
   std::vector<uint32_t> previousStep;
 };
 

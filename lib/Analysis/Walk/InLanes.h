@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Distributes scenarios of one table over walks with several lanes. The results
-// equal those of single walks.
+// equal the results of single walks.
 //
 //===----------------------------------------------------------------------===//
 

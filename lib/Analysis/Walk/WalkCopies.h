@@ -20,7 +20,7 @@ template <typename Time>
 struct Delivery {
   Time arrivalPs{};
   Time freePs{};     ///< its arrival if communication took no time
-  Time readyPs{};    ///< when all of its own inputs were there
+  Time readyPs{};    ///< when all its inputs were there
   Time runBeginPs{}; ///< start of the gapless transfers of its queues
   /// The cell that made it, by flat index, if the critical path is wanted.
   uint32_t producer = Bindings::kNone;

@@ -67,7 +67,6 @@ private:
   const WalkCosts<Time> &costs;
   std::vector<LastOf<Time>> arrivals; ///< by global stage
   Delivery<Time> last;
-  /// The first row of `last`.
   int32_t lastRow = std::numeric_limits<int32_t>::max();
 };
 

@@ -157,7 +157,6 @@ public:
 private:
   Value emitColumn(Value position, Value place, Value repetition);
   Value emitCycle(Value base, Value cycle, Value step, Value repetition);
-  /// `then` and `otherwise` emit the two values.
   Value emitChoice(Value condition, llvm::function_ref<Value()> then,
                    llvm::function_ref<Value()> otherwise);
 

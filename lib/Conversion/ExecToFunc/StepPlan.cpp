@@ -56,7 +56,6 @@ static RankedTensorType typeOfPlace(const StageKernel &kernel,
              : value.getTensorType();
 }
 
-/// Adds an operand of a call to the arguments of its kernel.
 static void addOperand(KernelPlan &plan, KernelOperand operand,
                        const RoleValue &value, bool isResult) {
   using Kind = KernelOperand::Kind;
@@ -188,7 +187,6 @@ static std::vector<uint32_t> workersOf(const Tie &tie,
   return {workers.begin(), workers.end()};
 }
 
-/// The workers of the shards of a path.
 static std::vector<uint32_t> workersOf(const StageFunctions &functions,
                                        const Path &path) {
   std::set<uint32_t> workers;

@@ -547,7 +547,6 @@ static double sumImplied(const Kernel &kernel, Phase phase, Recompute recompute,
   return sum;
 }
 
-/// The sum over the kernels that a block runs in a phase.
 static double sumPhase(const BlockFacts &block, Phase phase,
                        Recompute recompute, RunCost costOf) {
   PhaseWork stated = phase == Phase::Backward    ? &Kernel::backward

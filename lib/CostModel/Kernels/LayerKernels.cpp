@@ -105,8 +105,8 @@ void BlockExpander::latentProjections(const LatentAttention &latent) {
     joinHeads(latent);
 }
 
-/// Rotates the positional parts, those of queries in place, and concatenates
-/// both parts of the keys of each head (equations 13 to 17).
+/// Rotates the positional parts (for queries in place), and concatenates both
+/// parts of the keys of each head (equations 13 to 17).
 void BlockExpander::joinHeads(const LatentAttention &latent) {
   CheckedInt positional = z.T * latent.ropeHeadSize;
   CheckedInt parts = z.T * z.heads * latent.headSize + positional;

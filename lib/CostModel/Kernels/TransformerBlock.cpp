@@ -539,7 +539,6 @@ struct LayerKinds {
   bool hasKept = false; ///< some layers are not recomputed
 };
 
-/// Expands the blocks of one model.
 class ModelExpander {
 public:
   ModelExpander(const Architecture &arch, const ExpansionOptions &options,

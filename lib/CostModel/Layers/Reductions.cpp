@@ -400,7 +400,6 @@ static bool coversStage(const ParameterSets &sets, const Reduction &reduction,
   });
 }
 
-/// The shortest slice of a phase.
 static double shortestPs(const CellCosts &cells, Phase phase) {
   int64_t ps = cells.alonePs(phase, 0);
   for (int64_t slice = 1; slice < cells.getNumSlices(); ++slice)

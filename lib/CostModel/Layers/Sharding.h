@@ -59,8 +59,7 @@ double prefetchedPs(llvm::ArrayRef<ShardedBlocks> blocks);
 /// The time that a block computes in a phase, ps, without transfers.
 using BlockTime = llvm::function_ref<double(uint32_t block, Phase phase)>;
 
-/// The cells that wait for parameters: those of `phases` among F, R, I, W and
-/// B.
+/// The cells that wait for parameters: F, R, I, W and B if `phases` has them.
 struct ShardedCells {
   PhaseSet phases;
   bool recomputesInBackward = false; ///< B and I start with the work of R

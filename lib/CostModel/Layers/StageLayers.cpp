@@ -97,8 +97,8 @@ pipesched::blocksOfStages(const Placement &placement, const ModelFacts &model) {
   if (!layers)
     return layers.takeError();
 
-  // Layers are assigned in order: all `count` layers of block b, then those of
-  // block b + 1.
+  // Layers are assigned in order: all `count` layers of block b, then the
+  // layers of block b + 1.
   std::vector<StageBlocks> result(layers->size());
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t first = placement.stageOffset(path);

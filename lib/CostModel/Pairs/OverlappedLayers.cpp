@@ -479,7 +479,7 @@ static Expected<PairSchedule> runPair(const PairLayers &layers,
 //===----------------------------------------------------------------------===//
 
 /// A lower bound on the time of any order: the longest of either stream and
-/// either cell, each run alone.
+/// either cell, each by itself.
 static int64_t boundPair(const PairLayers &layers) {
   std::array<int64_t, kNumStreams> streams = {};
   int64_t forward = 0, backward = 0;

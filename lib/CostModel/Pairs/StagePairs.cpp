@@ -27,7 +27,7 @@ namespace {
 struct PairStage {
   StageBlocks layers; ///< without embedding and head
   std::vector<Segment> forward, backward;
-  int64_t forwardPs, backwardPs; ///< of these cells when they run alone
+  int64_t forwardPs, backwardPs; ///< of each of these cells by itself
 
   bool operator==(const PairStage &other) const {
     return forward == other.forward && backward == other.backward &&

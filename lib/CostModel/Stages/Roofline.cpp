@@ -382,7 +382,7 @@ public:
       made = std::make_unique<Made>(modelOf(partner), bytesOf(partner), inputs);
     return made->builder;
   }
-  /// The model of the slice alone.
+  /// The model of only the slice.
   const ModelFacts &model() {
     (void)of(-1);
     return byPartner[-1]->model;
@@ -421,7 +421,6 @@ private:
 };
 } // namespace
 
-/// Adds the costs of one slice.
 static llvm::Error costSlice(const RooflineInputs &inputs,
                              const ModelFacts &whole,
                              llvm::ArrayRef<TokenSpan> slices, int64_t slice,

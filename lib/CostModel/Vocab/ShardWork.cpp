@@ -149,7 +149,6 @@ double pipesched::embeddedBytes(const ModelFacts &model) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Adds kernels to a shard.
 class ShardKernels {
 public:
   explicit ShardKernels(BlockFacts &shard)

@@ -131,7 +131,7 @@ void BoundsGraph::addDataArcs(int64_t path, int64_t rank) {
   }
 }
 
-/// The number of items of size `each` that fit; 0 if the capacity is no limit.
+/// The number of items of size `each` that fit; 0 if the capacity is unlimited.
 static int64_t fits(int64_t capacity, int64_t each) {
   return each <= 0 ? 0 : capacity / each;
 }

@@ -110,7 +110,7 @@ public:
   int64_t getTick() const { return tick; }
 
 private:
-  /// The cells of a stage: those of microbatch k are first[phase] + k * stride.
+  /// The cells of a stage: microbatch k has first[phase] + k * stride.
   struct Line {
     int32_t first[3];
     int32_t stride = 0, path = 0;

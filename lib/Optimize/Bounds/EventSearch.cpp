@@ -23,7 +23,6 @@ using namespace pipesched::optimize;
 
 namespace {
 
-/// Builds the row of one worker.
 class RowBuilder {
 public:
   RowBuilder(const EventRules &rules,

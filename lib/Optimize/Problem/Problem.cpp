@@ -352,7 +352,7 @@ static int64_t ownPeak(const StageFacts &facts, Techniques techniques) {
 }
 
 namespace {
-/// The memory that a microbatch that runs alone needs on the workers of a path.
+/// The memory that a single microbatch needs on the workers of a path.
 class LonePath {
 public:
   LonePath(const Problem &problem, int64_t path)

@@ -66,8 +66,8 @@ public:
   StepSweep(const Problem &problem, const TableView &table,
             const CellIndex &index);
 
-  /// Runs one step. `clocks`, by worker and StepClock, are the clocks before it
-  /// and are updated to those after it.
+  /// Runs one step. `clocks`, by worker and StepClock, are the clocks before
+  /// it; the function updates them to the clocks after it.
   void run(llvm::MutableArrayRef<Moment> clocks);
 
   uint32_t getNumClocks() const { return numClocks; }

@@ -29,7 +29,6 @@ struct DispatchRule {
   int64_t patience = 0;
 };
 
-/// Draws a random rule for workers with these capacities.
 DispatchRule drawRule(const Encoding &encoding,
                       llvm::ArrayRef<int64_t> capacity, Random &random);
 

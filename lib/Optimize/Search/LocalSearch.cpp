@@ -421,9 +421,9 @@ bool Mover::draw(Plan &plan, uint32_t row, uint32_t position, Random &random) {
 // Moves of evictions
 //
 // Moves that decide which activations are offloaded or recomputed. Most such
-// changes alone are useless: a kept activation takes memory from forwards, and
-// an evicted one frees memory that no forward uses yet. Therefore a move may
-// also change the order of the row around it.
+// changes are useless by themselves: a kept activation takes memory from
+// forwards, and an evicted one frees memory that no forward uses yet. Therefore
+// a move may also change the order of the row around it.
 //===----------------------------------------------------------------------===//
 
 /// The largest distance between two microbatches of a stage that exchange an

@@ -20,7 +20,6 @@ public:
   explicit MakespanEvaluator(const Encoding &encoding)
       : Evaluator<int64_t, Copies>(encoding), encoding(encoding) {}
 
-  /// The row that ends last.
   uint32_t lastRow() const {
     uint32_t last = 0;
     for (uint32_t worker = 1; worker < encoding.numWorkers; ++worker)

@@ -240,7 +240,7 @@ namespace {
 ///   round 2   proof, search 0 .. search n-1          until 35 %
 ///   round 3   proof, search 0 .. search n-1          until all is used
 ///
-/// If evaluations are limited, their number alone determines the number of
+/// If evaluations are limited, only their number determines the number of
 /// searches, and each search gets an equal share. So neither the number of
 /// threads nor their speed changes the result. Otherwise there is one search
 /// per thread.

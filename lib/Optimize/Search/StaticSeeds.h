@@ -21,11 +21,11 @@ int64_t leastActivations(const Problem &problem);
 /// the best valid rows whose objective is below `most`. Offload (addOffload)
 /// takes all or half of the activations and reloads them 1, 2 or 4 cells ahead,
 /// with and without waiting for memory. Recompute (addRecompute) takes all
-/// activations, with and without those that are used right after their F. Both
-/// only delay cells, so seeds that already take `most` are not tried. Returns
-/// nothing if no rows are that good, or if the problem is so large that this
-/// would take long. When `mustStop` returns true, it returns the best rows so
-/// far.
+/// activations, with and without activations that are used right after their F.
+/// Both only delay cells, so seeds that already take `most` are not tried.
+/// Returns nothing if no rows are that good, or if the problem is so large that
+/// this would take long. When `mustStop` returns true, it returns the best rows
+/// so far.
 std::optional<Seed> bestStaticSeed(const Problem &problem,
                                    llvm::ArrayRef<Seed> seeds, int64_t most,
                                    llvm::function_ref<bool()> mustStop);

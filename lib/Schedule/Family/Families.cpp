@@ -23,7 +23,6 @@ using llvm::StringRef;
 // Options of one generator
 //===----------------------------------------------------------------------===//
 
-/// Reads the options of one generator from the options of all families.
 static void read(const FamilyOptions &given, GeneratorOptions &options) {
   options.splitBackward = given.splitBackward.value_or(false);
   if (options.splitBackward)
@@ -607,7 +606,6 @@ static Expected<Placement> placeSlices(const Family &family,
                            wanted);
 }
 
-/// Makes the table of a family if all stages train.
 static Expected<Table> generateTrained(const Family &family,
                                        const Placement &placement,
                                        const FamilyOptions &options) {

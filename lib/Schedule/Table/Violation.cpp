@@ -19,7 +19,6 @@ static CellName nameIn(const TableView &table, CellRef ref) {
   return table.placement->nameOf(table.rows[ref.row][ref.index]);
 }
 
-/// Describes how the waiting cell in its row delays an awaited cell.
 static Violation::Note describeHold(const TableView &table, CellRef awaited,
                                     CellRef waiting) {
   bool isLater = awaited.index > waiting.index;

@@ -32,7 +32,6 @@ static std::string helpOf(const FamilyOptionInfo &info) {
 }
 
 namespace {
-/// A pass option that sets an option of the family.
 class FamilyPassOption {
 public:
   virtual ~FamilyPassOption() = default;

@@ -100,8 +100,8 @@ struct WorkerStages {
   std::vector<uint32_t> begins; ///< workers + 1
   std::vector<int32_t> path, stage;
   std::vector<int64_t> firstBlock, endBlock; ///< [first, end) of its blocks
-  /// The stage holds the sets [firstSet, endSet) of its worker, and owns those
-  /// before endOwnedSet. All three are 0 for a stage without sets.
+  /// The stage holds the sets [firstSet, endSet) of its worker, and owns the
+  /// sets before endOwnedSet. All three are 0 for a stage without sets.
   std::vector<int32_t> firstSet, endOwnedSet, endSet;
   WorkerParameterSets sets;
   int64_t numBlocks = 0; ///< of the model

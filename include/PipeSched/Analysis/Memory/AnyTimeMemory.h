@@ -87,7 +87,7 @@ struct AnyTimePeak {
   int64_t bytes = 0;
   /// The cell that reaches the peak; none if there are no cells.
   std::optional<Cell> cell;
-  int64_t microbatches = 0; ///< stage activations, including those in offloads
+  int64_t microbatches = 0; ///< stage activations, including offloaded ones
   /// Offloads that no instruction before `cell` waits for, in the order of the
   /// row.
   std::vector<Cell> pending;

@@ -254,7 +254,7 @@ struct RecomputedOutputs {
 /// `bytesPerElement`; if linear layers run in 8 bits, as their inputs: 8, plus
 /// 16 for the attention's output, which the backward of attention reads.
 struct SavedBits {
-  int64_t linearInputs = 0; ///< except those of the output projection
+  int64_t linearInputs = 0; ///< except the input of the output projection
   int64_t attentionOutput = 0;
   int64_t activationInputs = 0;
 };

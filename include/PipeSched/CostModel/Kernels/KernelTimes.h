@@ -51,8 +51,7 @@ HostTime hostTime(const BlockFacts &block, Phase phase,
                   const SystemFacts &system,
                   Recompute recompute = Recompute::Full);
 
-/// The time of a block that runs alone: the longer of the times of device and
-/// host.
+/// The time of a block by itself: the longer of the times of device and host.
 double blockPs(const BlockFacts &block, Phase phase, const SystemFacts &system,
                Recompute recompute = Recompute::Full);
 

@@ -99,7 +99,6 @@ struct PairOptions {
 
 constexpr int64_t kMaxSlowdown = 1000;
 
-/// One run of a part of a layer.
 struct PartRun {
   PartPhase what;
   int64_t layer = 0; ///< index in the forward or in the backward cell

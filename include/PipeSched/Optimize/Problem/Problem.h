@@ -139,8 +139,8 @@ struct Problem {
 llvm::Error checkSize(int64_t numPairs, int64_t numSlices);
 
 /// Checks the size of a problem against a time limit (0: none), before any work
-/// that is linear in its cells. Error: reading the cells alone takes more than
-/// a second and more than the limit.
+/// that is linear in its cells. Error: just reading the cells takes more than a
+/// second and more than the limit.
 llvm::Error checkTime(const Problem &problem, double limitSeconds);
 
 /// Returns the placement of a problem, in which slices are microbatches (see
@@ -155,8 +155,8 @@ Placement joinSlices(const Problem &problem);
 /// for F, I or W; memory that is negative; an I that frees more than F
 /// allocates; a checkpoint that is larger than the memory of F; sums over
 /// int64; more cells than a table may have; a placement that is not assigned;
-/// slices whose paths differ from those that Problem defines, or that free more
-/// than they took.
+/// slices on other paths than Problem defines, or that free more than they
+/// took.
 llvm::Error checkProblem(const Problem &problem);
 
 /// Returns the least capacity of each worker with which there is a schedule

@@ -104,8 +104,8 @@ std::vector<Seed> familySeeds(const Problem &problem,
 std::vector<Seed> familySeeds(const Problem &problem, SolverOptions &options);
 
 /// Finds a schedule. It is never worse than a seed that fits the memory, nor
-/// than a seed with offload or recompute by fixed rules, unless the search is
-/// interrupted or runs out of time while it reads the seeds. The fixed rules
+/// than a seed with offload or recompute by fixed rules. An interrupt, or the
+/// end of the time, while it reads the seeds is an exception. The fixed rules
 /// are not tried on problems of more than 16384 stages times microbatches.
 /// Without a time limit the result depends only on the arguments, and not on
 /// `pool` and `threads`. Errors: as for checkProblem, checkCapacity and

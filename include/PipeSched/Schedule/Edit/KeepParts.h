@@ -30,7 +30,7 @@ struct TableParts {
 /// stage or no microbatch of it is left, and its microbatches go with it. A
 /// cell is kept if its stage, unit, path and phase are kept, and an edge if
 /// both of its stages are. The result is not verified: the table may be
-/// incomplete, and a cell may lack another cell that it needs. Errors: those of
+/// incomplete, and a cell may lack another cell that it needs. Errors: as for
 /// Placement::create, for example if nothing is left, or a node has no edge.
 llvm::Expected<Table> keepParts(const TableView &table,
                                 const TableParts &parts);

@@ -39,9 +39,9 @@ struct OffloadOptions {
   /// Number of compute cells between the issue of a U and the backward that
   /// needs it. They hide the copy.
   int64_t ahead = 1;
-  /// Number of activations that a worker may hold, including those being
-  /// copied. Joins enforce it for all times of cells and copies: they delay
-  /// compute cells until there is room. 0: no joins, no limit.
+  /// Number of activations that a worker may hold, including activations that
+  /// are being copied. Joins enforce it for all times of cells and copies: they
+  /// delay compute cells until there is room. 0: no joins, no limit.
   int64_t memory = 0;
 };
 

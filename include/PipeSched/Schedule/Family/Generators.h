@@ -21,7 +21,6 @@
 
 namespace pipesched {
 
-/// Options that generators share.
 struct GeneratorOptions {
   bool splitBackward = false; ///< writes B as an adjacent I W
   /// No value: the family's default (W if a generator splits B into a pair).

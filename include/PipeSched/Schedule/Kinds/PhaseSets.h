@@ -233,7 +233,6 @@ inline constexpr unsigned kMaxPhaseCode = [] {
   return most;
 }();
 
-/// By stored code: the phase.
 inline constexpr std::array<std::optional<Phase>, 256> kPhaseOfCode = [] {
   std::array<std::optional<Phase>, 256> phases = {};
   for (unsigned i = 0; i < kNumPhases; ++i)
@@ -359,7 +358,6 @@ inline std::optional<Cell> fromStored(uint64_t bits) {
   return cell;
 }
 
-/// Slots of a cell in unit slots.
 inline int64_t unitSlots(Cell cell) {
   return cell.isIdle() ? cell.getIdleSlots()
                        : traitsOf(cell.getPhase()).unitSlots;

@@ -18,7 +18,6 @@ namespace pipesched {
 class TimedSlots;
 struct SlotAssignment;
 
-/// The place of a receive in its row.
 enum class ReceivePlacement : uint8_t {
   Arrival, ///< at the slot in which the message arrives
   /// Right before the cell that needs it, or earlier: before an all-reduce that

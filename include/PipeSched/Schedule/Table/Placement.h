@@ -115,8 +115,8 @@ public:
   /// both; frozen stages that the path does not have. Other errors: sizes out
   /// of range; `takes` that leave a microbatch on no path or put it on two.
   /// Several paths without any `takes` are accepted; they are `!isAssigned()`.
-  /// Errors of nodes and added edges: those of stageBackwards; several paths,
-  /// or slices; gaps between numbers; a stage or worker that does not exist; a
+  /// Errors of nodes and added edges: as for stageBackwards; several paths, or
+  /// slices; gaps between numbers; a stage or worker that does not exist; a
   /// node without an edge, or on a path with blocks or weights; an edge that
   /// exists already; gradients of two stages of one worker in one message.
   /// Linear in stages, paths and ranges. Several paths, or `takes` other than

@@ -40,8 +40,8 @@ struct BlockSpan {
 class Replicas {
 public:
   /// Creates the pieces of a placement, which must outlive the result. O(stages
-  /// log stages). Errors: those of stageLengths, also for paths without
-  /// lengths; stages that hold the same blocks, if only some of them train.
+  /// log stages). Errors: as for stageLengths, also for paths without lengths;
+  /// stages that hold the same blocks, if only some of them train.
   static llvm::Expected<Replicas> create(const Placement &placement);
 
   int64_t getNumBlocks() const { return cuts.back(); }

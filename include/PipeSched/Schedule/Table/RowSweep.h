@@ -1,4 +1,4 @@
-//===- RowSweep.h - Visits cells after those that they need -----*- C++ -*-===//
+//===- RowSweep.h - Visits cells after their inputs -------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Visits the cells of all rows of a table such that each cell comes after the

@@ -27,7 +27,6 @@ protected:
   InstructionOpInterface opOf(const CollectiveEnd &end) const {
     return cast<InstructionOpInterface>(ops[end.instruction]);
   }
-  /// The bytes that one end of a collective states.
   std::optional<int64_t> bytesOf(const CollectiveEnd &end) const {
     auto work = dyn_cast<WorkOpInterface>(ops[end.instruction]);
     return work ? work.getMessageBytes() : std::nullopt;

@@ -210,8 +210,8 @@ static PhaseSet phasesOf(InstructionKind kind) {
   return phasesOfKind(kind) - kJoinPhases;
 }
 
-/// compute_c1, send_c1, recv_c1, offload_c1, reload_c1, all_reduce_c1, and
-/// those of other collectives
+/// compute_c1, send_c1, recv_c1, offload_c1, reload_c1, all_reduce_c1, and ids
+/// of other collectives
 static LogicalResult verifyPhase(InstructionOpInterface op, Cell cell) {
   PhaseSet wanted = phasesOf(op.getInstructionKind());
   if (!cell.isIn(wanted))
@@ -357,8 +357,8 @@ static LogicalResult verifyNotNegative(Operation *op, StringRef fact,
   return success();
 }
 
-/// compute_c3, send_c4, offload_c2, reload_c2, all_reduce_c4, and those of
-/// other collectives
+/// compute_c3, send_c4, offload_c2, reload_c2, all_reduce_c4, and ids of other
+/// collectives
 static LogicalResult verifyWork(Operation *op) {
   auto work = dyn_cast<WorkOpInterface>(op);
   if (!work)

@@ -41,7 +41,6 @@ inline constexpr Field kLinkFields[] = {
 /// Values of fields in the order of their table; null: absent.
 using FieldValues = llvm::SmallVector<mlir::Attribute, 10>;
 
-/// Returns the field with this name, or null.
 const Field *findField(llvm::ArrayRef<Field> table, llvm::StringRef name);
 
 /// Returns "unknown field 'x' in worker_spec, the closest is 'y'".

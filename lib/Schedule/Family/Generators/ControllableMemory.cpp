@@ -324,7 +324,6 @@ static int64_t peakOfMin(int64_t numWorkers) {
   return 2 * ((numWorkers + 1) / 3 + 1);
 }
 
-/// The smallest period with which a block fits into `memory` >= 2.
 static int64_t fitPeriod(BuildingBlock block, int64_t numWorkers,
                          int64_t memory) {
   // Two activations suffice if each microbatch enters after the previous one
@@ -448,7 +447,7 @@ Expected<Table> pipesched::generateZBAuto(const Placement &given,
     return formatError("zb-auto takes a memory of at least 2 activations, one "
                        "for each stage of a worker, found {0}",
                        memory);
-  // If all activations fit, memory is no limit.
+  // If all activations fit, memory does not matter.
   int64_t numLocalPairs = 2 * placement->getNumMicrobatches();
   if (memory >= numLocalPairs)
     memory = std::max(numLocalPairs, 2 * numWorkers);

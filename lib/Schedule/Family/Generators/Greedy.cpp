@@ -40,7 +40,6 @@ public:
 
   bool isEmpty(int64_t worker) const { return heapSizes[worker] == 0; }
 
-  /// `globalStage` is the stage of the cell; `worker` runs it.
   void push(int64_t worker, int64_t globalStage, Cell cell);
 
   /// Removes and returns the first cell of the last list; needs

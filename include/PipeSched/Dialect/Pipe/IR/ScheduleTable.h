@@ -49,7 +49,6 @@ mlir::LogicalResult verifyChains(PlacementOwnerOpInterface owner,
 mlir::LogicalResult verifyTrainsAll(PlacementOwnerOpInterface owner,
                                     llvm::StringRef reader);
 
-/// Replaces the paths of a schedule.
 void storePaths(ScheduleOp schedule, llvm::ArrayRef<Path> paths);
 
 /// Replaces the rows of a schedule, one per worker, in the order of workers.
