@@ -148,9 +148,9 @@ TEST(Evaluate, FormulaOfGreedyRowsIsNotThatOfAnotherOrder) {
       evaluate(table, "greedy", makeProfile(10, 10, 10, 0), {});
   EXPECT_DOUBLE_EQ(evaluation.formula->bubbleRatio, 3.0 / 11);
   EXPECT_FALSE(evaluation.formula->bubbleRatioGeneral);
-  EXPECT_EQ(evaluation.formula->generalConditions,
-            "no general form is known: the order is that of greedy, not that "
-            "of 1f1b");
+  EXPECT_EQ(
+      evaluation.formula->generalConditions,
+      "no general form is known: the order is the one of greedy, not of 1f1b");
 }
 
 } // namespace

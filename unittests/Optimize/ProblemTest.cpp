@@ -44,8 +44,8 @@ TEST(ProblemTest, RefusesPathsThatTakeNothing) {
   Problem problem =
       makeProblem(makePlacement(2, 4, {pathOn({0, 1}), pathOn({1, 0})}));
   EXPECT_EQ(errorOf(checkProblem(problem)),
-            "the problem has several paths, and none says which microbatches "
-            "it takes");
+            "the problem has several paths without microbatches: state them "
+            "with 'takes'");
 }
 
 TEST(ProblemTest, RefusesTimes) {

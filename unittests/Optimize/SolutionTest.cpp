@@ -328,7 +328,7 @@ TEST(VerifySolutionTest, NamesWhatIsWrong) {
   EXPECT_EQ(errorWith([](Problem &, Solution &s) {
               s.rows[0][8] = Cell(0, Phase::WeightGrad, 1);
             }),
-            "worker 0: cell 8 (0W1) is there twice");
+            "worker 0: cell 8 (0W1) occurs twice");
   EXPECT_EQ(errorWith([](Problem &, Solution &s) {
               s.rows[0][8] = Cell(1, Phase::WeightGrad, 1);
             }),

@@ -76,13 +76,13 @@ TEST(AsymmetricPlacement, FollowsItsWay) {
 /// The bounds that the message of a refusal names are accepted.
 TEST(AsymmetricPlacement, RefusesRatiosThatLeaveNothing) {
   EXPECT_EQ(errorOf(asymmetricWeights(8, {1, 4}, Asymmetry::Ramp)),
-            "the ratio 1:4 as a ramp leaves nothing to a stage of 8; ratios "
-            "between 3:11 and 11:3 do not");
+            "the ratio 1:4 as a ramp leaves a stage of 8 empty; expected a "
+            "ratio between 3:11 and 11:3");
   EXPECT_FALSE(checkRule(8, {3, 11}, Asymmetry::Ramp));
   EXPECT_TRUE(checkRule(8, {300000001, 1000000000}, Asymmetry::Ramp));
   EXPECT_EQ(errorOf(asymmetricWeights(8, {5, 3}, Asymmetry::Ends)),
-            "the ratio 5:3 as unequal ends leaves nothing to a stage of 8; "
-            "ratios between 3:5 and 5:3 do not");
+            "the ratio 5:3 as unequal ends leaves a stage of 8 empty; expected "
+            "a ratio between 3:5 and 5:3");
   EXPECT_TRUE(checkRule(8, {49, 30}, Asymmetry::Middle));
 }
 
@@ -96,7 +96,7 @@ TEST(AsymmetricPlacement, TakesTheLargestSizes) {
       "the weights for a ratio of 1000000000:999999999 over 16777216 "
       "stages add up to more than 2^63 - 1");
   EXPECT_EQ(errorOf(asymmetricWeights(3, {1, 2}, Asymmetry::Halves)),
-            "a path of 3 stages has no two halves: it takes an even number "
+            "a path of 3 stages has no two halves: expected an even number "
             "from 2 to 16777216");
 }
 
@@ -107,7 +107,7 @@ TEST(AsymmetricPlacement, ReadsRatios) {
   for (llvm::StringRef text : {"", "1", "1:", ":2", "1:2:3", "a:b", "1.5:2"})
     EXPECT_EQ(errorOf(parseRatio(text)),
               "'" + text.str() +
-                  "' is no ratio: expected two numbers such as 1:2");
+                  "' is not a ratio: expected two numbers such as 1:2");
   EXPECT_EQ(errorOf(parseRatio("0:2")),
             "a part of the ratio 0:2 is 0: it must be 1 to 1000000000");
   EXPECT_EQ(errorOf(parseRatio("1:1000000001")),

@@ -58,8 +58,8 @@ TEST(SplitBackward, KeepsOverlappedBackwards) {
   SplitOptions options;
   options.overlapped = Remainder::Refuse;
   EXPECT_EQ(errorOf(splitBackward(table.view(), options)),
-            "cell 2 (0B0) of worker 0 runs overlapped, which only a whole "
-            "backward does, and cannot be split");
+            "cell 2 (0B0) of worker 0 is overlapped and cannot be split: only "
+            "whole backwards overlap");
 }
 
 TEST(SplitBackward, OneRuleHoldsForAllSplitBackwards) {
@@ -221,6 +221,6 @@ TEST(SplitBackward, GoesByTheLengthsOfTheTable) {
   for (StageSlots &stage : table.slots)
     stage.set(Phase::InputGrad, StageSlots::kUnknown);
   EXPECT_EQ(errorOf(splitBackward(align(table).view())),
-            "cell 2 (0I0) takes no number of slots: the schedule's slots give "
-            "B; give I and W too");
+            "cell 2 (0I0) has no number of slots: the schedule's slots give B; "
+            "give I and W too");
 }

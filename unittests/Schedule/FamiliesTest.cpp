@@ -170,7 +170,7 @@ TEST(FamilyOptions, OfAFamilyAreNamedInRefusals) {
             "looped-bfs has no option 'group'; it has chunks, split-backward, "
             "gradient-after, forward-only");
   EXPECT_EQ(refusal("v-half", "split-backward", "true"),
-            "v-half has no option 'split-backward', nor any other");
+            "v-half has no option 'split-backward'; it has none");
   FamilyOptions options;
   options.slots.resize(4);
   EXPECT_EQ(errorOf(generate(*findFamily("gpipe"), 4, 8, options)),

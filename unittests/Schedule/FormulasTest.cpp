@@ -36,8 +36,8 @@ static const Refusal kRefusals[] = {
     {"1f1c", 4, 4, 8,
      "no closed formula is known for family '1f1c', the closest is '1f1b'"},
     {"greedy", 4, 4, 8,
-     "no closed formula is known for family 'greedy': a greedy table has none "
-     "but those of linear, bidirectional and wave placements"},
+     "no closed formula is known for family 'greedy': a greedy table has a "
+     "formula only on linear, bidirectional and wave placements"},
     {"zb-auto", 4, 8, 8,
      "no closed formula is known for family 'zb-auto': it is the shortest of "
      "several that the memory allows"},

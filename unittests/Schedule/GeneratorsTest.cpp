@@ -155,7 +155,8 @@ static const Refusal kRefusals[] = {
      "chimera is asked for 2 pairs, but the paths are 1"},
     {{"chimera", 4, 6, "0,1,2,3;3,2,1,0", "construction=halving"},
      "chimera with halving takes an even number of microbatches on each path, "
-     "the halves of one being two, found 3 on path 0; the nearest are 2 and 4"},
+     "where each half counts as a microbatch, found 3 on path 0; the nearest "
+     "are 2 and 4"},
     {{"chimera", 3, 4},
      "3 workers: a bidirectional placement takes an even number; the nearest "
      "are 2 and 4"},
@@ -191,7 +192,7 @@ static const Refusal kRefusals[] = {
      "interleaved-1f1b takes an interleaved path, with stage 2 on worker 0 as "
      "stage 0 is, found it on worker 1"},
     {{"interleaved-1f1b", 4, 9},
-     "interleaved-1f1b shares 9 microbatches on 4 workers out into 2 equal "
+     "interleaved-1f1b divides 9 microbatches on 4 workers into 2 equal "
      "groups, but 2 does not divide 9; the nearest are 8 and 10, or give a "
      "group"},
     {{"interleaved-1f1b", 4, 10, "", "group=4"},
@@ -235,7 +236,7 @@ TEST(Generators, RefuseGradientsAfterADelayedW) {
   for (auto generate :
        {generateZBH1, generateZBH2, generateZBV, generateDualPipe})
     EXPECT_NE(errorOf(generate(makeLinear(2, 4), options))
-                  .find("puts W off, so that it sends the gradient after I"),
+                  .find("delays W, so it must send the gradient after I"),
               std::string::npos);
 }
 

@@ -65,13 +65,12 @@ TEST(Greedy, Refuses) {
             "slots for 1 stages, but the paths have 2");
   options.slots = {{1, 1, 1}, {1, -1, 1}};
   EXPECT_EQ(errorOf(generateGreedy(makeLinear(2, 2), options)),
-            "-1 slots for I of stage 1 of path 0: there cannot be fewer than "
-            "0, nor more than 4611686018427387904 in all");
+            "-1 slots for I of stage 1 of path 0: expected at least 0, and at "
+            "most 4611686018427387904 in total");
   options.slots = {{1, 1, 1}, {1, int64_t(1) << 62, 1}};
   EXPECT_EQ(errorOf(generateGreedy(makeLinear(2, 2), options)),
-            "4611686018427387904 slots for I of stage 1 of path 0: there "
-            "cannot be fewer than 0, nor more than 4611686018427387904 in "
-            "all");
+            "4611686018427387904 slots for I of stage 1 of path 0: expected at "
+            "least 0, and at most 4611686018427387904 in total");
 }
 
 //===----------------------------------------------------------------------===//

@@ -149,8 +149,7 @@ TEST(Placement, RefusesWeights) {
             "the weights of path 0 add up to more than 2^63 - 1");
   EXPECT_EQ(
       refuse(2, 1, {withWeights(withBlocks(pathOn({0, 1}), {1, 1}), {1, 1})}),
-      "path 0 has blocks and weights: its stages are as long as one of them "
-      "says");
+      "path 0 has blocks and weights: expected only one of them");
 }
 
 TEST(Placement, MeasuresStages) {
@@ -195,8 +194,8 @@ TEST(Placement, LimitsMicrobatchesOfSeveralPaths) {
   EXPECT_EQ(
       refuse(2, count,
              {pathOn({0}, {{0, count, 2}}), pathOn({1}, {{1, count, 2}})}),
-      "2147483647 microbatches: there may be 268435456 at most where "
-      "paths say which ones they take");
+      "2147483647 microbatches: there may be 268435456 at most if paths state "
+      "their microbatches");
 }
 
 TEST(Placements, FollowTheirRules) {
@@ -240,8 +239,8 @@ TEST(Placements, BidirectionalRefusalsNameTheNearestSizes) {
             "the nearest is 4");
   EXPECT_EQ(refusePlace(8, 3, 2), "3 microbatches: 4 paths need at least 4");
   EXPECT_EQ(refusePlace(4, 7, 1, Assign::Halves),
-            "7 microbatches are no equal parts for 2 paths; the nearest "
-            "numbers are 6 and 8");
+            "7 microbatches cannot be divided equally over 2 paths; the "
+            "nearest numbers are 6 and 8");
   EXPECT_EQ(refusePlace(65536, 1 << 20, 1 << 15),
             "32768 pairs on 65536 workers make 4294967296 stages: there may be "
             "16777216 at most");
@@ -316,8 +315,10 @@ TEST(PathText, NamesTheCharacter) {
             "character 3: worker 65536 is not one of 0 to 65535");
   EXPECT_EQ(refuse("0,2:-2:-1"),
             "character 3: worker -1 is not one of 0 to 65535");
-  EXPECT_EQ(refuse("0,4:2"), "character 3: the workers 4:2:1 are none");
-  EXPECT_EQ(refuse("0,0:4:0"), "character 3: the workers 0:4:0 are none");
+  EXPECT_EQ(refuse("0,4:2"),
+            "character 3: the range of workers 4:2:1 is empty");
+  EXPECT_EQ(refuse("0,0:4:0"),
+            "character 3: the range of workers 0:4:0 is empty");
   EXPECT_EQ(refuse("0,0:4:"),
             "character 7: expected the step of a range, found the end");
   EXPECT_EQ(refuse("99999999999999999999"),

@@ -122,9 +122,8 @@ TEST(SlotLengths, AreVerifiedInAlignedTables) {
   EXPECT_FALSE(verifyTable(table.view()));
   table.slots[1] = StageSlots::makeWeighted(3);
   EXPECT_EQ(toString(*verifyTable(table.view())),
-            "cell 2 (0B0) of worker 0 starts at slot 7, before 1B0 has ended, "
-            "which is at slot 10\n"
-            "note: 1B0 is cell 2 of worker 1 and starts at slot 4");
+            "cell 2 (0B0) of worker 0 starts at slot 7, but 1B0 ends only at "
+            "slot 10\nnote: 1B0 is cell 2 of worker 1 and starts at slot 4");
 }
 
 TEST(SlotLengths, MustBeKnownForCellsThatAreThere) {
@@ -133,8 +132,8 @@ TEST(SlotLengths, MustBeKnownForCellsThatAreThere) {
   onlyWhole.set(Phase::Backward, 5);
   table.slots = {onlyWhole};
   EXPECT_EQ(toString(*verifySlotLengths(table.view())),
-            "cell 3 (0I1) takes no number of slots: the schedule's slots give "
-            "B; give I and W too");
+            "cell 3 (0I1) has no number of slots: the schedule's slots give B; "
+            "give I and W too");
   table.rows = {parseRow("0F0 0B0 0F1 0B1")};
   EXPECT_FALSE(verifySlotLengths(table.view()));
 }

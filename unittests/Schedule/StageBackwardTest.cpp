@@ -71,8 +71,9 @@ TEST(StageBackward, RefusesFrozenStagesThatThePathLacks) {
             "ascending order");
   Path both = frozenPath({0, 1}, {0});
   both.backward.isNone = true;
-  EXPECT_EQ(refuse(both), "path 0 has frozen stages and no backward at all: "
-                          "one of them");
+  EXPECT_EQ(
+      refuse(both),
+      "path 0 has frozen stages and no backward: expected only one of them");
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,7 +173,7 @@ static std::string find(std::vector<int64_t> frozen,
 
 TEST(StageBackward, RefusesCellsThatAStageDoesNotRun) {
   std::string alone = "stage 0 of path 0 is frozen and no stage before it "
-                      "trains, so it runs F alone";
+                      "trains, so it runs only F";
   for (llvm::StringRef cell : {"0B0", "0I0", "0R0", "0D0", "0O0", "0G0"})
     EXPECT_EQ(find({0}, {("0F0 " + cell).str(), "1F0 1B0"}),
               "cell 1 (" + cell.str() + ") must not occur: " + alone);
@@ -185,8 +186,8 @@ TEST(StageBackward, RefusesCellsThatAStageDoesNotRun) {
   EXPECT_EQ(find({1}, {"0F0 0B0", "1F0 1I0 1O0"}),
             "cell 2 (1O0) must not occur: " + input);
   EXPECT_EQ(find({0}, {"0F0", "1F0 1X0 1S0 1Y0 1T0 1B0"}),
-            "cell 1 (1X0) is of a shard, and stages of path 0 are frozen: "
-            "shards are on paths whose stages all train");
+            "cell 1 (1X0) belongs to a shard, and stages of path 0 are frozen: "
+            "shards need paths whose stages all train");
 }
 
 TEST(StageBackward, RefusesMissingCells) {
@@ -214,7 +215,7 @@ TEST(StageBackward, RefusesFrozenBlocksThatAnotherPathTrains) {
   EXPECT_EQ(toString(*violation),
             "stage 0 of path 0 and stage 0 of path 1 have the same blocks, and "
             "one of them trains: stage 0 of path 1 is frozen and no stage "
-            "before it trains, so it runs F alone");
+            "before it trains, so it runs only F");
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,11 +284,11 @@ static std::string refuse(llvm::StringRef family, const Path &path) {
 
 TEST(StageBackward, FamiliesRefuseWhatTheyCannotPlace) {
   EXPECT_EQ(refuse("zb-v", frozenPath({0, 1}, {0})),
-            "zb-v: the paths with frozen stages have other stages than the new "
-            "ones, of 4 stages; freeze stages of those");
+            "zb-v: the paths with frozen stages have another length than the "
+            "new paths of 4 stages; freeze stages of the new paths");
   EXPECT_EQ(refuse("vocab-1f1b", frozenPath({0, 1}, {0})),
             "vocab-1f1b takes only stages that all train: stage 0 of path 0 is "
-            "frozen and no stage before it trains, so it runs F alone");
+            "frozen and no stage before it trains, so it runs only F");
   FamilyOptions options;
   options.forwardOnly = true;
   EXPECT_EQ(errorOf(generate(*findFamily("vocab-1f1b"), 2, 4, options)),

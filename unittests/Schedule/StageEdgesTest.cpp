@@ -100,11 +100,11 @@ TEST(StageEdges, RefusesEdgesThatLeadNowhere) {
             "edge 0 -> -1: there is no stage -1; the path and nodes have "
             "stages 0 to 2");
   EXPECT_EQ(refuse(path, {{}, {{0, 1}}}),
-            "edge 0 -> 1 is there already: a path is a chain");
-  EXPECT_EQ(refuse(path, {{}, {{0, 2}, {0, 2}}}), "edge 0 -> 2 is there twice");
+            "edge 0 -> 1 exists already: a path is a chain");
+  EXPECT_EQ(refuse(path, {{}, {{0, 2}, {0, 2}}}), "edge 0 -> 2 occurs twice");
   EXPECT_EQ(refuse(path, {{{3, 3, kTrained}}, {}}), "node 3 has no edge");
   EXPECT_EQ(refuse(path, {{{4, 3, kTrained}}, {{4, 0}}}),
-            "node 4 must have the number 3: nodes are numbered on from the 3 "
+            "node 4 must have the number 3: nodes are numbered after the 3 "
             "stages of the path");
   EXPECT_EQ(refuse(path, {{{3, 4, kTrained}}, {{3, 0}}}),
             "node 3 is on worker 4, which is not one of the 4 workers (0 to "
@@ -127,29 +127,29 @@ TEST(StageEdges, RefusesWhatHasNoMeaningYet) {
             "are 2");
   EXPECT_EQ(refuse(pathOn({0, 1, 0, 1}), {{}, {{0, 3}}}),
             "stage 3 of path 0 gives gradients to stage 0 of path 0 and stage "
-            "2 of path 0, which are both on worker 0: messages with several "
-            "gradients are not known");
+            "2 of path 0, which are both on worker 0: a message cannot carry "
+            "several gradients");
 }
 
 TEST(StageEdges, RefusesCirclesAndTrainingAfterNoBackward) {
   Path path = pathOn({0, 1, 2});
   EXPECT_EQ(refuse(path, {{}, {{2, 0}}}),
-            "the edges between stages lead in a circle: stage 0 of path 0 -> "
+            "the edges between stages form a circle: stage 0 of path 0 -> "
             "stage 1 of path 0 -> stage 2 of path 0 -> stage 0 of path 0");
-  EXPECT_EQ(refuse(path, {{{3, 3, kTrained}, {4, 3, kTrained}},
-                          {{3, 4}, {4, 3}, {4, 0}}}),
-            "the edges between stages lead in a circle: node 4 -> node 3 -> "
-            "node 4");
+  EXPECT_EQ(
+      refuse(path,
+             {{{3, 3, kTrained}, {4, 3, kTrained}}, {{3, 4}, {4, 3}, {4, 0}}}),
+      "the edges between stages form a circle: node 4 -> node 3 -> node 4");
   EXPECT_EQ(refuse(path, {{}, {{1, 1}}}),
-            "the edges between stages lead in a circle: stage 1 of path 0 -> "
+            "the edges between stages form a circle: stage 1 of path 0 -> "
             "stage 1 of path 0");
   EXPECT_EQ(refuse(path, {{{3, 3, kNone}}, {{3, 1}}}),
             "stage 1 of path 0 trains after node 3, which has no backward: "
-            "freeze the latter, or give neither a backward");
+            "freeze node 3, or remove the backward of stage 1 of path 0");
   path.backward.frozen = {1};
   EXPECT_EQ(refuse(path, {{{3, 3, kNone}}, {{3, 1}}}),
             "stage 2 of path 0 trains after node 3, which has no backward: "
-            "freeze the latter, or give neither a backward");
+            "freeze node 3, or remove the backward of stage 2 of path 0");
 }
 
 //===----------------------------------------------------------------------===//
@@ -269,19 +269,19 @@ TEST(StageEdges, RefusesCellsOfStagesWithoutThem) {
   };
   EXPECT_EQ(find({kFrozen}, {{2, 0}}, "2F0 2I0"),
             "cell 1 (2I0) must not occur: node 2 is frozen and no stage before "
-            "it trains, so it runs F alone");
-  EXPECT_EQ(find({kNone}, {{0, 2}}, "2F0 2B0"),
-            "cell 1 (2B0) must not occur: node 2 has no backward, so it runs F "
-            "alone");
+            "it trains, so it runs only F");
+  EXPECT_EQ(
+      find({kNone}, {{0, 2}}, "2F0 2B0"),
+      "cell 1 (2B0) must not occur: node 2 has no backward, so it runs only F");
   EXPECT_EQ(find({kNone}, {{1, 2}}, "0F0 0B0"),
             "cell 1 (0B0) must not occur: stage 0 of path 0 leads to no loss, "
-            "so it runs F alone");
+            "so it runs only F");
   EXPECT_EQ(find({kFrozen}, {{0, 2}}, "2F0 2B0"),
             "cell 1 (2B0) must not occur: node 2 is frozen after a stage that "
             "trains, so it runs F and, for the gradient of its input, I");
   EXPECT_EQ(find({kTrained}, {{2, 0}}, "2F0 2X0"),
-            "cell 1 (2X0) is of a shard, and the schedule has edges besides "
-            "its path: shards are on chains of stages");
+            "cell 1 (2X0) belongs to a shard, and the schedule has edges "
+            "outside of its path: shards need chains of stages");
 }
 
 TEST(StageEdges, ReadersOfChainsRefuseEdges) {

@@ -96,12 +96,12 @@ TEST(VerifyRow, FindsBadOverlaps) {
   EXPECT_EQ(overlap("1F0 1F1", {1}), "cell 1 (1F1) is overlapped with the next "
                                      "cell, but it is the last of its row");
   EXPECT_EQ(overlap("_ 1F1", {0}),
-            "cell 0 (_) is no compute cell and cannot be overlapped");
+            "cell 0 (_) is not a compute cell and cannot be overlapped");
   EXPECT_EQ(overlap("1F0 1F1 1D0", {1}),
-            "cell 1 (1F1) is overlapped with 1D0, which is no compute cell");
+            "cell 1 (1F1) is overlapped with 1D0, which is not a compute cell");
   EXPECT_EQ(overlap("1F0 1B0 1F1 1G0", {2}),
-            "cell 2 (1F1) is overlapped with 1G0: an all-reduce runs beside "
-            "compute by itself");
+            "cell 2 (1F1) is overlapped with 1G0: an all-reduce runs alongside "
+            "compute anyway");
   EXPECT_EQ(overlap("1F0 1F1 1F2", {0, 1}),
             "cell 1 (1F1) is in two overlapped pairs: a pair has two cells");
   EXPECT_EQ(overlap("1F0 1B0", {0}),
@@ -112,8 +112,8 @@ TEST(VerifyRow, FindsBadOverlaps) {
 TEST(VerifyRow, FindsPathsThatTakeNothing) {
   Placement placement = makePlacement(2, 4, {pathOn({0, 1}), pathOn({1, 0})});
   EXPECT_EQ(find(placement, 0, parseRow("0F0")),
-            "the schedule has several paths, and none says which microbatches "
-            "it takes");
+            "the schedule has several paths without microbatches: state them "
+            "with 'takes'");
   EXPECT_EQ(find(placement, 0, {}), "");
 }
 

@@ -81,8 +81,8 @@ TEST(VerifyTable, FindsWrongRowCounts) {
 TEST(VerifyTable, FindsPathsThatTakeNothing) {
   Placement placement = makePlacement(2, 2, {pathOn({0, 1}), pathOn({1, 0})});
   EXPECT_EQ(find(makeTable(placement, {"", ""})),
-            "the schedule has several paths, and none says which microbatches "
-            "it takes");
+            "the schedule has several paths without microbatches: state them "
+            "with 'takes'");
 }
 
 TEST(VerifyTable, PrintsTheCycleEdgeByEdge) {
@@ -197,9 +197,8 @@ TEST(VerifyTable, AlignedTablesKeepTheirSlots) {
   EXPECT_EQ(find(table), "");
   table.rows[0] = parseRow("0F0 _2 0B0");
   EXPECT_EQ(find(table),
-            "cell 2 (0B0) of worker 0 starts at slot 3, before 1B0 has ended, "
-            "which is at slot 4\n"
-            "note: 1B0 is cell 2 of worker 1 and starts at slot 2");
+            "cell 2 (0B0) of worker 0 starts at slot 3, but 1B0 ends only at "
+            "slot 4\nnote: 1B0 is cell 2 of worker 1 and starts at slot 2");
 }
 
 TEST(VerifyTable, GradientGoesByWhatTheScheduleSays) {
@@ -208,9 +207,8 @@ TEST(VerifyTable, GradientGoesByWhatTheScheduleSays) {
   EXPECT_EQ(find(table), "");
   table.gradientAfter = GradientAfter::WeightGrad;
   EXPECT_EQ(find(table),
-            "cell 2 (0B0) of worker 0 starts at slot 3, before 1W0 has ended, "
-            "which is at slot 4\n"
-            "note: 1W0 is cell 3 of worker 1 and starts at slot 3");
+            "cell 2 (0B0) of worker 0 starts at slot 3, but 1W0 ends only at "
+            "slot 4\nnote: 1W0 is cell 3 of worker 1 and starts at slot 3");
 }
 
 TEST(VerifyTable, CostsNothingForSizesThatAreOnlyClaimed) {

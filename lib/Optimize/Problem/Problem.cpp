@@ -144,8 +144,8 @@ llvm::Error ProblemCheck::checkLengths() const {
   if (placement.getNumPaths() == 0)
     return makeError("the problem has no path");
   if (!placement.isAssigned())
-    return makeError("the problem has several paths, and none says which "
-                     "microbatches it takes");
+    return makeError("the problem has several paths without microbatches: "
+                     "state them with 'takes'");
   if (llvm::Error error = checkSize(placement.getNumPairs(), problem.numSlices))
     return error;
   int64_t numStages = placement.getNumGlobalStages();

@@ -149,7 +149,7 @@ llvm::Error SolutionCheck::readRow(int64_t worker) {
       continue;
     Span &span = pairs[placement.pairOf(cell)][cell.getPhase()];
     if (span)
-      return makeError(nameOf(worker, i) + " is there twice");
+      return makeError(nameOf(worker, i) + " occurs twice");
     span.start = solution.starts[worker][i];
     if (llvm::AddOverflow(span.start, durationOf(cell), span.end))
       return makeError(nameOf(worker, i) + " ends after 2^63-1");

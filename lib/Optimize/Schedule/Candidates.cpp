@@ -180,7 +180,7 @@ pipesched::listCandidates(const ScheduleStart &start,
     return seeds.takeError();
   if (options.placements.empty() && !own.isAssigned())
     return createStringError(
-        "has several paths, and none says which microbatches it takes");
+        "has several paths without microbatches: state them with 'takes'");
   Expected<std::vector<SizeOption>> sizes = listSizes(start, options);
   if (!sizes)
     return sizes.takeError();

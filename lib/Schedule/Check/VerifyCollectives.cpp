@@ -65,7 +65,7 @@ checkWorkers(const TableView &table, const Groups &groups, int64_t group) {
     if (first.row == second.row)
       return Violation{
           second,
-          formatv("cell {0} ({1}) meets the group of {2} a second time",
+          formatv("cell {0} ({1}) is a second cell in the group of {2}",
                   second.index, cellAt(table, second), cellAt(table, first)),
           {{first, formatv("{0} is cell {1} of this row", cellAt(table, first),
                            first.index)}}};
@@ -182,8 +182,8 @@ std::optional<Violation> MeetingVerifier::checkUsers(int64_t group) const {
       CellRef here = index.refOf(user);
       violation = describe(
           here, last,
-          formatv("cell {0} ({1}) of worker {2} starts at slot {3}, before "
-                  "worker {4} has come to {5}, which is at slot {6}",
+          formatv("cell {0} ({1}) of worker {2} starts at slot {3}, but worker "
+                  "{4} reaches {5} only at slot {6}",
                   here.index, cellAt(table, here), here.row, startOf(here),
                   last.row, cellAt(table, last), startOf(last)));
     });
@@ -214,13 +214,12 @@ std::optional<Violation> MeetingVerifier::check(int64_t group) const {
   for (CellRef other : members)
     for (CellRef at : members)
       if (startOf(at) < freeSlotFor(other))
-        return describe(at, other,
-                        formatv("cell {0} ({1}) of worker {2} starts at slot "
-                                "{3}, before worker {4} can start {5}, which "
-                                "is at slot {6}",
-                                at.index, cellAt(table, at), at.row,
-                                startOf(at), other.row, cellAt(table, other),
-                                freeSlotFor(other)));
+        return describe(
+            at, other,
+            formatv("cell {0} ({1}) of worker {2} starts at slot {3}, but "
+                    "worker {4} can start {5} only at slot {6}",
+                    at.index, cellAt(table, at), at.row, startOf(at), other.row,
+                    cellAt(table, other), freeSlotFor(other)));
   return std::nullopt;
 }
 

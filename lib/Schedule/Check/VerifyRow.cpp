@@ -122,8 +122,8 @@ std::optional<Violation> RowVerifier::run() {
   if (cells.empty())
     return std::nullopt;
   if (!placement.isAssigned())
-    return at(0, "the schedule has several paths, and none says which "
-                 "microbatches it takes");
+    return at(0, "the schedule has several paths without microbatches: state "
+                 "them with 'takes'");
   for (int64_t i = 0, e = cells.size(); i != e; ++i)
     if (!isFine(cells[i]))
       if (std::optional<Violation> violation = checkCell(i))
@@ -210,36 +210,37 @@ std::optional<Violation> RowVerifier::checkKind(int64_t i) const {
   if (!cell.isIn(kSpreadPhases))
     return std::nullopt;
   if (!placement.getAdded().isEmpty())
-    return at(i,
-              formatv("{0} is of a shard, and the schedule has edges besides "
-                      "its path: shards are on chains of stages",
-                      name(i)));
+    return at(i, formatv("{0} belongs to a shard, and the schedule has edges "
+                         "outside of its path: shards need chains of stages",
+                         name(i)));
   if (placement.getPath(path).backward.isFull())
     return std::nullopt;
-  return at(i, formatv("{0} is of a shard, and stages of path {1} are frozen: "
-                       "shards are on paths whose stages all train",
+  return at(i, formatv("{0} belongs to a shard, and stages of path {1} are "
+                       "frozen: shards need paths whose stages all train",
                        name(i), path));
 }
 
 std::optional<Violation> RowVerifier::checkOverlap(int64_t i) const {
   Cell first = cells[i];
   if (!first.isCompute())
-    return at(
-        i, formatv("{0} is no compute cell and cannot be overlapped", name(i)));
+    return at(i, formatv("{0} is not a compute cell and cannot be overlapped",
+                         name(i)));
   if (i + 1 == static_cast<int64_t>(cells.size()))
     return at(i, formatv("{0} is overlapped with the next cell, but it is the "
                          "last of its row",
                          name(i)));
   Cell second = cells[i + 1];
   if (!second.isCompute())
-    return at(i, formatv("{0} is overlapped with {1}, which is no compute cell",
-                         name(i), nameOf(second)));
+    return at(i,
+              formatv("{0} is overlapped with {1}, which is not a compute cell",
+                      name(i), nameOf(second)));
   for (Cell cell : {first, second})
     if (cell.isIn(kCollectivePhases))
-      return at(i, formatv("{0} is overlapped with {1}: {2} runs beside "
-                           "compute by itself",
-                           name(i), nameOf(second),
-                           describePhase(cell.getPhase())));
+      return at(
+          i,
+          formatv(
+              "{0} is overlapped with {1}: {2} runs alongside compute anyway",
+              name(i), nameOf(second), describePhase(cell.getPhase())));
   if (second.overlapsNext())
     return at(i + 1, formatv("{0} is in two overlapped pairs: a pair has two "
                              "cells",

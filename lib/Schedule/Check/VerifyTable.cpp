@@ -198,8 +198,8 @@ private:
     CellName otherName = nameAt(table, other);
     return Violation{
         here,
-        formatv("cell {0} ({1}) of worker {2} starts at slot {3}, before {4} "
-                "has ended, which is at slot {5}",
+        formatv("cell {0} ({1}) of worker {2} starts at slot {3}, but {4} ends "
+                "only at slot {5}",
                 here.index, nameAt(table, here), here.row, start, otherName,
                 end),
         {{other, formatv("{0} is cell {1} of worker {2} and starts at slot "
@@ -296,8 +296,8 @@ static std::optional<Violation> checkCells(const TableView &table,
 std::optional<Violation> pipesched::verifyTable(const TableView &table) {
   const Placement &placement = *table.placement;
   if (!placement.isAssigned())
-    return ofSchedule("the schedule has several paths, and none says which "
-                      "microbatches it takes");
+    return ofSchedule("the schedule has several paths without microbatches: "
+                      "state them with 'takes'");
   if (static_cast<int64_t>(table.rows.size()) != placement.getNumWorkers())
     return ofSchedule(formatv("the table has {0} rows for {1} workers",
                               table.rows.size(), placement.getNumWorkers()));
@@ -323,8 +323,7 @@ std::optional<Violation> pipesched::verifyTable(const TableView &table) {
 static Violation describeUnknown(CellName cell, CellRef at) {
   bool isHalf = cell.cell.isIn(kSplitBackward);
   return {at,
-          formatv("cell {0} ({1}) takes no number of slots: {2}", at.index,
-                  cell,
+          formatv("cell {0} ({1}) has no number of slots: {2}", at.index, cell,
                   isHalf ? "the schedule's slots give B; give I and W too"
                          : "the schedule's slots do not give its phase"),
           {}};
@@ -421,12 +420,12 @@ std::optional<Violation> SpreadVerifier::checkStage(CellRef here) const {
     return std::nullopt;
   return Violation{
       here,
-      formatv("cell {0} ({1}) is of stage {2}, but worker {3} has the {4} "
-              "stage of its path, from which shards take and to which they "
-              "give: it has to be {5}",
-              here.index, nameAt(here), cell.getStage(), here.row,
-              isFirst ? "first" : "last",
-              placement.nameOf(Cell(stage, phase, cell.getUnit()))),
+      formatv(
+          "cell {0} ({1}) is of stage {2}, but worker {3} has the {4} stage of "
+          "its path, which exchanges data with the shards: expected {5}",
+          here.index, nameAt(here), cell.getStage(), here.row,
+          isFirst ? "first" : "last",
+          placement.nameOf(Cell(stage, phase, cell.getUnit()))),
       {}};
 }
 
@@ -547,7 +546,7 @@ std::optional<Violation> ParameterSetVerifier::checkOwner(CellRef at) const {
   if (sets.ownsAny(stageAt(at)))
     return std::nullopt;
   return Violation{at,
-                   formatv("cell {0} ({1}) has nothing to {2}: {3}", at.index,
+                   formatv("cell {0} ({1}) has no blocks to {2}: {3}", at.index,
                            cell, cell.is(Phase::Optimizer) ? "step" : "reduce",
                            sets.describeOwners(stageAt(at), cell.getPhase())),
                    {}};

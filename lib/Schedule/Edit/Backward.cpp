@@ -138,8 +138,8 @@ Expected<BackwardChange> pipesched::splitBackward(const TableView &table,
   if (found.firstOverlapped && options.overlapped == Remainder::Refuse)
     return llvm::make_error<ViolationError>(
         Violation{found.firstOverlapped,
-                  formatv("{0} runs overlapped, which only a whole backward "
-                          "does, and cannot be split",
+                  formatv("{0} is overlapped and cannot be split: only whole "
+                          "backwards overlap",
                           name(table, *found.firstOverlapped)),
                   {}});
   BackwardChange change;
@@ -200,10 +200,9 @@ static Violation describeApart(const TableView &table, CellRef at) {
         formatv("{0} cannot be merged: there is no {1}", name(table, at), own),
         {}};
   int64_t next = nextCell(row, at.index);
-  std::string reason =
-      isOverlapped(row, at.index) || isOverlapped(row, index)
-          ? "one of the two runs overlapped"
-          : formatv("{0} stands between the two", row[next]).str();
+  std::string reason = isOverlapped(row, at.index) || isOverlapped(row, index)
+                           ? "one of the two is overlapped"
+                           : formatv("{0} is between the two", row[next]).str();
   CellRef other = {at.row, index};
   return {at,
           formatv("{0} cannot be merged with {1}: {2}", name(table, at), own,

@@ -38,12 +38,12 @@ findSpreadOrEnded(const TableView &table, PhaseSet added, StringRef what) {
       Cell cell = table.rows[row][i];
       std::string reason;
       if (cell.isIn(added))
-        reason = formatv("the {0} is spread over the workers already", what);
+        reason = formatv("the {0} is already sharded over the workers", what);
       else if (cell.isPerPath())
-        reason = formatv("it would run before the shards have added their "
-                         "gradients; spread the {0} before optimizer steps "
-                         "are added",
-                         what);
+        reason =
+            formatv("it would run before the shards have added their "
+                    "gradients; shard the {0} before adding optimizer steps",
+                    what);
       if (!reason.empty())
         return Violation{CellRef{row, i},
                          formatv("cell {0} ({1}): {2}", i,
@@ -63,11 +63,12 @@ static llvm::Error checkSpreadable(const TableView &table, PhaseSet added,
     return error;
   std::optional<Violation> violation = findSpreadOrEnded(table, added, what);
   if (!violation && table.aligned)
-    violation = {std::nullopt,
-                 formatv("the schedule has written slots; spread the {0} "
-                         "before it is aligned",
-                         what),
-                 {}};
+    violation = {
+        std::nullopt,
+        formatv(
+            "the schedule has written slots; shard the {0} before aligning it",
+            what),
+        {}};
   if (!violation)
     violation = verifyTable(table);
   if (violation)
@@ -191,8 +192,8 @@ Error Spreader::listSteps() {
     return slots.takeError();
   if (slots->numSlots > kMaxTurns / int64_t(table.rows.size()))
     return pipesched::formatError(
-        "{0} slots on {1} workers: their product may be {2} at most where the "
-        "head is on all workers",
+        "{0} slots on {1} workers: their product may be {2} at most if the "
+        "head is sharded over all workers",
         slots->numSlots, table.rows.size(), kMaxTurns);
   std::vector<CellEvent> events;
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)

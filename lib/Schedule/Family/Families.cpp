@@ -135,7 +135,7 @@ static constexpr Family kFamilies[] = {
      adapt<generateGPipe>,
      formulas::evaluateGPipe},
     {"1f1b",
-     "one forward and one backward in turn",
+     "alternately one forward and one backward",
      "Narayanan et al. 2021, arXiv 2104.04473",
      {{"PipeDream-Flush", "Narayanan et al. 2021"},
       {"DAPPLE", "Fan et al. 2021"},
@@ -204,7 +204,7 @@ static constexpr Family kFamilies[] = {
      adapt<generateMpmdCircular>,
      formulas::evaluateMpmdCircular},
     {"interleaved-1f1b",
-     "1F1B in groups that take turns on the chunks",
+     "1F1B in groups that alternate between the chunks",
      "Narayanan et al. 2021, arXiv 2104.04473",
      {{"VPP", "Megatron-LM, PaddlePaddle"},
       {"virtual-pipeline", "Megatron-LM"},
@@ -385,7 +385,7 @@ static constexpr Family kFamilies[] = {
      kUnboundedAtConsumer,
      adapt<generateVocabVHalf>,
      nullptr,
-     "what its steps of the head cost depends on their lengths"},
+     "the cost of its head steps depends on their lengths"},
     {"interlaced-1f1b",
      "1F1B in which all workers stop for the head of a microbatch",
      "Yeung et al. 2024, arXiv 2411.05288",
@@ -408,7 +408,7 @@ static constexpr Family kFamilies[] = {
      kUnboundedAtConsumer,
      adapt<generateGreedy>,
      nullptr,
-     "a greedy table has none but those of linear, bidirectional and wave "
+     "a greedy table has a formula only on linear, bidirectional and wave "
      "placements",
      /*measuresSlots=*/true},
     {"hanayo",
@@ -511,7 +511,7 @@ static Error refuseOption(const Family &family, StringRef option) {
     if (family.takes(info.option))
       taken.push_back(info.name);
   if (taken.empty())
-    return formatError("{0} has no option '{1}', nor any other", family.name,
+    return formatError("{0} has no option '{1}'; it has none", family.name,
                        option);
   return formatError("{0} has no option '{1}'; it has {2}", family.name, option,
                      llvm::join(taken, ", "));

@@ -134,8 +134,8 @@ pipesched::evaluateFormulaOfRows(StringRef family, const Placement &placement,
   result->bubbleRatioGeneral.reset();
   result->generalSource.clear();
   result->generalConditions =
-      ("no general form is known: the order is that of " + family +
-       ", not that of " + rule)
+      ("no general form is known: the order is the one of " + family +
+       ", not of " + rule)
           .str();
   return result;
 }

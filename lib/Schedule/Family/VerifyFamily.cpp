@@ -56,17 +56,18 @@ static std::optional<Violation> compareRow(const Placement &placement,
   if (cell == other)
     return std::nullopt;
   if (!cell)
-    return Violation{std::nullopt,
-                     formatv("worker {0} ends where family \"{1}\" has {2}{3}",
-                             row, family, placement.nameOf(*other), kAdvice),
-                     {}};
+    return Violation{
+        std::nullopt,
+        formatv("worker {0} ends, but family \"{1}\" has {2} next{3}", row,
+                family, placement.nameOf(*other), kAdvice),
+        {}};
   auto at = static_cast<int64_t>(index) - 1;
   return Violation{
       CellRef{row, at},
-      formatv("cell {0} ({1}) is not that of family \"{2}\", which has {3} "
-              "here{4}",
-              at, placement.nameOf(*cell), family,
-              describeWanted(placement, *cell, other), kAdvice),
+      formatv(
+          "cell {0} ({1}) differs from family \"{2}\", which has {3} here{4}",
+          at, placement.nameOf(*cell), family,
+          describeWanted(placement, *cell, other), kAdvice),
       {}};
 }
 
@@ -79,7 +80,7 @@ std::optional<Violation> pipesched::verifyFamily(const TableView &table,
   llvm::Expected<Table> generated = generate(family, *table.placement, asTable);
   if (!generated)
     return Violation{std::nullopt,
-                     formatv("is no schedule of family \"{0}\": {1}{2}",
+                     formatv("is not a schedule of family \"{0}\": {1}{2}",
                              family.name, llvm::toString(generated.takeError()),
                              kAdvice),
                      {}};

@@ -130,8 +130,9 @@ Error Parser::appendWorkers(Path &path) {
   if (Error error = parseRange("a worker", range))
     return error;
   if (range.step == 0 || range.size() == 0)
-    return formatError("character {0}: the workers {1}:{2}:{3} are none",
-                       position, range.begin, range.end, range.step);
+    return formatError(
+        "character {0}: the range of workers {1}:{2}:{3} is empty", position,
+        range.begin, range.end, range.step);
   if (range.size() > Cell::kMaxStages - path.getNumStages())
     return formatError("character {0}: a path may have {1} stages at most",
                        position, Cell::kMaxStages);

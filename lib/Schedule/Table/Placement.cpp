@@ -94,9 +94,9 @@ static Error checkWeights(int64_t pathNumber, const Path &path) {
   if (path.weights.empty())
     return Error::success();
   if (!path.blocks.empty())
-    return formatError("path {0} has blocks and weights: its stages are as "
-                       "long as one of them says",
-                       pathNumber);
+    return formatError(
+        "path {0} has blocks and weights: expected only one of them",
+        pathNumber);
   for (auto [stage, weight] : llvm::enumerate(path.weights))
     if (weight < 1)
       return formatError("stage {0} of path {1} has weight {2}: it must be 1 "
@@ -108,9 +108,9 @@ static Error checkWeights(int64_t pathNumber, const Path &path) {
 static Error checkBackward(int64_t pathNumber, const Path &path) {
   const std::vector<int64_t> &frozen = path.backward.frozen;
   if (path.backward.isNone && !frozen.empty())
-    return formatError("path {0} has frozen stages and no backward at all: one "
-                       "of them",
-                       pathNumber);
+    return formatError(
+        "path {0} has frozen stages and no backward: expected only one of them",
+        pathNumber);
   for (auto [i, stage] : llvm::enumerate(frozen)) {
     if (stage < 0 || stage >= path.getNumStages())
       return formatError("path {0} freezes stage {1}, and has stages 0 to {2}",
@@ -245,8 +245,8 @@ Error Placement::assignMicrobatches() {
     return Error::success();
   }
   if (getNumUnits() > kMaxAssignedMicrobatches)
-    return formatError("{0} microbatches: there may be {1} at most where paths "
-                       "say which ones they take",
+    return formatError("{0} microbatches: there may be {1} at most if paths "
+                       "state their microbatches",
                        getNumUnits(), kMaxAssignedMicrobatches);
   if (Error error = checkCover(paths, numMicrobatches))
     return error;
@@ -313,9 +313,10 @@ Error pipesched::keepBackward(llvm::ArrayRef<Path> replaced,
     return a.getNumStages() == b.getNumStages();
   };
   if (!areNone && !llvm::equal(replaced, paths, isSimilar))
-    return formatError("the paths with frozen stages have other stages than "
-                       "the new ones, of {0} stages; freeze stages of those",
-                       paths.front().getNumStages());
+    return formatError(
+        "the paths with frozen stages have another length than the new paths "
+        "of {0} stages; freeze stages of the new paths",
+        paths.front().getNumStages());
   for (auto [number, path] : llvm::enumerate(paths))
     path.backward =
         areNone ? PathBackward{/*isNone=*/true, {}} : replaced[number].backward;
@@ -472,8 +473,8 @@ static Error checkShares(int64_t numMicrobatches, int64_t numPaths,
                        numMicrobatches, numPaths);
   if (assign == Assign::Halves && numMicrobatches % numPaths != 0) {
     int64_t below = numMicrobatches / numPaths * numPaths;
-    return formatError("{0} microbatches are no equal parts for {1} paths; the "
-                       "nearest numbers are {2} and {3}",
+    return formatError("{0} microbatches cannot be divided equally over {1} "
+                       "paths; the nearest numbers are {2} and {3}",
                        numMicrobatches, numPaths, below, below + numPaths);
   }
   return Error::success();
@@ -533,7 +534,7 @@ static StringRef nameOf(Asymmetry way) {
 static Expected<int64_t> parsePart(StringRef part, StringRef text) {
   int64_t value = 0;
   if (part.trim().getAsInteger(10, value))
-    return formatError("'{0}' is no ratio: expected two numbers such as 1:2",
+    return formatError("'{0}' is not a ratio: expected two numbers such as 1:2",
                        text);
   if (value < 1 || value > Ratio::kMaxPart)
     return formatError("a part of the ratio {0} is {1}: it must be 1 to {2}",
@@ -580,8 +581,8 @@ static Error refuseRatio(int64_t numStages, Ratio ratio, Asymmetry way,
   int64_t divisor = std::gcd(less, more);
   less /= divisor;
   more /= divisor;
-  return formatError("the ratio {0}:{1} as {2} leaves nothing to a stage of "
-                     "{3}; ratios between {4}:{5} and {5}:{4} do not",
+  return formatError("the ratio {0}:{1} as {2} leaves a stage of {3} empty; "
+                     "expected a ratio between {4}:{5} and {5}:{4}",
                      ratio.first, ratio.second, nameOf(way), numStages, less,
                      more);
 }
@@ -600,7 +601,7 @@ static void reduce(std::vector<int64_t> &weights) {
 Expected<std::vector<int64_t>>
 pipesched::asymmetricWeights(int64_t numStages, Ratio ratio, Asymmetry way) {
   if (numStages < 2 || numStages % 2 != 0 || numStages > Cell::kMaxStages)
-    return formatError("a path of {0} stages has no two halves: it takes an "
+    return formatError("a path of {0} stages has no two halves: expected an "
                        "even number from 2 to {1}",
                        numStages, Cell::kMaxStages);
   for ([[maybe_unused]] int64_t part : {ratio.first, ratio.second})

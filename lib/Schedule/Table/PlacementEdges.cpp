@@ -78,7 +78,7 @@ static Error checkNodes(const Path &path, llvm::ArrayRef<StageNode> nodes,
   for (const StageNode &node : nodes) {
     if (node.number != next)
       return formatError("node {0} must have the number {1}: nodes are "
-                         "numbered on from the {2} stages of the path",
+                         "numbered after the {2} stages of the path",
                          node.number, next, path.getNumStages());
     if (node.worker < 0 || node.worker >= numWorkers)
       return formatError("node {0} is on worker {1}, which is not one of the "
@@ -116,14 +116,14 @@ Error Placement::checkAdded() const {
                            "have stages 0 to {2}",
                            describeEdge(edge), end, numStages - 1);
     if (edge.to == edge.from + 1 && edge.to < path.getNumStages())
-      return formatError("{0} is there already: a path is a chain",
+      return formatError("{0} exists already: a path is a chain",
                          describeEdge(edge));
     seen.emplace_back(edge.from, edge.to);
   }
   llvm::sort(seen);
   auto twice = std::adjacent_find(seen.begin(), seen.end());
   if (twice != seen.end())
-    return formatError("{0} is there twice",
+    return formatError("{0} occurs twice",
                        describeEdge({twice->first, twice->second}));
   return Error::success();
 }
@@ -141,7 +141,7 @@ Error Placement::checkMessages() const {
             workerOf(other) != workerOf(stage))
           return formatError(
               "{0} gives gradients to {1} and {2}, which are both on worker "
-              "{3}: messages with several gradients are not known",
+              "{3}: a message cannot carry several gradients",
               nameStage(stage), nameStage(other), nameStage(target),
               workerOf(target));
   }
@@ -165,18 +165,18 @@ std::string Placement::describeBackward(int64_t globalStage) const {
   int64_t stage = globalStage - stageOffset(path);
   bool isNode = stage >= paths[path].getNumStages();
   if (!isNode && paths[path].backward.isNone)
-    return llvm::formatv("path {0} is forward only, so its stages run F alone",
+    return llvm::formatv("path {0} is forward only, so its stages run only F",
                          path);
   std::string name = nameStage(globalStage);
   StageKind kind = kindsOf(paths, added)[globalStage];
   if (kind == StageKind::NoBackward)
-    return name + " has no backward, so it runs F alone";
+    return name + " has no backward, so it runs only F";
   if (backwardOf(globalStage) == StageBackward::Input)
     return name + " is frozen after a stage that trains, so it runs F and, for "
                   "the gradient of its input, I";
   if (kind == StageKind::Trained)
-    return name + " leads to no loss, so it runs F alone";
-  return name + " is frozen and no stage before it trains, so it runs F alone";
+    return name + " leads to no loss, so it runs only F";
+  return name + " is frozen and no stage before it trains, so it runs only F";
 }
 
 Error Placement::checkChains(StringRef reader) const {

@@ -35,7 +35,7 @@ static llvm::Error refuseCircle(const StageEdges &edges,
     if (other == stage)
       break;
   }
-  return formatError("the edges between stages lead in a circle: {0}", text);
+  return formatError("the edges between stages form a circle: {0}", text);
 }
 
 /// Sorts stages such that each comes after all stages that pass a flow to it.
@@ -78,7 +78,7 @@ pipesched::stageBackwards(llvm::ArrayRef<StageKind> kinds,
       endedAt[stage] = std::max(endedAt[stage], endedAt[source]);
     if (is(stage, StageKind::Trained) && endedAt[stage] >= 0)
       return formatError("{0} trains after {1}, which has no backward: freeze "
-                         "the latter, or give neither a backward",
+                         "{1}, or remove the backward of {0}",
                          nameOf(stage), nameOf(endedAt[stage]));
     if (is(stage, StageKind::NoBackward))
       endedAt[stage] = stage;

@@ -54,8 +54,8 @@ TableView Table::view() const {
 
 Expected<CellIndex> CellIndex::create(const TableView &table) {
   if (!table.placement->isAssigned())
-    return formatError("several paths, and none says which microbatches it "
-                       "takes");
+    return formatError(
+        "several paths without microbatches: state them with 'takes'");
   if (int64_t cells = table.getNumCells(); cells > kMaxTableCells)
     return formatError("the table has {0} entries: there may be {1} at most",
                        cells, kMaxTableCells);

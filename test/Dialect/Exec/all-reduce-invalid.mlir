@@ -46,7 +46,7 @@ exec.program @p workers 1 microbatches 2 {
   worker 0 {
     %b0 = compute 0B0
     %b1 = compute 0B1
-    // error: 'exec.compute' op cell 0O1 has nothing to step: worker 0 holds the blocks of stage 0 of path 1 with stage 0 of path 0, whose O steps them (0O0)
+    // error: 'exec.compute' op cell 0O1 has no blocks to step: worker 0 holds the blocks of stage 0 of path 1 with stage 0 of path 0, whose O steps them (0O0)
     %o1 = compute 0O1 after %b1
   }
 }

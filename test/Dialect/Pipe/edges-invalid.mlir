@@ -10,7 +10,7 @@ pipe.schedule @p workers 2 microbatches 1 {
 // -----
 
 // edge_c2: a chain connects them
-// expected-error @+1 {{edge 0 -> 1 is there already: a path is a chain}}
+// expected-error @+1 {{edge 0 -> 1 exists already: a path is a chain}}
 pipe.schedule @p workers 2 microbatches 1 {
   path on [0, 1]
   edge 0 -> 1
@@ -19,7 +19,7 @@ pipe.schedule @p workers 2 microbatches 1 {
 // -----
 
 // edge_c3
-// expected-error @+1 {{the edges between stages lead in a circle: stage 0 of path 0 -> stage 1 of path 0 -> node 2 -> stage 0 of path 0}}
+// expected-error @+1 {{the edges between stages form a circle: stage 0 of path 0 -> stage 1 of path 0 -> node 2 -> stage 0 of path 0}}
 pipe.schedule @p workers 2 microbatches 1 {
   path on [0, 1]
   node 2 on [0]
@@ -30,7 +30,7 @@ pipe.schedule @p workers 2 microbatches 1 {
 // -----
 
 // edge_c4: a trained stage after one without a backward
-// expected-error @+1 {{stage 1 of path 0 trains after node 2, which has no backward: freeze the latter, or give neither a backward}}
+// expected-error @+1 {{stage 1 of path 0 trains after node 2, which has no backward: freeze node 2, or remove the backward of stage 1 of path 0}}
 pipe.schedule @p workers 2 microbatches 1 {
   path on [0, 1]
   node 2 on [0] none
@@ -78,7 +78,7 @@ pipe.schedule @p workers 2 microbatches 1 {
 // -----
 
 // node_c3
-// expected-error @+1 {{node 5 must have the number 2: nodes are numbered on from the 2 stages of the path}}
+// expected-error @+1 {{node 5 must have the number 2: nodes are numbered after the 2 stages of the path}}
 pipe.schedule @p workers 2 microbatches 1 {
   path on [0, 1]
   node 5 on [0]

@@ -21,7 +21,7 @@ frozen []
 // worker_c8: a backward that no stage before it needs
 pipe.schedule @p workers 2 microbatches 1 {
   path on [0, 1] frozen [0]
-  // expected-error @+1 {{cell 1 (0B0) must not occur: stage 0 of path 0 is frozen and no stage before it trains, so it runs F alone}}
+  // expected-error @+1 {{cell 1 (0B0) must not occur: stage 0 of path 0 is frozen and no stage before it trains, so it runs only F}}
   worker 0 runs [0F0 0B0]
   worker 1 runs [1F0 1B0]
 }
@@ -41,7 +41,7 @@ pipe.schedule @p workers 2 microbatches 1 {
 // worker_c8: a backward of an evaluation
 pipe.schedule @p workers 2 microbatches 1 {
   path on [0, 1] none
-  // expected-error @+1 {{cell 1 (0B0) must not occur: path 0 is forward only, so its stages run F alone}}
+  // expected-error @+1 {{cell 1 (0B0) must not occur: path 0 is forward only, so its stages run only F}}
   worker 0 runs [0F0 0B0]
   worker 1 runs [1F0]
 }

@@ -40,7 +40,7 @@ pipe.schedule @p workers 1 microbatches 1 {
   worker 0 runs [0E0 0F0 0B0 0C0 0V0]
 // lookups that the first stage does not wait for
   path on [0, 0]
-  // error: cell 0 (1E0) is of stage 1, but worker 0 has the first stage of its path, from which shards take and to which they give: it has to be 0E0
+  // error: cell 0 (1E0) is of stage 1, but worker 0 has the first stage of its path, which exchanges data with the shards: expected 0E0
   worker 0 runs [1E0 1A0 0F0 1F0 1B0 1C0 1V0 0B0]
 
 // -----

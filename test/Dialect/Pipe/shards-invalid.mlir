@@ -30,7 +30,7 @@ pipe.schedule @p workers 1 microbatches 1 {
   worker 0 runs [0F0 0X0 0S0 0Y0 0B0]
 // shards that do not wait for the last stage of their worker
   path on [0, 0]
-  // error: cell 3 (0S0) is of stage 0, but worker 0 has the last stage of its path, from which shards take and to which they give: it has to be 1S0
+  // error: cell 3 (0S0) is of stage 0, but worker 0 has the last stage of its path, which exchanges data with the shards: expected 1S0
   worker 0 runs [0F0 0X0 1F0 0S0 0Y0 0T0 1B0 0B0]
 
 // CASES
@@ -52,7 +52,7 @@ pipe.schedule @s workers 1 microbatches 2 {
 // written slots: T before all have come to Y
 pipe.schedule @s workers 2 microbatches 1 aligned {
   path on [0, 1]
-  // error: cell 5 (0T0) of worker 0 starts at slot 3, before worker 1 has come to 1Y0, which is at slot 4
+  // error: cell 5 (0T0) of worker 0 starts at slot 3, but worker 1 reaches 1Y0 only at slot 4
   worker 0 runs [0F0 0X0 _ 0S0 0Y0 0T0 _3 0B0]
   // note: 1Y0 is cell
   worker 1 runs [_ 1F0 1X0 _ 1S0 1Y0 1T0 1B0]

@@ -48,7 +48,7 @@ pipe.schedule @s workers 2 microbatches 2 slots <[1, 2]> {
 // schedule_c8: a half whose slots are not known
 pipe.schedule @s workers 1 microbatches 2 slots <F = 2, B = 3> {
   path on [0]
-  // error: 'pipe.worker' op cell 3 (0I1) takes no number of slots: the schedule's slots give B; give I and W too
+  // error: 'pipe.worker' op cell 3 (0I1) has no number of slots: the schedule's slots give B; give I and W too
   worker 0 runs [0F0 0B0 0F1 0I1 0W1]
 }
 

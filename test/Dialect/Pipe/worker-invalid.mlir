@@ -90,10 +90,10 @@ worker -1 runs [0F0 0B0]
 // error: 'pipe.worker' op cell 0 (1F0): stage 1 is out of range: path 0 has 1 stage (0 to 0)
 worker 0 runs [1F0]
 // worker_c6: overlapped with idle slots
-// error: 'pipe.worker' op cell 0 (0F0) is overlapped with _2, which is no compute cell
+// error: 'pipe.worker' op cell 0 (0F0) is overlapped with _2, which is not a compute cell
 worker 0 runs [0F0+_2 0B0]
 // worker_c6: a copy overlapped
-// error: 'pipe.worker' op cell 1 (0D0) is no compute cell and cannot be overlapped
+// error: 'pipe.worker' op cell 1 (0D0) is not a compute cell and cannot be overlapped
 worker 0 runs [0F0 0D0+0B0]
 
 // CASES

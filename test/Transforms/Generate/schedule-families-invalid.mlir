@@ -11,7 +11,7 @@
 // CHECK: error: 'pipe.schedule' op has rows already
 // VALUE: Cannot find option named 'B'!
 // OPTION: no such option gradient-after
-// RANGE: error: 'pipe.schedule' op backward of vocab-1f1b is the time of B in percent of that of F, from 1 to 10000; found 10001
+// RANGE: error: 'pipe.schedule' op backward of vocab-1f1b is the time of B in percent of the time of F, expected 1 to 10000, found 10001
 // TAKES: remark: dualpipe assigns microbatches to paths by a rule of its own, which replaces what they took
 
 // a placement of another family

@@ -49,7 +49,7 @@
 // MTP: s.mlir:4:1: error: 'pipe.schedule' op cannot be placed: layout, character 15: blocks are decoder layers 't'; an MTP layer 'm' cannot be said with them
 // STAGES: s.mlir:4:1: error: 'pipe.schedule' op cannot be placed: the layout has 6 stages, no multiple of the 4 workers; numbers of workers that divide them: 3 and 6
 // LAYERS: s.mlir:4:1: error: 'pipe.schedule' op cannot be placed: the blocks of path 0 add up to 6, the model has 8 layers
-// RATIO: s.mlir:4:1: error: 'pipe.schedule' op cannot be placed: '2' is no ratio: expected two numbers such as 1:2
+// RATIO: s.mlir:4:1: error: 'pipe.schedule' op cannot be placed: '2' is not a ratio: expected two numbers such as 1:2
 // NO-WAVES: s.mlir:4:1: error: 'pipe.schedule' op cannot be placed: mirrored paths have no waves; give on=wave, or pairs
 // NO-PAIRS: s.mlir:4:1: error: 'pipe.schedule' op cannot be placed: a wave is one path, which takes all microbatches; pairs and assign are for on=mirrored
 // WAY: Cannot find option named 'sideways'!

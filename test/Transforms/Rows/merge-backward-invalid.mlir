@@ -6,7 +6,7 @@
 // a cell between I and W
 pipe.schedule @s workers 1 microbatches 2 {
   path on [0]
-  // expected-error @+2 {{'pipe.worker' op cell 2 (0I0) of worker 0 cannot be merged with 0W0: 0I1 stands between the two}}
+  // expected-error @+2 {{'pipe.worker' op cell 2 (0I0) of worker 0 cannot be merged with 0W0: 0I1 is between the two}}
   // expected-note @+1 {{0W0 is cell 5 of this row}}
   worker 0 runs [0F0 0F1 0I0 _ 0I1 0W0 0W1]
 }

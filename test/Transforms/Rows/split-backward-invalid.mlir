@@ -11,7 +11,7 @@
 pipe.schedule @s workers 2 microbatches 2 {
   path on [0, 1]
   worker 0 runs [0F0 0F1 0B0 0B1]
-  // expected-error @+1 {{'pipe.worker' op cell 2 (1B0) of worker 1 runs overlapped, which only a whole backward does, and cannot be split}}
+  // expected-error @+1 {{'pipe.worker' op cell 2 (1B0) of worker 1 is overlapped and cannot be split: only whole backwards overlap}}
   worker 1 runs [1F0 1F1+1B0 1B1]
 }
 

@@ -3,7 +3,7 @@
 // spread twice
 pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
-  // expected-error @+1 {{cell 1 (0X0): the vocabulary is spread over the workers already}}
+  // expected-error @+1 {{cell 1 (0X0): the vocabulary is already sharded over the workers}}
   worker 0 runs [0F0 0X0 0S0 0Y0 0T0 0Z0 0B0]
 }
 
@@ -12,14 +12,14 @@ pipe.schedule @p workers 1 microbatches 1 {
 // an optimizer step before T
 pipe.schedule @p workers 1 microbatches 1 {
   path on [0]
-  // expected-error @+1 {{cell 2 (0O0): it would run before the shards have added their gradients; spread the vocabulary before optimizer steps are added}}
+  // expected-error @+1 {{cell 2 (0O0): it would run before the shards have added their gradients; shard the vocabulary before adding optimizer steps}}
   worker 0 runs [0F0 0B0 0O0]
 }
 
 // -----
 
 // written slots
-// expected-error @+1 {{the schedule has written slots; spread the vocabulary before it is aligned}}
+// expected-error @+1 {{the schedule has written slots; shard the vocabulary before aligning it}}
 pipe.schedule @p workers 1 microbatches 1 aligned {
   path on [0]
   worker 0 runs [0F0 0B0]

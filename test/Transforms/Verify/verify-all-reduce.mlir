@@ -33,7 +33,7 @@ pipe.schedule @s workers 2 microbatches 2 aligned {
 pipe.schedule @s workers 3 microbatches 2 aligned {
   path on [0, 1] takes [0] blocks [4, 2]
   path on [2, 2] takes [1] blocks [2, 4]
-  // error: 'pipe.worker' op cell 3 (0G0) of worker 0 starts at slot 6, before worker 2 can start 1G1, which is at slot 7
+  // error: 'pipe.worker' op cell 3 (0G0) of worker 0 starts at slot 6, but worker 2 can start 1G1 only at slot 7
   worker 0 runs [0F0 _3 0B0 0G0 _]
   worker 1 runs [_ 1F0 1B0 _3 1G0]
   // note: 1G1 is cell 5 of worker 2 and starts at slot 7

@@ -8,13 +8,13 @@
 pipe.schedule @s workers 2 microbatches 2 family "gpipe" {
   path on [0, 1]
   worker 0 runs [0F0 0F1 0B0 0B1]
-  // error: 'pipe.worker' op cell 1 (1B0) is not that of family "gpipe", which has 1F1 here; remove 'family' from the schedule, or generate its rows again
+  // error: 'pipe.worker' op cell 1 (1B0) differs from family "gpipe", which has 1F1 here; remove 'family' from the schedule, or generate its rows again
   worker 1 runs [1F0 1B0 1F1 1B1]
 }
 // The family always splits backwards
 pipe.schedule @s workers 2 microbatches 2 family "zb-h1" {
   path on [0, 1]
-  // error: cell 2 (0B0) is not that of family "zb-h1", which has 0I0 here
+  // error: cell 2 (0B0) differs from family "zb-h1", which has 0I0 here
   worker 0 runs [0F0 0F1 0B0 0B1]
   worker 1 runs [1F0 1B0 1F1 1B1]
 }
@@ -22,11 +22,11 @@ pipe.schedule @s workers 2 microbatches 2 family "zb-h1" {
 pipe.schedule @s workers 2 microbatches 2 family "1f1b" {
   path on [0, 1]
   worker 0 runs [0F0 0F1 0B0 0B1]
-  // error: cell 1 (1B0) is not that of family "1f1b", which has 1B0 not overlapped with the next cell here
+  // error: cell 1 (1B0) differs from family "1f1b", which has 1B0 not overlapped with the next cell here
   worker 1 runs [1F0 1B0+1F1 1B1]
 }
 // The family has another placement
-// error: 'pipe.schedule' op is no schedule of family "zb-v":
+// error: 'pipe.schedule' op is not a schedule of family "zb-v":
 pipe.schedule @s workers 2 microbatches 2 family "zb-v" {
   path on [1, 0]
   worker 0 runs [1F0 1B0 1F1 1B1]

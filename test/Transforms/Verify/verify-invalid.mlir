@@ -18,7 +18,7 @@ pipe.schedule @s workers 2 microbatches 1 aligned {
   path on [0, 1]
   // expected-note @+1 {{0F0 is cell 0 of worker 0 and starts at slot 0}}
   worker 0 runs [0F0 _3 0B0]
-  // expected-error @+1 {{'pipe.worker' op cell 0 (1F0) of worker 1 starts at slot 0, before 0F0 has ended, which is at slot 1}}
+  // expected-error @+1 {{'pipe.worker' op cell 0 (1F0) of worker 1 starts at slot 0, but 0F0 ends only at slot 1}}
   worker 1 runs [1F0 1B0]
 }
 

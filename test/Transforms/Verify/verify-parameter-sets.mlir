@@ -19,7 +19,7 @@ pipe.schedule @s workers 3 microbatches 2 {
   path on [0, 1, 2] takes [0]
   path on [2, 1, 0] takes [1]
   worker 0 runs [0F0 2F1 2B1 0B0]
-  // error: 'pipe.worker' op cell 5 (1O1) has nothing to step: worker 1 holds the blocks of stage 1 of path 1 with stage 1 of path 0, whose O steps them (1O0)
+  // error: 'pipe.worker' op cell 5 (1O1) has no blocks to step: worker 1 holds the blocks of stage 1 of path 1 with stage 1 of path 0, whose O steps them (1O0)
   worker 1 runs [1F0 1F1 1B0 1B1 1O0 1O1]
   worker 2 runs [0F1 2F0 2B0 0B1]
 }
@@ -28,14 +28,14 @@ pipe.schedule @s workers 2 microbatches 3 {
   path on [0, 1] takes [0] blocks [4, 2]
   path on [0, 1] takes [1] blocks [5, 1]
   path on [1, 0] takes [2] blocks [2, 4]
-  // error: 'pipe.worker' op cell 6 (0G0) has nothing to reduce: worker 0 holds the blocks of stage 0 of path 0 with stage 0 of path 1 and stage 1 of path 2, whose G reduce them (0G1 and 1G2)
+  // error: 'pipe.worker' op cell 6 (0G0) has no blocks to reduce: worker 0 holds the blocks of stage 0 of path 0 with stage 0 of path 1 and stage 1 of path 2, whose G reduce them (0G1 and 1G2)
   worker 0 runs [0F0 0F1 1F2 1B2 0B0 0B1 0G0]
   worker 1 runs [0F2 1F0 1B0 1F1 1B1 0B2]
 }
 // Empty.
 pipe.schedule @s workers 1 microbatches 1 {
   path on [0, 0, 0] blocks [1, 0, 1]
-  // error: 'pipe.worker' op cell 6 (1O0) has nothing to step: stage 1 of path 0 has no blocks
+  // error: 'pipe.worker' op cell 6 (1O0) has no blocks to step: stage 1 of path 0 has no blocks
   worker 0 runs [0F0 1F0 2F0 2B0 1B0 0B0 1O0]
 }
 

@@ -24,7 +24,7 @@ pipe.schedule @deadlock workers 2 microbatches 2 slices 2 {
 
 // -----
 
-// expected-error @below {{is no schedule of family "1f1b": family "1f1b" takes whole microbatches only, and each has 2 slices}}
+// expected-error @below {{is not a schedule of family "1f1b": family "1f1b" takes whole microbatches only, and each has 2 slices}}
 pipe.schedule @family workers 1 microbatches 1 slices 2 family "1f1b" {
   path on [0]
   worker 0 runs [0F0.0 0F0.1 0B0.1 0B0.0]

@@ -87,7 +87,7 @@ def test_memory_stays(kind: Any) -> None:
 
 @pytest.mark.parametrize("backward", [-3, 10001])
 def test_what_is_no_backward(backward: int) -> None:
-    why = f"time of B in percent of that of F, from 1 to 10000; found {backward}"
+    why = f"time of B in percent of the time of F, expected 1 to 10000, found {backward}"
     with pytest.raises(PipeSchedError, match=why):
         pipesched.generate("vocab-1f1b", **SIZES, backward=backward)
 

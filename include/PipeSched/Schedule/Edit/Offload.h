@@ -26,7 +26,7 @@ struct EnumNames<OffloadAmount> {
   static constexpr EnumName<OffloadAmount> values[] = {
       {OffloadAmount::All, "all", "All"},
       {OffloadAmount::Half, "half",
-       "Of each worker the half that lives longest"}};
+       "The half that lives longest, on each worker"}};
 };
 
 struct OffloadOptions {

@@ -25,7 +25,7 @@ enum class ReductionPlace : uint8_t {
 template <>
 struct EnumNames<ReductionPlace> {
   static constexpr EnumName<ReductionPlace> values[] = {
-      {ReductionPlace::End, "end", "Behind all other cells of the row"},
+      {ReductionPlace::End, "end", "After all other cells of the row"},
       {ReductionPlace::Eager, "eager",
        "As soon as all replicas have their gradients"},
       {ReductionPlace::None, "none", "Nowhere"}};

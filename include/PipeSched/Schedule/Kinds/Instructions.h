@@ -37,25 +37,25 @@ struct EnumNames<InstructionKind> {
   static constexpr EnumName<InstructionKind> values[] = {
       {InstructionKind::Compute, "compute",
        "Runs a cell, or an overlapped pair of cells"},
-      {InstructionKind::Send, "send", "Sends what a cell has produced"},
-      {InstructionKind::Recv, "recv", "Receives what a cell has produced"},
+      {InstructionKind::Send, "send", "Sends the output of a cell"},
+      {InstructionKind::Recv, "recv", "Receives the output of a cell"},
       {InstructionKind::Offload, "offload", "Copies an activation to the host"},
       {InstructionKind::Reload, "reload",
        "Copies an activation back from the host"},
       {InstructionKind::Wait, "wait",
-       "A join: an instruction behind it waits for copies"},
+       "A join: a later instruction waits for copies"},
       {InstructionKind::AllReduce, "all_reduce",
        "Sums gradients of blocks among the workers that hold them"},
       {InstructionKind::Broadcast, "broadcast",
-       "Gives the output of the last stage to all workers of the path"},
+       "Sends the output of the last stage to all workers of the path"},
       {InstructionKind::Combine, "combine",
        "Combines the maxima and sums of the shards of logits"},
       {InstructionKind::Reduce, "reduce",
-       "Sums what the shards say of the gradient of the last output"},
+       "Sums the shards' parts of the gradient of the last output"},
       {InstructionKind::ReduceLookups, "reduce_lookups",
        "Sums the lookups of the shards of an embedding for the first stage"},
       {InstructionKind::BroadcastGradient, "broadcast_gradient",
-       "Gives the gradient of the embedding's output to all workers"},
+       "Sends the gradient of the embedding's output to all workers"},
   };
 };
 
@@ -75,7 +75,7 @@ struct EnumNames<InstructionRole> {
       {InstructionRole::Message, "message", "One end of a message"},
       {InstructionRole::Collective, "collective", "Meets other workers"},
       {InstructionRole::Copy, "copy", "Moves activations to or from the host"},
-      {InstructionRole::Join, "join", "Holds what follows"}};
+      {InstructionRole::Join, "join", "Delays the next instruction"}};
 };
 
 /// A queue of a worker. Its instructions run one after the other in program
@@ -104,7 +104,7 @@ struct EnumNames<Queue> {
       {Queue::Reloads, "reload queue", "Copies from the host"},
       {Queue::Pair, "queue of the pair", "Messages with one other worker"},
       {Queue::Collectives, "collective queue",
-       "Collectives apart from messages"},
+       "Collectives, separate from messages"},
       {Queue::Broadcasts, "broadcast queue",
        "Outputs of last stages, to all workers"},
       {Queue::Reductions, "reduction queue",
@@ -332,7 +332,7 @@ static_assert(
           return false;
       return true;
     }(),
-    "rows go on beside collectives of microbatches alone");
+    "rows continue only during collectives of microbatches");
 
 constexpr const InstructionTraits &traitsOf(InstructionKind kind) {
   return kInstructionTraits[static_cast<unsigned>(kind)];

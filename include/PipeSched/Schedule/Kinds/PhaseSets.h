@@ -86,7 +86,7 @@ static_assert(kCopyPhases == phasesOfRole(InstructionRole::Copy) &&
                     return traits.flows.takes &&
                            *traits.flows.takes == Flow::Gradient;
                   }),
-              "the sets of Phase.h are those of the table");
+              "the sets of Phase.h must equal the sets of the table");
 /// Phases that occur at most once for a stage and unit, so that a CellIndex
 /// finds their cells: F, B, I, W, R, D, U, S, T, X, Y, Z, E, A, C, V.
 inline constexpr PhaseSet kIndexedPhases =
@@ -291,9 +291,9 @@ static_assert(
       });
       return areFine;
     }(),
-    "a collective beside rows has no slots, and waits for computes alone");
+    "a detached collective has no slots, and waits only for computes");
 static_assert(detail::haveOwnCodesAndLetters(),
-              "a phase has a code and one letter of its own");
+              "each phase has a separate code and letter");
 
 /// The grouping of the cells of a phase; None for cells that are in no group.
 constexpr Grouping groupingOf(Phase phase) {
@@ -320,7 +320,7 @@ static_assert(
       }
       return true;
     }(),
-    "collectives of microbatches have one in their cells, others a path");
+    "the number is a microbatch for collectives of microbatches, else a path");
 static_assert(
     [] {
       for (unsigned i = 0; i < kNumPhases; ++i)
@@ -329,7 +329,7 @@ static_assert(
           return false;
       return true;
     }(),
-    "a collective meets its group, and neither sends nor receives messages");
+    "a collective has a group, and no messages");
 
 //===----------------------------------------------------------------------===//
 // Cells

@@ -30,12 +30,12 @@ template <>
 struct EnumNames<Transport> {
   static constexpr EnumName<Transport> values[] = {
       {Transport::Overlap, "overlap",
-       "Send and receive queues beside compute, busy for V/BW each"},
+       "Send and receive queues alongside compute, busy for V/BW each"},
       {Transport::Delay, "delay", "A delay of V/BW + L and no queue"},
       {Transport::Blocking, "blocking",
        "Sends and receives hold the worker's row"},
       {Transport::Pairs, "pairs",
-       "A queue per pair of workers, in the order of both, beside compute"}};
+       "A queue per pair of workers, in the order of both, alongside compute"}};
 };
 
 /// The part of V/BW + L for which a message holds its queues; it arrives after

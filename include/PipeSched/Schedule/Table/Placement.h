@@ -362,8 +362,8 @@ struct EnumNames<Asymmetry> {
   static constexpr EnumName<Asymmetry> values[] = {
       {Asymmetry::Halves, "halves", "By a step in the middle"},
       {Asymmetry::Ramp, "ramp", "By the same amount from stage to stage"},
-      {Asymmetry::Ends, "ends", "On the first and the last stage alone"},
-      {Asymmetry::Middle, "middle", "On the two stages in the middle alone"}};
+      {Asymmetry::Ends, "ends", "Only on the first and the last stage"},
+      {Asymmetry::Middle, "middle", "Only on the two stages in the middle"}};
 };
 
 /// Relative lengths of the stages of a path whose halves have this ratio,

@@ -48,7 +48,7 @@ LogicalResult StepVerifier::verifyOwner(const RunCell &step) const {
   if (sets.ownsAny(stage))
     return success();
   return pipe::emitTableError(ops[step.instruction])
-         << "cell " << step.cell.str() << " has nothing to step: "
+         << "cell " << step.cell.str() << " has no blocks to step: "
          << sets.describeOwners(stage, Phase::Optimizer);
 }
 

@@ -133,7 +133,8 @@ Expected<FormulaResult> formulas::evaluateFrozen(const Family &family,
   bool isKnown = family.name == "gpipe" || family.name == "1f1b";
   if (numFrozen && isKnown && *numFrozen < inputs.workers)
     return evaluateFrozenPrefix(family, inputs, *numFrozen);
-  return formatError("no closed formula is known for {0} with frozen stages: "
-                     "gpipe and 1f1b have one where they come first",
-                     family.name);
+  return formatError(
+      "no closed formula is known for {0} with frozen stages: only gpipe and "
+      "1f1b have one, if the first stages are frozen",
+      family.name);
 }

@@ -146,11 +146,11 @@ static Error checkPathShares(const Placement &placement,
                          "path 0 and {1} on path {2}",
                          placement.countOnPath(0), count, path);
     if (construction == ChimeraConstruction::Halving && count % 2 != 0)
-      return formatError("chimera with halving takes an even number of "
-                         "microbatches on each path, the halves of one being "
-                         "two, found {0} on path {1}; the nearest are {2} and "
-                         "{3}",
-                         count, path, count - 1, count + 1);
+      return formatError(
+          "chimera with halving takes an even number of microbatches on each "
+          "path, where each half counts as a microbatch, found {0} on path "
+          "{1}; the nearest are {2} and {3}",
+          count, path, count - 1, count + 1);
   }
   return Error::success();
 }

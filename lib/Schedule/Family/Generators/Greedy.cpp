@@ -350,8 +350,7 @@ static Error checkSlots(const Placement &placement,
             llvm::checkedMulAdd(count, placement.countOnPath(path), total);
         if (count < 0 || !sum || *sum > kMaxSlots)
           return formatError("{0} slots for {1} of stage {2} of path {3}: "
-                             "there cannot be fewer than 0, nor more than "
-                             "{4} in all",
+                             "expected at least 0, and at most {4} in total",
                              count, phaseLetter(phase),
                              stage - placement.stageOffset(path), path,
                              kMaxSlots);

@@ -27,8 +27,7 @@ defaultGroup(int64_t numWorkers, int64_t numMicrobatches, StringRef family) {
     return numMicrobatches / numGroups;
   auto isValid = [&](int64_t n) { return n % countGroups(n) == 0; };
   return formatError(
-      "{0} shares {2} microbatches on {3} workers out into {1} equal groups, "
-      "but "
+      "{0} divides {2} microbatches on {3} workers into {1} equal groups, but "
       "{1} does not divide {2}; {4}, or give a group",
       family, numGroups, numMicrobatches, numWorkers,
       nearestOf(numMicrobatches, numMicrobatches + numWorkers, isValid));

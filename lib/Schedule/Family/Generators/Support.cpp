@@ -91,7 +91,7 @@ Error pipesched::checkGradientAfterInput(const GeneratorOptions &options,
                                          StringRef family) {
   if (options.gradientAfter != GradientAfter::WeightGrad)
     return Error::success();
-  return formatError("{0} puts W off, so that it sends the gradient after I; "
+  return formatError("{0} delays W, so it must send the gradient after I; "
                      "after W it would wait for itself",
                      family);
 }

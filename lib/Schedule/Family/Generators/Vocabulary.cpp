@@ -138,7 +138,7 @@ Expected<Table> pipesched::generateVocab1F1B(const Placement &placement,
     return std::move(error);
   if (backward < 1 || backward > Vocab1F1BOptions::kMostBackward)
     return formatError("backward of vocab-1f1b is the time of B in percent of "
-                       "that of F, from 1 to {0}; found {1}",
+                       "the time of F, expected 1 to {0}, found {1}",
                        Vocab1F1BOptions::kMostBackward, backward);
   if (Error error =
           checkTableSize(placement, "vocab-1f1b", cellsPerUnit(reduces)))
