@@ -131,7 +131,8 @@ static FailureOr<CostInputs> loadCostsOf(OpTy op) {
   if (FlatSymbolRefAttr name = op.getModelAttr()) {
     pipe::ModelOp model = findModelOf(op);
     if (!model)
-      return op.emitOpError() << "names " << name << ", which is no pipe.model";
+      return op.emitOpError()
+             << "names " << name << ", which is not a pipe.model";
     costs.model = model.toFacts();
     costs.ties = TieReader().read(op);
   }

@@ -110,9 +110,9 @@ LogicalResult StoreVerifier::verifyIsLast(MaterializeInDestinationOp store) {
         llvm::none_of(next->getOperandTypes(), isMemory))
       continue;
     InFlightDiagnostic diagnostic =
-        emitError(next) << "is behind a store to memory, and could read what "
-                           "that overwrites; stores must be the last ops of "
-                           "the function";
+        emitError(next)
+        << "follows a store to memory, and could read the overwritten data; "
+           "stores must be the last ops of the function";
     diagnostic.attachNote(store.getLoc()) << "the store is here";
     return diagnostic;
   }
@@ -162,8 +162,8 @@ LogicalResult StoreVerifier::run() {
       return WalkResult::advance();
     auto memref = dyn_cast<BlockArgument>(store.getDest());
     if (!memref || memref.getOwner() != &function.getBody().front()) {
-      emitError(store) << "stores to memory that is no argument, and could be "
-                          "that of another tensor";
+      emitError(store) << "stores to memory that is not an argument and may "
+                          "belong to another tensor";
       return WalkResult::interrupt();
     }
     if (failed(verifyIsLast(store)) || failed(verifySource(store)))

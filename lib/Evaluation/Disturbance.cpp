@@ -38,8 +38,9 @@ static llvm::Error readSlowdown(StringRef name, StringRef value,
                                 StringRef number) {
   Disturbance::Slowdown read;
   if (number.getAsInteger(10, read.number) || read.number < 0)
-    return formatError("expected a number from 0 on behind '{0}', found '{1}'",
-                       name.drop_back(number.size()), number);
+    return formatError(
+        "expected a number of at least 0 after '{0}', found '{1}'",
+        name.drop_back(number.size()), number);
   std::optional<int64_t> factor = readMillionths(value);
   if (!factor || *factor < 1000 || *factor > 1000 * kOne)
     return formatError("{0}: expected a factor from 0.001 to 1000, such as "

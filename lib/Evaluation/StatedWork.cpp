@@ -122,8 +122,8 @@ static Error requireStated(const TaskGraph &graph,
     if (isStated[task] || traits.cost == CostRule::None)
       continue;
     return llvm::createStringError(
-        "%s %s on worker %d states no work, and there is neither a model nor a "
-        "profile that gives its cost",
+        "%s %s on worker %d states no work, and no model or profile gives its "
+        "cost: attach one",
         graph.isMessage(task) ? "send" : "cell",
         graph.nameOf(graph.cell[task]).str().c_str(), graph.worker[task]);
   }

@@ -99,8 +99,8 @@ Error LayoutParser::parseItem(char symbol, int64_t times) {
   if (symbol == 'E' && hasEmbedding)
     return fail("a second embedding 'E': the first stage holds the only one");
   if (symbol != 'E' && !hasEmbedding)
-    return fail("'{0}' stands before the embedding 'E', which the first stage "
-                "begins with",
+    return fail("'{0}' is before the embedding 'E', but the first stage must "
+                "begin with it",
                 name);
   if (hasLoss)
     return fail("'{0}' comes after the loss 'L', which the last stage ends "
@@ -124,7 +124,7 @@ Error LayoutParser::add(char symbol, int64_t times) {
     return Error::success();
   }
   if (times != 1)
-    return fail("'{0}' stands once, found {1} times", StringRef(&symbol, 1),
+    return fail("'{0}' must occur once, found {1} times", StringRef(&symbol, 1),
                 times);
   (symbol == 'E' ? hasEmbedding : hasLoss) = true;
   return Error::success();

@@ -97,8 +97,9 @@ pipesched::findUnsplitBackward(const TableView &table,
       if (isHalfOfBackward(cell) &&
           !leavesMesh(*table.placement, cell.getStage()))
         return makeViolation(
-            formatv("cell {0} ({1}): Shardy splits the backwards whose "
-                    "gradient goes to another mesh, that of stage {2} stays",
+            formatv("cell {0} ({1}): Shardy splits only backwards whose "
+                    "gradient goes to another mesh, but the gradient of stage "
+                    "{2} stays on its mesh",
                     index, cell, cell.getStage()),
             CellRef{row, int64_t(index)});
   return std::nullopt;

@@ -342,10 +342,9 @@ static std::optional<Violation> checkCsvTable(const TableView &table) {
     return describeReplicas(table);
   if (table.aligned && !table.slots.empty())
     return makeViolation(
-        "the schedule is aligned by slots of its own, PyTorch's "
-        "CSV has columns for unit slots; align it by them "
-        "(pipe-align-slots), or take its idle slots out "
-        "(pipe-compact)");
+        "the schedule is aligned by other slots, but PyTorch's CSV has columns "
+        "for unit slots; align it to unit slots (pipe-align-slots), or remove "
+        "its idle slots (pipe-compact)");
   int64_t numColumns = 0;
   for (int64_t row = 0, end = table.rows.size(); row != end; ++row)
     if (std::optional<Violation> violation = checkRow(table, row, numColumns))

@@ -217,10 +217,11 @@ Error CellCosts::setSegments(Phase phase, ArrayRef<Segment> list,
     llvm::StringRef resource = enumName(segment.resource);
     for (int64_t number : {segment.ps, segment.hiddenPs, segment.bytes})
       if (number < 0)
-        return formatError("a segment of {0} on {1} has {2} ps, {3} ps beside "
-                           "others and {4} bytes; expected no number below 0",
-                           enumName(phase), resource, segment.ps,
-                           segment.hiddenPs, segment.bytes);
+        return formatError(
+            "a segment of {0} on {1} has {2} ps, {3} ps beside others and {4} "
+            "bytes; expected numbers of at least 0",
+            enumName(phase), resource, segment.ps, segment.hiddenPs,
+            segment.bytes);
     if (llvm::AddOverflow(ps, segment.ps, ps))
       return formatError("the segments of {0} add up to more than 2^63 - 1 ps",
                          enumName(phase));

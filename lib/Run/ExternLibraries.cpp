@@ -112,7 +112,7 @@ llvm::Error OpenLibrary::read(const llvm::MemoryBuffer &buffer) {
     library.kind = ExternLibrary::Kind::Shared;
     break;
   default:
-    return makeError("is no object file, archive or shared library");
+    return makeError("is not an object file, archive or shared library");
   }
   auto object = ObjectFile::createObjectFile(buffer.getMemBufferRef());
   return object ? readObject(**object) : object.takeError();

@@ -189,7 +189,7 @@ static llvm::Error readTensor(StringRef file, const PersistentTensor &tensor,
     return makeError("--parameters: '" + file + "': " + why);
   };
   if (!text.consume_front(kMagic) || text.size() < 6)
-    return fail("is no file of NumPy (.npy)");
+    return fail("is not a NumPy file (.npy)");
   size_t lengthBytes = text[0] == 1 ? 2 : 4;
   uint32_t length = lengthBytes == 2
                         ? llvm::support::endian::read16le(text.data() + 2)
@@ -225,7 +225,7 @@ static llvm::Error writeTensor(StringRef file, const PersistentTensor &tensor,
 llvm::Error run::readParameters(StringRef folder, const PersistentLayout &model,
                                 const Memory &block) {
   if (!llvm::sys::fs::is_directory(folder))
-    return makeError("--parameters: '" + folder + "' is no folder");
+    return makeError("--parameters: '" + folder + "' is not a folder");
   for (const PersistentTensor &tensor : model.tensors)
     if (tensor.kind == PersistentKind::Param)
       if (llvm::Error error = readTensor(fileOf(folder, tensor), tensor, block))

@@ -92,7 +92,7 @@ LogicalResult ArenaWalk::findOffsets() {
     bool isCopy = loaded.program.instructions[i].is(InstructionRole::Copy);
     for (auto [k, version] : llvm::enumerate(row.buffersOf(i - rowBegin))) {
       if (!places || used >= size_t(places.size()))
-        return emitTableError(op) << "has too few places of tensors behind "
+        return emitTableError(op) << "has too few places of tensors after "
                                      "'at'; run exec-assign-buffers";
       offsets[version] = places.asArrayRef()[used];
       // Skip the bytes, which come after the place in host memory.

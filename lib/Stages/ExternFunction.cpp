@@ -78,7 +78,7 @@ LogicalResult ExternReader::verifyFields(DictionaryAttr fields,
   for (NamedAttribute field : fields)
     if (!llvm::is_contained(known, field.getName().strref()))
       return emitError() << "has '" << field.getName().strref() << "' in "
-                         << where << ", which is no field of it"
+                         << where << ", which is not one of its fields"
                          << nameHint(field.getName().strref(), known);
   return success();
 }

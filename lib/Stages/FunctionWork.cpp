@@ -413,8 +413,8 @@ LogicalResult FunctionWorkAnalysis::Counter::checkTypes(Operation &op) {
       if (!isStatic(type))
         return emitError(&op)
                << what << " #" << number << " has type " << type
-               << ", of which neither FLOPs nor bytes are known; costs need "
-                  "ranked tensors of static shape, so give the sizes";
+               << ", whose FLOPs and bytes are unknown; costs need ranked "
+                  "tensors of static shape, so give the sizes";
     return success();
   };
   if (failed(check(op.getOperandTypes(), "operand")))
@@ -463,7 +463,7 @@ LogicalResult FunctionWorkAnalysis::Counter::countCall(func::CallOp op,
       op, op.getCalleeAttr());
   if (!callee)
     return emitError(op) << "calls " << op.getCalleeAttr()
-                         << ", which is no func.func";
+                         << ", which is not a func.func";
   if (callee.isExternal() && !isExtern(callee))
     return emitError(op) << "calls " << op.getCalleeAttr()
                          << ", which has no body to count; define it, or call "

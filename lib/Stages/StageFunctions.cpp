@@ -63,8 +63,9 @@ LogicalResult EffectVerifier::verifyCall(CallOpInterface call) {
   auto callee = dyn_cast_or_null<FunctionOpInterface>(
       call.resolveCallableInTable(&symbols));
   if (!callee)
-    return call->emitError("calls what is no function of the module; functions "
-                           "of stages call functions of their module by name");
+    return call->emitError(
+        "calls a callee that is not a function of the module; functions of "
+        "stages may only call functions of their module by name");
   if (active.contains(callee))
     return call->emitError("calls a function that is already running; "
                            "functions of stages do not call themselves");
@@ -83,7 +84,7 @@ LogicalResult EffectVerifier::verifyOp(Operation *op) {
   }
   return op->emitError() << "'" << op->getName()
                          << "' may read or write memory; functions of stages "
-                            "compute results from arguments alone, on tensors";
+                            "compute results only from arguments, on tensors";
 }
 
 LogicalResult EffectVerifier::verify(FunctionOpInterface function) {
@@ -336,7 +337,7 @@ FailureOr<StageFunction> StageLoader::loadFunction(Operation *clause, Kind kind,
   if (!function.op)
     return emitTableError(clause)
            << "names " << name << " as its " << enumName(kind)
-           << ", which is no func.func";
+           << ", which is not a func.func";
   if (failed(effects.verify(function.op)) || failed(readRoles(function)) ||
       failed(verifyResults(function))) {
     emitRemark(clause->getLoc()) << "named here";

@@ -82,8 +82,8 @@ LogicalResult ShardVerifier::verifyArgument(const StageFunction &function,
   if (value.role == Role::Target) {
     if (!functions.target)
       return emitError(function, stage)
-             << "takes a pipe.target, and there is no clause 'target @..' that "
-                "names what makes it";
+             << "takes a pipe.target, but no clause 'target @..' names the "
+                "function that makes it";
     RankedTensorType made =
         functions.target->findResult(Role::Target)->getTensorType();
     if (value.type != made)
@@ -189,8 +189,8 @@ LogicalResult ShardVerifier::verifyPartials(const StageFunction &function) {
 LogicalResult ShardVerifier::verifyLoss() {
   if (!functions.loss)
     return emitTableError(functions.stages.front().op->getParentOp())
-           << "has shards of the logits and no clause 'loss @..', which makes "
-              "the loss of what they tell";
+           << "has shards of the logits, but no clause 'loss @..' names the "
+              "function that makes the loss of their results";
   const StageFunction &loss = *functions.loss;
   if (functions.lastOutputGradient && loss.findResult(Role::OutputGradient))
     return emitTableError(loss.op)
@@ -259,10 +259,10 @@ LogicalResult pipesched::verifyShardPhases(const StageFunctions &functions,
   if (!runsShard || sums == phases.contains(Phase::Reduce))
     return success();
   return emitTableError(stage.op)
-         << (sums ? "gives a pipe.last_output_gradient, and this schedule has "
-                    "no Z that sums it; expected vocabulary=vocab-1"
+         << (sums ? "gives a pipe.last_output_gradient, but this schedule has "
+                    "no Z to sum it; expected vocabulary=vocab-1"
                   : "gives no pipe.last_output_gradient for Z to sum; expected "
-                    "vocabulary=vocab-2, where the loss gives the gradient");
+                    "vocabulary=vocab-2, in which the loss gives the gradient");
 }
 
 //===----------------------------------------------------------------------===//

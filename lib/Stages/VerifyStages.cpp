@@ -399,9 +399,8 @@ static LogicalResult verifyLoss(StageFunctions &functions) {
   if (const RoleValue *target = loss.findArgument(Role::Target)) {
     if (!functions.target)
       return emitTableError(loss.op)
-             << ("is the loss and takes a pipe.target, but there "
-                 "is no clause 'target @..' that names what "
-                 "makes it");
+             << ("is the loss and takes a pipe.target, but no clause 'target "
+                 "@..' names the function that makes it");
     RankedTensorType made =
         functions.target->findResult(Role::Target)->getTensorType();
     if (made != target->type)

@@ -186,8 +186,8 @@ llvm::Expected<TextRange> pipesched::parseTextRange(StringRef text) {
                 (end.empty() || !end.getAsInteger(10, range.end));
   if (!isRead || range.begin < 0 || range.end <= range.begin)
     return llvm::createStringError("'" + text +
-                                   "' is no range; expected begin:end, the "
-                                   "second larger, or either left out");
+                                   "' is not a range; expected begin:end with "
+                                   "begin < end, where either may be left out");
   return range;
 }
 

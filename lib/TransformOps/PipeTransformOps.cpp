@@ -80,8 +80,8 @@ static DiagnosedSilenceableFailure runPass(Operation *script, Operation *root,
     };
     const PassInfo *pass = PassInfo::lookup(name);
     if (!pass)
-      return fail("there is no such pass; a tool that loads plugins needs "
-                  "--load-pass-plugin");
+      return fail(
+          "unknown pass; if it is in a plugin, give --load-pass-plugin");
     PassManager passes(root->getContext(), root->getName().getStringRef());
     return success(succeeded(pass->addToPipeline(passes, options, fail)) &&
                    succeeded(passes.run(root)));

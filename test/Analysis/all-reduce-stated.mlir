@@ -42,7 +42,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
       vector = <flops_per_s = 1000000000000>,
       memory = <bytes_per_s = 1000000000000>, memory_bytes = 1000000>,
     "network" = #pipe.network_spec<bytes_per_s = 1000000000000, latency_ps = 5>>} {
-  // expected-error@+1 {{'exec.program' op cell 0G0 on worker 0 states no work, and there is neither a model nor a profile that gives its cost}}
+  // expected-error@+1 {{'exec.program' op cell 0G0 on worker 0 states no work, and no model or profile gives its cost: attach one}}
   exec.program @partly workers 1 microbatches 1 {
     pipe.path on [0]
     worker 0 {

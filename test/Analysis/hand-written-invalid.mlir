@@ -49,7 +49,7 @@ module attributes {dlti.target_system_spec = #dlti.target_system_spec<
 @@
 }
 
-  // error: 'exec.program' op cell 0F1 on worker 0 states no work, and there is neither a model nor a profile that gives its cost
+  // error: 'exec.program' op cell 0F1 on worker 0 states no work, and no model or profile gives its cost: attach one
   exec.program @half_stated {
     worker 0 {
       %f0 = compute 0F0 flops 100

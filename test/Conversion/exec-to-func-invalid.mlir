@@ -169,7 +169,7 @@ exec.program @p workers 1 microbatches 1 {
   pipe.data @data
   worker 0 arena 128 {
     %f0 = compute 0F0 at [0, 64]
-    // error: 'func.call' op on worker 0 is no instruction of exec, so that convert-exec-to-func cannot lower it
+    // error: 'func.call' op on worker 0 is not an exec instruction, so convert-exec-to-func cannot lower it
     func.call @hook() : () -> ()
   }
 }

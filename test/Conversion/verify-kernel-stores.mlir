@@ -105,7 +105,7 @@ func.func @between(%x: memref<4xf32>, %r: memref<f32>) -> f32 {
   // expected-note@+1 {{the store is here}}
   bufferization.materialize_in_destination %ones in restrict writable %x
       : (tensor<4xf32>, memref<4xf32>) -> ()
-  // expected-error@+1 {{'tensor.extract' op in function 'between' is behind a store to memory}}
+  // expected-error@+1 {{'tensor.extract' op in function 'between' follows a store to memory}}
   %y = tensor.extract %old[%zero] : tensor<4xf32>
   return %y : f32
 }
@@ -143,7 +143,7 @@ func.func @part(%x: memref<8xf32>) {
   %ones = arith.constant dense<1.0> : tensor<4xf32>
   %half = memref.subview %x[4] [4] [1]
       : memref<8xf32> to memref<4xf32, strided<[1], offset: 4>>
-  // expected-error@+1 {{'bufferization.materialize_in_destination' op in function 'part' stores to memory that is no argument}}
+  // expected-error@+1 {{'bufferization.materialize_in_destination' op in function 'part' stores to memory that is not an argument}}
   bufferization.materialize_in_destination %ones in restrict writable %half
       : (tensor<4xf32>, memref<4xf32, strided<[1], offset: 4>>) -> ()
   return

@@ -20,7 +20,7 @@ func.func private @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.out
   return %x : tensor<8xf32>
 }
 
-// error: '@f' has 'libary' in pipe.extern, which is no field of it, the closest is 'library'
+// error: '@f' has 'libary' in pipe.extern, which is not one of its fields, the closest is 'library'
 func.func private @f(tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output})
     attributes {pipe.extern = {symbol = "f", libary = "f.so"}}
 

@@ -64,7 +64,7 @@ pipe.schedule @s workers 2 microbatches 1 {
 func.func @back(%x: tensor<4xf32> {pipe.last_output}) -> (tensor<4xf32> {pipe.last_output_gradient}) {
   return %x : tensor<4xf32>
 }
-// error: 'pipe.schedule' op has shards of the logits and no clause 'loss @..', which makes the loss of what they tell
+// error: 'pipe.schedule' op has shards of the logits, but no clause 'loss @..' names the function that makes the loss of their results
 pipe.schedule @s workers 1 microbatches 1 {
   path on [0]
   stage 0 forward @forward shard @shard shard_backward @back
@@ -151,7 +151,7 @@ func.func @loss(%a: tensor<1x4xf32> {pipe.partials = "a"}) -> (tensor<f32> {pipe
 }
 pipe.schedule @unsummed workers 1 microbatches 1 {
   path on [0]
-  // error: 'pipe.stage' op gives a pipe.last_output_gradient, and this schedule has no Z that sums it; expected vocabulary=vocab-1
+  // error: 'pipe.stage' op gives a pipe.last_output_gradient, but this schedule has no Z to sum it; expected vocabulary=vocab-1
   stage 0 forward @forward backward @backward shard @shard shard_backward @back
   loss @loss
   worker 0 runs [0F0 0X0 0S0 0Y0 0B0 0T0]

@@ -147,7 +147,7 @@ pipe.schedule @p workers 1 microbatches 2 {
   data @d
 }
 // A loss without the target that it takes.
-// error: takes a pipe.target, but there is no clause 'target @..'
+// error: takes a pipe.target, but no clause 'target @..'
 func.func @l(%y: tensor<8xf32> {pipe.output}, %t: tensor<8xf32> {pipe.target}) -> (tensor<f32> {pipe.loss}) {
   %g = arith.constant dense<0.0> : tensor<f32>
   return %g : tensor<f32>
@@ -287,7 +287,7 @@ func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.residual}) 
 // A function that writes memory.
 func.func @f(%x: tensor<8xf32> {pipe.input}, %m: memref<8xf32>) -> (tensor<8xf32> {pipe.output}) {
   %zero = arith.constant 0.0 : f32
-  // error: 'linalg.fill' may read or write memory; functions of stages compute results from arguments alone, on tensors
+  // error: 'linalg.fill' may read or write memory; functions of stages compute results only from arguments, on tensors
   linalg.fill ins(%zero : f32) outs(%m : memref<8xf32>)
   return %x : tensor<8xf32>
 }

@@ -31,7 +31,7 @@ pipe.schedule @chunks workers 2 microbatches 1 {
 // RUN:   | FileCheck %s --check-prefix=SPLIT --match-full-lines --strict-whitespace
 // RUN: FileCheck %s --check-prefix=UNSPLIT <%t.warnings
 // SPLIT:-mpmd-rule-based-schedule='rules=FragmentScheduleRule(ordered_fragments=[FragmentInfo(origins=["s0"],mesh_name="m0",call_counter=0)->FragmentInfo(origins=["s0"],mesh_name="m0",call_counter=1)->FragmentInfo(origins=["s0"(1)],mesh_name="m0",call_counter=0,split_type=kKeepTransferred)->FragmentInfo(origins=["s0"(1)],mesh_name="m0",call_counter=1)->FragmentInfo(origins=["s0"(1)],mesh_name="m0",call_counter=0,split_type=kDropTransferred)]),FragmentScheduleRule(ordered_fragments=[FragmentInfo(origins=["s1"],mesh_name="m1",call_counter=0)->FragmentInfo(origins=["s1"(1)],mesh_name="m1",call_counter=0,split_type=kKeepTransferred)->FragmentInfo(origins=["s1"],mesh_name="m1",call_counter=1)->FragmentInfo(origins=["s1"(1)],mesh_name="m1",call_counter=1)->FragmentInfo(origins=["s1"(1)],mesh_name="m1",call_counter=0,split_type=kDropTransferred)])'
-// UNSPLIT: warning: worker 0: cell 2 (0I0): Shardy splits the backwards whose gradient goes to another mesh, that of stage 0 stays; --shardy-backward=fragments writes it whole
+// UNSPLIT: warning: worker 0: cell 2 (0I0): Shardy splits only backwards whose gradient goes to another mesh, but the gradient of stage 0 stays on its mesh; --shardy-backward=fragments writes it whole
 // UNSPLIT-NOT: warning
 
 // Shardy splits exactly the backwards whose gradient leaves the mesh, and so a B with

@@ -45,7 +45,7 @@
 // SVG:        16 slots · bubble 40.62 %
 // SVG:        <title>0B1: slots 13 to 16</title>
 // SVG:        <title>1B0: slots 3 to 10</title>
-// CSV:        error: 'pipe.schedule' op the schedule is aligned by slots of its own, PyTorch's CSV has columns for unit slots; align it by them (pipe-align-slots), or take its idle slots out (pipe-compact)
+// CSV:        error: 'pipe.schedule' op the schedule is aligned by other slots, but PyTorch's CSV has columns for unit slots; align it to unit slots (pipe-align-slots), or remove its idle slots (pipe-compact)
 
 // COLUMNS:      {{^}}0F0,0F1,,,,0B0,,0B1,{{$}}
 // COLUMNS-NEXT: {{^}},1F0,(1F1;1B0)OVERLAP_F_B,,,1B1,,,{{$}}

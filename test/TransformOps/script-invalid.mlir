@@ -25,7 +25,7 @@ transform.pipe.match_schedule in %s : (!transform.any_op) -> !transform.any_op
 // error: there is no schedule family '1f1c', the closest is '1f1b'
 transform.pipe.generate %s "1f1c" : (!transform.any_op) -> !transform.any_op
 // an unknown placement
-// error: pipe-place-u: there is no such pass; a tool that loads plugins needs --load-pass-plugin
+// error: pipe-place-u: unknown pass; if it is in a plugin, give --load-pass-plugin
 // note: in this 'transform.pipe.place' op
 transform.pipe.place %s "u" : (!transform.any_op) -> !transform.any_op
 // an unknown option

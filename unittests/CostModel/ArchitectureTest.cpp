@@ -137,7 +137,7 @@ TEST(CheckArchitecture, LatentAttention) {
   EXPECT_EQ(errorOf(arch), "");
   arch.queryKeyNorm = QueryKeyNorm::Head;
   EXPECT_EQ(errorOf(arch),
-            "query_key_norm: latent attention has norms of its own");
+            "query_key_norm: latent attention already has norms");
   arch.latent->keyValueRank = 0;
   EXPECT_EQ(errorOf(arch),
             "latent_attention.key_value_rank: expected at least 1, found 0");

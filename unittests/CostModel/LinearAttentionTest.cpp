@@ -95,13 +95,12 @@ TEST(LinearLayers, AreChecked) {
             "key_heads, found 4");
   arch = hybrid();
   arch.linear->timeRank = 2;
-  EXPECT_EQ(errorOf(arch),
-            "linear_attention: time_rank and inner_norms are those of "
-            "recurrence mamba, found gated_delta");
+  EXPECT_EQ(errorOf(arch), "linear_attention: time_rank and inner_norms need "
+                           "recurrence mamba, found gated_delta");
   arch = hybrid();
   arch.recomputed.operations = true;
-  EXPECT_EQ(errorOf(arch), "recomputed: operations are those of layers with "
-                           "plain fused attention and an MLP");
+  EXPECT_EQ(errorOf(arch), "recomputed: operations need layers with plain "
+                           "fused attention and an MLP");
   arch = hybrid();
   arch.mixerOnly = arch.feedforwardOnly = {3, 1, std::nullopt};
   EXPECT_EQ(errorOf(arch), "mixer_only: layer 3 is in feedforward_only, too");

@@ -63,7 +63,7 @@ TEST(MicrobatchSizes, PathsKeepTheirShares) {
   }
   EXPECT_EQ(llvm::cantFail(dealAnew(thirds, 12)).countOnPath(1), 4);
   EXPECT_EQ(errorOf(dealAnew(thirds, 4)),
-            "path 0 takes microbatches from 0 to 2 of 6, which is no whole "
+            "path 0 takes microbatches from 0 to 2 of 6, which is not a whole "
             "number of 4");
   EXPECT_EQ(errorOf(dealAnew(turns, 1)),
             "path 1 takes [1:1:2], which is empty");

@@ -53,8 +53,8 @@ static std::string errorOf(llvm::ArrayRef<LayerTimes> layers,
 
 TEST(OverlappedLayers, FluidIsNoOrder) {
   EXPECT_EQ(errorOf(kToy, by(PairOrder::Fluid)),
-            "fluid is no order of parts; give in-turn, deepseek, megatron, "
-            "best, or an order of your own");
+            "fluid is not an order of parts; expected in-turn, deepseek, "
+            "megatron, best, or a list of phases");
 }
 
 //===----------------------------------------------------------------------===//
@@ -264,7 +264,7 @@ TEST(OverlappedLayers, RefusesOrders) {
     auto pattern = parsePairPattern(text, /*delaysWeights=*/false);
     return pattern ? "" : llvm::toString(pattern.takeError());
   };
-  EXPECT_EQ(parsed("mlp.X"), "the order has 'mlp.X', which is no phase of a "
+  EXPECT_EQ(parsed("mlp.X"), "the order has 'mlp.X', which is not a phase of a "
                              "part, the closest is 'mlp.F'");
   EXPECT_EQ(parsed("mlp.F, mlp.F"), "the order has mlp.F twice");
   EXPECT_EQ(parsed("mlp.F"), "the order leaves out attention.F");

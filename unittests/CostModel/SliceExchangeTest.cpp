@@ -115,9 +115,8 @@ TEST(SliceExchange, NeedsWorkersInStep) {
       }
   EXPECT_EQ(check(generateSliced("seq1f1b", 4, 1, 4, 4)),
             "slice-exchange=pairs needs workers that compute successive slices "
-            "at one time, as those of slimpipe do: worker 0 would run 8 "
-            "forwards before its first backward, as worker 1 runs 6, and it "
-            "runs 7");
+            "at the same time, as in slimpipe: worker 0 would run 8 forwards "
+            "before its first backward, as worker 1 runs 6, and it runs 7");
   EXPECT_EQ(check(generateSliced("zb-v", 2, 1, 4, 4)),
             "slice-exchange=pairs needs stages that go around the workers, and "
             "stage 2 is on worker 1 instead of 0");

@@ -131,8 +131,8 @@ TEST(RecomputedOutputs, NeedWhatTheyName) {
   arch.recomputed.upProjections = true;
   EXPECT_EQ(errorOf(arch), "");
   arch.latent.reset();
-  EXPECT_EQ(errorOf(arch), "recomputed: up_projections are those of "
-                           "latent_attention, which the model has not");
+  EXPECT_EQ(errorOf(arch), "recomputed: up_projections need latent_attention, "
+                           "which the model does not have");
 }
 
 /// 15 x 16 elements of 12 bits take 360 bytes, and have two scales of 4 bytes;
@@ -226,8 +226,8 @@ TEST(RecomputedOutputs, Operations) {
             2 * kTokens * 8 * 12);
 
   arch.attention = Attention::Unfused;
-  EXPECT_EQ(errorOf(arch), "recomputed: operations are those of layers with "
-                           "plain fused attention and an MLP");
+  EXPECT_EQ(errorOf(arch), "recomputed: operations need layers with plain "
+                           "fused attention and an MLP");
 }
 
 /// All kernels of a part run again, and W finds its inputs.

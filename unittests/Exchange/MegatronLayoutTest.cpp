@@ -48,16 +48,16 @@ TEST(MegatronLayout, ReadsALongOne) {
 TEST(MegatronLayout, NamesTheCharacter) {
   EXPECT_EQ(refuse(""), "character 1: the layout has no loss 'L', which its "
                         "last stage ends with");
-  EXPECT_EQ(refuse("tL"), "character 1: 't' stands before the embedding 'E', "
-                          "which the first stage begins with");
-  EXPECT_EQ(refuse("|EtL"), "character 1: '|' stands before the embedding "
-                            "'E', which the first stage begins with");
+  EXPECT_EQ(refuse("tL"), "character 1: 't' is before the embedding 'E', but "
+                          "the first stage must begin with it");
+  EXPECT_EQ(refuse("|EtL"), "character 1: '|' is before the embedding 'E', but "
+                            "the first stage must begin with it");
   EXPECT_EQ(refuse("Et|EL"), "character 4: a second embedding 'E': the first "
                              "stage holds the only one");
   EXPECT_EQ(refuse("(E|)*2L"), "character 2: a second embedding 'E': the "
                                "first stage holds the only one");
-  EXPECT_EQ(refuse("E*2tL"), "character 1: 'E' stands once, found 2 times");
-  EXPECT_EQ(refuse("EtL*2"), "character 3: 'L' stands once, found 2 times");
+  EXPECT_EQ(refuse("E*2tL"), "character 1: 'E' must occur once, found 2 times");
+  EXPECT_EQ(refuse("EtL*2"), "character 3: 'L' must occur once, found 2 times");
   EXPECT_EQ(refuse("EtLt"), "character 4: 't' comes after the loss 'L', "
                             "which the last stage ends with");
   EXPECT_EQ(refuse("EtL|"), "character 4: '|' comes after the loss 'L', "

@@ -101,7 +101,7 @@ TEST(CellCosts, SaysWhatDoesNotAddUp) {
             "bytes");
   EXPECT_EQ(errorOfSegments({compute(3), {Resource::Experts, 5, -1, 7}}),
             "a segment of B on experts has 5 ps, -1 ps beside others and 7 "
-            "bytes; expected no number below 0");
+            "bytes; expected numbers of at least 0");
   EXPECT_EQ(textOf(cells.segmentsOf(Phase::Backward)), "")
       << "nothing is stored";
   llvm::cantFail(cells.setSegments(

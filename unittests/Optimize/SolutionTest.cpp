@@ -60,8 +60,8 @@ TEST(TimesTest, RefusesRows) {
             "worker 0: cell 1 (0B0) is a whole backward: I and W are wanted");
   EXPECT_EQ(
       pipesched::errorOf(timeRows(problem, {"0F0 0I0 0W0 0O0", "1F0 1I0 1W0"})),
-      "worker 0: cell 3 (0O0) is no part of the problem, which ends with "
-      "the backwards");
+      "worker 0: cell 3 (0O0) is not part of the problem, which ends with the "
+      "backwards");
   problem.techniques.splitBackward = false;
   EXPECT_EQ(pipesched::errorOf(timeRows(problem, {"0F0 0B0", "1F0 1I0 1W0"})),
             "worker 1: cell 1 (1I0) is part of a split backward: a whole one, "

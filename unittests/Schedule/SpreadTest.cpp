@@ -208,7 +208,7 @@ static std::string refusalOf(const Table &table) {
 TEST(SpreadEmbedding, RefusesWhatItWouldBreak) {
   Table table = llvm::cantFail(generate1F1B(makeLinear(2, 2)));
   EXPECT_THAT(refusalOf(spread(table)),
-              HasSubstr("cell 0 (0E0): the embedding is spread"));
+              HasSubstr("cell 0 (0E0): the embedding is already sharded"));
   Table stepped = table;
   stepped.rows[0].push_back(Cell(0, Phase::Optimizer, 0));
   EXPECT_THAT(refusalOf(stepped), HasSubstr("cell 4 (0O0): it would run"));

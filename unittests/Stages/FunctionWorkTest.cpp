@@ -345,10 +345,9 @@ TEST_F(FunctionWorkTest, RefusesDynamicShapes) {
   EXPECT_TRUE(failed(count("(%x: tensor<?xf32>) -> tensor<?xf32>",
                            "%0 = math.exp %x : tensor<?xf32>\n"
                            "return %0 : tensor<?xf32>")));
-  EXPECT_EQ(errors,
-            "'math.exp' op operand #0 has type 'tensor<?xf32>', of which "
-            "neither FLOPs nor bytes are known; costs need ranked tensors of "
-            "static shape, so give the sizes\n");
+  EXPECT_EQ(errors, "'math.exp' op operand #0 has type 'tensor<?xf32>', whose "
+                    "FLOPs and bytes are unknown; costs need ranked tensors of "
+                    "static shape, so give the sizes\n");
 }
 
 TEST_F(FunctionWorkTest, RefusesWorkOver64Bits) {

@@ -323,6 +323,6 @@ TEST(TextPicture, ReadsRanges) {
                                "9223372036854775808:", " 1:2"})
     EXPECT_EQ(errorOf(parseTextRange(text)),
               "'" + text.str() +
-                  "' is no range; expected begin:end, the second larger, or "
-                  "either left out");
+                  "' is not a range; expected begin:end with begin < end, "
+                  "where either may be left out");
 }

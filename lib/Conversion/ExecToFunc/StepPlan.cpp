@@ -295,10 +295,9 @@ pipesched::planSteps(Operation *owner, StageFunctions functions,
 static LogicalResult verifyOnlyInstructions(exec::WorkerOp worker) {
   for (Operation &op : *worker.getBody())
     if (!isa<exec::ExecDialect>(op.getDialect()))
-      return op.emitOpError()
-             << "on worker " << worker.getWorker()
-             << " is no instruction of exec, so that convert-exec-to-func "
-                "cannot lower it";
+      return op.emitOpError() << "on worker " << worker.getWorker()
+                              << " is not an exec instruction, so "
+                                 "convert-exec-to-func cannot lower it";
   return success();
 }
 

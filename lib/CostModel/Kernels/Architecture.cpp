@@ -214,7 +214,7 @@ static llvm::Error checkLinear(const LinearAttention &linear) {
     return makeError("linear_attention: all heads together are wider than "
                      "2^63 - 1");
   if (!isMamba && (linear.timeRank || linear.innerNorms))
-    return makeError("linear_attention: time_rank and inner_norms are those of "
+    return makeError("linear_attention: time_rank and inner_norms need "
                      "recurrence mamba, found " +
                      enumName(linear.recurrence));
   return llvm::Error::success();
@@ -242,7 +242,7 @@ static llvm::Error checkForm(const Architecture &arch) {
       arch.norms != NormPlacement::Before)
     return makeError("norms: parallel branches have theirs before");
   if (arch.queryKeyNorm != QueryKeyNorm::None && arch.latent)
-    return makeError("query_key_norm: latent attention has norms of its own");
+    return makeError("query_key_norm: latent attention already has norms");
   if (arch.queryKeyNorm == QueryKeyNorm::Head &&
       arch.attentionWidth % arch.attentionHeads)
     return makeError("query_key_norm: the " + Twine(arch.attentionHeads) +
@@ -264,15 +264,15 @@ static llvm::Error checkForm(const Architecture &arch) {
   if (!arch.vocabulary && arch.predictionLayers)
     return makeError("vocabulary: prediction_layers need it");
   if (!arch.latent && arch.recomputed.upProjections)
-    return makeError("recomputed: up_projections are those of latent_attention"
-                     ", which the model has not");
+    return makeError("recomputed: up_projections need latent_attention, which "
+                     "the model does not have");
   if (arch.recomputed.experts && !arch.experts)
     return makeError("recomputed: the model has no experts");
   if (arch.recomputed.operations &&
       (arch.latent || arch.experts || arch.linear || arch.attentionGate ||
        arch.attention == Attention::Unfused || arch.separateActivations))
-    return makeError("recomputed: operations are those of layers with plain "
-                     "fused attention and an MLP");
+    return makeError("recomputed: operations need layers with plain fused "
+                     "attention and an MLP");
   if (arch.attentionGate && arch.latent)
     return makeError("attention_gate: latent attention has none");
   if (arch.learnedPositions && arch.sequence > arch.learnedPositions)

@@ -49,8 +49,8 @@ Expected<LayerLoads> pipesched::costLayers(const ModelFacts &model,
       last += CheckedInt(block.count) * ps;
   }
   if (!first.isValid() || !last.isValid())
-    return makeError("the time of the blocks beside the layers is over 2^63 - "
-                     "1 ps");
+    return makeError(
+        "the time of the blocks other than layers exceeds 2^63 - 1 ps");
   loads.first = first.get();
   loads.last = last.get();
   return loads;

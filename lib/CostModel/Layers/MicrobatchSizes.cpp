@@ -80,7 +80,7 @@ Expected<Placement> pipesched::dealAnew(const Placement &placement,
           scaleRange(range, own, numMicrobatches);
       if (!scaled)
         return formatError("path {0} takes microbatches from {1} to {2} of "
-                           "{3}, which is no whole number of {4}",
+                           "{3}, which is not a whole number of {4}",
                            number, range.begin, range.end, own,
                            numMicrobatches);
       range = *scaled;

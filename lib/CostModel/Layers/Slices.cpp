@@ -60,8 +60,8 @@ Expected<std::vector<TokenSpan>> pipesched::cutByWork(int64_t sequence,
   }
   slices.front() = {0, end};
   if (end % multiple != 0)
-    return formatError("slice 0 of {0} would have {1} of {2} tokens, which is "
-                       "no multiple of {3}, as ranks divide them",
+    return formatError("slice 0 of {0} would have {1} of {2} tokens, but the "
+                       "ranks need a multiple of {3}",
                        numSlices, end, sequence, multiple);
   return slices;
 }
@@ -88,11 +88,11 @@ pipesched::cutBySizes(int64_t sequence, int64_t numSlices, int64_t multiple,
   }
   for (auto [slice, span] : llvm::enumerate(slices))
     if (span.size() % multiple != 0)
-      return formatError("slice-cut gives slice {0} of {1} {2} tokens, which "
-                         "is no multiple of {3}, as ranks divide them; the "
-                         "nearest that are: {4}",
-                         slice, numSlices, span.size(), multiple,
-                         nearestMultiples(span.size(), multiple));
+      return formatError(
+          "slice-cut gives slice {0} of {1} {2} tokens, but the ranks need a "
+          "multiple of {3}; the nearest multiples are: {4}",
+          slice, numSlices, span.size(), multiple,
+          nearestMultiples(span.size(), multiple));
   return slices;
 }
 
@@ -522,12 +522,11 @@ Error pipesched::checkSliceExchange(const Placement &placement,
     int64_t wanted = std::min(own.forwards + 2, own.all);
     if (before.forwards == wanted)
       continue;
-    return formatError("slice-exchange=pairs needs workers that compute "
-                       "successive slices at one time, as those of slimpipe "
-                       "do: worker {0} would run {1} forwards before its first "
-                       "backward, as worker {2} runs {3}, and it runs {4}",
-                       (*ring)[i - 1], wanted, (*ring)[i], own.forwards,
-                       before.forwards);
+    return formatError(
+        "slice-exchange=pairs needs workers that compute successive slices at "
+        "the same time, as in slimpipe: worker {0} would run {1} forwards "
+        "before its first backward, as worker {2} runs {3}, and it runs {4}",
+        (*ring)[i - 1], wanted, (*ring)[i], own.forwards, before.forwards);
   }
   return Error::success();
 }

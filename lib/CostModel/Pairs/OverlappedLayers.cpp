@@ -109,7 +109,7 @@ static Error refuseName(StringRef name, const PairPattern &known) {
   for (PartPhase what : known)
     names.push_back(nameOf(what));
   llvm::SmallVector<StringRef> all(names.begin(), names.end());
-  return formatError("the order has '{0}', which is no phase of a part{1}",
+  return formatError("the order has '{0}', which is not a phase of a part{1}",
                      name, nameHint(name, all));
 }
 
@@ -187,8 +187,8 @@ static Error check(const PairLayers &layers, const PairOptions &options) {
     return formatError("the parts of the layers take more than {0} ps",
                        std::numeric_limits<int64_t>::max() / kMaxSlowdown);
   if (options.order == PairOrder::Fluid && options.pattern.empty())
-    return formatError("fluid is no order of parts; give in-turn, deepseek, "
-                       "megatron, best, or an order of your own");
+    return formatError("fluid is not an order of parts; expected in-turn, "
+                       "deepseek, megatron, best, or a list of phases");
   if (Error error = checkFactor("compute", options.computePercent))
     return error;
   return checkFactor("an exchange", options.exchangePercent);

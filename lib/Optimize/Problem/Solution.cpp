@@ -363,7 +363,7 @@ static const PhaseSet kKnownPhases =
 /// if it is allowed.
 static llvm::StringRef whyNoPart(Cell cell, Techniques techniques) {
   if (cell.isPerPath())
-    return "is no part of the problem, which ends with the backwards";
+    return "is not part of the problem, which ends with the backwards";
   if (cell.overlapsNext())
     return "is overlapped: cells run one at a time";
   if (cell.is(Phase::Backward) && techniques.splitBackward)

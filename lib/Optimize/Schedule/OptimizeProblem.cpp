@@ -90,8 +90,8 @@ static Error addCellTimes(const Placement &placement, const CostInputs &costs,
   if (costs.model && costs.system && placement.getNumSlices() > 1 &&
       costs.system->sliceExchange != SliceExchange::None)
     return formatError("has slice-exchange={0}, which needs workers that "
-                       "compute successive slices at one time, as those of "
-                       "slimpipe do; a search orders them freely",
+                       "compute successive slices at the same time, as in "
+                       "slimpipe; a search orders them freely",
                        enumName(costs.system->sliceExchange));
   Expected<StageCosts> stageCosts = computeStageCosts(
       placement, costs, problem.techniques.phases() & kCostedPhases);

@@ -95,7 +95,7 @@ static LogicalResult merge(ScheduleOp schedule, const MergeOptions &options) {
     emitRemark(schedule.getLoc())
         << "@" << schedule.getSymName() << ": " << change->numKept
         << " backward" << (change->numKept == 1 ? " stays" : "s stay")
-        << " split, W not being right behind I";
+        << " split: W is not right after I";
   storeBackward(schedule, std::move(*change), /*isSplit=*/false);
   return success();
 }

@@ -11,7 +11,7 @@ exec.program @p {
     // error: unknown phase 'K' in '0K0'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V
     %f0 = compute 0K0
 
-    // error: expected a phase letter right behind stage 0, as in 0F0
+    // error: expected a phase letter right after stage 0, as in 0F0
     %f0 = compute 0F0+0
 
     %f0 = compute 0F0

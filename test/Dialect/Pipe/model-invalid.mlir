@@ -29,7 +29,7 @@ pipe.model @p microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 }
 
 // model_c2: another op
-  // error: 'builtin.module' op is no 'pipe.block' or 'pipe.repeat', all that a model holds
+  // error: 'builtin.module' op is not a 'pipe.block' or 'pipe.repeat'; a model holds only these
   builtin.module {
   }
 // model_c3: a layer after the head
@@ -248,7 +248,7 @@ pipe.model @p microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
   }
 // kernel_c6: a GEMM has no heads
   block "b" parameters 0 activation_bytes 0 {
-    // error: on matrix has a 'shape', which is that of an attention kernel
+    // error: on matrix has a 'shape', which only attention kernels have
     kernel "k" on matrix shape <kernel = "flash-2", head_size = 1, sequence = 1> F <1 flops, 2 bytes>
   }
 // kernel_c7: all of it, or a part
@@ -286,7 +286,7 @@ pipe.model @m microbatch_size 1 boundary_bytes 1 state_bytes [2, 2, 12] {
 pipe.schedule @other workers 1 microbatches 1 {
   path on [0]
 }
-// error: 'pipe.schedule' op names @other, which is no pipe.model
+// error: 'pipe.schedule' op names @other, which is not a pipe.model
 pipe.schedule @s workers 1 microbatches 1 model @other {
   path on [0]
 }

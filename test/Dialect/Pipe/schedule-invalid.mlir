@@ -13,7 +13,7 @@ pipe.schedule @@ {
 // error: 'pipe.schedule' op 0 microbatches: there must be 1 to 2147483647
 @p workers 1 microbatches 0
 // schedule_c5: no such model
-// error: 'pipe.schedule' op names @toy, which is no pipe.model
+// error: 'pipe.schedule' op names @toy, which is not a pipe.model
 @s workers 1 microbatches 1 model @toy
 // gradient: a phase that sends no gradient
 // error: expected I or W, the phase that sends the gradient upstream

@@ -11,16 +11,16 @@ pipe.schedule @p workers 1 microbatches 1 {
 // error: has number -1, wanted zero or more
 stage -1 forward @f
 // stage_c3
-// error: names @f as its forward, which is no function
+// error: names @f as its forward, which is not a function
 stage 0 forward @f
 // data_c2
-// error: names @p as its data, which is no function
+// error: names @p as its data, which is not a function
 data @p
 // target_c2
-// error: names @t as its target, which is no function
+// error: names @t as its target, which is not a function
 target @t
 // loss_c2
-// error: names @l as its loss, which is no function
+// error: names @l as its loss, which is not a function
 loss @l
 
 // CASES

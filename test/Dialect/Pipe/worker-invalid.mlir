@@ -14,7 +14,7 @@ worker 0 runs [0F0 0K1]
 // error: unknown phase 'x' in '0x1'; wanted one of F, B, I, W, R, D, U, O, G, d, u, S, T, X, Y, Z, E, A, C, V
 worker 0 runs [0x1]
 // spelling: a stage and its phase apart
-// error: expected a phase letter right behind stage 0, as in 0F0
+// error: expected a phase letter right after stage 0, as in 0F0
 worker 0 runs [0 F0]
 // spelling: no microbatch
 // error: no microbatch after '0F'; wanted a cell as 2F0

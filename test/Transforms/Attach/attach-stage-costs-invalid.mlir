@@ -18,7 +18,7 @@ pipe.schedule @s workers 1 microbatches 1 {
 
 // A dynamic shape inside of a function
 func.func @f(%x: tensor<8xf32> {pipe.input}) -> (tensor<8xf32> {pipe.output}) {
-  // error: 'tensor.cast' op result #0 has type 'tensor<?xf32>', of which neither FLOPs nor bytes are known; costs need ranked tensors of static shape, so give the sizes
+  // error: 'tensor.cast' op result #0 has type 'tensor<?xf32>', whose FLOPs and bytes are unknown; costs need ranked tensors of static shape, so give the sizes
   %0 = tensor.cast %x : tensor<8xf32> to tensor<?xf32>
   %1 = math.exp %0 : tensor<?xf32>
   %2 = tensor.cast %1 : tensor<?xf32> to tensor<8xf32>

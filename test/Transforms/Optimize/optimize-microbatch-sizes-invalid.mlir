@@ -75,7 +75,7 @@ pipe.model @b microbatch_size 3 boundary_bytes 1 state_bytes [1, 1, 1] {
     kernel "matmul" on matrix F <2 flops, 1 bytes>
   }
 }
-// expected-error @+1 {{'pipe.schedule' op cannot have microbatch size 3: path 0 takes microbatches from 0 to 4 of 6, which is no whole number of 2}}
+// expected-error @+1 {{'pipe.schedule' op cannot have microbatch size 3: path 0 takes microbatches from 0 to 4 of 6, which is not a whole number of 2}}
 pipe.schedule @s workers 2 microbatches 6 model @a {
   path on [0, 1] takes [0:4]
   path on [1, 0] takes [4:6]

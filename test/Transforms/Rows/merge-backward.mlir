@@ -4,7 +4,7 @@
 
 // PIPELINE: pipe-merge-backward{apart=refuse schedule=s}
 
-// CHECK: remark: @h1: 1 backward stays split, W not being right behind I
+// CHECK: remark: @h1: 1 backward stays split: W is not right after I
 
 // The whole backward sends a slot later than I did, so cells move.
 // CHECK-LABEL: pipe.schedule @s workers 2 microbatches 1 aligned {

@@ -209,7 +209,7 @@ def test_wrong_sizes_say_what_is_wanted() -> None:
     for cut, said in (
         ([8192, 8192], "slice-cut gives the tokens of 2 slices, and microbatches have 4"),
         ([4096, 4096, 4096, 4098], "4 slices of together 16386 tokens, and sequences have 16384"),
-        ([4095, 4097, 4096, 4096], "slice 0 of 4 4095 tokens, which is no multiple of 2"),
+        ([4095, 4097, 4096, 4096], "slice 0 of 4 4095 tokens, but the ranks need a multiple of 2"),
     ):
         with pytest.raises(PipeSchedError, match=said):
             stepped("seq1f1b", slice_cut=cut)
@@ -264,7 +264,7 @@ def test_exchanges_even_out_attention(capsys: Capture) -> None:
     execution = schedule.simulate(costs).execution
     idle = 1 - execution.busy_ps.max() / execution.makespan_ps
     assert idle == pytest.approx(3 / (6 * 8 + 3), abs=0.01)
-    with pytest.raises(PipeSchedError, match="successive slices at one time, as those of slimpipe"):
+    with pytest.raises(PipeSchedError, match="successive slices at the same time, as in slimpipe"):
         stepped("seq1f1b", slice_exchange="pairs")
     whole = Costs(**LONG, slice_exchange="pairs")
     same = Costs(**LONG)

@@ -148,7 +148,7 @@ def test_orders_are_checked() -> None:
         ("best", "depends on times"),
         ("fast", "parts_order"),
         ("combine.I,attention.F", "leaves out"),
-        (OWN_ORDER.replace("mlp.W", "mlp.X"), "has 'mlp.X', which is no phase of a part"),
+        (OWN_ORDER.replace("mlp.W", "mlp.X"), "has 'mlp.X', which is not a phase of a part"),
         (
             "attention.I,attention.W,combine.I,mlp.I,mlp.W,dispatch.I,"
             "attention.F,dispatch.F,mlp.F,combine.F",

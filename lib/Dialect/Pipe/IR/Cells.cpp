@@ -136,9 +136,8 @@ static ParseResult parseNoCell(AsmParser &parser, SMLoc loc) {
     return failure();
   if (parser.getCurrentLocation().getPointer() != end ||
       failed(parser.parseOptionalKeyword(&word)))
-    return parser.emitError(loc)
-           << "expected a phase letter right behind stage " << number
-           << ", as in " << number << "F0";
+    return parser.emitError(loc) << "expected a phase letter right after stage "
+                                 << number << ", as in " << number << "F0";
   return emitCellError(parser, loc, number, word);
 }
 
@@ -465,7 +464,7 @@ LogicalResult readCells(DialectBytecodeReader &reader,
     return failure();
   if (blob.size() % sizeof(uint64_t) != 0)
     return reader.emitError() << "a row of " << blob.size()
-                              << " bytes is no whole number of cells";
+                              << " bytes is not a whole number of cells";
   cells.resize(blob.size() / sizeof(uint64_t));
   bool areAll = areAsInMemory(blob);
   if (areAll && !blob.empty())

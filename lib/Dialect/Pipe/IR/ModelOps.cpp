@@ -141,7 +141,7 @@ public:
     if (auto repeat = dyn_cast<RepeatOp>(op))
       return verifyRepeat(repeat);
     return op.emitOpError(
-        "is no 'pipe.block' or 'pipe.repeat', all that a model holds");
+        "is not a 'pipe.block' or 'pipe.repeat'; a model holds only these");
   }
   bool isEmpty() const { return !previous; }
 
@@ -563,11 +563,11 @@ LogicalResult KernelOp::verify() {
            << (getWhole() ? "'whole'" : "a collective");
   bool isAttention = getEngine() == KernelEngine::Attention;
   if (isAttention != getShape().has_value())
-    return emitOpError() << "on " << stringifyKernelEngine(getEngine())
-                         << (isAttention
-                                 ? " has no 'shape'"
-                                 : " has a 'shape', which is that of an "
-                                   "attention kernel");
+    return emitOpError()
+           << "on " << stringifyKernelEngine(getEngine())
+           << (isAttention
+                   ? " has no 'shape'"
+                   : " has a 'shape', which only attention kernels have");
   auto weightBytes = static_cast<int64_t>(getWeightBytes());
   if (weightBytes > 0 && !getRouted())
     return emitOpError("has weight_bytes, but is not 'routed'");

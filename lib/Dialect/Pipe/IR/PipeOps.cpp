@@ -126,7 +126,7 @@ LogicalResult ScheduleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FlatSymbolRefAttr name = getModelAttr();
   if (name && !symbols.lookupNearestSymbolFrom<ModelOp>(*this, name))
     return emitTableError(*this)
-           << "names " << name << ", which is no pipe.model";
+           << "names " << name << ", which is not a pipe.model";
   return success();
 }
 

@@ -160,8 +160,9 @@ static LogicalResult verifyFunction(Operation *clause, StageFunctionKind kind,
   if (!name ||
       symbols.lookupNearestSymbolFrom<FunctionOpInterface>(clause, name))
     return success();
-  return emitTableError(clause) << "names " << name << " as its "
-                                << enumName(kind) << ", which is no function";
+  return emitTableError(clause)
+         << "names " << name << " as its " << enumName(kind)
+         << ", which is not a function";
 }
 
 FlatSymbolRefAttr StageOp::getFunction(StageFunctionKind kind) {

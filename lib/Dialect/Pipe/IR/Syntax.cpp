@@ -337,7 +337,7 @@ LogicalResult readGradientAfter(DialectBytecodeReader &reader,
   if (failed(reader.readVarInt(value)))
     return failure();
   if (value > static_cast<uint64_t>(GradientAfter::WeightGrad))
-    return reader.emitError() << value << " is no gradient rule";
+    return reader.emitError() << value << " is not a gradient rule";
   gradientAfter = static_cast<GradientAfter>(value);
   return success();
 }
