@@ -74,7 +74,7 @@ class _PlacedLayout(PipelineParallelLayerLayout):  # type: ignore[misc]
     def get_layer_offset(
         self, layer_type: Any = LayerType.decoder, vp_stage: Any = None, pp_rank: Any = None
     ) -> int:
-        """Returns how many layers all earlier stages have."""
+        """Returns the number of layers of all earlier stages."""
         rank = parallel_state.get_pipeline_model_parallel_rank() if pp_rank is None else pp_rank
         stage = _stages_of(self.workers, rank)[vp_stage or 0]
         return sum(layers.count(layer_type) for layers in self.stages[:stage])

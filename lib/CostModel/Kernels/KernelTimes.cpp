@@ -463,9 +463,9 @@ double KernelTimes::exposedShare(double whole, const Kernel &kernel,
 
 /// The gradient of the output of the layer before is gathered while nothing
 /// else runs. The gradient of the input of the next layer is scattered while
-/// the gradient of its weights is computed, and its input is gathered again
-/// while the gradient of the input is (LinearWithGradAccumulationAndAsync-
-/// Communication of megatron/core/tensor_parallel/layers.py).
+/// the gradient of its weights is computed. Its input is gathered again while
+/// the gradient of the input is computed. The rule is in Megatron-Core's
+/// LinearWithGradAccumulationAndAsyncCommunication (tensor_parallel/layers.py).
 double KernelTimes::exposedInBackward(double whole,
                                       const Kernel &kernel) const {
   double half = whole / 2, exposed = half;

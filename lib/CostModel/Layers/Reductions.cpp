@@ -312,8 +312,8 @@ public:
 
   /// Adds the times of reducing and gathering parameters of a kind.
   void add(Parameters which, double reduce, double gather);
-  /// Returns how long before the end of a backward of `ps` its gradients can
-  /// start to be sent.
+  /// Returns the time between the moment when the gradients of a backward of
+  /// `ps` can start to be sent and its end.
   double aheadPs(double ps) const;
   /// Returns how much of the gathering a forward of `ps` hides, if the weights
   /// of each layer are gathered while the previous layer computes.

@@ -216,7 +216,7 @@ def _mean(
 
 
 def _count(value: Tensor, dimensions: list[int] | None) -> int:
-    """Returns how many elements each result sums up."""
+    """Returns the number of elements that each result sums up."""
     if not dimensions:
         return value.numel()
     return math.prod(value.shape[dimension] for dimension in dimensions)

@@ -120,7 +120,7 @@ def schedule(
 
 
 def _spread(activations: Any) -> float:
-    """Returns by how many percent the least filled worker holds less than the fullest."""
+    """Returns the difference between the least filled and the fullest worker, in percent."""
     return float(100 * (1 - activations.min() / activations.max()))
 
 

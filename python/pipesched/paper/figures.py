@@ -199,7 +199,7 @@ def _steps(
 
 
 def _lead(frame: pd.DataFrame) -> pd.DataFrame:
-    """Returns by how many percent Chimera is faster than 1F1B."""
+    """Returns the lead of Chimera over 1F1B, in percent."""
     keys = ["system", "stages", "microbatches"]
     wide = frame.pivot(index=keys, columns="schedule", values="runtime_s").reset_index()
     wide["lead_percent"] = 100 * (1 - wide.chimera / wide["1f1b"])

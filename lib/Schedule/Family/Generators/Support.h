@@ -37,7 +37,7 @@ llvm::Expected<int64_t> readChunks(const Placement &placement,
                                    llvm::StringRef family);
 
 /// Checks for one path that goes down all workers and up again in reverse, and
-/// returns how many times it does so.
+/// returns the number of such waves.
 llvm::Expected<int64_t> readWaves(const Placement &placement,
                                   llvm::StringRef family);
 
