@@ -205,29 +205,29 @@ def test_gradients(cases: Cases, name: str) -> None:
     check(cases, name)
 
 
-def run_of_guide(folder: Path, number: int) -> str:
-    """Runs a script of docs/Torch.md; returns its output."""
-    text = (ROOT / "docs" / "Torch.md").read_text()
-    scripts = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert len(scripts) == 3
-    (folder / "mine.py").write_text(scripts[1])
-    (folder / "train.py").write_text(scripts[number])
+def torchrun(folder: Path, *script: str) -> str:
+    """Runs a script on two ranks; returns its output."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", "2", "train.py"]
+    command += ["--nproc-per-node", "2", *script]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_the_example_of_the_guide_trains(tmp_path: Path) -> None:
-    printed = run_of_guide(tmp_path, 0)
+    text = (ROOT / "docs" / "Torch.md").read_text()
+    (script,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    (tmp_path / "train.py").write_text(script)
+    printed = torchrun(tmp_path, "train.py")
     losses = [float(loss) for loss in re.findall(r"^step \d+: loss (.*)$", printed, re.MULTILINE)]
     assert len(losses) == 2
     assert losses[1] < losses[0] / 4
 
 
-def test_the_closed_loop_of_the_guide_runs(tmp_path: Path) -> None:
-    assert run_of_guide(tmp_path, 2).startswith("best: step ")
-    best = Schedule.from_file(tmp_path / "best.mlir")
+def test_the_example_trains_by_the_best_schedule(tmp_path: Path) -> None:
+    printed = torchrun(tmp_path, str(ROOT / "examples" / "train.py"), "zb-h1", "optimized")
+    assert re.findall(r"^(\S+): measured [\d.]+ ms, predicted", printed, re.MULTILINE)
+    best = Schedule.from_file(tmp_path / "optimized.mlir")
     best.verify()
     assert (best.workers, best.microbatches, best.family) == (2, 8, None)
+    assert (tmp_path / "optimized.svg").stat().st_size > 1000
