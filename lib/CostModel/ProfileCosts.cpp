@@ -265,6 +265,24 @@ sharesOf(const Placement &placement, const Profile &profile) {
   return shares;
 }
 
+/// Each tensor takes the time of a message of its stage. Where stages are in
+/// lines, a message has one tensor, so that its stage has its time.
+static void applyToEdges(const Placement &placement, const Profile &profile,
+                         StageCosts &stageCosts) {
+  std::vector<EdgeCost> &edges = stageCosts.edges;
+  if (edges.empty() && !placement.getEdges().areLines())
+    edges = edgesOfStages(placement, stageCosts.stages);
+  if (profile.commPs.empty() && profile.sendPs.empty())
+    return;
+  for (EdgeCost &edge : edges) {
+    MessageCost &tensor = edge.activation, &gradient = edge.gradient;
+    const MessageCost &output = stageCosts.stages[edge.from].activation;
+    const MessageCost &back = stageCosts.stages[edge.to].gradient;
+    tensor = {output.occupancyPs, output.latencyPs, tensor.bytes};
+    gradient = {back.occupancyPs, back.latencyPs, gradient.bytes};
+  }
+}
+
 static llvm::Expected<StageCosts>
 applyProfile(const Placement &placement, StageCosts stageCosts,
              const Profile &profile, PhaseSet phases, Recompute recompute,
@@ -282,6 +300,7 @@ applyProfile(const Placement &placement, StageCosts stageCosts,
       if (auto error = stageProfile.apply(stageCosts.stages[global], phases))
         return std::move(error);
     }
+  applyToEdges(placement, profile, stageCosts);
   return stageCosts;
 }
 

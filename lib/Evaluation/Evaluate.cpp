@@ -18,6 +18,7 @@
 #include "PipeSched/CostModel/Vocab/ShardReductions.h"
 #include "PipeSched/Evaluation/TimedCells.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
+#include "PipeSched/Schedule/Table/Dependences.h"
 #include "PipeSched/Schedule/Table/SlotLengths.h"
 #include "PipeSched/Support/CheckedInt.h"
 #include <cmath>
@@ -417,8 +418,15 @@ public:
   int64_t ofPair(Cell first, Cell second) const override {
     return costs.pairPs(placement, first, second);
   }
-  int64_t ofMessage(Cell cell) const override {
-    const MessageCost &cost = costs.message(placement, cell);
+  int64_t ofMessage(Cell cell, int64_t worker,
+                    const Dependences &dependences) const override {
+    MessageCost cost;
+    if (costs.edges.empty())
+      cost = costs.message(placement, cell);
+    else
+      dependences.forEachEdgeTo(worker, cell, [&](int64_t from, int64_t to) {
+        cost.addTensor(costs.tensorOf(cell, from, to));
+      });
     return cost.occupancyPs + cost.latencyPs;
   }
 

@@ -195,8 +195,8 @@ struct WalkedRows {
 /// use.
 class TableWalk {
 public:
-  /// Computes the costs. Returns false if their sum may exceed int64, or if the
-  /// messages of slices differ.
+  /// Finds the costs. False if their sum may exceed int64, if the messages of
+  /// slices or of the targets of a stage differ, or if edges have memory.
   llvm::Expected<bool> prepare(const WalkedRows &rows, const CostInputs &costs,
                                const TimingOptions &options);
   WalkInputs inputs() const;
@@ -247,7 +247,8 @@ llvm::Expected<bool> TableWalk::prepare(const WalkedRows &rows,
                                                  totals.stageCosts)
                               .moveInto(disturbed))
     return std::move(error);
-  if (totals.stageCosts.messagesVary())
+  if (totals.stageCosts.messagesVary() || !totals.stageCosts.edges.empty() ||
+      (totals.memoryFacts && !totals.memoryFacts->edges.empty()))
     return false;
   return canAddUp(placement, counts, totals.stageCosts,
                   disturbed.largestBefore());
@@ -300,11 +301,11 @@ static llvm::Expected<bool> walk(const WalkedRows &rows,
                      evaluation);
 }
 
-/// Finds the groups of cells. Returns false if a walk cannot time them, or if a
-/// stage gets outputs from several stages.
+/// Finds the groups of cells. Returns false if a walk cannot time them, if a
+/// stage gets outputs from several stages, or if not all units run a stage.
 static bool findGroups(const TableView &table, const PhaseCounts &counts,
                        std::optional<Groups> &groups) {
-  if (!table.placement->getEdges().areLines())
+  if (!table.placement->getEdges().areLines() || !table.placement->runsAll())
     return false;
   if (!counts.hasAny(kCollectivePhases))
     return true;

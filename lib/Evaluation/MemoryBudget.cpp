@@ -200,7 +200,8 @@ static Expected<HeldMemory> measureMemory(const TableView &table,
   Expected<Program> program = lowerTable(table, costs, options);
   if (!program)
     return program.takeError();
-  if (hasCopies(phases) && times == MemoryTimes::Given) {
+  if ((hasCopies(phases) || !facts->edges.empty()) &&
+      times == MemoryTimes::Given) {
     HeldMemory held;
     if (Error error = measureAtTimes(*program, placement, costs, *facts, phases,
                                      options.transport)

@@ -51,6 +51,21 @@ static Profile profileOf(const Profile &profile, int64_t microbatch) {
   return alone;
 }
 
+static void addMessages(const UnitMessages &microbatch, int64_t numSlices,
+                        UnitMessages &all) {
+  if (microbatch.messagesOfSlices.empty())
+    all.messagesOfSlices.insert(all.messagesOfSlices.end(), numSlices,
+                                microbatch);
+  else
+    llvm::append_range(all.messagesOfSlices, microbatch.messagesOfSlices);
+}
+
+/// Keeps the messages of one unit if all are the same.
+static void joinEqualMessages(UnitMessages &messages) {
+  if (llvm::all_equal(messages.messagesOfSlices))
+    messages.messagesOfSlices.clear();
+}
+
 /// Adds the units of one more microbatch. Costs that are the same for all its
 /// slices are repeated.
 static void addMicrobatch(const StageCost &microbatch, int64_t numSlices,
@@ -58,11 +73,7 @@ static void addMicrobatch(const StageCost &microbatch, int64_t numSlices,
   for (int64_t count = microbatch.cells.getNumSlices(); count <= numSlices;
        count += microbatch.cells.getNumSlices())
     all.cells.append(microbatch.cells);
-  if (microbatch.messagesOfSlices.empty())
-    all.messagesOfSlices.insert(all.messagesOfSlices.end(), numSlices,
-                                microbatch);
-  else
-    llvm::append_range(all.messagesOfSlices, microbatch.messagesOfSlices);
+  addMessages(microbatch, numSlices, all);
 }
 
 Expected<StageCosts> pipesched::costByMicrobatch(
@@ -88,12 +99,15 @@ Expected<StageCosts> pipesched::costByMicrobatch(
         stage.cells = CellCosts(/*numSlices=*/0);
         stage.messagesOfSlices.clear();
       }
+      for (EdgeCost &edge : all->edges)
+        edge.messagesOfSlices.clear();
     }
     for (auto [stage, into] : llvm::zip_equal(own->stages, all->stages))
       addMicrobatch(stage, placement.getNumSlices(), into);
+    for (auto [edge, into] : llvm::zip_equal(own->edges, all->edges))
+      addMessages(edge, placement.getNumSlices(), into);
   }
-  for (StageCost &stage : all->stages)
-    if (llvm::all_equal(stage.messagesOfSlices))
-      stage.messagesOfSlices.clear();
+  llvm::for_each(all->stages, joinEqualMessages);
+  llvm::for_each(all->edges, joinEqualMessages);
   return std::move(*all);
 }

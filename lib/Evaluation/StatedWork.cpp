@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipeSched/Evaluation/StatedWork.h"
+#include "PipeSched/Analysis/Graph/MessageCosts.h"
 #include "PipeSched/Analysis/Graph/TaskCost.h"
 #include "PipeSched/Analysis/Graph/TaskEnds.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
@@ -209,6 +210,7 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
                                   const StageCosts &stageCosts,
                                   const SystemFacts &system, Traffic &traffic) {
   CommunicationCosts communication(graph, system);
+  MessageCosts messages(graph, placement, stageCosts);
   std::vector<bool> isReplaced(graph.groupTasks.size());
   for (const StatedWork &stated : work) {
     if (!stated.messageBytes)
@@ -224,9 +226,7 @@ Error pipesched::addStatedTraffic(ArrayRef<StatedWork> work,
         return error;
       continue;
     }
-    Cell cell = graph.cell[task];
-    int64_t implied = stageCosts.message(placement, cell).bytes;
-    if (Error error = replaceBytes(graph.worker[task], implied,
+    if (Error error = replaceBytes(graph.worker[task], messages.of(task).bytes,
                                    *stated.messageBytes, traffic))
       return error;
   }

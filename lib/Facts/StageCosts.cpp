@@ -24,6 +24,25 @@ bool StageCosts::useAny(ArrayRef<Resource> resources) const {
   });
 }
 
+/// Adds numbers that are not negative.
+static void addUpTo63Bits(int64_t &sum, int64_t added) {
+  uint64_t all = uint64_t(sum) + uint64_t(added);
+  sum = std::min<uint64_t>(all, std::numeric_limits<int64_t>::max());
+}
+
+void MessageCost::addTensor(const MessageCost &tensor) {
+  addUpTo63Bits(occupancyPs, tensor.occupancyPs);
+  addUpTo63Bits(bytes, tensor.bytes);
+  latencyPs = std::max(latencyPs, tensor.latencyPs);
+}
+
+const EdgeCost &StageCosts::edge(int64_t from, int64_t to) const {
+  return *llvm::lower_bound(
+      edges, std::pair(from, to), [](const EdgeCost &edge, auto ends) {
+        return std::pair<int64_t, int64_t>(edge.from, edge.to) < ends;
+      });
+}
+
 llvm::Error StageCosts::checkSlices(const Placement &placement) const {
   for (auto [number, stage] : llvm::enumerate(stages))
     if (int64_t found = stage.cells.getNumSlices(),

@@ -65,13 +65,9 @@ static void storeAdded(ScheduleOp schedule, const AddedStages &added) {
       op.erase();
   auto builder = OpBuilder::atBlockBegin(schedule.getBody());
   for (const StageNode &node : added.nodes)
-    NodeOp::create(builder, schedule.getLoc(), node.number,
-                   ArrayRef<int32_t>(node.worker),
-                   /*frozen=*/node.kind == StageKind::Frozen,
-                   /*none=*/node.kind == StageKind::NoBackward);
+    NodeOp::create(builder, schedule.getLoc(), node);
   for (const AddedEdge &edge : added.edges)
-    EdgeOp::create(builder, schedule.getLoc(), edge.from, edge.to,
-                   /*noGradient=*/!edge.mayCarryGradient);
+    EdgeOp::create(builder, schedule.getLoc(), edge);
 }
 
 void TableReducer::store(const Table &table) const {

@@ -355,6 +355,111 @@ TEST(Layers, GoBlockByBlock) {
   EXPECT_EQ(memory.stages[1].weightBytes, 2 * 2010);
 }
 
+/// A path of two stages, and nodes on worker 0 that hold blocks.
+static llvm::Expected<Placement>
+withNodes(std::vector<std::vector<HeldBlocks>> nodes,
+          std::optional<int64_t> bytes = std::nullopt,
+          std::vector<int64_t> weights = {}) {
+  Path path = placeLinear(2);
+  path.weights = std::move(weights);
+  AddedStages added;
+  for (std::vector<HeldBlocks> &held : nodes) {
+    int64_t number = 2 + added.nodes.size();
+    added.nodes.push_back(
+        {number, 0, StageKind::Frozen, std::nullopt, std::move(held)});
+    added.edges.push_back({number, 1, true, bytes ? "features" : "", bytes});
+  }
+  return Placement::create(2, 2, {std::move(path)}, 1, std::move(added));
+}
+
+/// Six layers in the path, three of an encoder, and a head.
+static ModelFacts encoderModel() {
+  ModelFacts model = toyModel();
+  BlockFacts encoder = model.blocks[0], head = encoder;
+  encoder.name = "encoder";
+  encoder.count = 3;
+  encoder.parameters = 7;
+  encoder.messages = {11, 12};
+  head.name = "head";
+  head.position = BlockPosition::Last;
+  head.count = 1;
+  model.blocks.insert(model.blocks.begin(), encoder);
+  model.blocks.push_back(head);
+  return model;
+}
+
+TEST(Layers, NodesHoldBlocksByName) {
+  using Layers = std::vector<int64_t>;
+  ModelFacts model = encoderModel();
+  auto split = [&](llvm::Expected<Placement> placement) {
+    return llvm::cantFail(splitLayers(*placement, model));
+  };
+  EXPECT_EQ(split(withNodes({{{"encoder", 3}}})), Layers({3, 3, 3}));
+  EXPECT_EQ(split(withNodes({{{"encoder", 1}}, {{"encoder", 2}}}, std::nullopt,
+                            {1, 2})),
+            Layers({2, 4, 1, 2}));
+  EXPECT_EQ(split(withNodes({{{"head", 1}}}, std::nullopt, {1, 2})),
+            Layers({3, 6, 0}));
+  auto refuse = [&](std::vector<std::vector<HeldBlocks>> nodes) {
+    return errorOf(splitLayers(*withNodes(std::move(nodes)), model));
+  };
+  EXPECT_EQ(refuse({{{"vision", 1}}}),
+            "node 2 holds blocks 'vision', and model "
+            "'toy' has: encoder, layer, head");
+  EXPECT_EQ(refuse({{}}), "node 2 does not say which blocks of model 'toy' it "
+                          "holds: encoder, layer, head");
+  EXPECT_EQ(refuse({{{"encoder", 2}}}),
+            "nodes hold 2 of the model's 3 blocks 'encoder': expected all of "
+            "them, or none for the path to hold them");
+  EXPECT_EQ(refuse({{{"encoder", 2}}, {{"encoder", 2}}}),
+            "node 3 holds 2 blocks 'encoder': nodes before it hold 2, and the "
+            "model has 3");
+}
+
+TEST(Memory, OfNodesAndTensors) {
+  ModelFacts model = encoderModel();
+  Placement placement = llvm::cantFail(withNodes({{{"encoder", 3}}}));
+  MemoryFacts memory =
+      llvm::cantFail(computeMemoryFacts(placement, model, nullptr));
+  EXPECT_EQ(memory.stages[2].weightBytes, 2 * 21);
+  EXPECT_EQ(memory.stages[2].gradientBytes, 0);
+  EXPECT_EQ(memory.stages[2].optimizerBytes, 0);
+  auto edgesOf = [](const MemoryFacts &facts) {
+    std::vector<std::array<int64_t, 4>> edges;
+    for (const EdgeMemory &edge : facts.edges)
+      edges.push_back(
+          {edge.from, edge.to, edge.tensorBytes, edge.gradientBytes});
+    return edges;
+  };
+  using Edges = std::vector<std::array<int64_t, 4>>;
+  int64_t chain = model.boundaryBytes;
+  EXPECT_EQ(edgesOf(memory), Edges({{0, 1, 0, chain}, {2, 1, 11, 11}}));
+  placement = llvm::cantFail(withNodes({{{"encoder", 3}}}, 99));
+  EXPECT_EQ(
+      edgesOf(llvm::cantFail(computeMemoryFacts(placement, model, nullptr))),
+      Edges({{0, 1, 0, chain}, {2, 1, 99, 99}}));
+}
+
+TEST(Roofline, CostsEdgesByTheirBytes) {
+  Placement placement = llvm::cantFail(withNodes({{{"encoder", 3}}}, 4000));
+  StageCosts costs = llvm::cantFail(
+      costRoofline(placement, encoderModel(), toySystem(), kSplit));
+  ASSERT_EQ(costs.edges.size(), 2u);
+  const EdgeCost &chain = costs.edge(0, 1), &added = costs.edge(2, 1);
+  EXPECT_EQ(chain.activation, costs.stages[0].activation);
+  EXPECT_EQ(chain.gradient, costs.stages[1].gradient);
+  EXPECT_EQ(added.activation.bytes, 4000);
+  EXPECT_EQ(added.gradient, added.activation);
+  EXPECT_GT(added.activation.occupancyPs, chain.activation.occupancyPs);
+  // A profile gives the times of messages, and the model their bytes.
+  Profile profile;
+  profile.sendPs = {5, 6, 7};
+  costs = llvm::cantFail(
+      overlayProfile(placement, std::move(costs), profile, kSplit));
+  EXPECT_EQ(costs.edge(2, 1).activation, (MessageCost{7, 0, 4000}));
+  EXPECT_EQ(costs.edge(2, 1).gradient, (MessageCost{6, 0, 4000}));
+}
+
 TEST(Memory, SumsBlocks) {
   SystemFacts system = toySystem();
   system.accelerators = 3;

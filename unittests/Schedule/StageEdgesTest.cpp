@@ -87,6 +87,15 @@ TEST(StageEdges, ListsOfEachFlow) {
   EXPECT_TRUE(llvm::cantFail(place(pathOn({0, 1}), {})).getEdges().areLines());
 }
 
+static Table graphTable(int64_t workers, int64_t microbatches, Path path,
+                        AddedStages added,
+                        std::initializer_list<llvm::StringRef> rows) {
+  return makeTable(
+      llvm::cantFail(Placement::create(workers, microbatches, {std::move(path)},
+                                       1, std::move(added))),
+      rows);
+}
+
 static std::string refuse(Path path, AddedStages added, int64_t slices = 1) {
   return errorOf(place(std::move(path), std::move(added), slices));
 }
@@ -118,17 +127,57 @@ TEST(StageEdges, RefusesWhatHasNoMeaningYet) {
             "nodes and edges take whole microbatches, and each has 2 slices");
   path.blocks = {1, 1, 1};
   EXPECT_EQ(refuse(path, encoder),
-            "the path has blocks or weights, and node 3 is of another part of "
-            "the model: give neither");
+            "the path has blocks or weights, and node 3 does not say which "
+            "blocks it holds");
   EXPECT_EQ(errorOf(Placement::create(
                 4, 2, {pathOn({0}, {{0, 1, 1}}), pathOn({1}, {{1, 2, 1}})}, 1,
                 encoder)),
             "nodes and edges are of a schedule with a single path, and there "
             "are 2");
-  EXPECT_EQ(refuse(pathOn({0, 1, 0, 1}), {{}, {{0, 3}}}),
-            "stage 3 of path 0 gives gradients to stage 0 of path 0 and stage "
-            "2 of path 0, which are both on worker 0: a message cannot carry "
-            "several gradients");
+}
+
+TEST(StageEdges, RefusesBlocksTensorsAndMicrobatchesThatDoNotFit) {
+  Path path = pathOn({0, 1, 2});
+  auto encoder = [](std::vector<HeldBlocks> holds) {
+    return AddedStages{{{3, 3, kTrained, std::nullopt, std::move(holds)}},
+                       {{3, 0}}};
+  };
+  EXPECT_EQ(refuse(path, encoder({{"layer", 0}})),
+            "node 3 holds 0 blocks 'layer': there must be 1 to 2147483648");
+  EXPECT_EQ(refuse(path, encoder({{"layer", 2}, {"layer", 1}})),
+            "node 3 holds blocks 'layer' twice: give their number once");
+  EXPECT_EQ(refuse(path, {{}, {{0, 2, true, "skip", -1}}}),
+            "edge 0 -> 2 carries -1 bytes: there cannot be fewer than 0");
+  EXPECT_EQ(refuse(path, {{}, {{0, 2, true, "", 8}}}),
+            "edge 0 -> 2 has bytes of its own, and carries the output of stage "
+            "0: name its tensor");
+  AddedStages heads = {{{3, 3, kTrained}},
+                       {{0, 2, true, "skip", 8}, {0, 3, true, "skip", 9}}};
+  EXPECT_EQ(refuse(path, heads), "edge 0 -> 2 and edge 0 -> 3 carry tensor "
+                                 "'skip' of stage 0, and say other bytes");
+  using Ranges = std::vector<MicrobatchRange>;
+  AddedStages taking = {{{3, 3, kTrained, Ranges{{1, 3, 1}}}}, {{3, 0}}};
+  EXPECT_EQ(refuse(path, taking), "node 3 takes [1:3:1], which is not within "
+                                  "the 2 microbatches (0 to 1)");
+}
+
+TEST(StageEdges, NodesTakeOnlySomeMicrobatches) {
+  using Ranges = std::vector<MicrobatchRange>;
+  AddedStages added = {{{2, 1, kTrained, Ranges{{1, 2, 1}}}}, {{2, 0}}};
+  auto rowsOf = [&](llvm::StringRef encoder) {
+    return graphTable(2, 2, pathOn({0, 0}), added,
+                      {"0F0 1F0 1B0 0B0 0F1 1F1 1B1 0B1", encoder});
+  };
+  Table table = rowsOf("2F1 2B1");
+  EXPECT_FALSE(verifyTable(table.view()));
+  EXPECT_EQ(table.placement.countOnStage(2), 1);
+  EXPECT_EQ(toString(*verifyTable(rowsOf("").view())),
+            "2F1 is missing: worker 1 never runs it");
+  std::optional<Violation> other =
+      verifyRow(table.placement, 1, parseRow("2F0 2B0"));
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->message,
+            "cell 0 (2F0) must not occur: node 2 does not take microbatch 0");
 }
 
 TEST(StageEdges, RefusesCirclesAndTrainingAfterNoBackward) {
@@ -155,15 +204,6 @@ TEST(StageEdges, RefusesCirclesAndTrainingAfterNoBackward) {
 //===----------------------------------------------------------------------===//
 // Tables
 //===----------------------------------------------------------------------===//
-
-static Table graphTable(int64_t workers, int64_t microbatches, Path path,
-                        AddedStages added,
-                        std::initializer_list<llvm::StringRef> rows) {
-  return makeTable(
-      llvm::cantFail(Placement::create(workers, microbatches, {std::move(path)},
-                                       1, std::move(added))),
-      rows);
-}
 
 /// Stage 0 feeds stages 1 and 2 of worker 1, and 3 of worker 2.
 static Table makeFork(llvm::StringRef second) {
@@ -224,6 +264,23 @@ TEST(StageEdges, OneMessageForEachWorker) {
   EXPECT_EQ(
       messagesOf(makeFork("1F0 1B0 2F0 2B0")),
       Texts({">0F0@1 >0F0@2 <3B0@2 <2B0@1", "<0F0@0 >2B0@0", "<0F0@0 >3B0@0"}));
+}
+
+/// Gradients of other tensors are not summed: each leaves with its own cell,
+/// and one message has all gradients of a cell.
+TEST(StageEdges, MessagesHaveAllTensorsOfACell) {
+  using Texts = std::vector<std::string>;
+  auto messagesOfSkip = [](std::string tensor) {
+    return messagesOf(graphTable(2, 1, pathOn({0, 1, 1}),
+                                 {{}, {{0, 2, true, std::move(tensor)}}},
+                                 {"0F0 0B0", "1F0 2F0 2B0 1B0"}));
+  };
+  EXPECT_EQ(messagesOfSkip(""), Texts({">0F0@1 <1B0@1", "<0F0@0 >1B0@0"}));
+  EXPECT_EQ(messagesOfSkip("skip"),
+            Texts({">0F0@1 <2B0@1 <1B0@1", "<0F0@0 >2B0@0 >1B0@0"}));
+  EXPECT_EQ(messagesOf(graphTable(2, 1, pathOn({0, 0, 1}), {{}, {{0, 2}}},
+                                  {"0F0 1F0 1B0 0B0", "2F0 2B0"})),
+            Texts({">0F0@1 >1F0@1 <2B0@1", "<0F0@0 <1F0@0 >2B0@0"}));
 }
 
 TEST(StageEdges, ForwardsWaitForAllMessagesBeforeThem) {

@@ -28,6 +28,9 @@ struct MessageCost {
   /// occupancy.
   int64_t aheadPs = 0;
 
+  /// Adds a tensor that the same message carries: occupancies and bytes add up,
+  /// and the largest latency counts. Sums end at 2^63 - 1.
+  void addTensor(const MessageCost &tensor);
   friend bool operator==(const MessageCost &a, const MessageCost &b) {
     return a.occupancyPs == b.occupancyPs && a.latencyPs == b.latencyPs &&
            a.bytes == b.bytes && a.aheadPs == b.aheadPs;
@@ -47,22 +50,33 @@ struct StageMessages {
   }
 };
 
-/// The costs of one global stage (path, stage).
-struct StageCost : StageMessages {
-  /// The costs of O and G are for the blocks that the stage owns
-  /// (ParameterSets.h).
-  CellCosts cells;
-  std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
-                                       ///< is of this stage; absent: by
-                                       ///< StageCosts::pairPs
+/// Messages that may differ by unit.
+struct UnitMessages : StageMessages {
   /// The messages by slice, if slices differ, and by unit, if microbatches do;
   /// empty: the inherited messages apply to every unit.
   std::vector<StageMessages> messagesOfSlices;
 
-  const MessageCost &message(Flow flow, int64_t slice) const {
-    return messagesOfSlices.empty() ? messageOf(flow)
-                                    : messagesOfSlices[slice].messageOf(flow);
+  const MessageCost &message(Flow flow, int64_t unit) const {
+    return messagesOfSlices.empty()
+               ? messageOf(flow)
+               : messagesOfSlices[unit % messagesOfSlices.size()].messageOf(
+                     flow);
   }
+};
+
+/// The part of messages that an edge between two global stages is: its tensor,
+/// and the gradient that comes back.
+struct EdgeCost : UnitMessages {
+  int32_t from = 0, to = 0;
+};
+
+/// The costs of one global stage (path, stage).
+struct StageCost : UnitMessages {
+  /// O and G are about the blocks that the stage owns (ParameterSets.h).
+  CellCosts cells;
+  std::optional<int64_t> overlappedPs; ///< an overlapped pair whose first cell
+                                       ///< is of this stage; absent: by
+                                       ///< StageCosts::pairPs
 };
 
 /// How the segments of an overlapped pair share resources. Transfers of rows to
@@ -104,6 +118,9 @@ struct StageCosts {
   /// By index of the all-reduce (Program::groups); each of its workers sends
   /// `bytes`. Empty: each all-reduce takes the G time of its cell.
   std::vector<MessageCost> reductions;
+  /// All edges by source and target, if the messages of a stage differ; empty:
+  /// each message is one of its stage.
+  std::vector<EdgeCost> edges;
   PairRule pairRule = PairRule::Fluid;
   /// Replaces the rule for pairs of F and B; null: the rule applies to all
   /// pairs.
@@ -120,15 +137,16 @@ struct StageCosts {
       return !stage.messagesOfSlices.empty();
     });
   }
-  /// The message that a cell sends.
+  /// The edge between two stages; requires `edges`.
+  const EdgeCost &edge(int64_t from, int64_t to) const;
+  /// The tensor or gradient of an edge in the message that a cell sends.
+  const MessageCost &tensorOf(Cell cell, int64_t from, int64_t to) const {
+    return edge(from, to).message(flowOf(cell), cell.getUnit());
+  }
+  /// The message that a cell sends of its stage, without `edges`.
   const MessageCost &message(const Placement &placement, Cell cell) const {
-    const StageCost &stage = stages[placement.globalStage(cell)];
-    Flow flow =
-        makesActivation(cell.getPhase()) ? Flow::Activation : Flow::Gradient;
-    return stage.messagesOfSlices.empty()
-               ? stage.messageOf(flow)
-               : stage.message(flow,
-                               cell.getUnit() % stage.messagesOfSlices.size());
+    return stages[placement.globalStage(cell)].message(flowOf(cell),
+                                                       cell.getUnit());
   }
 
   llvm::ArrayRef<Segment> segmentsOf(const Placement &placement,
@@ -160,6 +178,9 @@ struct StageCosts {
                                    Exchange &sum) const;
 
 private:
+  static Flow flowOf(Cell cell) {
+    return makesActivation(cell.getPhase()) ? Flow::Activation : Flow::Gradient;
+  }
   std::optional<PairTime> scheduledPair(const Placement &placement, Cell first,
                                         Cell second) const;
 };
@@ -196,13 +217,24 @@ struct StageMemory {
   }
 };
 
+/// The memory of an edge between two global stages, bytes of one unit.
+struct EdgeMemory {
+  int32_t from = 0, to = 0;
+  /// The tensor, which its takers hold in addition to their activations; 0 on
+  /// chains, where it is a part of them.
+  int64_t tensorBytes = 0;
+  int64_t gradientBytes = 0; ///< its gradient, while it waits for others
+};
+
 struct MemoryFacts {
   /// By global stage; the bytes per unit are for the first slice.
   std::vector<StageMemory> stages;
   /// By global stage and slice, if slices differ; else empty. Parameters are in
   /// `stages`.
   std::vector<StageMemory> slices;
-  int64_t numSlices = 1; ///< of a microbatch, if slices differ
+  int64_t numSlices = 1; ///< of a microbatch, if they differ
+  /// All edges by source and target, if there are nodes or added edges.
+  std::vector<EdgeMemory> edges;
 
   const StageMemory &memoryOf(int64_t stage, int64_t slice) const {
     return slices.empty() ? stages[stage] : slices[stage * numSlices + slice];

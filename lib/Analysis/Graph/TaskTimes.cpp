@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PipeSched/Analysis/Graph/MessageCosts.h"
 #include "PipeSched/Analysis/Graph/TaskCost.h"
 #include "PipeSched/Analysis/Graph/Timeline.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
@@ -20,7 +21,7 @@ public:
   TaskCosts(const TaskGraph &graph, const Placement &placement,
             const StageCosts &stageCosts, Transport transport)
       : graph(graph), placement(placement), stageCosts(stageCosts),
-        transport(transport) {}
+        messages(graph, placement, stageCosts), transport(transport) {}
 
   TaskCost cost(uint32_t task) const;
 
@@ -35,6 +36,7 @@ private:
   const TaskGraph &graph;
   const Placement &placement;
   const StageCosts &stageCosts;
+  MessageCosts messages;
   Transport transport;
 };
 
@@ -42,7 +44,7 @@ private:
 
 /// A message of an overlapped pair may leave before the pair ends.
 TaskCost TaskCosts::costMessage(uint32_t task) const {
-  MessageCost cost = stageCosts.message(placement, graph.cell[task]);
+  MessageCost cost = messages.of(task);
   if (stageCosts.pairTimes)
     if (uint32_t pair = pairThatSends(graph, task); pair != TaskGraph::kNone)
       cost.aheadPs =
@@ -198,6 +200,7 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
                           const llvm::BitVector &stated) {
   Traffic traffic(graph.getNumWorkers());
   bool anyMoves = stageCosts.useAny(kExchanged);
+  MessageCosts messages(graph, placement, stageCosts);
   for (uint32_t task = 0; task < graph.size(); ++task) {
     Cell cell = graph.cell[task];
     int32_t worker = graph.worker[task];
@@ -214,8 +217,7 @@ pipesched::computeTraffic(const TaskGraph &graph, const Placement &placement,
     if (!graph.isMessage(task))
       continue;
     ++traffic.messages;
-    int64_t bytes = stageCosts.message(placement, cell).bytes;
-    if (llvm::Error error = send(worker, bytes, traffic))
+    if (llvm::Error error = send(worker, messages.of(task).bytes, traffic))
       return std::move(error);
   }
   for (auto [number, cost] : llvm::enumerate(stageCosts.reductions))

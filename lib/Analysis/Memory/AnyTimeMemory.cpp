@@ -204,6 +204,10 @@ llvm::Expected<std::vector<AnyTimePeak>>
 pipesched::computeAnyTimePeaks(const Program &program,
                                const Placement &placement,
                                const MemoryFacts &facts) {
+  if (!facts.edges.empty())
+    if (llvm::Error error =
+            placement.checkChains("a proof of memory at any times takes"))
+      return std::move(error);
   std::vector<Cell> cells;
   cells.reserve(program.instructions.size());
   for (const Instruction &instruction : program.instructions)

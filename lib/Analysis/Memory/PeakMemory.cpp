@@ -10,6 +10,7 @@
 
 #include "PipeSched/Analysis/Memory/PeakMemory.h"
 #include "ActivationLedger.h"
+#include "EdgeTensors.h"
 #include "PipeSched/Analysis/Graph/TaskEnds.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -44,6 +45,7 @@ struct Holding {
 ///   reloads                | U alloc |                   by start
 ///   lookups       | A free |                             by end
 ///   gradients              | C alloc |                   by start
+///   tensors         +      -      +                      EdgeTensors.h
 ///
 /// Visits the tasks of all rows in topological order, which keeps the order of
 /// each row and reads memory from front to back.
@@ -52,7 +54,8 @@ public:
   MemoryWalk(const TaskGraph &graph, const TaskTimes &times,
              const Timeline &timeline, const Placement &placement,
              const MemoryFacts &facts)
-      : graph(graph), ends(graph, times, timeline),
+      : graph(graph), placement(placement), facts(facts),
+        ends(graph, times, timeline),
         offloads(collect(InstructionKind::Offload)),
         reloads(collect(InstructionKind::Reload)),
         lookups(collect(InstructionKind::ReduceLookups)),
@@ -71,16 +74,20 @@ private:
       RowEnd,
       OffloadEnd,
       LookupEnd,
+      TensorFree,
       ReloadStart,
       GradientStart,
+      TensorAllocate,
       RowStart
     } kind;
+    int64_t tensorBytes = 0; ///< of a tensor, below 0 if it is freed
   };
   /// The memory of one worker, and the tasks that remain in its queues.
   struct WorkerState {
     Holding holding;
     uint32_t running = TaskGraph::kNone; ///< started and not yet ended
     llvm::ArrayRef<uint32_t> offloads, reloads, lookups, gradients;
+    llvm::ArrayRef<TensorEvent> tensors;
   };
 
   QueueTasks collect(InstructionKind kind) const;
@@ -101,11 +108,14 @@ private:
   Cell cellOf(int64_t worker, uint32_t task) const;
 
   const TaskGraph &graph;
+  const Placement &placement;
+  const MemoryFacts &facts;
   TaskEnds ends;
   QueueTasks offloads, reloads, lookups, gradients;
   ActivationLedger activations;
   /// By task: cells and offloads. Empty if nothing runs alongside the rows.
   std::vector<bool> hasEnded;
+  std::vector<std::vector<TensorEvent>> tensors; ///< by worker
   std::vector<WorkerState> states;
 };
 
@@ -181,7 +191,11 @@ static std::vector<Cell> cellsOfRows(const TaskGraph &graph) {
 
 llvm::Error MemoryWalk::prepare() {
   states.resize(graph.getNumWorkers());
+  tensors.resize(graph.getNumWorkers());
+  if (!facts.edges.empty())
+    tensors = listTensorEvents(graph, ends, placement, facts.edges);
   for (auto [worker, state] : llvm::enumerate(states)) {
+    state.tensors = tensors[worker];
     state.offloads = offloads.of(worker);
     state.reloads = reloads.of(worker);
     state.lookups = lookups.of(worker);
@@ -240,6 +254,12 @@ std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(int64_t worker,
   offerFirst(state.lookups, Event::LookupEnd);
   offerFirst(state.reloads, Event::ReloadStart);
   offerFirst(state.gradients, Event::GradientStart);
+  if (!state.tensors.empty()) {
+    TensorEvent tensor = state.tensors.front();
+    offer({tensor.atPs, tensor.task,
+           tensor.bytes < 0 ? Event::TensorFree : Event::TensorAllocate,
+           tensor.bytes});
+  }
   if (!earliest)
     return std::nullopt;
   switch (earliest->kind) {
@@ -256,6 +276,10 @@ std::optional<MemoryWalk::Event> MemoryWalk::takeEvent(int64_t worker,
     break;
   case Event::LookupEnd:
     state.lookups = state.lookups.drop_front();
+    break;
+  case Event::TensorFree:
+  case Event::TensorAllocate:
+    state.tensors = state.tensors.drop_front();
     break;
   case Event::ReloadStart:
     state.reloads = state.reloads.drop_front();
@@ -281,6 +305,9 @@ MemoryChange MemoryWalk::apply(int64_t worker, const Event &event) {
   Cell cell = cellOf(worker, event.task);
   MemoryChange change;
   switch (event.kind) {
+  case Event::TensorFree:
+  case Event::TensorAllocate:
+    return {event.tensorBytes, 0};
   case Event::RowStart:
     change = activations.start(cell);
     if (isPair(event.task))

@@ -61,6 +61,17 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
     llvm::consumeError(std::move(error)); // the graph finds the error again
     return false;
   }
+  auto addMessages = [&](int64_t count, const UnitMessages &all) {
+    auto addEach = [&](const StageMessages &messages) {
+      for (const MessageCost *message :
+           {&messages.activation, &messages.gradient}) {
+        add(count, message->occupancyPs);
+        add(count, message->latencyPs);
+      }
+    };
+    addEach(all);
+    llvm::for_each(all.messagesOfSlices, addEach);
+  };
   for (auto [number, stage] : llvm::enumerate(costs.stages))
     kCostedPhases.forEach([&, number = number, &stage = stage](Phase phase) {
       int64_t count = counts.of(number, phase), longest = 0;
@@ -68,15 +79,12 @@ bool pipesched::canAddUp(const Placement &placement, const PhaseCounts &counts,
         longest = std::max(longest, stage.cells.alonePs(phase, slice));
       add(count, longest);
       add(count, stage.overlappedPs.value_or(0));
-      auto addMessages = [&](const StageMessages &messages) {
-        for (const MessageCost *message :
-             {&messages.activation, &messages.gradient}) {
-          add(count, message->occupancyPs);
-          add(count, message->latencyPs);
-        }
-      };
-      addMessages(stage);
-      llvm::for_each(stage.messagesOfSlices, addMessages);
+      addMessages(count, stage);
+    });
+  for (const EdgeCost &edge : costs.edges)
+    kCostedPhases.forEach([&](Phase phase) {
+      addMessages(counts.of(edge.from, phase), edge);
+      addMessages(counts.of(edge.to, phase), edge);
     });
   for (const MessageCost &reduction : costs.reductions) {
     add(1, reduction.occupancyPs);

@@ -74,20 +74,31 @@ Expected<Placement> pipesched::dealAnew(const Placement &placement,
                                         int64_t numMicrobatches) {
   int64_t own = placement.getNumMicrobatches();
   std::vector<Path> paths(placement.getPaths());
-  for (auto [number, path] : llvm::enumerate(paths))
-    for (MicrobatchRange &range : path.takes) {
+  auto scale = [&](const char *name, int64_t number,
+                   std::vector<MicrobatchRange> &takes) -> Error {
+    for (MicrobatchRange &range : takes) {
       std::optional<MicrobatchRange> scaled =
           scaleRange(range, own, numMicrobatches);
       if (!scaled)
-        return formatError("path {0} takes microbatches from {1} to {2} of "
-                           "{3}, which is not a whole number of {4}",
-                           number, range.begin, range.end, own,
+        return formatError("{0} {1} takes microbatches from {2} to {3} of {4}, "
+                           "which is no whole number of {5}",
+                           name, number, range.begin, range.end, own,
                            numMicrobatches);
       range = *scaled;
     }
+    return Error::success();
+  };
+  for (auto [number, path] : llvm::enumerate(paths))
+    if (Error error = scale("path", number, path.takes))
+      return std::move(error);
+  AddedStages added = placement.getAdded();
+  for (StageNode &node : added.nodes)
+    if (node.takes)
+      if (Error error = scale("node", node.number, *node.takes))
+        return std::move(error);
   return Placement::create(placement.getNumWorkers(), numMicrobatches,
                            std::move(paths), placement.getNumSlices(),
-                           placement.getAdded());
+                           std::move(added));
 }
 
 //===----------------------------------------------------------------------===//

@@ -10,6 +10,7 @@
 #include "PipeSched/Support/Divisors.h"
 #include "PipeSched/Support/MakeError.h"
 #include "PipeSched/Support/NearestMultiples.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/Twine.h"
 #include <numeric>
 
@@ -74,11 +75,141 @@ pipesched::splitLayers(int64_t number, const Path &path, int64_t layers) {
   return divideEvenly(number, path.getNumStages(), layers);
 }
 
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The blocks that nodes hold. Several entries of a model may have one name;
+/// nodes take their blocks in order.
+class HeldByNodes {
+public:
+  explicit HeldByNodes(const ModelFacts &model) : model(model) {
+    for (const BlockFacts &block : model.blocks)
+      left.push_back(block.count);
+  }
+
+  /// The blocks of a node. Errors: the model has no such blocks, or fewer.
+  llvm::Expected<StageBlocks> take(const StageNode &node);
+  /// Error: nodes hold only some of the blocks of a name.
+  llvm::Error checkAllHeld() const;
+  /// The blocks that no node holds, for the paths.
+  int64_t countLeft(uint32_t block) const { return left[block]; }
+
+private:
+  /// The number of all blocks of a name, and of the ones that nodes hold.
+  std::pair<int64_t, int64_t> count(llvm::StringRef name) const {
+    int64_t all = 0, rest = 0;
+    for (auto [block, number] : llvm::zip_equal(model.blocks, left))
+      if (block.name == name) {
+        all += block.count;
+        rest += number;
+      }
+    return {all, all - rest};
+  }
+  std::string listNames() const;
+
+  const ModelFacts &model;
+  std::vector<int64_t> left; ///< by block
+};
+} // namespace
+
+std::string HeldByNodes::listNames() const {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (const BlockFacts &block : model.blocks)
+    if (!llvm::is_contained(names, block.name))
+      names.push_back(block.name);
+  return llvm::join(names, ", ");
+}
+
+llvm::Expected<StageBlocks> HeldByNodes::take(const StageNode &node) {
+  StageBlocks blocks;
+  if (node.holds.empty())
+    return makeError("node " + Twine(node.number) + " does not say which " +
+                     "blocks of model '" + model.name +
+                     "' it holds: " + listNames());
+  for (const HeldBlocks &held : node.holds) {
+    auto [all, before] = count(held.name);
+    if (all == 0)
+      return makeError("node " + Twine(node.number) + " holds blocks '" +
+                       held.name + "', and model '" + model.name +
+                       "' has: " + listNames());
+    int64_t missing = held.count;
+    for (auto [index, block] : llvm::enumerate(model.blocks)) {
+      int64_t count = std::min(missing, left[index]);
+      if (block.name != held.name || count == 0)
+        continue;
+      blocks.push_back({uint32_t(index), count});
+      left[index] -= count;
+      missing -= count;
+    }
+    if (missing != 0)
+      return makeError("node " + Twine(node.number) + " holds " +
+                       Twine(held.count) + " blocks '" + held.name +
+                       "': nodes before it hold " + Twine(before) +
+                       ", and the model has " + Twine(all));
+  }
+  return blocks;
+}
+
+llvm::Error HeldByNodes::checkAllHeld() const {
+  for (const BlockFacts &block : model.blocks)
+    if (auto [all, held] = count(block.name); held != 0 && held != all)
+      return makeError("nodes hold " + Twine(held) + " of the model's " +
+                       Twine(all) + " blocks '" + block.name +
+                       "': expected all of them, or none for the path to hold "
+                       "them");
+  return llvm::Error::success();
+}
+
+/// The blocks of each node, taken from `held`.
+static llvm::Expected<std::vector<StageBlocks>>
+takeBlocks(const AddedStages &added, HeldByNodes &held) {
+  std::vector<StageBlocks> result;
+  for (const StageNode &node : added.nodes) {
+    llvm::Expected<StageBlocks> blocks = held.take(node);
+    if (!blocks)
+      return blocks.takeError();
+    result.push_back(std::move(*blocks));
+  }
+  if (llvm::Error error = held.checkAllHeld())
+    return std::move(error);
+  return result;
+}
+
+static bool isLayer(const BlockFacts &block) {
+  return block.position == BlockPosition::Layer;
+}
+
+static int64_t countLayers(const StageBlocks &blocks, const ModelFacts &model) {
+  int64_t layers = 0;
+  for (auto [block, count] : blocks)
+    layers += isLayer(model.blocks[block]) ? count : 0;
+  return layers;
+}
+
+llvm::Expected<int64_t> pipesched::countPathLayers(const AddedStages &added,
+                                                   const ModelFacts &model) {
+  HeldByNodes held(model);
+  if (llvm::Error error = takeBlocks(added, held).takeError())
+    return std::move(error);
+  int64_t layers = 0;
+  for (auto [index, block] : llvm::enumerate(model.blocks))
+    layers += isLayer(block) ? held.countLeft(index) : 0;
+  return layers;
+}
+
+//===----------------------------------------------------------------------===//
+// All stages
+//===----------------------------------------------------------------------===//
+
 llvm::Expected<std::vector<int64_t>>
 pipesched::splitLayers(const Placement &placement, const ModelFacts &model) {
-  if (llvm::Error error = placement.checkChains("a model fills"))
-    return std::move(error);
-  int64_t layers = model.getNumLayers();
+  llvm::Expected<int64_t> numLayers =
+      countPathLayers(placement.getAdded(), model);
+  if (!numLayers)
+    return numLayers.takeError();
+  int64_t layers = *numLayers;
   std::vector<int64_t> result;
   result.reserve(placement.getNumGlobalStages());
   for (int64_t index = 0; index < placement.getNumPaths(); ++index) {
@@ -88,6 +219,10 @@ pipesched::splitLayers(const Placement &placement, const ModelFacts &model) {
       return split.takeError();
     llvm::append_range(result, *split);
   }
+  HeldByNodes held(model);
+  for (const StageBlocks &blocks :
+       llvm::cantFail(takeBlocks(placement.getAdded(), held)))
+    result.push_back(countLayers(blocks, model));
   return result;
 }
 
@@ -97,19 +232,24 @@ pipesched::blocksOfStages(const Placement &placement, const ModelFacts &model) {
   if (!layers)
     return layers.takeError();
 
-  // Layers are assigned in order: all `count` layers of block b, then the
-  // layers of block b + 1.
+  // Layers are dealt in order: block b has `count` layers, then follows block b
+  // + 1.
+  HeldByNodes held(model);
+  std::vector<StageBlocks> ofNodes =
+      llvm::cantFail(takeBlocks(placement.getAdded(), held));
   std::vector<StageBlocks> result(layers->size());
   for (int64_t path = 0; path < placement.getNumPaths(); ++path) {
     int64_t first = placement.stageOffset(path);
     int64_t stages = placement.getPath(path).getNumStages();
     int64_t stage = 0, room = (*layers)[first];
     for (auto [index, block] : llvm::enumerate(model.blocks)) {
+      if (held.countLeft(index) == 0)
+        continue;
       if (block.position == BlockPosition::First)
         result[first].push_back({uint32_t(index), block.count});
       if (block.position == BlockPosition::Last)
         result[first + stages - 1].push_back({uint32_t(index), block.count});
-      if (block.position != BlockPosition::Layer)
+      if (!isLayer(block))
         continue;
       for (int64_t left = block.count; left > 0;) {
         while (room == 0)
@@ -121,6 +261,7 @@ pipesched::blocksOfStages(const Placement &placement, const ModelFacts &model) {
       }
     }
   }
+  llvm::move(ofNodes, result.end() - ofNodes.size());
   return result;
 }
 
@@ -141,6 +282,39 @@ pipesched::messagesOfStages(const ModelFacts &model,
   return result;
 }
 
+std::vector<EdgeCost>
+pipesched::edgesOfStages(const Placement &placement,
+                         llvm::ArrayRef<StageCost> stages) {
+  std::vector<EdgeCost> edges;
+  for (int32_t from = 0; from != placement.getNumGlobalStages(); ++from)
+    for (int32_t to : placement.getEdges().targetsOf(Flow::Activation, from))
+      edges.push_back(
+          {{{stages[from].activation, stages[to].gradient}, {}}, from, to});
+  return edges;
+}
+
+std::vector<EdgeBytes>
+pipesched::bytesOfEdges(const Placement &placement,
+                        llvm::ArrayRef<MessageBytes> messages) {
+  std::vector<EdgeBytes> result;
+  for (int32_t from = 0; from != placement.getNumGlobalStages(); ++from)
+    for (int32_t to : placement.getEdges().targetsOf(Flow::Activation, from)) {
+      llvm::ArrayRef<AddedEdge> edges = placement.getAdded().edges;
+      const auto *added = llvm::find_if(edges, [&](const AddedEdge &edge) {
+        return edge.from == from && edge.to == to;
+      });
+      bool isAdded = added != edges.end();
+      int64_t bytes = messages[from].activation;
+      if (isAdded && added->bytes)
+        bytes = *added->bytes;
+      result.push_back({{bytes, isAdded ? bytes : messages[to].gradient},
+                        from,
+                        to,
+                        isAdded});
+    }
+  return result;
+}
+
 llvm::Error pipesched::setMessageBytes(const Placement &placement,
                                        const ModelFacts &model,
                                        StageCosts &stageCosts) {
@@ -148,10 +322,19 @@ llvm::Error pipesched::setMessageBytes(const Placement &placement,
       blocksOfStages(placement, model);
   if (!blocks)
     return blocks.takeError();
-  for (auto [cost, messages] :
-       llvm::zip_equal(stageCosts.stages, messagesOfStages(model, *blocks))) {
+  std::vector<MessageBytes> all = messagesOfStages(model, *blocks);
+  for (auto [cost, messages] : llvm::zip_equal(stageCosts.stages, all)) {
     cost.activation.bytes = messages.activation / placement.getNumSlices();
     cost.gradient.bytes = messages.gradient / placement.getNumSlices();
+  }
+  if (placement.getAdded().isEmpty())
+    return llvm::Error::success();
+  if (stageCosts.edges.empty())
+    stageCosts.edges = edgesOfStages(placement, stageCosts.stages);
+  for (auto [edge, bytes] :
+       llvm::zip_equal(stageCosts.edges, bytesOfEdges(placement, all))) {
+    edge.activation.bytes = bytes.activation;
+    edge.gradient.bytes = bytes.gradient;
   }
   return llvm::Error::success();
 }

@@ -287,6 +287,18 @@ static bool addGathered(const Placement &placement, const ModelFacts &model,
   return isValid;
 }
 
+/// Adds the tensors of edges, if there are others than chains. The activations
+/// of a stage contain its input from a chain.
+static void addEdges(const Placement &placement, const ModelFacts &model,
+                     llvm::ArrayRef<StageBlocks> stages, MemoryFacts &facts) {
+  if (placement.getAdded().isEmpty())
+    return;
+  for (const EdgeBytes &edge :
+       bytesOfEdges(placement, messagesOfStages(model, stages)))
+    facts.edges.push_back({edge.from, edge.to,
+                           edge.isAdded ? edge.activation : 0, edge.gradient});
+}
+
 llvm::Expected<MemoryFacts> pipesched::computeMemoryWithoutShards(
     const Placement &placement, const ModelFacts &model,
     const SystemFacts *system, PhaseSet phases) {
@@ -327,6 +339,7 @@ llvm::Expected<MemoryFacts> pipesched::computeMemoryWithoutShards(
       return tooLarge();
   }
 
+  addEdges(placement, model, *stages, facts);
   if (!system)
     return facts;
   if (movesInCells(*system) &&

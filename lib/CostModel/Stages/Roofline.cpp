@@ -355,6 +355,29 @@ costMessages(const Placement &placement, llvm::ArrayRef<MessageBytes> bytes,
   return messages;
 }
 
+/// The messages of edges, if there are others than chains.
+static llvm::Expected<std::vector<EdgeCost>>
+costEdges(const Placement &placement, llvm::ArrayRef<MessageBytes> messages,
+          const SystemFacts &system) {
+  std::vector<EdgeCost> edges;
+  if (placement.getAdded().isEmpty())
+    return edges;
+  RankLayout layout(system, placement.getNumWorkers());
+  for (const EdgeBytes &bytes : bytesOfEdges(placement, messages)) {
+    LinkFacts link = linkOfWorker(layout.levelOf(placement.workerOf(bytes.from),
+                                                 placement.workerOf(bytes.to)),
+                                  system);
+    llvm::Expected<MessageCost> tensor = hockney(bytes.activation, link);
+    if (!tensor)
+      return tensor.takeError();
+    llvm::Expected<MessageCost> gradient = hockney(bytes.gradient, link);
+    if (!gradient)
+      return gradient.takeError();
+    edges.push_back({{{*tensor, *gradient}, {}}, bytes.from, bytes.to});
+  }
+  return edges;
+}
+
 namespace {
 /// The inputs for the costs of a slice, except its model.
 struct RooflineInputs {
@@ -544,6 +567,10 @@ pipesched::costWithoutShards(const Placement &placement,
   llvm::Expected<StageCosts> stageCosts = costSlices(inputs, *slices, model);
   if (!stageCosts)
     return stageCosts;
+  if (auto error =
+          costEdges(placement, messagesOfStages(model, *blocks), system)
+              .moveInto(stageCosts->edges))
+    return std::move(error);
   if (auto error = addPairTimes(model, system, phases, *blocks, *stageCosts))
     return std::move(error);
   if (phases.contains(Phase::AllReduce))

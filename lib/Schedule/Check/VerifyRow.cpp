@@ -204,6 +204,9 @@ std::optional<Violation> RowVerifier::checkHost(int64_t i) const {
 std::optional<Violation> RowVerifier::checkKind(int64_t i) const {
   Cell cell = cells[i];
   int64_t path = placement.pathOf(cell), stage = placement.globalStage(cell);
+  if (!cell.isPerPath() && !placement.runs(stage, cell.getUnit()))
+    return at(i, formatv("{0} must not occur: {1} does not take microbatch {2}",
+                         name(i), placement.nameStage(stage), cell.getUnit()));
   if (!allowedPhases(placement.backwardOf(stage)).contains(cell.getPhase()))
     return at(i, formatv("{0} must not occur: {1}", name(i),
                          placement.describeBackward(stage)));

@@ -43,11 +43,15 @@ static int64_t unitOfRank(const Placement &placement, int64_t path,
   return unit;
 }
 
-/// The lowest rank for which `row` has no forward of that stage. With k
-/// forwards it is at most k.
+/// The lowest rank for which `row` has no forward on that stage, and should; at
+/// most k if there are k forwards and every unit runs the stage.
 static int64_t firstMissingRank(const Placement &placement, ArrayRef<Cell> row,
                                 int64_t globalStage, int64_t numForwards) {
+  if (!placement.runsAll())
+    numForwards = placement.countOnPath(placement.pathOfStage(globalStage));
   std::vector<bool> isPresent(numForwards, false);
+  for (int64_t rank = 0; rank != numForwards && !placement.runsAll(); ++rank)
+    isPresent[rank] = !placement.runs(globalStage, rank); // on the only path
   for (Cell cell : row)
     if (cell.is(Phase::Forward) && placement.globalStage(cell) == globalStage)
       if (int64_t rank = placement.rankOf(cell); rank < numForwards)
@@ -66,7 +70,7 @@ static std::optional<Violation> checkForwards(const TableView &table) {
   for (int64_t path = 0; path < placement.getNumPaths(); ++path)
     for (int64_t stage = 0; stage < placement.getNumStages(path); ++stage) {
       int64_t global = placement.stageOffset(path) + stage;
-      if (counts[global] >= placement.countOnPath(path))
+      if (counts[global] >= placement.countOnStage(global))
         continue;
       int64_t worker = placement.workerOf(global);
       int64_t rank = firstMissingRank(placement, table.rows[worker], global,
@@ -131,6 +135,8 @@ static std::optional<Violation> checkOthers(const TableView &table,
   for (int64_t entry = 0, e = index.getNumEntries(); entry != e; ++entry) {
     while (!placement.trainsAll() && entry == placement.firstPairOf(stage + 1))
       ++stage;
+    if (!placement.runsAll() && isMissing(index.at(entry, Phase::Forward)))
+      continue; // a node that takes other microbatches
     StageBackward backward = placement.backwardOf(stage);
     PhaseSet starts = backwardStarts(backward), present, followers;
     kIndexedPhases.forEach([&](Phase phase) {
@@ -259,7 +265,7 @@ struct EmptyWalk {
 static bool isPlainlyValid(const TableView &table, const PhaseCounts &counts) {
   constexpr PhaseSet kOthers = kCollectivePhases | kSpreadPhases;
   if (table.aligned || counts.hasAny(kOthers) || hasCopies(counts) ||
-      !table.placement->getEdges().areLines() ||
+      !table.placement->getEdges().areLines() || !table.placement->runsAll() ||
       !isComplete(*table.placement, counts))
     return false;
   EmptyWalk walk;

@@ -58,7 +58,8 @@ private:
   BitVector keptMicrobatches() const;
   Path makePath(int64_t path) const;
   AddedStages makeAdded() const;
-  std::vector<MicrobatchRange> makeTakes(int64_t path) const;
+  std::vector<MicrobatchRange>
+  makeTakes(llvm::function_ref<bool(int64_t)> takesIt) const;
   std::optional<Cell> makeCell(Cell cell) const;
   Row makeRow(int64_t row, int64_t firstCell) const;
   int64_t pathOfMicrobatch(int64_t microbatch) const {
@@ -102,11 +103,12 @@ BitVector PartKeeper::keptMicrobatches() const {
   return kept;
 }
 
-/// The microbatches of a path as ranges of consecutive numbers.
-std::vector<MicrobatchRange> PartKeeper::makeTakes(int64_t path) const {
+/// The kept microbatches that a path or node takes, as ranges of neighbours.
+std::vector<MicrobatchRange>
+PartKeeper::makeTakes(llvm::function_ref<bool(int64_t)> takesIt) const {
   std::vector<MicrobatchRange> takes;
   for (int64_t i = 0, end = placement.getNumMicrobatches(); i != end; ++i) {
-    if (!microbatches.has(i) || pathOfMicrobatch(i) != path)
+    if (!microbatches.has(i) || !takesIt(i))
       continue;
     int64_t number = microbatches.of(i);
     if (takes.empty() || takes.back().end != number)
@@ -134,7 +136,9 @@ Path PartKeeper::makePath(int64_t path) const {
     if (stages.has(first + stage))
       made.backward.frozen.push_back(stages.of(first + stage, first));
   if (paths.size() > 1 && placement.isAssigned())
-    made.takes = makeTakes(path);
+    made.takes = makeTakes([&](int64_t microbatch) {
+      return pathOfMicrobatch(microbatch) == path;
+    });
   return made;
 }
 
@@ -145,17 +149,25 @@ AddedStages PartKeeper::makeAdded() const {
   int64_t pathStages = placement.getPath(0).getNumStages(), numOnPath = 0;
   for (int64_t stage = 0; stage != pathStages; ++stage)
     numOnPath += stages.has(stage);
-  for (const StageNode &node : placement.getAdded().nodes)
-    if (stages.has(node.number))
-      made.nodes.push_back({stages.of(node.number),
-                            static_cast<int32_t>(workers.of(node.worker)),
-                            node.kind});
+  for (const StageNode &node : placement.getAdded().nodes) {
+    if (!stages.has(node.number))
+      continue;
+    StageNode &copy = made.nodes.emplace_back(node);
+    copy.number = stages.of(node.number);
+    copy.worker = workers.of(node.worker);
+    if (node.takes)
+      copy.takes = makeTakes([&](int64_t microbatch) {
+        return placement.runs(node.number, placement.unitOf(microbatch, 0));
+      });
+  }
   for (const AddedEdge &edge : placement.getAdded().edges) {
     if (!stages.has(edge.from) || !stages.has(edge.to))
       continue;
     int64_t from = stages.of(edge.from), to = stages.of(edge.to);
-    if (to != from + 1 || to >= numOnPath)
-      made.edges.push_back({from, to, edge.mayCarryGradient});
+    if (to == from + 1 && to < numOnPath)
+      continue;
+    AddedEdge &copy = made.edges.emplace_back(edge);
+    std::tie(copy.from, copy.to) = std::pair(from, to);
   }
   return made;
 }

@@ -57,7 +57,7 @@ static bool isStageComplete(const PhaseMap<int64_t> &counts, int64_t wanted,
 bool pipesched::isComplete(const Placement &placement,
                            const PhaseCounts &counts) {
   for (int64_t stage = 0; stage < placement.getNumGlobalStages(); ++stage) {
-    int64_t wanted = placement.countOnPath(placement.pathOfStage(stage));
+    int64_t wanted = placement.countOnStage(stage);
     if (!isStageComplete(counts.counts[stage], wanted,
                          placement.backwardOf(stage)))
       return false;

@@ -123,20 +123,20 @@ static Error checkBackward(int64_t pathNumber, const Path &path) {
   return Error::success();
 }
 
-static Error checkTakes(int64_t pathNumber, const Path &path,
-                        int64_t numMicrobatches) {
-  for (const MicrobatchRange &range : path.takes) {
+Error pipesched::checkTakes(const llvm::Twine &name,
+                            llvm::ArrayRef<MicrobatchRange> takes,
+                            int64_t numMicrobatches) {
+  for (const MicrobatchRange &range : takes) {
     if (range.step < 1)
-      return formatError("path {0} takes [{1}:{2}:{3}]: the step must be 1 or "
-                         "more",
-                         pathNumber, range.begin, range.end, range.step);
+      return formatError("{0} takes [{1}:{2}:{3}]: the step must be 1 or more",
+                         name.str(), range.begin, range.end, range.step);
     if (range.begin >= range.end)
-      return formatError("path {0} takes [{1}:{2}:{3}], which is empty",
-                         pathNumber, range.begin, range.end, range.step);
+      return formatError("{0} takes [{1}:{2}:{3}], which is empty", name.str(),
+                         range.begin, range.end, range.step);
     if (range.begin < 0 || range.end > numMicrobatches)
-      return formatError("path {0} takes [{1}:{2}:{3}], which is not within "
-                         "the {4} microbatches (0 to {5})",
-                         pathNumber, range.begin, range.end, range.step,
+      return formatError("{0} takes [{1}:{2}:{3}], which is not within the {4} "
+                         "microbatches (0 to {5})",
+                         name.str(), range.begin, range.end, range.step,
                          numMicrobatches, numMicrobatches - 1);
   }
   return Error::success();
@@ -189,7 +189,7 @@ static Error checkPath(int64_t number, const Path &path, int64_t numWorkers,
     return error;
   if (Error error = checkBackward(number, path))
     return error;
-  return checkTakes(number, path, numMicrobatches);
+  return checkTakes("path " + llvm::Twine(number), path.takes, numMicrobatches);
 }
 
 char PathError::ID = 0;
@@ -220,6 +220,7 @@ Expected<Placement> Placement::create(int64_t numWorkers,
   if (Error error = placement.assignMicrobatches())
     return std::move(error);
   placement.indexStages();
+  placement.indexTakes();
   if (Error error = placement.indexEdges())
     return std::move(error);
   return placement;
@@ -355,6 +356,12 @@ pipesched::stageLengths(const Placement &placement) {
     llvm::ArrayRef<int64_t> lengths = path.getStageLengths();
     for (int64_t stage = 0; stage < path.getNumStages(); ++stage)
       *next++ = lengths.empty() ? scale : scale * lengths[stage];
+  }
+  for (const StageNode &node : placement.getAdded().nodes) {
+    *next = 0;
+    for (const HeldBlocks &blocks : node.holds)
+      *next += blocks.count;
+    ++next;
   }
   return result;
 }

@@ -33,7 +33,32 @@ static std::vector<StageKind> kindsOf(llvm::ArrayRef<Path> paths,
   return kinds;
 }
 
-/// Chains follow the paths; added edges belong to the only path.
+/// The number of an edge's tensor among the tensors of its source: 0 is the
+/// output, and others are numbered by the first edges that name them.
+static int32_t numberTensor(llvm::ArrayRef<AddedEdge> edges,
+                            const AddedEdge &edge) {
+  std::vector<StringRef> names = {""};
+  for (const AddedEdge &other : edges)
+    if (other.from == edge.from && !llvm::is_contained(names, other.tensor))
+      names.push_back(other.tensor);
+  return llvm::find(names, edge.tensor) - names.begin();
+}
+
+/// Marks the units that nodes do not run.
+void Placement::indexTakes() {
+  for (const StageNode &node : added.nodes) {
+    if (!node.takes)
+      continue;
+    skipped.resize(getNumPairs());
+    auto first = skipped.begin() + pairOf(node.number, 0);
+    std::fill_n(first, getNumUnits(), true);
+    for (const MicrobatchRange &range : *node.takes)
+      for (int64_t unit = range.begin; unit < range.end; unit += range.step)
+        first[unit] = false;
+  }
+}
+
+/// Chains lead along paths; added edges are of the only one.
 Error Placement::indexEdges() {
   std::vector<StageEdge> all;
   for (auto [number, path] : llvm::enumerate(paths)) {
@@ -43,7 +68,8 @@ Error Placement::indexEdges() {
   }
   for (const AddedEdge &edge : added.edges)
     all.push_back({static_cast<int32_t>(edge.from),
-                   static_cast<int32_t>(edge.to), edge.mayCarryGradient});
+                   static_cast<int32_t>(edge.to), edge.mayCarryGradient,
+                   numberTensor(added.edges, edge)});
   std::vector<StageKind> kinds = kindsOf(paths, added);
   auto isTrained = [](StageKind kind) { return kind == StageKind::Trained; };
   if (!added.isEmpty() || !llvm::all_of(kinds, isTrained)) {
@@ -57,20 +83,35 @@ Error Placement::indexEdges() {
       backwards = std::move(*found);
   }
   edges = StageEdges(all, getNumGlobalStages());
-  return checkMessages();
+  return Error::success();
 }
+
+/// So that lengths of stages add up within 64 bits.
+static constexpr int64_t kMaxHeldBlocks = int64_t(1) << 31;
 
 static std::string describeEdge(const AddedEdge &edge) {
   return llvm::formatv("edge {0} -> {1}", edge.from, edge.to);
 }
 
+static Error checkHeld(const StageNode &node) {
+  for (auto [i, held] : llvm::enumerate(node.holds)) {
+    if (held.count < 1 || held.count > kMaxHeldBlocks)
+      return formatError("node {0} holds {1} blocks '{2}': there must be 1 to "
+                         "{3}",
+                         node.number, held.count, held.name, kMaxHeldBlocks);
+    for (const HeldBlocks &other : llvm::ArrayRef(node.holds).take_front(i))
+      if (other.name == held.name)
+        return formatError("node {0} holds blocks '{1}' twice: give their "
+                           "number once",
+                           node.number, held.name);
+  }
+  return Error::success();
+}
+
 static Error checkNodes(const Path &path, llvm::ArrayRef<StageNode> nodes,
-                        llvm::ArrayRef<AddedEdge> edges, int64_t numWorkers) {
+                        llvm::ArrayRef<AddedEdge> edges, int64_t numWorkers,
+                        int64_t numMicrobatches) {
   int64_t next = path.getNumStages();
-  if (!nodes.empty() && !path.getStageLengths().empty())
-    return formatError("the path has blocks or weights, and node {0} is of "
-                       "another part of the model: give neither",
-                       nodes.front().number);
   if (next + static_cast<int64_t>(nodes.size()) > Cell::kMaxStages)
     return formatError("the path and nodes have {0} stages: there may be {1} "
                        "at most",
@@ -88,7 +129,39 @@ static Error checkNodes(const Path &path, llvm::ArrayRef<StageNode> nodes,
           return edge.from == next || edge.to == next;
         }))
       return formatError("node {0} has no edge", next);
+    if (node.holds.empty() && !path.getStageLengths().empty())
+      return formatError(
+          "the path has blocks or weights, and node {0} does not "
+          "say which blocks it holds",
+          next);
+    if (Error error = checkHeld(node))
+      return error;
+    if (node.takes)
+      if (Error error = checkTakes("node " + llvm::Twine(next), *node.takes,
+                                   numMicrobatches))
+        return error;
     ++next;
+  }
+  return Error::success();
+}
+
+/// A tensor has one size, however many edges carry it.
+static Error checkTensors(llvm::ArrayRef<AddedEdge> edges) {
+  for (auto [i, edge] : llvm::enumerate(edges)) {
+    if (edge.bytes && *edge.bytes < 0)
+      return formatError("{0} carries {1} bytes: there cannot be fewer than 0",
+                         describeEdge(edge), *edge.bytes);
+    if (edge.bytes && edge.tensor.empty())
+      return formatError("{0} has bytes of its own, and carries the output of "
+                         "stage {1}: name its tensor",
+                         describeEdge(edge), edge.from);
+    for (const AddedEdge &other : edges.take_front(i))
+      if (other.from == edge.from && other.tensor == edge.tensor &&
+          other.bytes != edge.bytes)
+        return formatError("{0} and {1} carry tensor '{2}' of stage {3}, and "
+                           "say other bytes",
+                           describeEdge(other), describeEdge(edge), edge.tensor,
+                           edge.from);
   }
   return Error::success();
 }
@@ -105,7 +178,8 @@ Error Placement::checkAdded() const {
                        "{0} slices",
                        numSlices);
   const Path &path = paths.front();
-  if (Error error = checkNodes(path, added.nodes, added.edges, numWorkers))
+  if (Error error = checkNodes(path, added.nodes, added.edges, numWorkers,
+                               numMicrobatches))
     return error;
   int64_t numStages = path.getNumStages() + added.nodes.size();
   std::vector<std::pair<int64_t, int64_t>> seen;
@@ -125,27 +199,7 @@ Error Placement::checkAdded() const {
   if (twice != seen.end())
     return formatError("{0} occurs twice",
                        describeEdge({twice->first, twice->second}));
-  return Error::success();
-}
-
-/// The size of a message depends only on its stage, so it can carry the
-/// gradient of only one stage.
-Error Placement::checkMessages() const {
-  if (added.isEmpty())
-    return Error::success();
-  for (int64_t stage = 0; stage != getNumGlobalStages(); ++stage) {
-    llvm::ArrayRef<int32_t> targets = edges.targetsOf(Flow::Gradient, stage);
-    for (auto [i, target] : llvm::enumerate(targets))
-      for (int64_t other : targets.take_front(i))
-        if (workerOf(other) == workerOf(target) &&
-            workerOf(other) != workerOf(stage))
-          return formatError(
-              "{0} gives gradients to {1} and {2}, which are both on worker "
-              "{3}: a message cannot carry several gradients",
-              nameStage(stage), nameStage(other), nameStage(target),
-              workerOf(target));
-  }
-  return Error::success();
+  return checkTensors(added.edges);
 }
 
 //===----------------------------------------------------------------------===//

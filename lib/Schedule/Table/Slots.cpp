@@ -95,13 +95,14 @@ sweepInto(const Slots &lengths, const TableView &table, const CellIndex &index,
           std::vector<int64_t> &start, std::vector<int64_t> &clock) {
   constexpr bool kIsPicture = std::is_same_v<Slots, EntrySlots>;
   Meetings meetings(table, index, clock);
+  RowSweepOf<isWide> sweep(table, index);
   auto endOf = [&](Dependences::Producer producer, int64_t row) {
     ArrayRef<Cell> cells = table.rows[producer.worker];
     int64_t at = producer.flat - index.rowBegin(producer.worker);
     int64_t end = start[producer.flat] + slotsOf(lengths, cells, at);
     if constexpr (std::is_same_v<Slots, TimedSlots>)
       if (producer.worker != row)
-        end += lengths.ofMessage(cells[at]);
+        end += lengths.ofMessage(cells[at], row, sweep.getDependences());
     return end;
   };
   auto visit = [&](const auto &step) {
@@ -126,7 +127,6 @@ sweepInto(const Slots &lengths, const TableView &table, const CellIndex &index,
     if (kIsPicture || cell.isCompute())
       clock[step.row] = slot + slotsOf(lengths, row, step.index);
   };
-  RowSweepOf<isWide> sweep(table, index);
   return kIsPicture ? sweep.runPastCycles(visit) : sweep.run(visit);
 }
 

@@ -32,6 +32,12 @@ StageEdges::StageEdges(llvm::ArrayRef<StageEdge> edges, int64_t numStages) {
       lists.begins[stage + 1] += lists.begins[stage];
     return lists;
   };
+  std::vector<StageEdge> sorted = edges;
+  llvm::sort(sorted, [](const StageEdge &a, const StageEdge &b) {
+    return std::pair(a.from, a.to) < std::pair(b.from, b.to);
+  });
+  for (const StageEdge &edge : sorted)
+    tensors.push_back(edge.tensor);
   for (Flow flow : {Flow::Activation, Flow::Gradient}) {
     auto number = static_cast<unsigned>(flow);
     sources[number] = collect(flow, /*byTarget=*/true);

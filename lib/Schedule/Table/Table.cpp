@@ -64,7 +64,9 @@ Expected<CellIndex> CellIndex::create(const TableView &table) {
     for (Cell cell : row)
       ++phaseCounts[cell.getPhase()];
   int64_t forwards = phaseCounts[Phase::Forward];
-  int64_t wanted = table.placement->getNumPairs();
+  int64_t wanted = 0;
+  for (int64_t s = 0; s != table.placement->getNumGlobalStages(); ++s)
+    wanted += table.placement->countOnStage(s);
   if (forwards < wanted)
     return formatError("the table has {0} of {1} forward cells", forwards,
                        wanted);

@@ -24,13 +24,22 @@ using namespace pipesched::pipe;
 
 /// Paths have weights only until a model gives the number of layers.
 static LogicalResult makeBlocksOfWeights(PlacementOwnerOpInterface owner,
-                                         int64_t layers) {
-  for (auto [number, op] :
-       llvm::enumerate(owner->getRegion(0).front().getOps<PathOp>())) {
+                                         const ModelFacts &model) {
+  auto paths = owner->getRegion(0).front().getOps<PathOp>();
+  if (llvm::none_of(paths, [](PathOp op) { return op.getWeights(); }))
+    return success();
+  FailureOr<Placement> placement = loadPlacement(owner);
+  if (failed(placement))
+    return failure();
+  llvm::Expected<int64_t> layers =
+      countPathLayers(placement->getAdded(), model);
+  if (!layers)
+    return emitTableError(owner) << llvm::toString(layers.takeError());
+  for (auto [number, op] : llvm::enumerate(paths)) {
     if (!op.getWeights())
       continue;
     llvm::Expected<std::vector<int64_t>> blocks =
-        splitLayers(number, op.toPath(), layers);
+        splitLayers(number, op.toPath(), *layers);
     if (!blocks)
       return emitTableError(op) << llvm::toString(blocks.takeError());
     op.setBlocks(*blocks);
@@ -145,7 +154,7 @@ LogicalResult PipeAttachModelPass::attach() {
       return emitError(module.getLoc())
              << "model '" << architecture->name
              << "': " << llvm::toString(facts.takeError());
-    if (failed(makeBlocksOfWeights(owner, facts->getNumLayers())))
+    if (failed(makeBlocksOfWeights(owner, *facts)))
       return failure();
     ModelOp model = getOrCreateModel(module, symbols, owner, std::move(*facts));
     setModel(owner, model.getSymName());

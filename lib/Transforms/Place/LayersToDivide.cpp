@@ -14,6 +14,14 @@ using namespace mlir;
 using namespace pipesched;
 using namespace pipesched::pipe;
 
+/// The layers of the model that no node of the schedule holds.
+static llvm::Expected<int64_t> countLayers(ScheduleOp schedule, ModelOp model) {
+  AddedStages added;
+  for (NodeOp node : schedule.getBody()->getOps<NodeOp>())
+    added.nodes.push_back(node.toNode());
+  return countPathLayers(added, model.toFacts());
+}
+
 llvm::Expected<std::optional<int64_t>> pipe::layersToDivide(ScheduleOp schedule,
                                                             int64_t blocks) {
   if (blocks < 0)
@@ -22,12 +30,14 @@ llvm::Expected<std::optional<int64_t>> pipe::layersToDivide(ScheduleOp schedule,
   ModelOp model = findModel(schedule);
   if (!model)
     return blocks == 0 ? std::nullopt : std::optional(blocks);
-  int64_t layers = model.toFacts().getNumLayers();
-  if (blocks != 0 && blocks != layers)
+  llvm::Expected<int64_t> layers = countLayers(schedule, model);
+  if (!layers)
+    return layers.takeError();
+  if (blocks != 0 && blocks != *layers)
     return llvm::createStringError(
         llvm::formatv("{0} blocks are asked for, its model @{1} has {2} layers",
-                      blocks, model.getSymName(), layers));
-  return layers;
+                      blocks, model.getSymName(), *layers));
+  return *layers;
 }
 
 llvm::Error pipe::checkPaths(ScheduleOp schedule, ArrayRef<Path> paths) {
@@ -38,10 +48,12 @@ llvm::Error pipe::checkPaths(ScheduleOp schedule, ArrayRef<Path> paths) {
   ModelOp model = findModel(schedule);
   if (!model)
     return llvm::Error::success();
-  int64_t layers = model.toFacts().getNumLayers();
+  llvm::Expected<int64_t> layers = countLayers(schedule, model);
+  if (!layers)
+    return layers.takeError();
   for (auto [number, path] : llvm::enumerate(paths))
     if (!path.blocks.empty())
-      if (llvm::Error error = splitLayers(number, path, layers).takeError())
+      if (llvm::Error error = splitLayers(number, path, *layers).takeError())
         return error;
   return llvm::Error::success();
 }

@@ -94,6 +94,9 @@ PipePlaceBlocksPass::loadLayers(ScheduleOp op, int64_t layers) const {
     return llvm::createStringError("the model says what embedding and head "
                                    "cost; their options are for exact and "
                                    "count");
+  if (!op.getBody()->getOps<NodeOp>().empty())
+    return llvm::createStringError("balance=cost takes only chains of stages, "
+                                   "and the schedule has nodes; give counts");
   FailureOr<CostInputs> costs = loadCosts(op);
   if (failed(costs))
     return llvm::createStringError("its costs cannot be read");

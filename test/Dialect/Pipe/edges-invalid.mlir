@@ -40,11 +40,21 @@ pipe.schedule @p workers 2 microbatches 1 {
 // -----
 
 // edge_c5
-// expected-error @+1 {{stage 2 of path 0 gives gradients to stage 1 of path 0 and node 3, which are both on worker 1}}
+// expected-error @+1 {{edge 0 -> 2 and edge 0 -> 3 carry tensor 'features' of stage 0, and say other bytes}}
 pipe.schedule @p workers 3 microbatches 1 {
   path on [0, 1, 2]
   node 3 on [1]
-  edge 3 -> 2
+  edge 0 -> 2 "features" bytes 8
+  edge 0 -> 3 "features"
+}
+
+// -----
+
+// edge_c5: bytes of no tensor
+// expected-error @+1 {{edge 0 -> 2 has bytes of its own, and carries the output of stage 0: name its tensor}}
+pipe.schedule @p workers 3 microbatches 1 {
+  path on [0, 1, 2]
+  edge 0 -> 2 bytes 8
 }
 
 // -----
@@ -96,8 +106,50 @@ pipe.schedule @p workers 2 microbatches 1 {
 
 // -----
 
+// node_c5
+// expected-error @+1 {{node 2 takes [1:3:1], which is not within the 2 microbatches (0 to 1)}}
+pipe.schedule @p workers 2 microbatches 2 {
+  path on [0, 1]
+  node 2 on [0] takes [1:3]
+  edge 2 -> 0
+}
+
+// -----
+
+// node_c5: a cell of a microbatch that the node does not run
+pipe.schedule @p workers 2 microbatches 2 {
+  path on [0, 1]
+  node 2 on [0] frozen takes [1]
+  edge 2 -> 0
+  // expected-error @+1 {{cell 0 (2F0) must not occur: node 2 does not take microbatch 0}}
+  worker 0 runs [2F0 2F1 0F0 0F1 0B0 0B1]
+  worker 1 runs [1F0 1B0 1F1 1B1]
+}
+
+// -----
+
+// node_c6
+// expected-error @+1 {{node 2 holds blocks 'layer' twice: give their number once}}
+pipe.schedule @p workers 2 microbatches 1 {
+  path on [0, 1]
+  node 2 on [0] holds "layer", "layer" x 2
+  edge 2 -> 0
+}
+
+// -----
+
+// node_c6
+pipe.schedule @p workers 2 microbatches 1 {
+  path on [0, 1]
+  // expected-error @+1 {{'pipe.node' op holds 1 kinds of blocks and 0 numbers of them}}
+  "pipe.node"() <{number = 2 : i64, workers = array<i32: 0>, blocks = ["layer"]}> : () -> ()
+  edge 2 -> 0
+}
+
+// -----
+
 // node_c1: blocks
-// expected-error @+1 {{the path has blocks or weights, and node 2 is of another part of the model: give neither}}
+// expected-error @+1 {{the path has blocks or weights, and node 2 does not say which blocks it holds}}
 pipe.schedule @p workers 2 microbatches 1 {
   path on [0, 1] blocks [1, 1]
   node 2 on [0]

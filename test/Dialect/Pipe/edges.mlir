@@ -86,3 +86,32 @@ pipe.schedule @others workers 3 microbatches 1 {
   worker 1 runs [1F0 3F0 1B0]
   worker 2 runs [2F0 2B0]
 }
+
+// Another tensor of a stage, a node that runs one microbatch, its blocks.
+// GENERIC: "pipe.node"() <{block_counts = array<i64: 1, 24>, blocks = ["patches", "vision layer"], number = 2 : i64, takes = array<i64: 1, 2, 1>
+// GENERIC: "pipe.edge"() <{bytes = 4096 : i64, from = 2 : i64, tensor = "features", to = 0 : i64}>
+// CHECK-LABEL: pipe.schedule @some
+// CHECK-NEXT:    path on [1, 2] blocks [1, 3]
+// CHECK-NEXT:    node 2 on [0] takes [1] holds "patches", "vision layer" x 24
+// CHECK-NEXT:    node 3 on [0] none takes [] holds "head" {test.note}
+// CHECK-NEXT:    edge 2 -> 0 "features" bytes 4096
+// CHECK-NEXT:    edge 0 -> 3 "logits" no gradient
+
+// EXEC-LABEL: exec.program @some
+// EXEC:         node 2 on [0] takes [1] holds "patches", "vision layer" x 24
+// EXEC:         edge 2 -> 0 "features" bytes 4096
+// EXEC:         worker 1 {
+// EXEC-NEXT:      compute 0F0
+// EXEC-NEXT:      send
+// EXEC-NEXT:      recv 2F1 from 0
+// EXEC-NEXT:      compute 0F1
+pipe.schedule @some workers 3 microbatches 2 {
+  path on [1, 2] blocks [1, 3]
+  node 2 on [0] takes [1] holds "patches", "vision layer" x 24
+  node 3 on [0] none takes [] holds "head" x 1 {test.note}
+  edge 2 -> 0 "features" bytes 4096
+  edge 0 -> 3 "logits" no gradient
+  worker 0 runs [2F1 2B1]
+  worker 1 runs [0F0 0F1 0B0 0B1]
+  worker 2 runs [1F0 1B0 1F1 1B1]
+}

@@ -6,7 +6,7 @@ The starts come from an independent simulator, with messages that take a time an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -21,6 +21,28 @@ class GraphCase:
     times: dict[str, Any]
     starts: dict[str, list[list[int]]]
     peaks: list[int]
+    held: tuple[int, int] | None = None  # bytes of an activation, and its part for W
+    peak_bytes: list[int] | None = None
+
+    @property
+    def with_model(self) -> str:
+        """The schedule with a model, of whose blocks each stage has one."""
+        assert self.held is not None
+        activation, for_weights = self.held
+        nodes = [line.split()[1] for line in self.stages if line.startswith("node")]
+        path = self.stages[0].split("[")[1].split("]")[0].count(",") + 1
+        blocks = "".join(
+            f'block "{name}" x {count} parameters 0 activation_bytes {activation}'
+            f" weight_grad_bytes {for_weights} {{\n}}\n"
+            for name, count in [("layer", path), *((f"node {n}", 1) for n in nodes)]
+        )
+        lines = [
+            f'{line} holds "node {line.split()[1]}"' if line.startswith("node") else line
+            for line in self.stages
+        ]
+        text = replace(self, header=f"{self.header} model @m", stages=tuple(lines)).text
+        head = "pipe.model @m microbatch_size 1 boundary_bytes 0 state_bytes [0, 0, 0]"
+        return f"{head} {{\n{blocks}}}\n{text}"
 
     @property
     def text(self) -> str:
@@ -121,6 +143,84 @@ CASES = (
         {"F": 10, "I": [11, 11, 15], "W": [9, 9, 2]},
         both([0, 10, 61, 72, 83, 92], [10, 20, 31, 41, 52, 61], [10, 20, 35, 37, 47, 62]),
         [2, 2, 1],
+        held=(3, 2),
+        peak_bytes=[6, 5, 3],
+    ),
+    GraphCase(
+        "an encoder that no microbatch runs",
+        "workers 3 microbatches 4",
+        ("path on [1, 2]", "node 2 on [0] takes []", "edge 2 -> 0"),
+        ("", "0F0 0F1 0B0 0F2 0B1 0F3 0B2 0B3", "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"),
+        {"F": [10, 10, 15], "B": [20, 20, 30]},
+        both([], [0, 10, 40, 60, 70, 90, 100, 130], [10, 20, 40, 50, 70, 80, 100, 110]),
+        [0, 2, 1],
+    ),
+    GraphCase(
+        "the first two stages are frozen",
+        "workers 3 microbatches 4",
+        ("path on [0, 1, 2] frozen [0, 1]",),
+        ("0F0 0F1 0F2 0F3", "1F0 1F1 1F2 1F3", "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3"),
+        {"F": 10, "B": 20},
+        both([0, 10, 20, 30], [10, 20, 30, 40], [20, 30, 50, 60, 80, 90, 110, 120]),
+        [1, 1, 1],
+        held=(3, 2),
+        peak_bytes=[3, 3, 3],
+    ),
+    GraphCase(
+        "stages are frozen after one that trains",
+        "workers 3 microbatches 4",
+        ("path on [0, 1, 2] frozen [1, 2]",),
+        (
+            "0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3",
+            "1F0 1F1 1I0 1F2 1I1 1F3 1I2 1I3",
+            "2F0 2I0 2F1 2I1 2F2 2I2 2F3 2I3",
+        ),
+        {"F": 10, "B": 20, "I": 10},
+        both(
+            [0, 10, 20, 50, 70, 80, 100, 120],
+            [10, 20, 40, 50, 60, 80, 90, 110],
+            [20, 30, 40, 50, 60, 70, 90, 100],
+        ),
+        [3, 2, 1],
+        held=(3, 2),
+        peak_bytes=[9, 6, 3],
+    ),
+    GraphCase(
+        "adapters on the stage in the middle",
+        "workers 3 microbatches 4",
+        ("path on [0, 1, 2] frozen [0, 2]",),
+        ("0F0 0F1 0F2 0F3", "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3", "2F0 2I0 2F1 2I1 2F2 2I2 2F3 2I3"),
+        {"F": 10, "B": 12, "I": 10},
+        both([0, 10, 20, 30], [10, 20, 40, 52, 62, 74, 84, 104], [20, 30, 40, 50, 62, 72, 84, 94]),
+        [1, 2, 1],
+    ),
+    GraphCase(
+        "no stage trains",
+        "workers 3 microbatches 4",
+        ("path on [0, 1, 2] frozen [0, 1, 2]",),
+        ("0F0 0F1 0F2 0F3", "1F0 1F1 1F2 1F3", "2F0 2F1 2F2 2F3"),
+        {"F": 10},
+        both([0, 10, 20, 30], [10, 20, 30, 40], [20, 30, 40, 50]),
+        [1, 1, 1],
+    ),
+    GraphCase(
+        "adapters with short weight gradients on all stages",
+        "workers 3 microbatches 4",
+        ("path on [0, 1, 2]",),
+        (
+            "0F0 0F1 0F2 0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3",
+            "1F0 1F1 1I0 1W0 1F2 1I1 1W1 1F3 1I2 1W2 1I3 1W3",
+            "2F0 2I0 2W0 2F1 2I1 2W1 2F2 2I2 2W2 2F3 2I3 2W3",
+        ),
+        {"F": 10, "I": 10, "W": 1},
+        both(
+            [0, 10, 20, 50, 60, 61, 71, 81, 92, 102, 113, 123],
+            [10, 20, 40, 50, 51, 61, 71, 72, 82, 92, 103, 113],
+            [20, 30, 40, 41, 51, 61, 62, 72, 82, 83, 93, 103],
+        ),
+        [3, 2, 1],
+        held=(10, 2),
+        peak_bytes=[30, 20, 10],
     ),
     GraphCase(
         "a prompt of 32 tokens in chunks of about equal times, forward only",

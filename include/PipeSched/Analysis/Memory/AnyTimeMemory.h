@@ -95,8 +95,9 @@ struct AnyTimePeak {
 
 /// The peak of each worker, linear in instructions. Needs a program made by
 /// lowerTable from a verified table: each copy is issued after the compute
-/// before it. Errors: activations that sum to more than 2^63-1 bytes; errors of
-/// computeMemory for sparse programs.
+/// before it. Errors: activations that sum to more than 2^63-1 bytes; edges
+/// besides chains whose tensors have memory; errors of computeMemory for sparse
+/// programs.
 llvm::Expected<std::vector<AnyTimePeak>>
 computeAnyTimePeaks(const Program &program, const Placement &placement,
                     const MemoryFacts &facts);

@@ -23,16 +23,21 @@ struct BlockCount {
 };
 using StageBlocks = llvm::SmallVector<BlockCount, 2>;
 
-/// Returns the layers of each global stage: the `blocks` of its path, else the
-/// model's layers in proportion to the `weights` of the path, else an even
-/// split. Errors: blocks that do not add up; a number of layers that is not a
-/// multiple of the stages, with the nearest stage counts that work, or of the
-/// weights, with the nearest numbers of layers that work.
+/// The layers of each global stage: a path's `blocks`, else the model's layers
+/// in proportion to the path's `weights`, else an even split. Nodes have the
+/// layers that they hold, and the path all others. Errors: blocks that do not
+/// add up; a number of layers that is not a multiple of the stages, with the
+/// nearest stage counts that work, or of the weights, with the nearest numbers
+/// of layers that work; nodes that hold no blocks or blocks which the model
+/// does not have, or only some of the blocks of a name.
 llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
                                                  const ModelFacts &model);
 
-/// The same for one path, which has the index `number`, of a model with
-/// `layers` layers.
+/// The layers of a path next to these nodes. Errors: those of nodes.
+llvm::Expected<int64_t> countPathLayers(const AddedStages &added,
+                                        const ModelFacts &model);
+
+/// The same for one path, the `number`-th, of a model with `layers` layers.
 llvm::Expected<std::vector<int64_t>>
 splitLayers(int64_t number, const Path &path, int64_t layers);
 
@@ -41,9 +46,9 @@ splitLayers(int64_t number, const Path &path, int64_t layers);
 llvm::Error setMessageBytes(const Placement &placement, const ModelFacts &model,
                             StageCosts &stageCosts);
 
-/// Returns the blocks of each global stage: layers by splitLayers, First blocks
-/// on the first stage of each path, Last blocks on its last stage. Errors: as
-/// for splitLayers.
+/// Blocks of each global stage: layers by splitLayers, First blocks on the
+/// first stage of each path, Last blocks on its last, unless a node holds them.
+/// Errors: splitLayers'.
 llvm::Expected<std::vector<StageBlocks>>
 blocksOfStages(const Placement &placement, const ModelFacts &model);
 
@@ -60,7 +65,24 @@ ownedBlocksOfStages(const Placement &placement, const ModelFacts &model,
 std::vector<MessageBytes> messagesOfStages(const ModelFacts &model,
                                            llvm::ArrayRef<StageBlocks> blocks);
 
-/// Whether a system shards experts differently from other parameters.
+/// The bytes of the tensor and gradient of an edge between two global stages.
+struct EdgeBytes : MessageBytes {
+  int32_t from, to;
+  bool isAdded; ///< not on a chain
+};
+
+/// All edges by source and target. Added edges have the output of their source,
+/// unless they say other bytes, and a gradient of the same size; chains have
+/// the messages of their stages.
+std::vector<EdgeBytes> bytesOfEdges(const Placement &placement,
+                                    llvm::ArrayRef<MessageBytes> messages);
+
+/// All edges by source and target, with the messages of their stages: the
+/// tensor is the output of the source, and the target sends its gradient.
+std::vector<EdgeCost> edgesOfStages(const Placement &placement,
+                                    llvm::ArrayRef<StageCost> stages);
+
+/// Whether a system divides experts in another way than other parameters.
 inline bool dividesExperts(const SystemFacts &system) {
   return system.expertParallel > 1;
 }

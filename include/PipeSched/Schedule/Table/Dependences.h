@@ -40,6 +40,31 @@ flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
   return traitsOf(phase).flows.makes;
 }
 
+/// Calls `visit(from, to)` for each edge whose tensor or gradient the message
+/// of a stage and unit to a worker carries. A tensor is sent once, and
+/// gradients with a `target` that `isSummedLater` leave with another cell.
+template <typename IsSummedLater, typename Visit>
+void forEachCarriedEdge(const Placement &placement, Flow flow, int64_t stage,
+                        int64_t unit, int64_t worker,
+                        IsSummedLater &&isSummedLater, Visit &&visit) {
+  const StageEdges &edges = placement.getEdges();
+  llvm::SmallVector<int32_t> sent;
+  for (int32_t target : edges.targetsOf(flow, stage)) {
+    if (placement.workerOf(target) != worker || !placement.runs(target, unit))
+      continue;
+    if (flow == Flow::Gradient) {
+      if (!isSummedLater(target))
+        visit(target, stage);
+      continue;
+    }
+    int32_t tensor = edges.tensorOf(stage, target);
+    if (llvm::is_contained(sent, tensor))
+      continue;
+    sent.push_back(tensor);
+    visit(stage, target);
+  }
+}
+
 /// The data dependences of table cells, by the table of phases and the edges
 /// between stages (StageEdges.h):
 ///
@@ -55,12 +80,11 @@ flowMadeBy(Phase phase, GradientAfter gradientAfter, StageBackward backward) {
 ///   O, G   nothing: their place in the row decides, and for G its group
 ///          (Groups.h)
 ///
-/// The gradient of a stage comes from its B if it has one, else from its I or W
-/// by `gradientAfter`; a stage without W has only I (StageBackward.h). If
-/// several stages of another worker compute gradients of one output, that
-/// worker sums them and sends the sum after the last of these cells in its row.
-/// Only cells that the table has are returned: first needed cells, then
-/// producers in other stages, then used cells.
+/// where the gradient of a stage is its B if it has one, else its I or W by
+/// `gradientAfter`, or its I if it has no W (StageBackward.h). Gradients of one
+/// tensor by several stages of another worker are summed there, and come with
+/// the last of them in its row. Only cells that the table has are returned:
+/// first needed cells, then producers in other stages, then used cells.
 class Dependences {
 public:
   Dependences(const TableView &table, const CellIndex &index);
@@ -159,9 +183,19 @@ public:
         visit(worker);
     }
   }
-  /// Returns the only other worker that the output of `cell` is sent to.
-  /// Returns -1 if the output is not sent, and kSeveral if several workers
-  /// receive it.
+  /// Calls `visit(from, to)` for each edge whose tensor or gradient the message
+  /// of a cell to another worker carries.
+  template <typename Visit>
+  void forEachEdgeTo(int64_t worker, Cell cell, Visit &&visit) const {
+    Flow flow = makingOf(cell).flow;
+    int64_t stage = globalStage(cell), unit = cell.getUnit();
+    auto isLater = [&](int64_t target) {
+      return isSummedLater(flow, stage, target, unit);
+    };
+    forEachCarriedEdge(placement, flow, stage, unit, worker, isLater, visit);
+  }
+  /// The only worker that the output of `cell` is sent to; -1 if it stays on
+  /// this worker or nothing needs it, and kSeveral if there are several.
   int64_t messageDestination(Cell cell) const {
     int64_t destination = -1;
     forEachDestination(cell, [&](int64_t worker) {
@@ -224,8 +258,8 @@ private:
     return placement.stageOffset(placement.pathOf(cell.getUnit())) +
            cell.getStage();
   }
-  /// Whether the gradient that a stage makes for another stage is summed with
-  /// the gradient of a later cell of its row, and sent with that one.
+  /// Whether the gradient that a stage makes for a tensor of another one leaves
+  /// its worker with that of a later cell of its row.
   bool isSummedLater(Flow flow, int64_t stage, int64_t target,
                      int64_t unit) const {
     int64_t worker = placement.workerOf(stage);
@@ -235,9 +269,11 @@ private:
       return false;
     const Columns &some = makers[static_cast<unsigned>(flow)];
     uint32_t self = makerAt(stage, unit, some).flat;
+    int32_t tensor = edges.tensorOf(target, stage);
     return llvm::any_of(summed, [&](int64_t other) {
       Producer producer = makerAt(other, unit, some);
-      return producer && producer.worker == worker && producer.flat > self;
+      return producer && producer.worker == worker && producer.flat > self &&
+             edges.tensorOf(target, other) == tensor;
     });
   }
 

@@ -17,8 +17,10 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,19 +59,31 @@ struct Path {
   }
 };
 
-/// A stage outside of all paths. Nodes are numbered after the stages of the
-/// path of the microbatches.
+/// `count` blocks of the model with this name.
+struct HeldBlocks {
+  std::string name;
+  int64_t count = 1;
+};
+
+/// A stage that is on no path. The numbers of nodes continue those of the
+/// stages of the path that the microbatches take.
 struct StageNode {
   int64_t number;
   int32_t worker;
   StageKind kind = StageKind::Trained;
+  /// The microbatches that run the node; absent: all. Its edges do not exist
+  /// for others.
+  std::optional<std::vector<MicrobatchRange>> takes = std::nullopt;
+  std::vector<HeldBlocks> holds = {}; ///< empty: no blocks of a model
 };
 
-/// An edge between two stages or nodes, given by their numbers, in addition to
-/// the chain of the path. It passes the output of its first stage.
+/// An edge between stages or nodes by their numbers, besides the chain of the
+/// path. It passes the output of its first stage, or another tensor of it.
 struct AddedEdge {
   int64_t from, to;
   bool mayCarryGradient = true;
+  std::string tensor = {};                     ///< empty: the output
+  std::optional<int64_t> bytes = std::nullopt; ///< absent: as the output has
 };
 
 /// The stages and edges of a placement in addition to the chains of its paths.
@@ -109,19 +123,18 @@ class Placement {
 public:
   Placement() = default;
 
-  /// Checks and indexes paths, nodes and edges. Errors, as PathError: a path
-  /// that is empty or names a worker outside 0..numWorkers-1; `takes` that are
-  /// out of range; `blocks` or `weights` of another length than the path, or
-  /// both; frozen stages that the path does not have. Other errors: sizes out
-  /// of range; `takes` that leave a microbatch on no path or put it on two.
-  /// Several paths without any `takes` are accepted; they are `!isAssigned()`.
-  /// Errors of nodes and added edges: as for stageBackwards; several paths, or
-  /// slices; gaps between numbers; a stage or worker that does not exist; a
-  /// node without an edge, or on a path with blocks or weights; an edge that
-  /// exists already; gradients of two stages of one worker in one message.
-  /// Linear in stages, paths and ranges. Several paths, or `takes` other than
-  /// one range of all microbatches, take time and memory linear in
-  /// microbatches, of which there may then be at most 2^28.
+  /// Checks and indexes. Errors, as PathError: a path that is empty or names a
+  /// worker outside 0..numWorkers-1; `takes` that are out of range; `blocks` or
+  /// `weights` of another length than the path, or both; frozen stages that the
+  /// path does not have. Other errors: sizes out of range; `takes` that leave a
+  /// microbatch on no path or put it on two. Several paths without any `takes`
+  /// are accepted and are `!isAssigned()`. Errors of nodes and added edges:
+  /// those of stageBackwards; several paths, or slices; numbers that leave a
+  /// gap; no such stage, worker or microbatch; a node without an edge, or
+  /// without blocks where the path has blocks or weights; an edge that is there
+  /// already; a tensor with several sizes. Linear in stages, paths and ranges;
+  /// several paths, or `takes` other than one range of all, take time and
+  /// memory linear in microbatches, at most 2^28 of them.
   static llvm::Expected<Placement>
   create(int64_t numWorkers, int64_t numMicrobatches, std::vector<Path> paths,
          int64_t numSlices = 1, AddedStages added = {});
@@ -184,7 +197,7 @@ public:
     return stageOffsets[path + 1] - stageOffsets[path];
   }
   /// Number of pairs of a stage and a unit: the forward cells of a complete
-  /// table.
+  /// table if every unit runs all stages.
   int64_t getNumPairs() const { return pairOffsets.back(); }
   /// The number of a pair of a stage and a unit of its path. Pairs are numbered
   /// by global stage, then by rank on the path.
@@ -201,6 +214,20 @@ public:
   }
   int64_t firstPairOf(int64_t globalStage) const {
     return pairOffsets[globalStage];
+  }
+  /// Whether every unit runs all stages of its path and all nodes.
+  bool runsAll() const { return skipped.empty(); }
+  /// Whether a unit runs a stage; nodes may take only some.
+  bool runs(int64_t globalStage, int64_t unit) const {
+    return runsAll() || !skipped[pairOf(globalStage, unit)];
+  }
+  /// The number of units that run a stage.
+  int64_t countOnStage(int64_t globalStage) const {
+    int64_t count = counts[pathOfStage(globalStage)];
+    if (runsAll())
+      return count;
+    auto first = skipped.begin() + firstPairOf(globalStage);
+    return count - std::count(first, first + count, true);
   }
   /// Whether every stage trains.
   bool trainsAll() const { return backwards.empty(); }
@@ -264,7 +291,7 @@ private:
   void indexStages();
   llvm::Error indexEdges();
   llvm::Error checkAdded() const;
-  llvm::Error checkMessages() const;
+  void indexTakes();
 
   int64_t numWorkers = 0, numMicrobatches = 0, numSlices = 1, maxStages = 0;
   std::vector<Path> paths;
@@ -277,10 +304,17 @@ private:
   std::vector<int32_t> localStages;        ///< by global stage
   std::vector<int64_t> localPairOffsets;   ///< by global stage
   std::vector<int64_t> localStageCounts, localPairCounts; ///< by worker
-  std::vector<StageBackward> backwards; ///< by global stage; empty if all train
+  std::vector<StageBackward> backwards; ///< by global stage; empty: all train
+  std::vector<bool> skipped; ///< by pair; empty: every unit runs all stages
   StageEdges edges;
   std::vector<int32_t> pathOfUnit, rankOfUnit; ///< by unit, or empty
 };
+
+/// Error: a range of microbatches that `name` takes is empty or has others than
+/// there are.
+llvm::Error checkTakes(const llvm::Twine &name,
+                       llvm::ArrayRef<MicrobatchRange> takes,
+                       int64_t numMicrobatches);
 
 /// Makes the stages of new paths train like the stages of the paths that they
 /// replace, unless the new paths state it. All new paths are forward only if
@@ -291,10 +325,11 @@ llvm::Error keepBackward(llvm::ArrayRef<Path> replaced,
                          llvm::MutableArrayRef<Path> paths);
 
 /// The relative lengths of all stages, by global stage: their blocks or
-/// weights, as fractions of the model in a unit that all paths share. Paths
-/// with different totals are scaled to a common total. Stages of a path without
-/// lengths are equal; if no path has lengths, all lengths are 1. Errors: a
-/// common total over 2^63 - 1.
+/// weights, in a unit of the model that all paths share. Paths with different
+/// totals are scaled to a common one, with equal stages on a path without
+/// lengths; if no path has lengths, all are 1. Nodes are as long as their
+/// blocks, or 1 where paths have no lengths. Errors: a common total that is
+/// over 2^63 - 1.
 llvm::Expected<std::vector<int64_t>> stageLengths(const Placement &placement);
 
 /// The placements of the literature follow. Each has one path (bidirectional:

@@ -51,6 +51,8 @@ public:
     }
   }
 
+  const Dependences &getDependences() const { return dependences; }
+
   template <typename Visit>
   std::vector<CellWait> run(Visit &&visit) {
     std::vector<CellWait> cycle;

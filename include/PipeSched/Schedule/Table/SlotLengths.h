@@ -51,14 +51,17 @@ private:
   llvm::ArrayRef<StageSlots> stages;
 };
 
+class Dependences;
+
 /// Counts picoseconds, of a cost model. The sum over a table is below 2^63.
 class TimedSlots {
 public:
   virtual ~TimedSlots();
   virtual int64_t slotsOf(Cell cell) const = 0;
   virtual int64_t ofPair(Cell first, Cell second) const = 0;
-  /// From the end of a cell until its message is on the other worker.
-  virtual int64_t ofMessage(Cell cell) const = 0;
+  /// From the end of a cell until its message is on another worker.
+  virtual int64_t ofMessage(Cell cell, int64_t worker,
+                            const Dependences &dependences) const = 0;
 };
 
 /// Slots from the start to the end of an entry of a row, or of the overlapped

@@ -11,6 +11,7 @@
 
 #include "PipeSched/Schedule/Kinds/Phase.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include <vector>
 
 namespace pipesched {
@@ -19,6 +20,7 @@ namespace pipesched {
 struct StageEdge {
   int32_t from, to;
   bool carriesGradient;
+  int32_t tensor = 0; ///< of `from`: 0 its output, then its named tensors
 };
 
 class StageEdges {
@@ -33,6 +35,13 @@ public:
   }
   llvm::ArrayRef<int32_t> targetsOf(Flow flow, int64_t stage) const {
     return targets[static_cast<unsigned>(flow)].of(stage);
+  }
+  /// The tensor of the edge between two stages; requires that there is one.
+  int32_t tensorOf(int64_t from, int64_t to) const {
+    const Lists &lists = targets[static_cast<unsigned>(Flow::Activation)];
+    llvm::ArrayRef<int32_t> found = lists.of(from);
+    return tensors[lists.begins[from] +
+                   (llvm::lower_bound(found, to) - found.begin())];
   }
   /// Whether each stage has at most one source and one target of each flow, as
   /// on the chain of a path.
@@ -49,6 +58,7 @@ private:
   };
 
   std::array<Lists, kNumFlows> sources, targets;
+  std::vector<int32_t> tensors; ///< by edge: source, then target
   bool isLinear = true;
 };
 

@@ -56,7 +56,7 @@ FailureOr<Placement> pipe::loadPlacement(PlacementOwnerOpInterface owner) {
   for (NodeOp op : body.getOps<NodeOp>())
     added.nodes.push_back(op.toNode());
   for (EdgeOp op : body.getOps<EdgeOp>())
-    added.edges.push_back({op.getFrom(), op.getTo(), !op.getNoGradient()});
+    added.edges.push_back(op.toEdge());
   llvm::Expected<Placement> placement = Placement::create(
       owner.getNumWorkers(), owner.getNumMicrobatches(), std::move(paths),
       owner.getNumSlices(), std::move(added));
@@ -275,6 +275,15 @@ static void printRanges(AsmPrinter &printer, Operation *,
   printer << ']';
 }
 
+/// The ranges as triples.
+static DenseI64ArrayAttr storeRanges(Builder &builder,
+                                     ArrayRef<MicrobatchRange> takes) {
+  SmallVector<int64_t> triples;
+  for (const MicrobatchRange &range : takes)
+    triples.append({range.begin, range.end, range.step});
+  return builder.getDenseI64ArrayAttr(triples);
+}
+
 void PathOp::build(OpBuilder &builder, OperationState &state,
                    const Path &path) {
   auto &properties = state.getOrAddProperties<Properties>();
@@ -284,12 +293,8 @@ void PathOp::build(OpBuilder &builder, OperationState &state,
     properties.blocks = builder.getDenseI64ArrayAttr(path.blocks);
   if (!path.weights.empty())
     properties.weights = builder.getDenseI64ArrayAttr(path.weights);
-  if (path.takes.empty())
-    return;
-  SmallVector<int64_t> triples;
-  for (const MicrobatchRange &range : path.takes)
-    triples.append({range.begin, range.end, range.step});
-  properties.takes = builder.getDenseI64ArrayAttr(triples);
+  if (!path.takes.empty())
+    properties.takes = storeRanges(builder, path.takes);
 }
 
 Path PathOp::toPath() {
@@ -333,18 +338,112 @@ LogicalResult PathOp::verify() {
 // NodeOp, EdgeOp
 //===----------------------------------------------------------------------===//
 
+/// Parses `"patches", "layer" x 24`; without a number it is one.
+static ParseResult parseHeldBlocks(AsmParser &parser, ArrayAttr &blocks,
+                                   DenseI64ArrayAttr &counts) {
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> numbers;
+  auto parseOne = [&]() -> ParseResult {
+    std::string name;
+    if (parser.parseString(&name))
+      return failure();
+    names.push_back(parser.getBuilder().getStringAttr(name));
+    numbers.push_back(1);
+    return failed(parser.parseOptionalKeyword("x"))
+               ? success()
+               : parser.parseInteger(numbers.back());
+  };
+  if (parser.parseCommaSeparatedList(parseOne))
+    return failure();
+  blocks = parser.getBuilder().getArrayAttr(names);
+  counts = parser.getBuilder().getDenseI64ArrayAttr(numbers);
+  return success();
+}
+
+static void printHeldBlocks(AsmPrinter &printer, NodeOp node, ArrayAttr,
+                            DenseI64ArrayAttr) {
+  llvm::interleaveComma(node.toNode().holds, printer,
+                        [&](const HeldBlocks &held) {
+                          printer.printString(held.name);
+                          if (held.count != 1)
+                            printer << " x " << held.count;
+                        });
+}
+
+void NodeOp::build(OpBuilder &builder, OperationState &state,
+                   const StageNode &node) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.number = node.number;
+  properties.workers = builder.getDenseI32ArrayAttr(node.worker);
+  if (node.kind == StageKind::Frozen)
+    properties.frozen = builder.getUnitAttr();
+  if (node.kind == StageKind::NoBackward)
+    properties.none = builder.getUnitAttr();
+  if (node.takes)
+    properties.takes = storeRanges(builder, *node.takes);
+  if (node.holds.empty())
+    return;
+  SmallVector<StringRef> names;
+  SmallVector<int64_t> counts;
+  for (const HeldBlocks &held : node.holds) {
+    names.push_back(held.name);
+    counts.push_back(held.count);
+  }
+  properties.blocks = builder.getStrArrayAttr(names);
+  properties.block_counts = builder.getDenseI64ArrayAttr(counts);
+}
+
 StageNode NodeOp::toNode() {
-  return {getNumber(), getWorkers().empty() ? -1 : getWorkers().front(),
-          getNone()     ? StageKind::NoBackward
-          : getFrozen() ? StageKind::Frozen
-                        : StageKind::Trained};
+  StageNode node = {getNumber(),
+                    getWorkers().empty() ? -1 : getWorkers().front(),
+                    getNone()     ? StageKind::NoBackward
+                    : getFrozen() ? StageKind::Frozen
+                                  : StageKind::Trained};
+  if (std::optional<ArrayRef<int64_t>> triples = getTakes()) {
+    SmallVector<MicrobatchRange> ranges = toRanges(*triples);
+    node.takes.emplace(ranges.begin(), ranges.end());
+  }
+  if (getBlocks())
+    for (auto [name, count] :
+         llvm::zip(getBlocksAttr().getAsRange<StringAttr>(), *getBlockCounts()))
+      node.holds.push_back({name.str(), count});
+  return node;
 }
 
 LogicalResult NodeOp::verify() {
   if (getWorkers().size() != 1) // node_c2
     return emitOpError() << "is on " << getWorkers().size()
                          << " workers: a node is on one";
+  if (getTakes() && getTakes()->size() % 3 != 0) // node_c5
+    return emitOpError() << "must take ranges of begin, end and step, got "
+                         << getTakes()->size() << " numbers";
+  size_t numBlocks = getBlocks() ? getBlocksAttr().size() : 0;
+  size_t numCounts = getBlockCounts() ? getBlockCounts()->size() : 0;
+  if (numBlocks != numCounts) // node_c6
+    return emitOpError() << "holds " << numBlocks << " kinds of blocks and "
+                         << numCounts << " numbers of them";
   return verifyPlacementOwner(*this);
+}
+
+void EdgeOp::build(OpBuilder &builder, OperationState &state,
+                   const AddedEdge &edge) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.from = edge.from;
+  properties.to = edge.to;
+  if (!edge.tensor.empty())
+    properties.tensor = builder.getStringAttr(edge.tensor);
+  if (edge.bytes)
+    properties.bytes = builder.getI64IntegerAttr(*edge.bytes);
+  if (!edge.mayCarryGradient)
+    properties.noGradient = builder.getUnitAttr();
+}
+
+AddedEdge EdgeOp::toEdge() {
+  AddedEdge edge = {getFrom(), getTo(), !getNoGradient(),
+                    getTensor().value_or("").str()};
+  if (std::optional<uint64_t> bytes = getBytes())
+    edge.bytes = *bytes;
+  return edge;
 }
 
 LogicalResult EdgeOp::verify() { return verifyPlacementOwner(*this); }

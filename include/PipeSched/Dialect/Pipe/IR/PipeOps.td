@@ -180,13 +180,16 @@ def Pipe_NodeOp : Pipe_Op<"node"> {
     name nodes by them. `pipe.edge` ops say to which stages a node passes its
     output.
     Nodes may be `frozen`, or have no backward (`none`), as stages of a path.
+    `takes` lists the microbatches that run the node; for others its edges do
+    not exist. `holds` lists its blocks of the model by name; the path holds all
+    others.
 
     ```mlir
     pipe.schedule @vision_encoder workers 3 microbatches 2 {
       path on [1, 2]
-      node 2 on [0] frozen
+      node 2 on [0] frozen takes [1] holds "patches", "vision_layer" x 24
       edge 2 -> 0
-      worker 0 runs [2F0 2F1]
+      worker 0 runs [2F1]
       worker 1 runs [0F0 0F1 0B0 0B1]
       worker 2 runs [1F0 1B0 1F1 1B1]
     }
@@ -194,16 +197,26 @@ def Pipe_NodeOp : Pipe_Op<"node"> {
 
     Constraints:
     - `node_c1`: it is inside a `pipe.schedule` or an `exec.program` with a
-      single path, without blocks and weights, and whole microbatches.
+      single path and whole microbatches; if the path has blocks or weights, it
+      holds blocks.
     - `node_c2`: it is on one worker, which exists.
     - `node_c3`: its number is the next one after the stages and nodes before.
     - `node_c4`: an edge leads to it or from it.
+    - `node_c5`: the ranges of `takes` ascend, are not empty and stay below the
+      number of microbatches.
+    - `node_c6`: it holds each block once or more, and names it once.
   }];
   let arguments = (ins I64Prop:$number, DenseI32ArrayAttr:$workers,
-                       UnitAttr:$frozen, UnitAttr:$none);
+                       UnitAttr:$frozen, UnitAttr:$none,
+                       OptionalAttr<DenseI64ArrayAttr>:$takes,
+                       OptionalAttr<StrArrayAttr>:$blocks,
+                       OptionalAttr<DenseI64ArrayAttr>:$block_counts);
   let assemblyFormat = [{
-    $number `on` $workers (`frozen` $frozen^)? (`none` $none^)? attr-dict
+    $number `on` $workers (`frozen` $frozen^)? (`none` $none^)?
+    (`takes` custom<Ranges>($takes)^)?
+    (`holds` custom<HeldBlocks>($blocks, $block_counts)^)? attr-dict
   }];
+  let builders = [OpBuilder<(ins "const ::pipesched::StageNode &":$node)>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The node as data.
@@ -217,12 +230,13 @@ def Pipe_EdgeOp : Pipe_Op<"edge"> {
     The forward of the second stage waits for that of the first one, whose
     output it takes; a backward of the first one waits for the gradients from
     all stages that take its output, unless the edge has `no gradient`. Stages
-    that pass no output to others make losses.
+    that pass no output to others make losses. The edge carries the output, or
+    the tensor of this name, which may say its `bytes` for a microbatch.
 
     ```mlir
     pipe.schedule @skip workers 3 microbatches 1 {
       path on [0, 1, 2]
-      edge 0 -> 2
+      edge 0 -> 2 "features" bytes 4096
       worker 0 runs [0F0 0B0]
       worker 1 runs [1F0 1B0]
       worker 2 runs [2F0 2B0]
@@ -235,13 +249,22 @@ def Pipe_EdgeOp : Pipe_Op<"edge"> {
     - `edge_c2`: both stages exist, and no edge or chain connects them already.
     - `edge_c3`: edges and chains lead in no circle.
     - `edge_c4`: no stage trains after one that has no backward.
-    - `edge_c5`: a stage gives no gradients to two stages of another worker.
+    - `edge_c5`: edges that carry one tensor of a stage say the same bytes, and
+      only named tensors have some.
   }];
-  let arguments = (ins I64Prop:$from, I64Prop:$to, UnitAttr:$noGradient);
+  let arguments = (ins I64Prop:$from, I64Prop:$to,
+                       OptionalAttr<StrAttr>:$tensor,
+                       OptionalAttr<I64Attr>:$bytes, UnitAttr:$noGradient);
   let assemblyFormat = [{
-    $from `->` $to (`no` `gradient` $noGradient^)? attr-dict
+    $from `->` $to ($tensor^)? (`bytes` $bytes^)?
+    (`no` `gradient` $noGradient^)? attr-dict
   }];
   let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "const ::pipesched::AddedEdge &":$edge)>];
+  let extraClassDeclaration = [{
+    /// The edge as data.
+    ::pipesched::AddedEdge toEdge();
+  }];
 }
 
 def Pipe_WorkerOp : Pipe_Op<"worker", [HasParent<"ScheduleOp">]> {
