@@ -288,17 +288,36 @@ static void readBytes(FieldReader &reader, Architecture &arch) {
 // Files
 //===----------------------------------------------------------------------===//
 
+static void readFields(FieldReader &reader, Architecture &arch) {
+  arch.name = reader.text("name");
+  readSizes(reader, arch);
+  readForm(reader, arch);
+  readKept(reader, arch);
+  readBytes(reader, arch);
+}
+
+/// Reads a list of parts of the model, each with the fields of one.
+static void readModules(FieldReader &parent, Architecture &arch) {
+  const json::Value *value = parent.find("modules");
+  const json::Array *list = value ? value->getAsArray() : nullptr;
+  if (value && !list)
+    parent.getErrors().report("modules", "expected a list of models");
+  for (size_t i = 0; list && i != list->size(); ++i) {
+    FieldReader reader(&(*list)[i], "modules[" + std::to_string(i) + "]",
+                       parent.getErrors());
+    readFields(reader, arch.modules.emplace_back());
+    reader.finish();
+  }
+}
+
 Architecture pipesched::readModelFields(const json::Value &file,
                                         SourceRule rule, FileErrors &errors) {
   FieldReader reader(&file, "", errors);
   Architecture arch;
   reader.text("$schema", "");
-  arch.name = reader.text("name");
   arch.source = reader.text("description");
-  readSizes(reader, arch);
-  readForm(reader, arch);
-  readKept(reader, arch);
-  readBytes(reader, arch);
+  readFields(reader, arch);
+  readModules(reader, arch);
   readAliases(reader);
   finishWithSources(reader, file, rule);
   return arch;

@@ -285,6 +285,22 @@ static llvm::Error checkForm(const Architecture &arch) {
   return llvm::Error::success();
 }
 
+/// Modules consist of layers, named by the module.
+static llvm::Error checkModules(llvm::ArrayRef<Architecture> modules) {
+  for (auto [i, part] : llvm::enumerate(modules)) {
+    std::string name = "modules: '" + part.name + "'";
+    if (llvm::any_of(modules.take_front(i), [&](const Architecture &other) {
+          return other.name == part.name;
+        }))
+      return makeError(name + " is there twice");
+    if (part.vocabulary != 0 || !part.modules.empty())
+      return makeError(name + " has a vocabulary or modules, expected layers");
+    if (llvm::Error error = checkArchitecture(part))
+      return makeError(name + ": " + llvm::toString(std::move(error)));
+  }
+  return llvm::Error::success();
+}
+
 llvm::Error pipesched::checkArchitecture(const Architecture &arch) {
   if (llvm::Error error = checkSizes(arch))
     return error;
@@ -304,5 +320,5 @@ llvm::Error pipesched::checkArchitecture(const Architecture &arch) {
                              [](const LayerRun &run) { return run.hasMlp(); });
   if (hasMlp && arch.feedforward == 0)
     return makeError("feedforward: expected at least 1, found 0");
-  return llvm::Error::success();
+  return checkModules(arch.modules);
 }

@@ -552,6 +552,9 @@ public:
               add("embedding", BlockPosition::First, 1, anywhere,
                   [](BlockExpander &expander) { expander.embedding(); }))
         return error;
+    for (const Architecture &part : arch.modules)
+      if (llvm::Error error = addModule(part))
+        return error;
     std::vector<LayerRun> runs = layerRuns(arch);
     LayerKinds kinds(runs);
     size_t firstLayer = model.blocks.size();
@@ -588,6 +591,20 @@ public:
   }
 
 private:
+  /// Adds the layers of a module. Their outputs have the sizes of the module.
+  llvm::Error addModule(const Architecture &part) {
+    ExpansionOptions own = options;
+    own.boundaryBytes = std::nullopt;
+    llvm::Expected<ModelFacts> facts = expandArchitecture(part, own);
+    if (!facts)
+      return facts.takeError();
+    for (BlockFacts &block : facts->blocks) {
+      block.name = part.name + "_" + block.name;
+      block.messages = {facts->boundaryBytes, facts->boundaryBytes};
+      model.blocks.push_back(std::move(block));
+    }
+    return llvm::Error::success();
+  }
   llvm::Error add(StringRef name, BlockPosition position, int64_t count,
                   const LayerRun &kind,
                   llvm::function_ref<void(BlockExpander &)> expand) {

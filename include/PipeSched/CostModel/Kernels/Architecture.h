@@ -348,6 +348,9 @@ struct Architecture {
           optimizerBytesPerParameter = 12;
   int64_t globalBatch =
       0; ///< sequences per step of the reference setup; 0: none
+  /// Parts with layers of other sizes, such as encoders of images: a sequence
+  /// of each for every sequence of the model. They have no vocabulary.
+  std::vector<Architecture> modules;
 };
 
 /// Consecutive layers of the same kind.
