@@ -24,7 +24,7 @@ Table makeSkips(std::vector<AddedEdge> skips) {
                     "2F0 2F1 2B0 2F2 2B1 2B2", "3F0 3B0 3F1 3B1 3F2 3B2"});
 }
 
-/// Tensors of skips hold queues for 12, those of the chain for 2.
+/// Tensors of skips hold queues for 12, tensors of the chain for 2.
 StageCosts costSkips(const Placement &placement, int64_t latencyOfSkips) {
   StageCosts costs = UniformCosts().on(placement);
   for (int32_t from = 0; from != 4; ++from)

@@ -1,4 +1,4 @@
-//===- MessageCosts.cpp - What messages carry and cost --------------------===//
+//===- MessageCosts.cpp - Tensors and costs of messages -------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Gradients of one tensor by several stages of a worker are summed there and
@@ -59,8 +59,8 @@ void EdgesOfMessages::forEach(
   forEachCarriedEdge(placement, flow, stage, unit, receiver, isLater, visit);
 }
 
-/// A program that was read may send what no stage takes; this costs as much as
-/// any message of its stage.
+/// A program that was read may have messages that no stage takes. They cost as
+/// much as any message of their stage.
 MessageCost MessageCosts::of(uint32_t task) const {
   Cell cell = graph.cell[task];
   if (!edges)

@@ -21,7 +21,7 @@ struct TensorEvent {
   uint32_t task;
 };
 
-/// The events of each worker in time order; those that free memory come first.
+/// The events of each worker in time order. At one time, memory is freed first.
 std::vector<std::vector<TensorEvent>>
 listTensorEvents(const TaskGraph &graph, const TaskEnds &ends,
                  const Placement &placement, llvm::ArrayRef<EdgeMemory> edges);

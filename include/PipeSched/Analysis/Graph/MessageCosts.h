@@ -1,4 +1,4 @@
-//===- MessageCosts.h - What messages carry and cost ------------*- C++ -*-===//
+//===- MessageCosts.h - Tensors and costs of messages -----------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A message has all tensors of a cell that a worker needs, so that its cost

@@ -33,7 +33,7 @@ using StageBlocks = llvm::SmallVector<BlockCount, 2>;
 llvm::Expected<std::vector<int64_t>> splitLayers(const Placement &placement,
                                                  const ModelFacts &model);
 
-/// The layers of a path next to these nodes. Errors: those of nodes.
+/// The layers of a path next to these nodes. Errors: as for splitLayers.
 llvm::Expected<int64_t> countPathLayers(const AddedStages &added,
                                         const ModelFacts &model);
 
