@@ -269,6 +269,11 @@ TEST_P(Schemas, HaveTheReadersFields) {
     EXPECT_TRUE(again.empty() || asked.count(again.str())) << *path;
     path = known.erase(path);
   }
+  // A module has fields of the model again, which the schema does not repeat.
+  for (auto path = asked.lower_bound("modules[0].");
+       path != asked.end() && StringRef(*path).starts_with("modules[0].");
+       path = asked.erase(path))
+    EXPECT_TRUE(known.count(StringRef(*path).split('.').second.str())) << *path;
   EXPECT_EQ(llvm::join(asked, "\n"), llvm::join(known, "\n"));
 }
 
