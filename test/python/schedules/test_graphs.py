@@ -504,25 +504,25 @@ def test_random_graphs_hold_what_the_simulator_says() -> None:
 
 
 def test_a_model_prices_nodes_by_their_blocks() -> None:
-    """Predicted tokens cost the same in the last stage as in a node next to it on its worker."""
+    """The head costs the same in the last stage as in a node next to it on its worker."""
     chain = """pipe.schedule @s workers 2 microbatches 2 {
-  path on [0, 1] blocks [30, 31]
+  path on [0, 1]
   worker 0 runs [0F0 0F1 0B0 0B1]
   worker 1 runs [1F0 1B0 1F1 1B1]
 }"""
     node = """pipe.schedule @s workers 2 microbatches 2 {
-  path on [0, 1] blocks [30, 31]
-  node 2 on [1] holds "prediction_layer"
+  path on [0, 1]
+  node 2 on [1] holds "head"
   edge 1 -> 2
   worker 0 runs [0F0 0F1 0B0 0B1]
   worker 1 runs [1F0 2F0 2B0 1B0 1F1 2F1 2B1 1B1]
 }"""
-    costs: Any = {"model": "deepseek-v3", "system": "dgx-h100", "microbatch_size": 1}
+    costs: Any = {"model": "llama3-8b", "system": "dgx-h100", "microbatch_size": 1}
     whole, split = (loads(text)[0].simulate(**costs) for text in (chain, node))
     assert split.execution.busy_ps[1] == pytest.approx(whole.execution.busy_ps[1], rel=1e-9)
     assert whole.memory is not None
     assert split.memory is not None
-    assert split.memory.persistent_bytes == whole.memory.persistent_bytes
+    assert list(split.memory.persistent_bytes) == list(whole.memory.persistent_bytes)
     frozen = node.replace(" holds", " frozen holds")
     with pytest.raises(PipeSchedError, match="2B0.* must not occur: node 2 is frozen after"):
         loads(frozen)
