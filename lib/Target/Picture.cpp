@@ -7,6 +7,7 @@
 
 #include "Picture.h"
 #include "Format.h"
+#include "PipeSched/Analysis/Graph/MessageCosts.h"
 #include "PipeSched/CostModel/Layers/Reductions.h"
 #include "PipeSched/Evaluation/Summary.h"
 #include "PipeSched/Schedule/Kinds/PhaseSets.h"
@@ -148,15 +149,16 @@ MemoryTrace pipesched::traceMemoryOf(const NamedEvaluation &result) {
                                  isInBytes ? *execution.memoryFacts : units)};
 }
 
-/// Returns the bytes of a task by the costs and memory of its cell.
-static int64_t impliedBytes(const NamedEvaluation &result, uint32_t task) {
+/// The bytes that costs and memory say of the cell of a task.
+static int64_t impliedBytes(const NamedEvaluation &result,
+                            const MessageCosts &messages, uint32_t task) {
   const Execution &execution = result.getExecution();
   const StageCosts &costs = execution.stageCosts;
   Cell cell = execution.graph.cell[task];
   InstructionKind kind = execution.graph.kind[task];
   switch (traitsOf(kind).role) {
   case InstructionRole::Message:
-    return costs.message(result.placement, cell).bytes;
+    return messages.of(task).bytes;
   case InstructionRole::Collective:
     return kind != InstructionKind::AllReduce || costs.reductions.empty()
                ? 0
@@ -175,9 +177,11 @@ static int64_t impliedBytes(const NamedEvaluation &result, uint32_t task) {
 
 std::vector<int64_t> pipesched::movedBytesOf(const NamedEvaluation &result) {
   const TaskGraph &graph = result.getExecution().graph;
+  MessageCosts messages(graph, result.placement,
+                        result.getExecution().stageCosts);
   std::vector<int64_t> bytes(graph.size());
   for (uint32_t task = 0; task < graph.size(); ++task)
-    bytes[task] = impliedBytes(result, task);
+    bytes[task] = impliedBytes(result, messages, task);
   for (const StatedWork &work : result.work) {
     uint32_t task = graph.taskOfInstruction[work.instruction];
     if (graph.is(task, InstructionRole::Copy))
