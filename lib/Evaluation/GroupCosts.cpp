@@ -58,6 +58,12 @@ Expected<StageCosts> pipesched::costByGroups(
         merged->stages[stage] = alone->stages[stage];
         pairs[stage] = alone->pairTimes;
       }
+    for (auto [edge, into] : llvm::zip_equal(alone->edges, merged->edges)) {
+      if (groups[placement.workerOf(edge.from)] == group)
+        into.activation = edge.activation;
+      if (groups[placement.workerOf(edge.to)] == group)
+        into.gradient = edge.gradient;
+    }
   }
   if (merged->pairTimes)
     merged->pairTimes = std::make_shared<GroupPairTimes>(std::move(pairs));

@@ -70,6 +70,29 @@ def test_workers_have_the_costs_of_their_group() -> None:
         step_of(MIXED, data_parallel=8)
 
 
+def test_messages_of_edges_have_the_costs_of_their_group() -> None:
+    """Workers 4 and 5 are on one node, and wait only for the large tensor of the edge."""
+    rows = "".join(
+        f"worker {worker} runs [{stage}F0 {stage}B0]\n"
+        for worker, stage in enumerate((0, 1, 2, 3, 4, 6, 5, 7))
+    )
+    text = f"""pipe.schedule @s workers 8 microbatches 1 {{
+  path on [0, 1, 2, 3, 4, 6, 5, 7] blocks [4, 4, 4, 4, 4, 4, 4, 4]
+  edge 4 -> 6 "skip" bytes 100000000000
+  {rows}}}"""
+
+    def waits(system: Any) -> list[int]:
+        costs: dict[str, Any] = {"model": "llama3-8b", "system": system, **HELD}
+        frame: Any = pipesched.loads(text)[0].simulate(**{**costs, "data_parallel": 2}).to_frame()
+        cells = {(f.worker, f.phase): f for f in frame.itertuples()}
+        return [
+            cells[5, "F"].start_ps - cells[4, "F"].end_ps,
+            cells[4, "B"].start_ps - cells[5, "B"].end_ps,
+        ]
+
+    assert waits(MIXED) == waits("a100-sxm-80gb") != waits("h100-sxm")
+
+
 def test_replicas_on_two_groups_wait_for_the_slower() -> None:
     """The second of three workers with ten replicas is on both groups."""
     system = grouped(("h100-sxm", 16), ("a100-sxm-80gb", 16))
