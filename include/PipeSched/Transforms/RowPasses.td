@@ -481,7 +481,8 @@ def PipeOrderMicrobatchesPass
     ```
 
     Errors: no times by microbatch, and no order; an order that does not have
-    each microbatch once; as for costs; no schedule.
+    each microbatch once; a node that would run a microbatch that it does not
+    take; as for costs; no schedule.
   }];
   let options = [
     Pipe_ScheduleOption,

@@ -84,6 +84,13 @@ pipesched::orderMicrobatches(const TableView &table, ArrayRef<int64_t> order) {
         int64_t unit = cell.getUnit();
         int64_t taken = placement.unitOf(takenBy[placement.microbatchOf(unit)],
                                          placement.sliceOf(unit));
+        int64_t stage = placement.globalStage(cell);
+        if (!placement.runs(stage, taken))
+          return formatError("{0} runs microbatch {1} and does not run {2}, "
+                             "which would take its place",
+                             placement.nameStage(stage),
+                             placement.microbatchOf(unit),
+                             placement.microbatchOf(taken));
         cell =
             Cell(cell.getStage(), cell.getPhase(), taken, cell.overlapsNext());
       }

@@ -21,3 +21,13 @@ pipe.schedule @overflow workers 1 microbatches 2 profile <"F=9000000s,microbatch
   path on [0]
   worker 0 runs [0F0 0F1 0B0 0B1]
 }
+
+// -----
+
+// expected-error @+1 {{node 1 runs microbatch 0 and does not run 1, which would take its place}}
+pipe.schedule @takes workers 1 microbatches 2 profile <"B=2ms,microbatches.F=[1ms,20ms]"> {
+  path on [0]
+  node 1 on [0] takes [0]
+  edge 0 -> 1
+  worker 0 runs [0F0 1F0 0F1 1B0 0B0 0B1]
+}

@@ -42,8 +42,9 @@ std::vector<int64_t> orderByLength(llvm::ArrayRef<int64_t> lengths,
 /// Rows in which the microbatches of each path take its places in another
 /// order, `order`, which has all microbatches. The first place of a path is
 /// that of the microbatch that starts first on its first stage. Errors: an
-/// order that leaves out a microbatch or has one twice, or a table in which a
-/// microbatch does not start on its first stage.
+/// order that leaves out a microbatch or has one twice, a table in which a
+/// microbatch does not start on its first stage, or a node that would have to
+/// run a microbatch that it does not run.
 llvm::Expected<std::vector<Row>>
 orderMicrobatches(const TableView &table, llvm::ArrayRef<int64_t> order);
 
