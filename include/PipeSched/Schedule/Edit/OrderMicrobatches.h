@@ -39,12 +39,11 @@ struct EnumNames<LengthOrder> {
 std::vector<int64_t> orderByLength(llvm::ArrayRef<int64_t> lengths,
                                    LengthOrder order);
 
-/// Rows in which the microbatches of each path take its places in another
-/// order, `order`, which has all microbatches. The first place of a path is
-/// that of the microbatch that starts first on its first stage. Errors: an
-/// order that leaves out a microbatch or has one twice, a table in which a
-/// microbatch does not start on its first stage, or a node that would have to
-/// run a microbatch that it does not run.
+/// Returns rows in which the microbatches of each path take its places in
+/// `order`, which has all microbatches. The first place of a path belongs to
+/// the microbatch that starts first on its first stage. Errors: an order that
+/// leaves out a microbatch or has one twice; a microbatch that does not start
+/// on its first stage; a node that does not run a microbatch of its new place.
 llvm::Expected<std::vector<Row>>
 orderMicrobatches(const TableView &table, llvm::ArrayRef<int64_t> order);
 
