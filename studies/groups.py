@@ -48,7 +48,7 @@ class Pairs(NamedTuple):
     apart_right: int = 0
 
 
-def is_told_apart(a: Row, b: Row) -> bool:
+def is_ranked(a: Row, b: Row) -> bool:
     """Whether the predictions of two rows of a cluster differ by more than the errors of two rows
     of other clusters do. Rows that are only layers have no bands.
     """
@@ -74,7 +74,7 @@ def pairs(rows: Iterable[Row]) -> Pairs:
             if abs(a.measured / b.measured - 1) * 100 < TIE_PERCENT:
                 continue
             is_right = (a.measured - b.measured) * (a.predicted - b.predicted) > 0
-            is_apart = is_told_apart(a, b)
+            is_apart = is_ranked(a, b)
             count += 1
             right += is_right
             apart += is_apart
@@ -108,8 +108,8 @@ def frame(rows: Sequence[Row]) -> pd.DataFrame:
                 "largest_percent": max(errors, key=abs),
                 "pairs": counted.number,
                 "in_order": counted.right,
-                "told_apart": counted.apart,
-                "apart_in_order": counted.apart_right,
+                "ranked": counted.apart,
+                "ranked_in_order": counted.apart_right,
             }
         )
     return pd.DataFrame(found)
@@ -132,8 +132,8 @@ def groups() -> Study:
             open="median_percent has signs, above 0 is too fast (of memory, too large);"
             " typical_percent is the median without signs. Pairs are layouts, schedules, precisions"
             " or settings of one cluster, model and batch whose measurements are at least"
-            f" {TIE_PERCENT:g} % apart; those are told apart whose predictions differ by more than"
-            " rows of other clusters are off beside each other",
+            f" {TIE_PERCENT:g} % apart. A pair is ranked if its predictions differ by more than the"
+            " errors of two rows of other clusters do",
         ),
     )
 

@@ -254,7 +254,7 @@ def _group(name: str, rows: pd.DataFrame) -> dict[str, Any]:
         "most_percent": errors.max(),
         "in_band": f"{inside.sum()} of {len(banded)}",
         "in_order": f"{pairs.right} of {pairs.number}",
-        "apart_in_order": f"{pairs.apart_right} of {pairs.apart}",
+        "ranked_in_order": f"{pairs.apart_right} of {pairs.apart}",
     }
 
 

@@ -89,7 +89,7 @@ def test_most_pairs_of_schedules_are_within_their_tolerance() -> None:
     assert len(held) >= 40 and sum(held) / len(held) >= 0.9
 
 
-def test_experts_are_told_apart_least() -> None:
+def test_experts_are_ranked_least() -> None:
     dense, experts = tolerances(LOADED), tolerances(EXPERTS)
     assert dense.schedules == experts.schedules
     assert 1 < dense.schedules.ratio < dense.layouts.ratio < experts.layouts.ratio
@@ -107,7 +107,7 @@ def test_steps_of_one_layout() -> None:
     assert order_of(steps(1, close * 1.01)) == ((0,), (), ())
 
 
-def test_layouts_are_told_apart_later() -> None:
+def test_layouts_are_ranked_later() -> None:
     apart = tolerances(LOADED).schedules.ratio * 1.02
     assert order_of(steps(1, apart, layouts="xy")).first == (0, 1)
     assert order_of(steps(1, apart, layouts="xx")).first == (0,)

@@ -87,7 +87,7 @@ def test_what_does_not_fit_would_be_faster() -> None:
         assert all(proposal.step_s < fastest for proposal in made.missing)
 
 
-def test_changes_are_told_apart() -> None:
+def test_changes_are_distinguished() -> None:
     for made in all_plans():
         for proposal in made.missing:
             changes = [help.change for help in proposal.help]

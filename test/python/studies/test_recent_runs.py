@@ -78,11 +78,11 @@ def test_a_lower_power_limit_is_fitted_to_one_row() -> None:
     assert recent_runs.predicted(row, "sustained") > 1.3 * recent_runs.predicted(row)
 
 
-def test_what_is_told_apart_is_in_order(frame: pd.DataFrame) -> None:
+def test_what_is_ranked_is_in_order(frame: pd.DataFrame) -> None:
     """95 % of pairs are right whose predictions claim to know the order."""
-    told = frame.told_apart["all but memory"]
-    assert (frame.told_apart <= frame.pairs).all()
-    assert told >= 10 and frame.apart_in_order["all but memory"] >= 0.95 * told
+    ranked = frame.ranked["all but memory"]
+    assert (frame.ranked <= frame.pairs).all()
+    assert ranked >= 10 and frame.ranked_in_order["all but memory"] >= 0.95 * ranked
     assert frame.typical_percent["all but memory"] < 10
     of_steps = frame[~frame.index.str.startswith("memory")]
     assert (of_steps.typical_percent < 15).all()

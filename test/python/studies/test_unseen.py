@@ -33,7 +33,7 @@ def test_typical_errors_do_not_grow(digest: pd.DataFrame) -> None:
         assert digest.typical_percent[group] < limit, group
 
 
-def test_pairs_that_are_told_apart_are_in_order() -> None:
+def test_ranked_pairs_are_in_order() -> None:
     """Only by the rows of other publications, with the rows of `validation`."""
     found = unseen.answers()
     timed = found[found.measured_s.notna() & found.predicted_s.notna()]
