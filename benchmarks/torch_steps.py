@@ -43,7 +43,7 @@ Overheads = dict[str, float]
 """In ms, by phase, and of a message."""
 
 SPIN_SECONDS = 0.0003
-"""A sleep ends late by some of this; the rest is waited for."""
+"""A sleep can end late by up to this time. So `pause` sleeps that much less, and then polls."""
 
 
 def pause(seconds: float) -> None:

@@ -63,7 +63,8 @@ PARAMETER_BYTES = (2, 4, 8)
 the weights that the GEMMs read, 2 here.
 """
 IMBALANCE = 1.25
-"""Rows of the fullest rank by the mean, to show their effect: the report does not state them.
+"""Rows of the fullest rank divided by the mean. The report does not state it; this value shows its
+effect.
 """
 
 

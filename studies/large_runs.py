@@ -18,9 +18,8 @@ from .validation import TENSOR_PARALLEL, Row, peak_gib, tokens_per_s
 
 LLAMA_LAYERS = 126
 LLAMA_CHUNKS = 8
-"""Stages of a worker. One layer was taken from the first and from the last of them: the first has
-only the embedding and the last only the head (section 3.3.2), so that all others have one of 126
-layers on 16 workers.
+"""Stages of a worker. Of the 128 stages of 16 workers the first has only the embedding, the last
+only the head (section 3.3.2), and each of the others one of the 126 layers.
 """
 LLAMA_ATTENTION: Final = "flash-2"
 """The source does not name its attention kernel. FlashAttention-2 was the fastest that was public

@@ -34,7 +34,7 @@ def _quantile(known: Sequence[float], normal: float, degrees: float) -> float:
     whole = math.floor(degrees)
     if whole <= len(known):
         return known[max(whole, 1) - 1]
-    # Its distance to the normal distribution falls with the degrees of freedom.
+    # Beyond the table the distance of the quantile to the normal one falls as 1 / degrees.
     return normal + (known[-1] - normal) * len(known) / degrees
 
 

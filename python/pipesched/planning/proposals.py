@@ -129,7 +129,7 @@ class Help:
     peak_bytes: int
     step_s: float
     allowed: bool = True
-    """Whether the request leaves this choice, or needs only more accelerators for it."""
+    """Whether the request allows this change, apart from a larger number of accelerators."""
 
     def to_dict(self) -> dict[str, Any]:
         per_gpu = ("missing_bytes", "peak_bytes")

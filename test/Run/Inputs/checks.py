@@ -1,5 +1,5 @@
-# usage: checks.py FOLDER PIPESCHED_RUN [OPTION..]: runs functions whose operands
-# are data. Microbatch m gives x = [m, m + 1, m + 2, m + 3], which all of them
+# usage: checks.py FOLDER PIPESCHED_RUN [OPTION..]: runs functions that take
+# operands from the data. Microbatch m gives x = [m, m + 1, m + 2, m + 3], which all of them
 # take until 2; with microbatch 3 each must end with the error alongside it.
 import pathlib
 import subprocess

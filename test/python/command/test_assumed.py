@@ -77,7 +77,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "split-backward": ("split-backward", "hanayo MODEL", "false"),
     "gradient-after": ("gradient-after", "hanayo PAPER --option split-backward=true", "I"),
 }
-"""By option the line without it, a comparison with names of `COSTS`, and another value."""
+"""By option: the text without it, a command line with names of `COSTS`, and another value."""
 
 COSTS = {
     **{"MODEL": MODEL, "SMALL": SMALL, "EXPERTS": EXPERTS, "LONG": LONG},

@@ -1,7 +1,7 @@
 """No file names code that runs, unless the command line says so: neither now nor by a later change.
 
 Every call of the package that can make code of text, of bytes or of a path is in a list here, with
-its input. A new one fails a test, which asks whether a file can reach it.
+its input. A new call fails a test until somebody has checked whether a file can reach it.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def test_what_the_option_finds_is_no_slower_than_the_hint(tmp_path: Path, entrie
     assert hint and named, text
     for kinds in ([named[1]], ["whole", named[1]], ["whole", *SHARDS]):
         found = planned(tmp_path, entries, vocabulary=kinds)
-        # As many digits as the sentence has.
+        # Round to the digits that the sentence has.
         fastest = min(p.expected_s for p in (*found.fitting, found.fastest) if p)
         assert float(f"{fastest:.4g}") <= float(hint[1])
         assert not [line for line in found.why() if "would take" in line]

@@ -83,7 +83,7 @@ def test_bands_hold_what_they_say() -> None:
     # Classes of one run have no bands.
     assert (frame.runs[frame.held_percent.isna()] <= 2).all()
     frame = frame[frame.held_percent.notna()]
-    # A fifth of the rows of each class, rounded up: one of four rows.
+    # At most a fifth of the rows of a class is outside of its band, rounded up: one row of four.
     outside = frame.rows * (1 - frame.held_percent / 100)
     assert (outside.round() <= ((1 - LEVEL) * frame.rows).apply(math.ceil)).all()
     assert frame.held_percent["all"] >= 100 * LEVEL

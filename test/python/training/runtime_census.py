@@ -94,7 +94,7 @@ class Storages(_Mode):  # type: ignore[misc]
         weakref.finalize(storage, self.alive.pop, number, None)
 
     def look(self, event: Event) -> None:
-        """Counts after an instruction; the copies of D are in host memory."""
+        """Stores the number on the device after an instruction: copies of D are in host memory."""
         if event.instruction.kind == "offload":
             self._on_host.update(self._new)
         self._new = []

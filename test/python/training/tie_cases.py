@@ -301,7 +301,7 @@ def a_loss_in_the_memory_of_a_stage(rank: int) -> None:
 
 @case(2, refused="uses 0.table of block 0, which other ranks train")
 def a_loss_function_with_a_weight_of_a_stage(rank: int) -> None:
-    """Whose source of stages is wrapped, so that other ranks train parameters that it hides."""
+    """A lambda around `stages` hides the parameters that other ranks train."""
     model = nn.Sequential(Embedded(), Plain(1))
     loss = Fused(table_of(model))
     stages = split_sequential(model, line())

@@ -251,9 +251,7 @@ EXPENSES = (
 
 
 PER_GPU, PER_WORKER = "peak_bytes_per_gpu", "peak_bytes"
-"""Peak memory of the fullest worker, of each of its accelerators and in all. Tables prefer the
-former.
-"""
+"""Peak memory of the fullest worker: of an accelerator, which tables prefer, and of all."""
 
 BAND = (
     Column("from", "step_low_s", seconds, detail=2),

@@ -523,7 +523,9 @@ class Limits:
 
 
 class Queue:
-    """Shapes in the order of their bounds on the step. Bases are expanded when they are reached."""
+    """Shapes in the order of their bounds on the step. A base is expanded into its shapes only when
+    no shape in the queue has a lower bound.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits

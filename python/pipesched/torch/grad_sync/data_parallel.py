@@ -460,7 +460,7 @@ class Averages:
         return self._of_stage[key]
 
     def peers_of_losses(self) -> list[Peers]:
-        """Returns the pipelines with the same losses or shard of a head, by dimension."""
+        """Returns the pipelines that also compute the losses of this rank, by dimension."""
         last = [key for key in self._placement.modules if key[1] == self._placement.last[key[0]]]
         if last and not self._placement.shards:
             return self.peers_of_stage(last[0])

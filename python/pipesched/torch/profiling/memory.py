@@ -53,7 +53,7 @@ class StageBytes:
     aside: int = 0
     """Gradients of earlier steps, kept until the sum of this step's; for all microbatches."""
     late: int = 0
-    """Gradients that are kept there until the end of the step, as for tied parameters."""
+    """Gradients of earlier steps, kept until the end of the step, as for tied parameters."""
 
     def note(self, name: str, found: int) -> None:
         setattr(self, name, max(getattr(self, name), found))

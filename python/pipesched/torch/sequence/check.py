@@ -86,7 +86,9 @@ class Compared:
     def _calmly(
         self, cell: Cell, module: nn.Module, seen: _Seen, random: RandomState
     ) -> str | None:
-        """Returns the same without random numbers of PyTorch; None if none are drawn."""
+        """Repeats the comparison with PyTorch's random numbers replaced, and returns its result;
+        None if the stage draws none.
+        """
         is_random = not random.is_now()
         slices = Earlier(self._earlier.count)
         slices.clear(set())
