@@ -8,7 +8,10 @@ pipesched-run stages.mlir --parameters=step.parameters --schedule=1f1b --check
 
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch_mlir import ir
@@ -17,7 +20,10 @@ STAGES, MICROBATCHES, SAMPLES, WIDTH, RATE = 4, 8, 4, 16, 0.5
 SCOPE = re.compile(r'["/](transpose\()?(?:jvp\()?(stage|update|loss)(\d*)\)*["/]')
 
 
-def arrays():
+Arrays = list[np.ndarray[Any, np.dtype[np.float32]]]
+
+
+def arrays() -> tuple[Arrays, Any, Any]:
     """The parameters of the stages, and the inputs and targets of all microbatches."""
     chance = np.random.default_rng(0)
     parameters = [chance.standard_normal((WIDTH, WIDTH)) / WIDTH**0.5 for _ in range(STAGES)]
@@ -25,19 +31,19 @@ def arrays():
     return [each.astype("float32") for each in parameters], x.astype("float32"), abs(x).astype("f4")
 
 
-def jax_step():
+def jax_step() -> Callable[..., Any]:
     """The step of JAX: scopes name the ops of a stage, also in the backward that JAX derives."""
     import jax
     import jax.numpy as jnp
 
-    def compute_loss(parameters, x, target):
+    def compute_loss(parameters: Any, x: Any, target: Any) -> Any:
         for stage, w in enumerate(parameters):
             with jax.named_scope(f"stage{stage}"):
                 x = jnp.tanh(x @ w)
         with jax.named_scope("loss"):
             return ((x - target) ** 2).mean() / MICROBATCHES
 
-    def step(parameters, x, target):
+    def step(parameters: Any, x: Any, target: Any) -> Any:
         found, gradients = jax.value_and_grad(compute_loss)(parameters, x, target)
         updated = []
         for stage, (w, gradient) in enumerate(zip(parameters, gradients, strict=True)):
@@ -48,14 +54,15 @@ def jax_step():
     return step
 
 
-def lower_jax():
+def lower_jax() -> Any:
     import jax
     from torch_mlir._mlir_libs import _stablehlo
     from torch_mlir.passmanager import PassManager
 
     parameters, x, target = arrays()
     lowered = jax.jit(jax_step()).lower(parameters, x[0], target[0])
-    text = lowered.compiler_ir("stablehlo").operation.get_asm(enable_debug_info=True)
+    stablehlo: Any = lowered.compiler_ir("stablehlo")
+    text = stablehlo.operation.get_asm(enable_debug_info=True)
     text = re.sub(r" attributes \{mhlo[^}]*\}", "", text)
     text = re.sub(r" \{jax\.result_info = \"[^\"]*\"\}", "", text)
     context = ir.Context()
@@ -68,21 +75,23 @@ def lower_jax():
     return module
 
 
-def torch_step(scope):
+def torch_step(scope: Callable[[str], AbstractContextManager[None]]) -> Callable[..., Any]:
     """The step of PyTorch, with `scope(name)` around the code of a stage and phase."""
     import torch
 
-    def step(*given):
+    vjp: Any = torch.func.vjp
+
+    def step(*given: Any) -> Any:
         *parameters, x, target = given
         pulls = []
         for stage, w in enumerate(parameters):
             with scope(f"stage{stage}"):
-                x, pull = torch.func.vjp(lambda w, x: torch.tanh(x @ w), w, x)
+                x, pull = vjp(lambda w, x: torch.tanh(x @ w), w, x)
             pulls.append(pull)
         with scope("loss"):
-            found, pull = torch.func.vjp(lambda x: ((x - target) ** 2).mean() / MICROBATCHES, x)
+            found, pull = vjp(lambda x: ((x - target) ** 2).mean() / MICROBATCHES, x)
             (dx,) = pull(torch.ones(()))
-        gradients = []
+        gradients: list[Any] = []
         for stage in reversed(range(STAGES)):
             with scope(f"transpose(stage{stage})"):
                 dw, dx = pulls[stage](dx)
@@ -96,16 +105,14 @@ def torch_step(scope):
     return step
 
 
-def lower_torch():
-    import contextlib
-
+def lower_torch() -> Any:
     import torch
     import torch.fx.traceback as traceback
     from torch.fx.experimental.proxy_tensor import make_fx
     from torch_mlir.fx import OutputType, stateless_fx_import
 
-    @contextlib.contextmanager
-    def scope(name):
+    @contextmanager
+    def scope(name: str) -> Iterator[None]:
         traceback.current_meta["custom"] = {"scope": name}
         yield
         traceback.current_meta["custom"] = {}
@@ -121,7 +128,7 @@ def lower_torch():
     return stateless_fx_import(traced, output_type=OutputType.LINALG_ON_TENSORS, model_name="main")
 
 
-def name_place(op):
+def name_place(op: Any) -> None:
     """Gives an op the stage and phase that its location names, if it names any."""
     found = SCOPE.search(str(op.location))
     if not found or op.name == "func.return":
@@ -136,7 +143,7 @@ def name_place(op):
         )
 
 
-def name_stages(module):
+def name_stages(module: Any) -> str:
     """Returns the text of the only function, with stages, phases and roles."""
     (function,) = [each for each in module.body.operations if str(each.name) == '"main"']
     text = function.operation.get_asm(enable_debug_info=True, use_local_scope=True)
@@ -156,7 +163,7 @@ def name_stages(module):
         return str(function)
 
 
-def sample_function(name, role, samples):
+def sample_function(name: str, role: str, samples: Any) -> str:
     """A function that returns the part of a microbatch of `samples`."""
     whole = f"tensor<{'x'.join(map(str, samples.shape))}xf32>"
     part = f"tensor<{'x'.join(map(str, samples.shape[1:]))}xf32>"
@@ -169,7 +176,7 @@ func.func @{name}(%microbatch: i64 {{pipe.microbatch}}) -> ({part} {{pipe.{role}
 }}"""
 
 
-def main(framework, file):
+def main(framework: str, file: str) -> None:
     parameters, x, target = arrays()
     module = {"jax": lower_jax, "torch": lower_torch}[framework]()
     path = ", ".join(map(str, range(STAGES)))
