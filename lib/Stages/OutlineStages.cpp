@@ -515,7 +515,7 @@ static DictionaryAttr attributesOf(const PieceValue &value,
                  role.name.empty()
                      ? Attribute(builder.getUnitAttr())
                      : Attribute(builder.getStringAttr(role.name)));
-  if (auto argument = dyn_cast<BlockArgument>(value.value))
+  if (auto argument = dyn_cast_if_present<BlockArgument>(value.value))
     if (Attribute tied =
             function.getArgAttr(argument.getArgNumber(), kTiedAttrName))
       attributes.set(kTiedAttrName, tied);

@@ -141,7 +141,7 @@ TEST(Disturbance, ReadsItsText) {
   for (auto [text, said] :
        {std::pair("worker3", "expected a factor"),
         std::pair("worker3=0", "expected a factor"),
-        std::pair("worker-1=2", "expected a number from 0 on"),
+        std::pair("worker-1=2", "expected a number of at least 0"),
         std::pair("worker3=2,worker3=2", "worker3 is given twice"),
         std::pair("jitter=5", "expected a part below 100 %"),
         std::pair("jitter=100%", "expected a part below 100 %"),

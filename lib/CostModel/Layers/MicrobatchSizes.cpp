@@ -81,7 +81,7 @@ Expected<Placement> pipesched::dealAnew(const Placement &placement,
           scaleRange(range, own, numMicrobatches);
       if (!scaled)
         return formatError("{0} {1} takes microbatches from {2} to {3} of {4}, "
-                           "which is no whole number of {5}",
+                           "which is not a whole number of {5}",
                            name, number, range.begin, range.end, own,
                            numMicrobatches);
       range = *scaled;

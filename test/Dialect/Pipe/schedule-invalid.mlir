@@ -89,7 +89,7 @@ pipe.schedule @s workers 2 microbatches 1 {
   worker 0 runs [0B0]
 }
 // schedule_c5: a symbol that is not a model
-// error: 'pipe.schedule' op names @t, which is no pipe.model
+// error: 'pipe.schedule' op names @t, which is not a pipe.model
 pipe.schedule @s workers 1 microbatches 1 model @t {
   path on [0]
 }
