@@ -306,8 +306,8 @@ static const NativeSymbol kCompilerLibrary[] = {
 static const llvm::ArrayRef<NativeSymbol> kCompilerLibrary;
 #endif
 
-/// Makes the functions of a library that stages name available to code, and the
-/// functions that these call in turn.
+/// Lets compiled code call the functions of a library that stages name.
+/// Functions that these call in turn are found too.
 static llvm::Error addLibrary(orc::LLJIT &jit, const ExternLibrary &library) {
   orc::JITDylib &code = jit.getMainJITDylib();
   if (library.kind == ExternLibrary::Kind::Object) {

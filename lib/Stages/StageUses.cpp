@@ -1,8 +1,8 @@
 //===- StageUses.cpp - Uses of stage functions ----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Collects uses by function. Consecutive numbers become a range, because many
-// stages with equal layers use one function.
+// Collects uses by function. Many stages with equal layers use one function,
+// so consecutive stage numbers are written as a range.
 //
 //===----------------------------------------------------------------------===//
 

@@ -146,8 +146,9 @@ void verify(const Op &op, const char *error);
 /// or erase or move `op` itself: MLIR lets a pass change the inside of its op.
 void checkMayChangeInside(const Op &op);
 void checkMayMove(const Op &op);
-/// For the op and its contents: MLIR verifies ops before it prints them,
-/// which is only safe if all values that they use are in the same tree.
+/// Returns the flags to print an op with its contents. MLIR verifies ops before
+/// it prints them, which is not safe if they use a value of another tree: then
+/// the flags ask for the generic form.
 mlir::OpPrintingFlags flagsFor(mlir::Operation *op);
 
 /// Reads text or bytecode of one op.

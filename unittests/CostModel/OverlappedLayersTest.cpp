@@ -185,7 +185,7 @@ public:
   }
 
 private:
-  /// The part that a part waits for; itself if for nothing.
+  /// Returns the part that `what` waits for, or `what` if it waits for none.
   static PartPhase needOf(PartPhase what) {
     if (what.phase == Phase::WeightGrad)
       return {what.part, Phase::InputGrad};

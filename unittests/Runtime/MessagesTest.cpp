@@ -123,8 +123,8 @@ TEST_P(BothMessages, ReachTheWorkerItself) {
   EXPECT_EQ(received, 5);
 }
 
-/// Overwrites the bytes that it sends before the wait, and before the recv is
-/// posted.
+/// Sends bytes and overwrites them, before it waits for the send and before the
+/// other worker posts the receive.
 static int32_t receiveOverwritten(PipeschedMessages messages) {
   World world({}, messages);
   int32_t received = 0;

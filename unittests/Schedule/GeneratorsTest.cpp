@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rows by hand, paths that give the same rows, and refusals of generators.
-// FamilyPropertiesTest tries all sizes; GoldenOrdersTest has the rows of
-// others.
+// FamilyPropertiesTest tries all sizes; GoldenOrdersTest compares with the rows
+// of other implementations.
 //
 //===----------------------------------------------------------------------===//
 

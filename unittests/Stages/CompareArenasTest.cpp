@@ -57,7 +57,7 @@ void CompareArenas::check(const BufferCase &given, int64_t inFlight) {
                              row.handedOver - row.missing + row.ahead +
                              row.outputs + row.gradients + row.passing +
                              row.alignment + row.inFlight + row.gaps);
-    // Costs count for a moment the tensors that functions keep then.
+    // Costs count no tensor that the functions do not keep.
     EXPECT_EQ(row.unknown, 0);
     EXPECT_EQ(row.missing, 0);
     if (!hasCopies) {

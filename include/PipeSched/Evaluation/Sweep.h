@@ -72,10 +72,10 @@ struct SweepCalls {
 
 /// Evaluates configurations 0 .. count-1 on `numThreads` threads (0: one per
 /// core) and returns when all threads have finished; true if every
-/// configuration was evaluated. Configurations that need only numbers, have the
-/// same table and are at most 4,096 numbers apart are evaluated together, up to
-/// 16 at once, and generate the table once. Results do not depend on threads or
-/// on each other.
+/// configuration was evaluated. Configurations with `numbersAlone` and the same
+/// table are evaluated together, up to 16 at once, if their indices differ by
+/// at most 4,096; their table is generated once. Results do not depend on
+/// threads or on each other.
 bool sweep(size_t count, unsigned numThreads, const SweepCalls &calls);
 
 } // namespace pipesched

@@ -27,8 +27,9 @@ inline constexpr int64_t alignToSlot(int64_t bytes) {
   return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
 }
 
-/// Returns the bytes of the elements of a tensor. Only for tensors of functions
-/// that loadStageFunctions has accepted: the bytes are at most kMaxStageBytes.
+/// Returns the bytes of the elements of a tensor. It must be a tensor of
+/// functions that loadStageFunctions has accepted, since these have at most
+/// kMaxStageBytes.
 int64_t bytesOf(mlir::RankedTensorType type);
 
 enum class PersistentKind { Param, State, Gradient, Loss };

@@ -45,8 +45,9 @@ void askSideBySide(
   }
 }
 
-/// Asks a question about scenarios, which may have different transports. The
-/// question has these members:
+/// Returns the answers of `question` for each scenario, in their order.
+/// Scenarios of one transport share walks, one in each lane. The question has
+/// these members:
 ///
 ///   Answer
 ///   template <typename Time>

@@ -20,9 +20,9 @@ namespace pipesched {
 template <typename Time>
 struct WalkCost {
   Time computePs{};
-  /// The time until its queues are free; the time until the message arrives;
-  /// and the time by which an all-reduce starts before the end of its
-  /// predecessor. For messages, call aheadPs().
+  /// The time from the start of a message until its queues are free, and until
+  /// it arrives; and the time by which an all-reduce starts before the end of
+  /// its predecessor. For messages, call aheadPs().
   Time occupancyPs{}, flightPs{}, aheadPs{};
 };
 

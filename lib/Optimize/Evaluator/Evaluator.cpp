@@ -317,7 +317,7 @@ Evaluator<Clock, Copies>::walkAgain(const Plan &plan, uint32_t worker,
     }
     if constexpr (Copies)
       if (!this->template admit<true>(plan, worker, pos, now, start))
-        return Walk::Late; // its memory does not suffice for any times
+        return Walk::Late; // the worker never has the memory for this cell
     Clock before = ends[token.cell];
     now = after(start, kind.duration);
     if (this->template setEnd<true>(token.cell, now)) {

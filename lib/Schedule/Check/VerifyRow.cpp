@@ -274,8 +274,8 @@ int64_t RowVerifier::neighbourOf(Cell cell) const {
 }
 
 /// Complete rows have a cell for each pair of stage and microbatch of the
-/// worker, so a byte array by pair is linear in the row. Rows with cells for
-/// only a few pairs number just these.
+/// worker, so a byte array by pair is linear in the row. If a row has cells for
+/// only a few pairs, only the pairs that occur have entries.
 std::optional<Violation> RowVerifier::checkOrder() const {
   int64_t numPairs = placement.getNumLocalPairs(row);
   if (numPairs <= static_cast<int64_t>(8 * cells.size()) + 1024)

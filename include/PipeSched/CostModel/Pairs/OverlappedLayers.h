@@ -136,9 +136,8 @@ struct PairSchedule {
 /// parts that run at the same time are slower.
 ///
 /// `Best` finds the order with the earliest end by branch and bound, among all
-/// orders that are the same for each pair of layers. It excludes an order of
-/// the compute stream if it ends no earlier than the best one even when any
-/// number of exchanges may run at once.
+/// orders that are the same for each pair of layers. The bound of an order of
+/// the compute stream is its end if any number of exchanges could run at once.
 ///
 /// Errors: negative times; factors out of range; order `Fluid`, which has no
 /// parts; an order whose streams wait for each other, with the cycle; times

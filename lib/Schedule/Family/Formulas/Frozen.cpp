@@ -1,7 +1,7 @@
 //===- Frozen.cpp - Forward only, and frozen first stages -----------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Formulas for rows without the cells that frozen stages do not run
+// Formulas for rows from which the backwards of frozen stages are removed
 // (Families.cpp). The times of such rows follow from the forwards, or, if the
 // first k stages are frozen, from the pipeline after them:
 //

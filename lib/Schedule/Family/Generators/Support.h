@@ -65,7 +65,8 @@ llvm::Expected<Placement> placeVPath(const Placement &placement,
 llvm::Error checkTableSize(const Placement &placement, llvm::StringRef family,
                            int64_t cellsPerPair);
 
-/// Refuses to send the gradient after W, for families that delay W.
+/// Returns an error if the options ask for gradients to be sent after W. For
+/// families that delay W.
 llvm::Error checkGradientAfterInput(const GeneratorOptions &options,
                                     llvm::StringRef family);
 
