@@ -121,12 +121,19 @@ def ends_of(mode: str, folder: Path) -> list[tuple[int, float, str]]:
 
 def test_the_rank_that_failed_ends_first(tmp_path: Path) -> None:
     """Launchers take it for the cause then; and no rank is aborted by a thread that waits."""
-    ends = ends_of("raise", tmp_path)
-    assert [status for status, _, _ in ends] == [1, 1, 1], ends
-    assert "ValueError: broken" in ends[1][2]
-    for rank in (0, 2):
-        assert ends[rank][1] > ends[1][1]
-        assert "RemoteError: rank 1 failed: at " in ends[rank][2]
+    leads = []
+    for attempt in ("first", "second"):  # Other work on the machine can delay the end of a process.
+        (tmp_path / attempt).mkdir()
+        ends = ends_of("raise", tmp_path / attempt)
+        assert [status for status, _, _ in ends] == [1, 1, 1], ends
+        assert "ValueError: broken" in ends[1][2]
+        for rank in (0, 2):
+            assert ends[rank][1] > ends[1][1]
+            assert "RemoteError: rank 1 failed: at " in ends[rank][2]
+        leads.append(min(ends[0][1], ends[2][1]) - ends[1][1])
+        if leads[-1] > 1:
+            return
+    raise AssertionError(f"ended {leads} s before the others, wanted 1")
 
 
 def test_a_stopped_rank_with_the_store_ends_the_others(tmp_path: Path) -> None:
